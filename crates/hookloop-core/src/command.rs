@@ -1,0 +1,63 @@
+//! What can be asked for.
+
+use crate::id::TaskId;
+use crate::task::{Obstacle, Outcome, TaskSpec};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    AddTask {
+        id: TaskId,
+        spec: TaskSpec,
+        depends_on: Vec<TaskId>,
+    },
+    StartTask {
+        id: TaskId,
+        context: Option<String>,
+    },
+    SubmitTask {
+        id: TaskId,
+    },
+    CompleteTask {
+        id: TaskId,
+        outcome: Outcome,
+    },
+    BlockTask {
+        id: TaskId,
+        obstacle: Obstacle,
+    },
+    UnblockTask {
+        id: TaskId,
+    },
+    DeleteTask {
+        id: TaskId,
+        dependents: DependentsOfDeleted,
+        force: bool,
+    },
+    /// `task` waits for `on` from now on.
+    AddDependency {
+        task: TaskId,
+        on: TaskId,
+    },
+    RemoveDependency {
+        task: TaskId,
+        on: TaskId,
+    },
+    /// A hook's word that a task is ready. Readiness follows from the graph; this only checks it.
+    ConfirmReady {
+        id: TaskId,
+    },
+    SwitchHook {
+        name: String,
+        enabled: bool,
+    },
+}
+
+/// What becomes of the open tasks that wait for a task which is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DependentsOfDeleted {
+    /// They are blocked, with the deletion as the reason: a person decides.
+    #[default]
+    Block,
+    /// They no longer wait for it.
+    Release,
+}

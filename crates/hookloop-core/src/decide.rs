@@ -1,0 +1,271 @@
+//! From a command and the facts it touches to events, or a refusal.
+
+use crate::command::{Command, DependentsOfDeleted};
+use crate::event::{
+    Deleted, Dependency, Empty, EventBody, HookSwitched, RemovedDependency, Started,
+};
+use crate::id::{Subject, TaskId};
+use crate::refusal::Refusal;
+use crate::task::{Obstacle, Task, TaskSpec, TaskState};
+
+pub const GOAL_MAX_BYTES: usize = 4 * 1024;
+/// The longest description, result, context or reason.
+pub const TEXT_MAX_BYTES: usize = 64 * 1024;
+/// Labels, deliverables or artifacts of one task, and the longest of them.
+pub const LIST_MAX: usize = 64;
+pub const WORD_MAX_BYTES: usize = 1024;
+/// Dependencies named when a task is added.
+pub const DEPENDENCIES_MAX: usize = 512;
+
+/// What a command's decision depends on, read from the view in one snapshot.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The task the command is about.
+    pub task: Option<Task>,
+    /// Its id belonged to a task that is deleted.
+    pub deleted: bool,
+    /// Tasks the command names that do not exist.
+    pub missing: Vec<TaskId>,
+    /// The edge that the command names exists.
+    pub edge: bool,
+    /// The path from the new dependency back to the task that would depend on it.
+    pub path_back: Option<Vec<TaskId>>,
+    /// Edges that end with the task.
+    pub edges: u32,
+    /// Open tasks that wait for the task: the first so many of them.
+    pub waiting: Vec<TaskId>,
+    /// There are more of them than `waiting` holds.
+    pub more_waiting: bool,
+}
+
+/// An event to be: what it is about, and what happened.
+pub type Decided = (Subject, EventBody);
+
+/// Decides a command. An empty answer means that it holds already and nothing need happen.
+pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+    match command {
+        Command::AddTask { id, spec, depends_on } => add_task(id, spec, depends_on, facts),
+        Command::StartTask { id, context } => start(existing(id, facts)?, context),
+        Command::SubmitTask { id } => submit(existing(id, facts)?),
+        Command::CompleteTask { id, outcome } => {
+            bounded("result", outcome.result.as_deref(), TEXT_MAX_BYTES)?;
+            words("artifacts", &outcome.artifacts)?;
+            complete(existing(id, facts)?)?;
+            Ok(vec![on_task(id, EventBody::TaskCompleted(outcome.clone()))])
+        }
+        Command::BlockTask { id, obstacle } => block(existing(id, facts)?, obstacle),
+        Command::UnblockTask { id } => unblock(existing(id, facts)?),
+        Command::DeleteTask { id, dependents, force } => {
+            delete(existing(id, facts)?, *dependents, *force, facts)
+        }
+        Command::AddDependency { task, on } => add_dependency(existing(task, facts)?, on, facts),
+        Command::RemoveDependency { task, on } => {
+            remove_dependency(existing(task, facts)?, on, facts)
+        }
+        Command::ConfirmReady { id } => confirm_ready(existing(id, facts)?),
+        Command::SwitchHook { name, enabled } => {
+            let switched = HookSwitched { name: name.clone(), enabled: *enabled };
+            Ok(vec![(Subject::Project, EventBody::HookSwitched(switched))])
+        }
+    }
+}
+
+fn existing<'a>(id: &TaskId, facts: &'a Facts) -> Result<&'a Task, Refusal> {
+    facts.task.as_ref().ok_or_else(|| Refusal::NoSuchTask(id.clone()))
+}
+
+fn on_task(id: &TaskId, body: EventBody) -> Decided {
+    (Subject::Task(id.clone()), body)
+}
+
+fn add_task(
+    id: &TaskId,
+    spec: &TaskSpec,
+    depends_on: &[TaskId],
+    facts: &Facts,
+) -> Result<Vec<Decided>, Refusal> {
+    if facts.deleted {
+        return Err(Refusal::IdUsed(id.clone()));
+    }
+    if facts.task.is_some() {
+        return Err(Refusal::TaskExists(id.clone()));
+    }
+    check_spec(spec)?;
+    if let Some(missing) = facts.missing.first() {
+        return Err(Refusal::NoSuchTask(missing.clone()));
+    }
+    if depends_on.len() > DEPENDENCIES_MAX {
+        let len = depends_on.len();
+        return Err(Refusal::TooMany { what: "dependencies", len, max: DEPENDENCIES_MAX });
+    }
+    let mut events = vec![on_task(id, EventBody::TaskCreated(spec.clone()))];
+    for (i, on) in depends_on.iter().enumerate() {
+        if on == id {
+            return Err(Refusal::SelfDependency(id.clone()));
+        }
+        if depends_on[..i].contains(on) {
+            return Err(Refusal::DependencyExists { task: id.clone(), on: on.clone() });
+        }
+        let edge = Dependency::new(id.clone(), on.clone());
+        events.push(on_task(id, EventBody::DependencyAdded(edge)));
+    }
+    Ok(events)
+}
+
+fn check_spec(spec: &TaskSpec) -> Result<(), Refusal> {
+    if spec.goal.trim().is_empty() {
+        return Err(Refusal::EmptyGoal);
+    }
+    bounded("goal", Some(&spec.goal), GOAL_MAX_BYTES)?;
+    bounded("description", Some(&spec.description), TEXT_MAX_BYTES)?;
+    bounded("type", spec.kind.as_deref(), WORD_MAX_BYTES)?;
+    words("labels", &spec.labels)?;
+    words("deliverables", &spec.deliverables)
+}
+
+fn bounded(what: &'static str, text: Option<&str>, max: usize) -> Result<(), Refusal> {
+    match text.map_or(0, str::len) {
+        len if len > max => Err(Refusal::TooLong { what, len, max }),
+        _ => Ok(()),
+    }
+}
+
+fn words(what: &'static str, list: &[String]) -> Result<(), Refusal> {
+    if list.len() > LIST_MAX {
+        return Err(Refusal::TooMany { what, len: list.len(), max: LIST_MAX });
+    }
+    list.iter().try_for_each(|word| bounded(what, Some(word), WORD_MAX_BYTES))
+}
+
+fn start(task: &Task, context: &Option<String>) -> Result<Vec<Decided>, Refusal> {
+    bounded("context", context.as_deref(), TEXT_MAX_BYTES)?;
+    match task.state {
+        TaskState::Ready => {
+            let started = Started { context: context.clone() };
+            Ok(vec![on_task(&task.id, EventBody::TaskStarted(started))])
+        }
+        _ => Err(not_from(task, "started", TaskState::Active)),
+    }
+}
+
+fn submit(task: &Task) -> Result<Vec<Decided>, Refusal> {
+    match task.state {
+        TaskState::Active => Ok(vec![on_task(&task.id, EventBody::TaskSubmitted(Empty {}))]),
+        _ => Err(not_from(task, "submitted", TaskState::Submitted)),
+    }
+}
+
+/// A ready task may be completed without being started: a person did it elsewhere.
+fn complete(task: &Task) -> Result<(), Refusal> {
+    match task.state {
+        TaskState::Ready | TaskState::Active | TaskState::Submitted => Ok(()),
+        _ => Err(not_from(task, "completed", TaskState::Completed)),
+    }
+}
+
+fn block(task: &Task, obstacle: &Obstacle) -> Result<Vec<Decided>, Refusal> {
+    bounded("reason", Some(&obstacle.reason), TEXT_MAX_BYTES)?;
+    bounded("required knowledge", obstacle.required_knowledge.as_deref(), TEXT_MAX_BYTES)?;
+    match task.state {
+        TaskState::Completed | TaskState::Blocked => {
+            Err(not_from(task, "blocked", TaskState::Blocked))
+        }
+        _ => Ok(vec![on_task(&task.id, EventBody::TaskBlocked(obstacle.clone()))]),
+    }
+}
+
+fn unblock(task: &Task) -> Result<Vec<Decided>, Refusal> {
+    match task.state {
+        TaskState::Blocked => Ok(vec![on_task(&task.id, EventBody::TaskUnblocked(Empty {}))]),
+        state => Err(Refusal::WrongState { id: task.id.clone(), state, wanted: "unblocked" }),
+    }
+}
+
+/// Says why `task` can't become `wanted`, which would have made its state `target`.
+fn not_from(task: &Task, wanted: &'static str, target: TaskState) -> Refusal {
+    let id = task.id.clone();
+    match task.state {
+        state if state == target => Refusal::AlreadyThere { id, state },
+        TaskState::Created => Refusal::OpenDependencies { id, open: task.open_dependencies },
+        state => Refusal::WrongState { id, state, wanted },
+    }
+}
+
+fn confirm_ready(task: &Task) -> Result<Vec<Decided>, Refusal> {
+    match task.state {
+        TaskState::Ready => Ok(vec![]),
+        _ => Err(not_from(task, "ready", TaskState::Ready)),
+    }
+}
+
+/// Deletes a task. Its open dependents never wait for what is gone: they are blocked with the
+/// reason, or released. Where there are more of them than one batch takes, this answers the first
+/// part alone and is asked again.
+fn delete(
+    task: &Task,
+    dependents: DependentsOfDeleted,
+    force: bool,
+    facts: &Facts,
+) -> Result<Vec<Decided>, Refusal> {
+    if task.state == TaskState::Active && !force {
+        let id = task.id.clone();
+        return Err(Refusal::WrongState { id, state: task.state, wanted: "deleted" });
+    }
+    let freed = |dependent: &TaskId| match dependents {
+        DependentsOfDeleted::Block => EventBody::TaskBlocked(Obstacle {
+            reason: format!("depends on `{}`, which was deleted", task.id),
+            required_knowledge: None,
+        }),
+        DependentsOfDeleted::Release => {
+            let edge = RemovedDependency::new(dependent.clone(), task.id.clone());
+            EventBody::DependencyRemoved(edge)
+        }
+    };
+    let mut events: Vec<Decided> = facts.waiting.iter().map(|id| on_task(id, freed(id))).collect();
+    if !facts.more_waiting {
+        let removed = match dependents {
+            DependentsOfDeleted::Block => 0,
+            DependentsOfDeleted::Release => facts.waiting.len() as u32,
+        };
+        let deleted = Deleted { edges_removed: facts.edges.saturating_sub(removed) };
+        events.push(on_task(&task.id, EventBody::TaskDeleted(deleted)));
+    }
+    Ok(events)
+}
+
+/// Adds an edge between tasks that exist. The graph's own subject moves with it, so that two such
+/// edges, each harmless alone, are decided one after the other. (A new task's edges need none of
+/// that: nothing can lead back to a task that was not there.)
+fn add_dependency(task: &Task, on: &TaskId, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+    if facts.missing.contains(on) {
+        return Err(Refusal::NoSuchTask(on.clone()));
+    }
+    if *on == task.id {
+        return Err(Refusal::SelfDependency(on.clone()));
+    }
+    if facts.edge {
+        return Err(Refusal::DependencyExists { task: task.id.clone(), on: on.clone() });
+    }
+    if let Some(path) = &facts.path_back {
+        let mut cycle = vec![task.id.clone()];
+        cycle.extend(path.iter().cloned());
+        return Err(Refusal::Cycle(cycle));
+    }
+    if !matches!(task.state, TaskState::Created | TaskState::Ready | TaskState::Blocked) {
+        let id = task.id.clone();
+        return Err(Refusal::WrongState { id, state: task.state, wanted: "made to wait" });
+    }
+    let edge = Dependency::new(task.id.clone(), on.clone());
+    Ok(vec![
+        on_task(&task.id, EventBody::DependencyAdded(edge)),
+        (Subject::Graph, EventBody::GraphAdvanced(Empty {})),
+    ])
+}
+
+fn remove_dependency(task: &Task, on: &TaskId, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+    if !facts.edge {
+        return Err(Refusal::NoSuchDependency { task: task.id.clone(), on: on.clone() });
+    }
+    let edge = RemovedDependency::new(task.id.clone(), on.clone());
+    Ok(vec![on_task(&task.id, EventBody::DependencyRemoved(edge))])
+}

@@ -1,0 +1,354 @@
+//! The facts a log holds, and their stored format.
+//!
+//! An event is stored as its type, the version of that type's format, and its data as JSON. A type
+//! this version does not know is kept as it is: an older program may read a newer log.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::action::Action;
+use crate::cascade::{CascadeLimit, Cause};
+use crate::id::{EventId, RunId, Subject, TaskId};
+use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
+use crate::time::Timestamp;
+
+/// The version of the stored format that this program writes.
+pub const FORMAT: u32 = 1;
+
+/// The eight events that hooks can follow, as every configuration spells them.
+pub const LIFECYCLE: [&str; 8] = [
+    "task_created",
+    "task_started",
+    "task_completed",
+    "task_blocked",
+    "task_deleted",
+    "dependency_added",
+    "dependency_removed",
+    "dependency_satisfied",
+];
+
+/// The start of every type that a hook's `log` action may write.
+pub const HOOK_NAMESPACE: &str = "hook.";
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub id: EventId,
+    pub at: Timestamp,
+    pub subject: Subject,
+    /// Who asked: a user's name, or `hook:<name>`.
+    pub actor: String,
+    pub cause: Option<Cause>,
+    /// Reactions to this event have not run in the batch that stored it; the dispatcher owes them.
+    pub due: bool,
+    pub body: EventBody,
+}
+
+impl Event {
+    /// The task an event is about, or `system`.
+    pub fn node_id(&self) -> &str {
+        self.subject.task().map_or("system", TaskId::as_str)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum EventBody {
+    TaskCreated(TaskSpec),
+    TaskStarted(Started),
+    TaskSubmitted(Empty),
+    TaskCompleted(Outcome),
+    TaskBlocked(Obstacle),
+    TaskUnblocked(Empty),
+    TaskDeleted(Deleted),
+    DependencyAdded(Dependency),
+    DependencyRemoved(RemovedDependency),
+    DependencySatisfied(Satisfied),
+    /// An edge between existing tasks was added: the version that the next such edge is checked against.
+    GraphAdvanced(Empty),
+    AgentMetrics(AgentMetrics),
+    HookError(HookError),
+    ActionError(ActionError),
+    CascadeCut(CascadeCut),
+    HookSwitched(HookSwitched),
+    CursorMoved(CursorMoved),
+    WorkflowRequested(WorkflowRequested),
+    WorkflowStepCompleted(WorkflowStep),
+    WorkflowFailed(WorkflowFailed),
+    WorkflowCompleted(Empty),
+    /// What a hook's `log` action wrote, or an event of a newer version.
+    Other(Other),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Empty {}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    #[serde(default)]
+    pub context: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deleted {
+    pub edges_removed: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EdgeType {
+    DependsOn,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Dependency {
+    pub from_id: TaskId,
+    pub to_id: TaskId,
+    pub edge_type: EdgeType,
+}
+
+impl Dependency {
+    /// `from` can't start before `to` is completed.
+    pub fn new(from: TaskId, to: TaskId) -> Dependency {
+        Dependency { from_id: from, to_id: to, edge_type: EdgeType::DependsOn }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovedDependency {
+    pub edge_id: String,
+    pub from_id: TaskId,
+    pub to_id: TaskId,
+}
+
+impl RemovedDependency {
+    pub fn new(from: TaskId, to: TaskId) -> RemovedDependency {
+        RemovedDependency { edge_id: format!("depends_on:{from}:{to}"), from_id: from, to_id: to }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Satisfied {
+    pub dependent_task_id: TaskId,
+    pub completed_task_id: TaskId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AgentMetrics {
+    pub goal: String,
+    pub labels: Vec<String>,
+    pub priority: Priority,
+    pub duration_ms: Option<i64>,
+    pub deliverables: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HookError {
+    pub hook_name: String,
+    pub error: String,
+    pub original_event: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionError {
+    pub action_type: String,
+    pub error: String,
+    pub payload: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CascadeCut {
+    pub hook_name: String,
+    pub limit: CascadeLimit,
+    pub dropped: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookSwitched {
+    pub name: String,
+    pub enabled: bool,
+}
+
+/// Reactions are done for all due events up to `seq`; where `part` is set, that one is under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CursorMoved {
+    pub seq: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<CursorPart>,
+}
+
+/// A place inside the reactions to one event: too many dependents for one batch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CursorPart {
+    /// Hooks, in their order, that are done.
+    pub hooks_done: usize,
+    /// Within the next hook, the last dependent that was looked at.
+    pub after: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkflowRequested {
+    pub run: RunId,
+    pub workflow: String,
+    pub steps: Vec<Action>,
+    #[serde(default)]
+    pub context: Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkflowStep {
+    pub step: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkflowFailed {
+    pub step: usize,
+    pub error: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Other {
+    #[serde(skip)]
+    pub kind: String,
+    #[serde(flatten)]
+    pub data: Value,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    #[error("the data of this `{kind}` event is damaged")]
+    Data {
+        kind: String,
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+macro_rules! stored_types {
+    ($($variant:ident => $name:literal),* $(,)?) => {
+        impl EventBody {
+            /// The event's type, as stored and as hooks and filters spell it.
+            pub fn kind(&self) -> &str {
+                match self {
+                    $(EventBody::$variant(_) => $name,)*
+                    EventBody::Other(other) => &other.kind,
+                }
+            }
+
+            /// Reads stored data. A type or format this program does not know becomes [`EventBody::Other`].
+            pub fn decode(kind: &str, format: u32, data: &str) -> Result<EventBody, DecodeError> {
+                let damaged = |source| DecodeError::Data { kind: kind.to_owned(), source };
+                match kind {
+                    $($name if format <= FORMAT => {
+                        serde_json::from_str(data).map(EventBody::$variant).map_err(damaged)
+                    })*
+                    _ => {
+                        let data = serde_json::from_str(data).map_err(damaged)?;
+                        Ok(EventBody::Other(Other { kind: kind.to_owned(), data }))
+                    }
+                }
+            }
+        }
+    };
+}
+
+stored_types! {
+    TaskCreated => "task_created",
+    TaskStarted => "task_started",
+    TaskSubmitted => "task_submitted",
+    TaskCompleted => "task_completed",
+    TaskBlocked => "task_blocked",
+    TaskUnblocked => "task_unblocked",
+    TaskDeleted => "task_deleted",
+    DependencyAdded => "dependency_added",
+    DependencyRemoved => "dependency_removed",
+    DependencySatisfied => "dependency_satisfied",
+    GraphAdvanced => "graph_advanced",
+    AgentMetrics => "agent_metrics",
+    HookError => "hook_error",
+    ActionError => "action_error",
+    CascadeCut => "cascade_cut",
+    HookSwitched => "hook_switched",
+    CursorMoved => "cursor_moved",
+    WorkflowRequested => "workflow_requested",
+    WorkflowStepCompleted => "workflow_step_completed",
+    WorkflowFailed => "workflow_failed",
+    WorkflowCompleted => "workflow_completed",
+}
+
+impl EventBody {
+    /// The data as stored JSON.
+    pub fn data(&self) -> Value {
+        match self {
+            EventBody::Other(other) => other.data.clone(),
+            body => serde_json::to_value(body).unwrap_or(Value::Null),
+        }
+    }
+
+    /// The data as the JSON text that is stored and hashed.
+    pub fn encode(&self) -> String {
+        let text = match self {
+            EventBody::Other(other) => serde_json::to_string(&other.data),
+            body => serde_json::to_string(body),
+        };
+        text.unwrap_or_else(|_| "null".to_owned())
+    }
+
+    /// Whether the event only keeps the books, and tells a reader of the log nothing.
+    pub fn is_bookkeeping(&self) -> bool {
+        matches!(self, EventBody::CursorMoved(_) | EventBody::GraphAdvanced(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(kind: &str, data: Value) {
+        let text = data.to_string();
+        let body = EventBody::decode(kind, FORMAT, &text).unwrap();
+        assert_eq!(body.kind(), kind);
+        assert_eq!(body.data(), data, "{kind}");
+        assert_eq!(serde_json::from_str::<Value>(&body.encode()).unwrap(), data);
+    }
+
+    #[test]
+    fn payloads_have_the_documented_fields() {
+        check(
+            "task_created",
+            json!({"goal": "g", "deliverables": ["d"], "labels": ["l"], "priority": 0}),
+        );
+        check("task_started", json!({"context": null}));
+        check("task_completed", json!({"result": "r", "artifacts": ["a"]}));
+        check("task_blocked", json!({"reason": "r", "requiredKnowledge": "k"}));
+        check("task_deleted", json!({"edgesRemoved": 2}));
+        check("dependency_added", json!({"fromId": "a", "toId": "b", "edgeType": "depends_on"}));
+        check(
+            "dependency_removed",
+            json!({"edgeId": "depends_on:a:b", "fromId": "a", "toId": "b"}),
+        );
+        check("dependency_satisfied", json!({"dependentTaskId": "a", "completedTaskId": "b"}));
+    }
+
+    #[test]
+    fn what_a_newer_version_wrote_is_kept() {
+        check("task_teleported", json!({"to": "mars"}));
+        let newer = EventBody::decode("task_created", FORMAT + 1, r#"{"goals":["a"]}"#).unwrap();
+        assert_eq!(newer.data(), json!({"goals": ["a"]}));
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        assert!(EventBody::decode("task_created", FORMAT, r#"{"goal":1}"#).is_err());
+        assert!(EventBody::decode("task_created", FORMAT, "").is_err());
+    }
+}

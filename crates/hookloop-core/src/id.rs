@@ -1,0 +1,276 @@
+//! Names of tasks, events, workflow runs and the subjects that events are about.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The longest id a task may have.
+pub const TASK_ID_MAX: usize = 64;
+/// Characters of an id that hookloop makes: 60 bits, so that a million tasks stay apart.
+const GENERATED_LEN: usize = 12;
+/// Lower case, without the letters that are read as digits.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a task id: 1 to {TASK_ID_MAX} letters, digits, `_` or `-`, the first a letter or a digit"
+)]
+pub struct BadTaskId(String);
+
+/// A task's name: `[A-Za-z0-9][A-Za-z0-9_-]*`, so that it is one word for a shell, one token for a
+/// message subject, and never an option.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TaskId(String);
+
+impl TaskId {
+    /// An id from 60 bits of `seed`.
+    pub fn generate(seed: EventId) -> TaskId {
+        TaskId(word(&Sha256::digest(seed.0)))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether `text` could be an id or the start of one.
+    pub fn is_valid(text: &str) -> bool {
+        let inner = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_' || *b == b'-';
+        let bytes = text.as_bytes();
+        (1..=TASK_ID_MAX).contains(&bytes.len())
+            && bytes[0].is_ascii_alphanumeric()
+            && bytes.iter().all(inner)
+    }
+}
+
+/// The first 60 bits of `hash` in [`ALPHABET`].
+fn word(hash: &[u8]) -> String {
+    let mut bits = hash.iter().take(8).fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let mut text = String::with_capacity(GENERATED_LEN);
+    for _ in 0..GENERATED_LEN {
+        text.push(char::from(ALPHABET[(bits >> 59) as usize]));
+        bits <<= 5;
+    }
+    text
+}
+
+impl FromStr for TaskId {
+    type Err = BadTaskId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if TaskId::is_valid(text) {
+            Ok(TaskId(text.to_owned()))
+        } else {
+            Err(BadTaskId(text.chars().take(TASK_ID_MAX + 1).collect()))
+        }
+    }
+}
+
+impl TryFrom<String> for TaskId {
+    type Error = BadTaskId;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if TaskId::is_valid(&text) { Ok(TaskId(text)) } else { text.parse() }
+    }
+}
+
+impl From<TaskId> for String {
+    fn from(id: TaskId) -> String {
+        id.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A run of a workflow, named by the event that asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunId(pub String);
+
+impl RunId {
+    pub fn generate(seed: EventId) -> RunId {
+        RunId(word(&Sha256::digest(seed.0)))
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A 128-bit event id whose first 48 bits are milliseconds, as in UUID version 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(pub [u8; 16]);
+
+impl EventId {
+    /// The id of what `label` makes of this event as its `index`th result. The same arguments give
+    /// the same id for ever: a repeated reaction can't name its effects anew.
+    pub fn derive(self, label: &str, index: usize) -> EventId {
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        hash.update((label.len() as u64).to_le_bytes());
+        hash.update(label);
+        hash.update((index as u64).to_le_bytes());
+        let digest = hash.finalize();
+        let mut id = self.0;
+        id[6..].copy_from_slice(&digest[..10]);
+        id[6] = id[6] & 0x0f | 0x80;
+        id[8] = id[8] & 0x3f | 0x80;
+        EventId(id)
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, byte) in self.0.iter().enumerate() {
+            if matches!(i, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an event id")]
+pub struct BadEventId(String);
+
+impl FromStr for EventId {
+    type Err = BadEventId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || BadEventId(text.to_owned());
+        let mut bytes = [0; 16];
+        let mut digits = text.bytes().filter(|b| *b != b'-');
+        for byte in &mut bytes {
+            let mut digit = || {
+                let d = digits.next().ok_or_else(bad)?;
+                char::from(d).to_digit(16).ok_or_else(bad)
+            };
+            *byte = (digit()? << 4 | digit()?) as u8;
+        }
+        match digits.next() {
+            None => Ok(EventId(bytes)),
+            Some(_) => Err(bad()),
+        }
+    }
+}
+
+impl Serialize for EventId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for EventId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What an event is about, and the unit of optimistic concurrency: a subject's version is the
+/// sequence number of the last event on it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    Task(TaskId),
+    /// Edges between tasks that both exist already; two of them can't close a cycle together.
+    Graph,
+    /// How far reactions have come.
+    Cursor,
+    /// The project itself: hook switches, and records that belong to no task.
+    Project,
+    Workflow(RunId),
+}
+
+impl Subject {
+    pub fn task(&self) -> Option<&TaskId> {
+        match self {
+            Subject::Task(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Subject::Task(id) => f.write_str(id.as_str()),
+            Subject::Graph => f.write_str("_graph"),
+            Subject::Cursor => f.write_str("_cur"),
+            Subject::Project => f.write_str("_p"),
+            Subject::Workflow(run) => write!(f, "_w-{run}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a subject")]
+pub struct BadSubject(String);
+
+impl FromStr for Subject {
+    type Err = BadSubject;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "_graph" => Ok(Subject::Graph),
+            "_cur" => Ok(Subject::Cursor),
+            "_p" => Ok(Subject::Project),
+            _ => match text.strip_prefix("_w-") {
+                Some(run) => Ok(Subject::Workflow(RunId(run.to_owned()))),
+                None => text.parse().map(Subject::Task).map_err(|_| BadSubject(text.to_owned())),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn task_ids_are_one_word_and_never_an_option() {
+        for good in ["a", "task_42", "7", "A-b_C", &"x".repeat(64)] {
+            assert!(good.parse::<TaskId>().is_ok(), "{good}");
+        }
+        for bad in ["", "-a", "_graph", "a.b", "a b", "a/b", "ä", "a\n", &"x".repeat(65)] {
+            assert!(bad.parse::<TaskId>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn derived_ids_depend_on_every_argument_and_nothing_else() {
+        let id = EventId([7; 16]);
+        assert_eq!(id.derive("hook", 1), id.derive("hook", 1));
+        assert_ne!(id.derive("hook", 1), id.derive("hook", 2));
+        assert_ne!(id.derive("hook", 1), id.derive("hooks", 1));
+        assert_ne!(id.derive("hook", 1), EventId([8; 16]).derive("hook", 1));
+        assert_eq!(id.derive("hook", 1).0[..6], id.0[..6], "sorts with its cause");
+    }
+
+    #[test]
+    fn names_read_back() {
+        let id = EventId([0xa5; 16]).derive("x", 0);
+        assert_eq!(id.to_string().parse::<EventId>().unwrap(), id);
+        for bad in ["", "00", &format!("{id}0"), &"g".repeat(32)] {
+            assert!(bad.parse::<EventId>().is_err(), "{bad}");
+        }
+        let task = TaskId::generate(id);
+        assert_eq!(task.as_str().len(), GENERATED_LEN);
+        for subject in [
+            Subject::Task(task),
+            Subject::Graph,
+            Subject::Cursor,
+            Subject::Project,
+            Subject::Workflow(RunId::generate(id)),
+        ] {
+            assert_eq!(subject.to_string().parse::<Subject>().unwrap(), subject);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What is true and what should happen next.
+//!
+//! Pure by rule: no async, clock, files, environment or network. Time and fresh ids come in as
+//! arguments; what should happen comes out as data.
+//!
+//! - [`id`]: names of tasks, events and subjects
+//! - [`time`]: instants, in milliseconds
+//! - [`task`]: a node of the graph and its states
+//! - [`event`]: the facts a log holds, and their stored format
+//! - [`command`]: what can be asked for
+//! - [`decide`]: from a command and the facts it touches to events, or a refusal
+//! - [`refusal`]: why a command was not accepted
+//! - [`graph`]: the search for a path that an edge would close into a cycle
+//! - [`action`]: what a hook may ask for
+//! - [`hook`]: hooks, their registry, and the order they run in
+//! - [`builtin`]: the three hooks that come with the product
+//! - [`template`]: `{{name}}` in the actions that a configuration declares
+//! - [`cascade`]: how far hooks may set off hooks
+//! - [`workflow`]: a named list of steps, and how far a run of it is
+
+pub mod action;
+pub mod builtin;
+pub mod cascade;
+pub mod command;
+pub mod decide;
+pub mod event;
+pub mod graph;
+pub mod hook;
+pub mod id;
+pub mod refusal;
+pub mod task;
+pub mod template;
+pub mod time;
+pub mod workflow;

@@ -1,0 +1,64 @@
+//! Why a command was not accepted, and what to do about it.
+
+use crate::id::TaskId;
+use crate::task::TaskState;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no task `{0}`")]
+    NoSuchTask(TaskId),
+    #[error("task `{0}` exists already")]
+    TaskExists(TaskId),
+    #[error("`{0}` was the id of a task that is deleted; ids are not used twice")]
+    IdUsed(TaskId),
+    #[error("a task needs a goal")]
+    EmptyGoal,
+    #[error("`{what}` is too long: {len} bytes, at most {max}")]
+    TooLong { what: &'static str, len: usize, max: usize },
+    #[error("a task can have {max} {what}, not {len}")]
+    TooMany { what: &'static str, len: usize, max: usize },
+    #[error("task `{id}` is {state}; it can't be {wanted}")]
+    WrongState { id: TaskId, state: TaskState, wanted: &'static str },
+    #[error("task `{id}` still waits for {open} of its dependencies")]
+    OpenDependencies { id: TaskId, open: u32 },
+    #[error("task `{id}` is already {state}")]
+    AlreadyThere { id: TaskId, state: TaskState },
+    #[error("a task can't depend on itself: `{0}`")]
+    SelfDependency(TaskId),
+    #[error("`{task}` depends on `{on}` already")]
+    DependencyExists { task: TaskId, on: TaskId },
+    #[error("`{task}` does not depend on `{on}`")]
+    NoSuchDependency { task: TaskId, on: TaskId },
+    #[error("that would be a cycle: {}", path(.0))]
+    Cycle(Vec<TaskId>),
+}
+
+/// `a → b → a`, long paths with their middle left out.
+fn path(ids: &[TaskId]) -> String {
+    const ENDS: usize = 5;
+    let names = |ids: &[TaskId]| ids.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" → ");
+    if ids.len() <= 2 * ENDS + 1 {
+        return names(ids);
+    }
+    let (head, tail) = (&ids[..ENDS], &ids[ids.len() - ENDS..]);
+    let between = ids.len() - 2 * ENDS;
+    format!("{} → … {between} more … → {}", names(head), names(tail))
+}
+
+impl Refusal {
+    /// A command to type next, where there is an obvious one.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Refusal::NoSuchTask(_) => Some("hookloop task list".to_owned()),
+            Refusal::OpenDependencies { id, .. } => Some(format!("hookloop task show {id}")),
+            Refusal::Cycle(path) => path.first().map(|id| format!("hookloop task graph {id}")),
+            Refusal::WrongState { id, state: TaskState::Blocked, .. } => {
+                Some(format!("hookloop task unblock {id}"))
+            }
+            Refusal::WrongState { id, state: TaskState::Active, wanted: "deleted" } => {
+                Some(format!("hookloop task delete {id} --force"))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A node of the graph and its states.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::TaskId;
+use crate::time::Timestamp;
+
+/// Where a task stands.
+///
+/// `Created` and `Ready` are one stored state told apart by the number of open dependencies, so a
+/// task can't miss the moment its last dependency completes, whoever is or isn't running then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskState {
+    /// Waits for a dependency.
+    Created,
+    /// Every dependency is completed; may be started.
+    Ready,
+    Active,
+    Submitted,
+    Completed,
+    Blocked,
+}
+
+impl TaskState {
+    pub const ALL: [TaskState; 6] = [
+        TaskState::Created,
+        TaskState::Ready,
+        TaskState::Active,
+        TaskState::Submitted,
+        TaskState::Completed,
+        TaskState::Blocked,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskState::Created => "created",
+            TaskState::Ready => "ready",
+            TaskState::Active => "active",
+            TaskState::Submitted => "submitted",
+            TaskState::Completed => "completed",
+            TaskState::Blocked => "blocked",
+        }
+    }
+}
+
+impl fmt::Display for TaskState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for TaskState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        TaskState::ALL.into_iter().find(|state| state.name() == text).ok_or_else(|| {
+            let names = TaskState::ALL.map(TaskState::name).join(", ");
+            format!("no such state: `{text}` (one of {names})")
+        })
+    }
+}
+
+/// How urgent a task is: 0 before 1 before 2 …
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Priority(u8);
+
+impl Priority {
+    pub const MAX: u8 = 9;
+
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Priority(2)
+    }
+}
+
+impl TryFrom<u8> for Priority {
+    type Error = String;
+
+    fn try_from(value: u8) -> Result<Self, Self::Error> {
+        if value <= Priority::MAX {
+            Ok(Priority(value))
+        } else {
+            Err(format!("priority {value} is out of range: 0 (first) to {}", Priority::MAX))
+        }
+    }
+}
+
+impl From<Priority> for u8 {
+    fn from(priority: Priority) -> u8 {
+        priority.0
+    }
+}
+
+impl FromStr for Priority {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse::<u8>()
+            .map_err(|_| format!("`{text}` is not a priority: 0 (first) to {}", Priority::MAX))?
+            .try_into()
+    }
+}
+
+/// What is asked of a task when it is added.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskSpec {
+    pub goal: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(default)]
+    pub deliverables: Vec<String>,
+    #[serde(default)]
+    pub labels: Vec<String>,
+    #[serde(default)]
+    pub priority: Priority,
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The task whose completion led to this one: its `spawned_by` edge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_task_id: Option<TaskId>,
+}
+
+impl TaskSpec {
+    pub fn has_label(&self, label: &str) -> bool {
+        self.labels.iter().any(|l| l == label)
+    }
+}
+
+/// Why a task can't go on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Obstacle {
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required_knowledge: Option<String>,
+}
+
+/// What a completed task left behind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    #[serde(default)]
+    pub result: Option<String>,
+    #[serde(default)]
+    pub artifacts: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    pub id: TaskId,
+    pub spec: TaskSpec,
+    pub state: TaskState,
+    /// Dependencies that are not completed.
+    pub open_dependencies: u32,
+    /// Whether `dependency_satisfied` was recorded since a dependency was last open.
+    pub satisfaction_announced: bool,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub completed_at: Option<Timestamp>,
+    pub obstacle: Option<Obstacle>,
+    pub outcome: Option<Outcome>,
+}
+
+impl Task {
+    /// Milliseconds of work, where both ends are known.
+    pub fn duration_ms(&self) -> Option<i64> {
+        Some(self.completed_at?.millis_since(self.started_at?))
+    }
+}

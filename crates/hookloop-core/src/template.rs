@@ -1,0 +1,197 @@
+//! `{{name}}` in the actions that a configuration declares.
+//!
+//! Names are checked when the configuration is read; values are put in once, so a value that looks
+//! like a placeholder stays text.
+
+use serde_json::Value;
+
+use crate::event::{Event, EventBody};
+use crate::task::Task;
+
+/// The variables that a declared action may use.
+pub const VARIABLES: [&str; 9] =
+    ["event", "task_id", "goal", "description", "type", "priority", "labels", "result", "reason"];
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    #[error("there is no variable `{0}`; there are {list}", list = VARIABLES.join(", "))]
+    Unknown(String),
+    #[error("`{{{{` without `}}}}` in `{0}`")]
+    Unclosed(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{{{{{0}}}}}` has no value here")]
+pub struct MissingValue(pub &'static str);
+
+/// The values an event gives.
+#[derive(Debug)]
+pub struct Values<'a> {
+    event: &'a Event,
+    task: Option<&'a Task>,
+}
+
+impl<'a> Values<'a> {
+    pub fn new(event: &'a Event, task: Option<&'a Task>) -> Values<'a> {
+        Values { event, task }
+    }
+
+    fn get(&self, name: &'static str) -> Result<String, MissingValue> {
+        let spec = self.task.map(|task| &task.spec);
+        let value = match name {
+            "event" => Some(self.event.body.kind().to_owned()),
+            "task_id" => self.event.subject.task().map(ToString::to_string),
+            "goal" => spec.map(|spec| spec.goal.clone()),
+            "description" => spec.map(|spec| spec.description.clone()),
+            "type" => spec.and_then(|spec| spec.kind.clone()),
+            "priority" => spec.map(|spec| spec.priority.get().to_string()),
+            "labels" => spec.map(|spec| spec.labels.join(",")),
+            "result" => self.result(),
+            "reason" => self.reason(),
+            _ => None,
+        };
+        value.ok_or(MissingValue(name))
+    }
+
+    fn result(&self) -> Option<String> {
+        match &self.event.body {
+            EventBody::TaskCompleted(outcome) => outcome.result.clone(),
+            _ => self.task?.outcome.as_ref()?.result.clone(),
+        }
+    }
+
+    fn reason(&self) -> Option<String> {
+        match &self.event.body {
+            EventBody::TaskBlocked(obstacle) => Some(obstacle.reason.clone()),
+            _ => Some(self.task?.obstacle.as_ref()?.reason.clone()),
+        }
+    }
+}
+
+/// A text with places for values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Variable(&'static str),
+}
+
+impl Template {
+    pub fn parse(text: &str) -> Result<Template, TemplateError> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("{{") {
+            let (name, after) =
+                after.split_once("}}").ok_or_else(|| TemplateError::Unclosed(text.to_owned()))?;
+            let name = name.trim();
+            let known = VARIABLES.into_iter().find(|known| *known == name);
+            if !before.is_empty() {
+                parts.push(Part::Text(before.to_owned()));
+            }
+            parts.push(Part::Variable(
+                known.ok_or_else(|| TemplateError::Unknown(name.to_owned()))?,
+            ));
+            rest = after;
+        }
+        if !rest.is_empty() {
+            parts.push(Part::Text(rest.to_owned()));
+        }
+        Ok(Template(parts))
+    }
+
+    pub fn render(&self, values: &Values<'_>) -> Result<String, MissingValue> {
+        self.0.iter().try_fold(String::new(), |text, part| {
+            Ok(match part {
+                Part::Text(part) => text + part,
+                Part::Variable(name) => text + &values.get(name)?,
+            })
+        })
+    }
+}
+
+/// JSON whose texts are templates.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TemplateValue {
+    Literal(Value),
+    Text(Template),
+    List(Vec<TemplateValue>),
+    Map(Vec<(String, TemplateValue)>),
+}
+
+impl TemplateValue {
+    pub fn parse(value: &Value) -> Result<TemplateValue, TemplateError> {
+        Ok(match value {
+            Value::String(text) => TemplateValue::Text(Template::parse(text)?),
+            Value::Array(items) => TemplateValue::List(
+                items.iter().map(TemplateValue::parse).collect::<Result<_, _>>()?,
+            ),
+            Value::Object(map) => TemplateValue::Map(
+                map.iter()
+                    .map(|(key, value)| Ok((key.clone(), TemplateValue::parse(value)?)))
+                    .collect::<Result<_, _>>()?,
+            ),
+            literal => TemplateValue::Literal(literal.clone()),
+        })
+    }
+
+    pub fn render(&self, values: &Values<'_>) -> Result<Value, MissingValue> {
+        Ok(match self {
+            TemplateValue::Literal(value) => value.clone(),
+            TemplateValue::Text(template) => Value::String(template.render(values)?),
+            TemplateValue::List(items) => Value::Array(
+                items.iter().map(|item| item.render(values)).collect::<Result<_, _>>()?,
+            ),
+            TemplateValue::Map(map) => Value::Object(
+                map.iter()
+                    .map(|(key, value)| Ok((key.clone(), value.render(values)?)))
+                    .collect::<Result<_, MissingValue>>()?,
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{EventId, Subject};
+    use crate::task::Obstacle;
+    use crate::time::Timestamp;
+
+    fn blocked(reason: &str) -> Event {
+        Event {
+            id: EventId([0; 16]),
+            at: Timestamp(0),
+            subject: Subject::Task("t1".parse().unwrap()),
+            actor: String::new(),
+            cause: None,
+            due: false,
+            body: EventBody::TaskBlocked(Obstacle {
+                reason: reason.into(),
+                required_knowledge: None,
+            }),
+        }
+    }
+
+    #[test]
+    fn values_are_put_in_once() {
+        let event = blocked("{{task_id}} $(touch x)");
+        let template = Template::parse("{{event}}: {{ reason }}!").unwrap();
+        let text = template.render(&Values::new(&event, None)).unwrap();
+        assert_eq!(text, "task_blocked: {{task_id}} $(touch x)!");
+    }
+
+    #[test]
+    fn names_are_checked_before_anything_runs() {
+        assert_eq!(Template::parse("{{goall}}"), Err(TemplateError::Unknown("goall".into())));
+        assert!(matches!(Template::parse("a {{goal"), Err(TemplateError::Unclosed(_))));
+    }
+
+    #[test]
+    fn a_value_that_is_not_there_is_an_error() {
+        let event = blocked("r");
+        let template = Template::parse("{{result}}").unwrap();
+        assert_eq!(template.render(&Values::new(&event, None)), Err(MissingValue("result")));
+    }
+}

@@ -1,0 +1,49 @@
+//! The hash that ties each stored event to the one before it.
+
+use sha2::{Digest, Sha256};
+
+use crate::log::Seq;
+
+pub type Hash = [u8; 32];
+
+/// The hash before the first event.
+pub const START: Hash = [0; 32];
+
+/// What is stored of an event, and so what its hash covers.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
+    pub seq: Seq,
+    pub prev: Seq,
+    pub id: &'a [u8],
+    pub at: i64,
+    pub format: u32,
+    pub kind: &'a str,
+    pub subject: &'a str,
+    pub actor: &'a str,
+    pub cause: Option<&'a str>,
+    pub due: bool,
+    pub data: &'a str,
+}
+
+impl Link<'_> {
+    /// This event's hash, on top of the hash of the one before it. Texts are preceded by their
+    /// lengths, so that no two events are the same bytes.
+    pub fn hash(&self, before: &[u8]) -> Hash {
+        let mut hash = Sha256::new();
+        hash.update(before);
+        let mut fixed = [0; 29];
+        fixed[..8].copy_from_slice(&self.seq.to_le_bytes());
+        fixed[8..16].copy_from_slice(&self.prev.to_le_bytes());
+        fixed[16..24].copy_from_slice(&self.at.to_le_bytes());
+        fixed[24..28].copy_from_slice(&self.format.to_le_bytes());
+        fixed[28] = u8::from(self.due) | u8::from(self.cause.is_some()) << 1;
+        hash.update(fixed);
+        let cause = self.cause.unwrap_or("").as_bytes();
+        let texts = [self.kind.as_bytes(), self.subject.as_bytes(), self.actor.as_bytes(), cause];
+        for text in [self.id, self.data.as_bytes()].into_iter().chain(texts) {
+            hash.update((text.len() as u32).to_le_bytes());
+            hash.update(text);
+        }
+        hash.finalize().into()
+    }
+}

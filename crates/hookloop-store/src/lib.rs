@@ -1,0 +1,20 @@
+//! Where events live, and the view that is derived from them.
+//!
+//! - [`log`]: what a log promises, whichever engine holds it
+//! - [`memory`]: a log in memory, shared by its clones: for tests, and the model of a remote engine
+//! - [`sqlite`]: the log in a SQLite file
+//! - [`chain`]: the hash that ties each stored event to the one before it
+//! - [`view`]: tables derived from the log, and every question asked of them
+//! - [`store`]: log and view together, the units of work that change them, group commit
+//! - [`crash`]: the points at which tests end the process
+//! - [`conformance`]: the suite that every log passes
+
+pub mod chain;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod crash;
+pub mod log;
+pub mod memory;
+pub mod sqlite;
+pub mod store;
+pub mod view;

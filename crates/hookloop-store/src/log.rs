@@ -1,0 +1,100 @@
+//! What a log promises, whichever engine holds it.
+//!
+//! A log is one project's events in one total order. A batch is stored whole or not at all. Each
+//! event names the version that it expects its subject to have (the sequence number of the last
+//! event on it), and that is also what makes appending idempotent for ever: a batch that was stored
+//! can't find its subjects at the versions it expects again, and is then recognised by its ids.
+
+use std::time::Duration;
+
+use hookloop_core::event::Event;
+use hookloop_core::id::Subject;
+
+/// A place in the log; the first event has 1. Also a subject's version, where 0 is "never seen".
+pub type Seq = u64;
+
+/// Events in one batch, at most: what every engine can store atomically.
+pub const MAX_BATCH: usize = 1_000;
+
+/// An event to append. `expected` is the subject's version before this batch; where a batch has
+/// several events on one subject, the first decides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEvent {
+    pub expected: Seq,
+    pub event: Event,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredEvent {
+    pub seq: Seq,
+    pub event: Event,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// Stored now, the first event at this place and the others right behind it.
+    At(Seq),
+    /// The same batch had been stored before, at this place.
+    Before(Seq),
+}
+
+impl Appended {
+    pub fn first(self) -> Seq {
+        match self {
+            Appended::At(seq) | Appended::Before(seq) => seq,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// Someone else wrote: read again, decide again.
+    #[error("`{subject}` is at version {actual}, not {expected}")]
+    Conflict { subject: Subject, expected: Seq, actual: Seq },
+    #[error("a batch holds 1 to {MAX_BATCH} events, not {0}")]
+    BatchSize(usize),
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error("event {seq} can't be read: {reason}")]
+    Damaged { seq: Seq, reason: String },
+    #[error("{0}")]
+    Engine(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl LogError {
+    pub fn damaged(seq: Seq, reason: impl ToString) -> LogError {
+        LogError::Damaged { seq, reason: reason.to_string() }
+    }
+}
+
+impl From<rusqlite::Error> for LogError {
+    fn from(error: rusqlite::Error) -> LogError {
+        LogError::Engine(Box::new(error))
+    }
+}
+
+/// One project's events. Returning from `append` means that the batch is on disk.
+pub trait EventLog: Send + Sync {
+    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError>;
+
+    /// The last event on a subject.
+    fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError>;
+
+    /// The last `limit` events on a subject, oldest first.
+    fn history(&self, subject: &Subject, limit: usize) -> Result<Vec<StoredEvent>, LogError>;
+
+    /// Up to `limit` events from place `from` on.
+    fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError>;
+
+    /// The events from place `from` on, and then those that come.
+    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError>;
+}
+
+pub trait Follow: Send {
+    /// The next events, in order and without a gap; none if nothing came within `timeout`.
+    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError>;
+}

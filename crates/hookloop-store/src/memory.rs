@@ -1,0 +1,128 @@
+//! A log in memory, shared by its clones.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hookloop_core::id::Subject;
+
+use crate::crash;
+use crate::log::{
+    AppendError, Appended, EventLog, Follow, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent,
+};
+
+/// Events that a follower takes at once.
+const FOLLOW_BATCH: usize = 1_000;
+
+#[derive(Clone, Debug, Default)]
+pub struct MemoryLog(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    log: Mutex<Log>,
+    grew: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    events: Vec<StoredEvent>,
+    /// The places of each subject's events.
+    subjects: HashMap<Subject, Vec<Seq>>,
+}
+
+impl Log {
+    fn version(&self, subject: &Subject) -> Seq {
+        self.subjects.get(subject).and_then(|seqs| seqs.last()).copied().unwrap_or(0)
+    }
+
+    fn from(&self, from: Seq, limit: usize) -> Vec<StoredEvent> {
+        let start = (from.max(1) - 1) as usize;
+        self.events.iter().skip(start).take(limit).cloned().collect()
+    }
+
+    /// Where `new` was stored before, if it was: right behind the version that it expects.
+    fn stored_before(&self, new: &NewEvent) -> Option<Seq> {
+        let seqs = self.subjects.get(&new.event.subject)?;
+        let next = seqs.iter().copied().find(|seq| *seq > new.expected)?;
+        (self.events[next as usize - 1].event.id == new.event.id).then_some(next)
+    }
+}
+
+impl MemoryLog {
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        // Every change to the log is complete before its guard drops.
+        self.0.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EventLog for MemoryLog {
+    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+        let mut log = self.lock();
+        let Some(first) = batch.first().filter(|_| batch.len() <= MAX_BATCH) else {
+            return Err(AppendError::BatchSize(batch.len()));
+        };
+        if let Some(seq) = log.stored_before(first) {
+            return Ok(Appended::Before(seq));
+        }
+        for (i, new) in batch.iter().enumerate() {
+            let subject = &new.event.subject;
+            let actual = log.version(subject);
+            let is_first = batch[..i].iter().all(|earlier| earlier.event.subject != *subject);
+            if is_first && actual != new.expected {
+                let (subject, expected) = (subject.clone(), new.expected);
+                return Err(AppendError::Conflict { subject, expected, actual });
+            }
+        }
+        crash::point("append");
+        let at = log.events.len() as Seq + 1;
+        for (seq, new) in (at..).zip(batch) {
+            log.subjects.entry(new.event.subject.clone()).or_default().push(seq);
+            log.events.push(StoredEvent { seq, event: new.event.clone() });
+        }
+        self.0.grew.notify_all();
+        Ok(Appended::At(at))
+    }
+
+    fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {
+        let log = self.lock();
+        Ok(match log.version(subject) {
+            0 => None,
+            seq => log.events.get(seq as usize - 1).cloned(),
+        })
+    }
+
+    fn history(&self, subject: &Subject, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        let log = self.lock();
+        let seqs = log.subjects.get(subject).map_or(&[][..], Vec::as_slice);
+        let last = &seqs[seqs.len().saturating_sub(limit)..];
+        Ok(last.iter().map(|seq| log.events[*seq as usize - 1].clone()).collect())
+    }
+
+    fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        Ok(self.lock().from(from, limit))
+    }
+
+    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        Ok(Box::new(Follower { log: self.clone(), next: from.max(1) }))
+    }
+}
+
+struct Follower {
+    log: MemoryLog,
+    next: Seq,
+}
+
+impl Follow for Follower {
+    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
+        let none_yet = |log: &mut Log| (log.events.len() as Seq) < self.next;
+        let (log, _) = self
+            .log
+            .0
+            .grew
+            .wait_timeout_while(self.log.lock(), timeout, none_yet)
+            .unwrap_or_else(PoisonError::into_inner);
+        let events = log.from(self.next, FOLLOW_BATCH);
+        self.next += events.len() as Seq;
+        Ok(events)
+    }
+}

@@ -1,0 +1,326 @@
+//! The log in a SQLite file.
+//!
+//! WAL, `synchronous=FULL`: what is committed is on disk. The file is checkpointed by writers as
+//! they go, never when a process ends, so that short commands pay for their own write and no more.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hookloop_core::cascade::Cause;
+use hookloop_core::event::{Event, EventBody, FORMAT};
+use hookloop_core::id::{EventId, Subject};
+use hookloop_core::time::Timestamp;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::chain::{self, Hash, Link};
+use crate::log::{Follow, LogError, Seq, StoredEvent};
+use crate::view;
+
+/// The version of the tables that this program makes and reads.
+pub const SCHEMA: i64 = 1;
+/// Older libraries can lose committed data when a WAL is reset.
+const SQLITE_MIN: i32 = 3_051_003;
+/// Pages in the WAL after which a writer moves them into the file. Small, because each process that
+/// is alone has to read the whole WAL once.
+const CHECKPOINT_PAGES: i64 = 200;
+/// Statements kept prepared.
+const STATEMENTS: usize = 96;
+/// How long a writer waits for the others before it gives up.
+pub const BUSY_LIMIT: Duration = Duration::from_secs(60);
+const BUSY_SLEEP_MAX: Duration = Duration::from_millis(4);
+/// How often a follower looks for new events of other processes.
+const FOLLOW_POLL: Duration = Duration::from_millis(20);
+const FOLLOW_BATCH: usize = 1_000;
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("its tables have version {found}; this hookloop knows up to {SCHEMA}")]
+    Newer { found: i64 },
+    #[error("SQLite {found} is too old")]
+    OldLibrary { found: String },
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+}
+
+/// Opens the file, makes it if it is not there, and brings its tables to [`SCHEMA`].
+pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
+    let conn = configured(Connection::open(path)?)?;
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    migrate(&conn)?;
+    Ok(conn)
+}
+
+/// A view's tables without a file.
+pub(crate) fn open_in_memory() -> Result<Connection, OpenError> {
+    let conn = configured(Connection::open_in_memory()?)?;
+    migrate(&conn)?;
+    Ok(conn)
+}
+
+fn configured(mut conn: Connection) -> Result<Connection, OpenError> {
+    if rusqlite::version_number() < SQLITE_MIN {
+        return Err(OpenError::OldLibrary { found: rusqlite::version().to_owned() });
+    }
+    conn.busy_handler(Some(wait_for_others))?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    conn.execute_batch(&format!(
+        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
+    ))?;
+    Ok(conn)
+}
+
+/// Sleeps a little longer each time, not in step with other processes, up to [`BUSY_LIMIT`].
+fn wait_for_others(tries: i32) -> bool {
+    let tries = tries.unsigned_abs();
+    let longest = BUSY_SLEEP_MAX.min(Duration::from_micros(100) * (tries + 1));
+    let jitter = std::process::id().wrapping_mul(2_654_435_761).wrapping_add(tries * 40_503) % 64;
+    std::thread::sleep(longest / 2 + longest / 128 * jitter);
+    Duration::from_millis(3) * tries < BUSY_LIMIT
+}
+
+fn migrate(conn: &Connection) -> Result<(), OpenError> {
+    let version = |conn: &Connection| conn.query_row("PRAGMA user_version", [], |row| row.get(0));
+    match version(conn)? {
+        SCHEMA => return Ok(()),
+        found if found > SCHEMA => return Err(OpenError::Newer { found }),
+        _ => {}
+    }
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    // Another process may have been first.
+    if version(conn)? == 0 {
+        conn.execute_batch(include_str!("log.sql"))?;
+        conn.execute_batch(view::TABLES)?;
+        conn.pragma_update(None, "user_version", SCHEMA)?;
+    }
+    conn.execute_batch("COMMIT")?;
+    Ok(())
+}
+
+/// Stores an event behind the one whose hash is `before`; answers its own hash.
+pub(crate) fn insert(
+    conn: &Connection,
+    seq: Seq,
+    prev: Seq,
+    event: &Event,
+    before: &Hash,
+) -> Result<Hash, LogError> {
+    let subject = event.subject.to_string();
+    let cause = event.cause.as_ref().map(|cause| serde_json::to_string(cause).unwrap_or_default());
+    let data = event.body.encode();
+    let link = Link {
+        seq,
+        prev,
+        id: &event.id.0,
+        at: event.at.0,
+        format: FORMAT,
+        kind: event.body.kind(),
+        subject: &subject,
+        actor: &event.actor,
+        cause: cause.as_deref(),
+        due: event.due,
+        data: &data,
+    };
+    let hash = link.hash(before);
+    conn.prepare_cached(
+        "INSERT INTO event VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?
+    .execute(params![
+        seq as i64,
+        prev as i64,
+        link.id,
+        link.at,
+        link.format,
+        link.kind,
+        link.subject,
+        link.actor,
+        link.cause,
+        link.due,
+        link.data,
+        hash
+    ])?;
+    Ok(hash)
+}
+
+const COLUMNS: &str = "seq, prev, id, at, format, kind, subject, actor, cause, due, data";
+
+/// One row, as it is stored.
+fn link<'r>(row: &'r Row<'_>) -> rusqlite::Result<Link<'r>> {
+    let text = |column: usize| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+    Ok(Link {
+        seq: row.get::<_, i64>(0)? as Seq,
+        prev: row.get::<_, i64>(1)? as Seq,
+        id: row.get_ref(2)?.as_blob()?,
+        at: row.get(3)?,
+        format: row.get(4)?,
+        kind: text(5)?,
+        subject: text(6)?,
+        actor: text(7)?,
+        cause: row.get_ref(8)?.as_str_or_null()?,
+        due: row.get(9)?,
+        data: text(10)?,
+    })
+}
+
+fn decode(row: &Row<'_>) -> Result<(Seq, StoredEvent), LogError> {
+    let link = link(row)?;
+    let damaged = |reason: &dyn std::fmt::Display| LogError::damaged(link.seq, reason);
+    let id = <[u8; 16]>::try_from(link.id).map_err(|_| damaged(&"its id is not 16 bytes"))?;
+    let cause = link.cause.map(serde_json::from_str::<Cause>).transpose();
+    let event = Event {
+        id: EventId(id),
+        at: Timestamp(link.at),
+        subject: link.subject.parse::<Subject>().map_err(|error| damaged(&error))?,
+        actor: link.actor.to_owned(),
+        cause: cause.map_err(|error| damaged(&error))?,
+        due: link.due,
+        body: EventBody::decode(link.kind, link.format, link.data)
+            .map_err(|error| damaged(&error))?,
+    };
+    Ok((link.prev, StoredEvent { seq: link.seq, event }))
+}
+
+/// Calls `each` for the events from `from` on, until it answers `false`.
+pub(crate) fn each_event(
+    conn: &Connection,
+    from: Seq,
+    mut each: impl FnMut(StoredEvent) -> Result<bool, LogError>,
+) -> Result<(), LogError> {
+    let mut select =
+        conn.prepare_cached(&format!("SELECT {COLUMNS} FROM event WHERE seq >= ?1 ORDER BY seq"))?;
+    let mut rows = select.query([from as i64])?;
+    while let Some(row) = rows.next()? {
+        if !each(decode(row)?.1)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn read(
+    conn: &Connection,
+    from: Seq,
+    limit: usize,
+) -> Result<Vec<StoredEvent>, LogError> {
+    let mut events = Vec::new();
+    if limit > 0 {
+        each_event(conn, from, |event| {
+            events.push(event);
+            Ok(events.len() < limit)
+        })?;
+    }
+    Ok(events)
+}
+
+/// The event at `seq`, and the place of the one before it on the same subject.
+pub(crate) fn read_at(conn: &Connection, seq: Seq) -> Result<Option<(Seq, StoredEvent)>, LogError> {
+    let mut select = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM event WHERE seq = ?1"))?;
+    let mut rows = select.query([seq as i64])?;
+    rows.next()?.map(decode).transpose()
+}
+
+/// The event at `seq` and those before it on the same subject: `limit` of them, oldest first.
+pub(crate) fn back_from(
+    conn: &Connection,
+    mut seq: Seq,
+    limit: usize,
+) -> Result<Vec<StoredEvent>, LogError> {
+    let mut events = Vec::new();
+    while seq > 0 && events.len() < limit {
+        let Some((prev, event)) = read_at(conn, seq)? else { break };
+        events.push(event);
+        seq = prev;
+    }
+    events.reverse();
+    Ok(events)
+}
+
+/// Where a check of the chain found it broken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    #[error("event {seq} is missing")]
+    Missing { seq: Seq },
+    #[error("event {seq} is not what was written")]
+    Changed { seq: Seq },
+    #[error("event {seq} can't be read: {reason}")]
+    Unreadable { seq: Seq, reason: String },
+    #[error("the log ends at event {found}, but {expected} were acknowledged")]
+    Short { found: Seq, expected: Seq },
+    #[error("event {seq} is behind the last one that was acknowledged")]
+    Extra { seq: Seq },
+    #[error("the file is damaged: {0}")]
+    File(String),
+}
+
+/// Walks the chain up to `head`, whose hash is `expected`; answers how many events are intact.
+pub(crate) fn verify_chain(
+    conn: &Connection,
+    head: Seq,
+    expected: &Hash,
+    progress: &mut dyn FnMut(Seq),
+) -> Result<Result<Seq, Broken>, LogError> {
+    let mut select = conn.prepare(&format!("SELECT {COLUMNS}, hash FROM event ORDER BY seq"))?;
+    let mut rows = select.query([])?;
+    let (mut before, mut done) = (chain::START, 0);
+    loop {
+        let unreadable = |error: rusqlite::Error| {
+            Ok(Err(Broken::Unreadable { seq: done + 1, reason: error.to_string() }))
+        };
+        let row = match rows.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => break,
+            Err(error) => return unreadable(error),
+        };
+        let (link, stored) = match (link(row), row.get_ref(11).map(|hash| hash.as_blob())) {
+            (Ok(link), Ok(Ok(stored))) => (link, stored),
+            (Err(error), _) | (_, Err(error)) => return unreadable(error),
+            (_, Ok(Err(error))) => return unreadable(error.into()),
+        };
+        if link.seq != done + 1 {
+            return Ok(Err(Broken::Missing { seq: done + 1 }));
+        }
+        before = link.hash(&before);
+        if before != stored {
+            return Ok(Err(Broken::Changed { seq: link.seq }));
+        }
+        done = link.seq;
+        progress(done);
+    }
+    Ok(match done {
+        found if found < head => Err(Broken::Short { found, expected: head }),
+        found if found > head => Err(Broken::Extra { seq: head + 1 }),
+        _ if before != *expected => Err(Broken::Changed { seq: head }),
+        _ => Ok(done),
+    })
+}
+
+/// SQLite's own check of the file.
+pub(crate) fn check_file(conn: &Connection) -> Result<Option<Broken>, LogError> {
+    let answer = conn.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+    Ok(match answer.optional() {
+        Ok(answer) => answer.filter(|text| text != "ok").map(Broken::File),
+        Err(error) => Some(Broken::File(error.to_string())),
+    })
+}
+
+/// Follows the file, whichever process writes to it.
+pub(crate) struct FileFollower {
+    pub(crate) conn: Connection,
+    pub(crate) next: Seq,
+}
+
+impl Follow for FileFollower {
+    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let events = read(&self.conn, self.next, FOLLOW_BATCH)?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !events.is_empty() || left.is_zero() {
+                self.next += events.len() as Seq;
+                return Ok(events);
+            }
+            std::thread::sleep(FOLLOW_POLL.min(left));
+        }
+    }
+}

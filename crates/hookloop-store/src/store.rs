@@ -1,0 +1,557 @@
+//! Log and view together, the units of work that change them, and group commit.
+//!
+//! A unit of work reads the view, stages events (which the view shows at once), and becomes one
+//! atomic batch. With the log in the same file, batch and view are one transaction. With the log
+//! elsewhere, the view is a copy that follows it: the unit's changes are undone, the batch is
+//! appended, and what the log answered is applied; on a conflict the work is done again from what
+//! the log then holds.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use hookloop_core::event::Event;
+use hookloop_core::id::Subject;
+use rusqlite::Connection;
+
+use crate::log::{
+    AppendError, Appended, EventLog, Follow, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent,
+};
+use crate::sqlite::{self, Broken, FileFollower, OpenError};
+use crate::view::{self, Totals, View};
+use crate::{chain, crash};
+
+/// Units that one commit carries at most.
+const MAX_GROUP: usize = 64;
+/// How often a unit is done again because others wrote first.
+const MAX_TRIES: usize = 1_000;
+/// Events that a view takes over from a log elsewhere at once.
+const CATCH_UP: usize = 1_000;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    #[error("{MAX_TRIES} attempts in a row met other writers")]
+    Contended,
+    #[error("the commit that this write was part of failed: {0}")]
+    Commit(String),
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> StoreError {
+        StoreError::Log(error.into())
+    }
+}
+
+/// A project's log and view. Clones share it; threads that write at the same time share commits.
+#[derive(Clone)]
+pub struct Store(Arc<Shared>);
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+struct Shared {
+    inner: Mutex<Inner>,
+    /// A group of units was committed, or failed to be.
+    settled: Condvar,
+    /// Threads that are about to add a unit to the open group.
+    arriving: AtomicUsize,
+}
+
+struct Inner {
+    conn: Connection,
+    home: Home,
+    group: Option<Group>,
+    /// The number of the last group that was settled, and what went wrong with it.
+    settled: u64,
+    failure: Option<(u64, String)>,
+}
+
+enum Home {
+    /// The log is a table beside the view.
+    File(PathBuf),
+    Elsewhere(Box<dyn EventLog>),
+}
+
+/// Units that will be one transaction.
+struct Group {
+    number: u64,
+    units: usize,
+    totals: Totals,
+    /// Something was staged: there is a reason to commit.
+    changed: bool,
+}
+
+impl Store {
+    /// Opens the file at `path`, which holds log and view.
+    pub fn open(path: &Path) -> Result<Store, StoreError> {
+        Ok(Store::new(sqlite::open(path)?, Home::File(path.to_owned())))
+    }
+
+    /// A view in memory over a log that is elsewhere.
+    pub fn over(log: Box<dyn EventLog>) -> Result<Store, StoreError> {
+        let store = Store::new(sqlite::open_in_memory()?, Home::Elsewhere(log));
+        store.lock().catch_up()?;
+        Ok(store)
+    }
+
+    fn new(conn: Connection, home: Home) -> Store {
+        let inner = Inner { conn, home, group: None, settled: 0, failure: None };
+        Store(Arc::new(Shared {
+            inner: Mutex::new(inner),
+            settled: Condvar::new(),
+            arriving: AtomicUsize::new(0),
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // A panic inside a unit leaves its transaction open; the next one rolls it back.
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does a unit of work. When this returns, its events are on disk, and those of everyone who
+    /// wrote at the same time with them. `work` runs again if others wrote first.
+    pub fn transact<T, E: From<StoreError>>(
+        &self,
+        mut work: impl FnMut(&mut Unit<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.0.arriving.fetch_add(1, Ordering::SeqCst);
+        let mut inner = self.lock();
+        self.0.arriving.fetch_sub(1, Ordering::SeqCst);
+        match inner.home {
+            Home::Elsewhere(_) => inner.transact_elsewhere(&mut work),
+            Home::File(_) => {
+                let outcome = inner.add_unit(&mut work);
+                self.settle(inner)?;
+                outcome
+            }
+        }
+    }
+
+    /// Commits the open group, or waits for the thread that will: the last to arrive does it.
+    fn settle(&self, mut inner: MutexGuard<'_, Inner>) -> Result<(), StoreError> {
+        let Some(group) = &inner.group else { return Ok(()) };
+        let (number, full) = (group.number, group.units >= MAX_GROUP);
+        if full || self.0.arriving.load(Ordering::SeqCst) == 0 {
+            inner.commit();
+            self.0.settled.notify_all();
+        }
+        let waiting = |inner: &mut Inner| inner.settled < number;
+        let inner =
+            self.0.settled.wait_while(inner, waiting).unwrap_or_else(PoisonError::into_inner);
+        match &inner.failure {
+            Some((failed, reason)) if *failed == number => Err(StoreError::Commit(reason.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads the view in one snapshot of what is committed.
+    pub fn read<T, E: From<StoreError>>(
+        &self,
+        question: impl FnOnce(View<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut inner = self.lock();
+        inner.settle_for_reader()?;
+        self.0.settled.notify_all();
+        inner.conn.execute_batch("BEGIN").map_err(StoreError::from)?;
+        let answer = question(View::new(&inner.conn));
+        inner.conn.execute_batch("ROLLBACK").map_err(StoreError::from)?;
+        answer
+    }
+
+    /// Makes the view again from the log; answers the state hash before and after.
+    pub fn rebuild(&self, progress: &mut dyn FnMut(Seq)) -> Result<(String, String), StoreError> {
+        let mut inner = self.lock();
+        inner.settle_for_reader()?;
+        let before = View::new(&inner.conn).state_hash()?;
+        inner.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let rebuilt = inner.replay(progress);
+        match rebuilt {
+            Ok(()) => {
+                crash::point("rebuild");
+                inner.conn.execute_batch("COMMIT")?;
+                Ok((before, View::new(&inner.conn).state_hash()?))
+            }
+            Err(error) => {
+                inner.conn.execute_batch("ROLLBACK")?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Checks that the log is what was written, and the file what SQLite wrote.
+    pub fn verify(&self, progress: &mut dyn FnMut(Seq)) -> Result<Result<Seq, Broken>, StoreError> {
+        let inner = self.lock();
+        if let Some(broken) = sqlite::check_file(&inner.conn)? {
+            return Ok(Err(broken));
+        }
+        inner.conn.execute_batch("BEGIN")?;
+        let totals = View::new(&inner.conn).totals();
+        let checked =
+            totals.and_then(|t| sqlite::verify_chain(&inner.conn, t.head, &t.hash, progress));
+        inner.conn.execute_batch("ROLLBACK")?;
+        Ok(checked?)
+    }
+
+    /// Lets the file keep `pages` unmoved pages and `cache_kib` of cache, for bulk work.
+    pub fn tune_for_bulk(&self, pages: u32, cache_kib: u32) -> Result<(), StoreError> {
+        let sql = format!("PRAGMA wal_autocheckpoint = {pages}; PRAGMA cache_size = -{cache_kib};");
+        Ok(self.lock().conn.execute_batch(&sql)?)
+    }
+}
+
+/// A store is a log too: its own, or the one that it follows.
+impl EventLog for Store {
+    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+        if let Home::Elsewhere(log) = &self.lock().home {
+            return log.append(batch);
+        }
+        self.transact(|unit| unit.append(batch)).map_err(|error: StoreError| match error {
+            StoreError::Append(error) => error,
+            StoreError::Log(error) => error.into(),
+            other => LogError::Engine(Box::new(other)).into(),
+        })
+    }
+
+    fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {
+        Ok(self.history(subject, 1)?.pop())
+    }
+
+    fn history(&self, subject: &Subject, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        let inner = self.lock();
+        match &inner.home {
+            Home::File(_) => {
+                let version = View::new(&inner.conn).version(subject)?;
+                sqlite::back_from(&inner.conn, version, limit)
+            }
+            Home::Elsewhere(log) => log.history(subject, limit),
+        }
+    }
+
+    fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        let inner = self.lock();
+        match &inner.home {
+            Home::File(_) => sqlite::read(&inner.conn, from, limit),
+            Home::Elsewhere(log) => log.read(from, limit),
+        }
+    }
+
+    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        match &self.lock().home {
+            Home::File(path) => {
+                let conn = sqlite::open(path).map_err(|error| LogError::Engine(Box::new(error)))?;
+                Ok(Box::new(FileFollower { conn, next: from.max(1) }))
+            }
+            Home::Elsewhere(log) => log.follow(from),
+        }
+    }
+}
+
+impl Inner {
+    /// Runs `work` inside the open group, which it opens if there is none.
+    fn add_unit<T, E: From<StoreError>>(
+        &mut self,
+        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let alone = self.group.is_none();
+        if alone {
+            self.begin()?;
+        } else {
+            self.conn.execute_batch("SAVEPOINT unit").map_err(StoreError::from)?;
+        }
+        match self.stage_unit(work) {
+            Ok(done) => {
+                if !alone {
+                    self.conn.execute_batch("RELEASE unit").map_err(StoreError::from)?;
+                }
+                Ok(done)
+            }
+            Err(error) => {
+                let undo = if alone { "ROLLBACK" } else { "ROLLBACK TO unit; RELEASE unit" };
+                self.conn.execute_batch(undo).map_err(StoreError::from)?;
+                if alone {
+                    self.group = None;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        if !self.conn.is_autocommit() {
+            self.conn.execute_batch("ROLLBACK")?;
+        }
+        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let totals = View::new(&self.conn).totals()?;
+        let number = self.settled + 1;
+        self.group = Some(Group { number, units: 0, totals, changed: false });
+        Ok(())
+    }
+
+    /// Runs `work` and writes what it staged behind the log's last event.
+    fn stage_unit<T, E: From<StoreError>>(
+        &mut self,
+        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Some(group) = &mut self.group else { return Err(StoreError::Contended.into()) };
+        let mut unit = Unit::new(&self.conn, &self.home, group.totals.clone());
+        let done = work(&mut unit)?;
+        let Unit { staged, mut totals, .. } = unit;
+        let view = View::new(&self.conn);
+        for Staged { seq, prev, event } in &staged {
+            totals.hash = sqlite::insert(&self.conn, *seq, *prev, event, &totals.hash)
+                .map_err(StoreError::from)?;
+            if event.due {
+                view.owe(*seq).map_err(StoreError::from)?;
+            }
+        }
+        group.units += 1;
+        group.changed |= !staged.is_empty();
+        group.totals = totals;
+        Ok(done)
+    }
+
+    /// Ends the open group: all of its units are on disk, or none.
+    fn commit(&mut self) {
+        let Some(group) = self.group.take() else { return };
+        if let Err(error) = self.write(&group) {
+            let _ = self.conn.execute_batch("ROLLBACK");
+            self.failure = Some((group.number, error.to_string()));
+        }
+        self.settled = group.number;
+    }
+
+    fn write(&self, group: &Group) -> Result<(), StoreError> {
+        if !group.changed {
+            return Ok(self.conn.execute_batch("ROLLBACK")?);
+        }
+        View::new(&self.conn).write_totals(&group.totals)?;
+        crash::point("commit");
+        self.conn.execute_batch("COMMIT")?;
+        crash::point("committed");
+        Ok(())
+    }
+
+    fn settle_for_reader(&mut self) -> Result<(), StoreError> {
+        self.commit();
+        match &self.home {
+            Home::Elsewhere(_) => self.catch_up(),
+            Home::File(_) => Ok(()),
+        }
+    }
+
+    fn transact_elsewhere<T, E: From<StoreError>>(
+        &mut self,
+        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        for _ in 0..MAX_TRIES {
+            self.catch_up()?;
+            self.conn.execute_batch("BEGIN").map_err(StoreError::from)?;
+            let totals = View::new(&self.conn).totals().map_err(StoreError::from);
+            let outcome = totals.map_err(E::from).and_then(|totals| {
+                let mut unit = Unit::new(&self.conn, &self.home, totals);
+                let done = work(&mut unit)?;
+                Ok((done, unit.batch()))
+            });
+            self.conn.execute_batch("ROLLBACK").map_err(StoreError::from)?;
+            let (done, batch) = outcome?;
+            let Home::Elsewhere(log) = &self.home else { return Ok(done) };
+            if batch.is_empty() {
+                return Ok(done);
+            }
+            match log.append(&batch) {
+                Ok(_) => {
+                    crash::point("appended");
+                    self.catch_up()?;
+                    return Ok(done);
+                }
+                Err(AppendError::Conflict { .. }) => {}
+                Err(error) => return Err(StoreError::from(error).into()),
+            }
+        }
+        Err(StoreError::Contended.into())
+    }
+
+    /// Brings the view up to the end of a log that is elsewhere.
+    fn catch_up(&mut self) -> Result<(), StoreError> {
+        let Home::Elsewhere(log) = &self.home else { return Ok(()) };
+        if !self.conn.is_autocommit() {
+            self.conn.execute_batch("ROLLBACK")?;
+        }
+        loop {
+            let view = View::new(&self.conn);
+            let mut totals = view.totals()?;
+            let events = log.read(totals.head + 1, CATCH_UP)?;
+            if events.is_empty() {
+                return Ok(());
+            }
+            self.conn.execute_batch("BEGIN")?;
+            for event in &events {
+                take(view, event, &mut totals)?;
+            }
+            view.write_totals(&totals)?;
+            self.conn.execute_batch("COMMIT")?;
+        }
+    }
+
+    fn replay(&self, progress: &mut dyn FnMut(Seq)) -> Result<(), StoreError> {
+        self.conn.execute_batch(view::DROP)?;
+        self.conn.execute_batch(view::TABLES)?;
+        let view = View::new(&self.conn);
+        let mut totals = view.totals()?;
+        let Home::File(_) = &self.home else { return Ok(()) };
+        sqlite::each_event(&self.conn, 1, |event| {
+            take(view, &event, &mut totals)?;
+            progress(event.seq);
+            Ok(true)
+        })?;
+        totals.hash = last_hash(&self.conn)?;
+        Ok(view.write_totals(&totals)?)
+    }
+}
+
+fn take(view: View<'_>, stored: &StoredEvent, totals: &mut Totals) -> Result<(), LogError> {
+    view.apply(stored.seq, &stored.event, totals)?;
+    if stored.event.due {
+        view.owe(stored.seq)?;
+    }
+    Ok(())
+}
+
+fn last_hash(conn: &Connection) -> Result<chain::Hash, StoreError> {
+    let last = "SELECT coalesce((SELECT hash FROM event ORDER BY seq DESC LIMIT 1), zeroblob(32))";
+    Ok(conn.query_row(last, [], |row| row.get(0))?)
+}
+
+struct Staged {
+    seq: Seq,
+    prev: Seq,
+    event: Event,
+}
+
+/// Work in progress: what the view says, and the events that are to be one batch.
+pub struct Unit<'a> {
+    conn: &'a Connection,
+    home: &'a Home,
+    totals: Totals,
+    staged: Vec<Staged>,
+}
+
+impl std::fmt::Debug for Unit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Unit of {} events", self.staged.len())
+    }
+}
+
+impl<'a> Unit<'a> {
+    fn new(conn: &'a Connection, home: &'a Home, totals: Totals) -> Unit<'a> {
+        Unit { conn, home, totals, staged: Vec::new() }
+    }
+
+    /// The view, with what this unit has staged.
+    pub fn view(&self) -> View<'a> {
+        View::new(self.conn)
+    }
+
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// How many more events the batch can take.
+    pub fn room(&self) -> usize {
+        MAX_BATCH - self.staged.len()
+    }
+
+    /// Adds an event to the batch and to the view; answers its index in the batch.
+    pub fn stage(&mut self, event: Event) -> Result<usize, StoreError> {
+        if self.room() == 0 {
+            return Err(AppendError::BatchSize(MAX_BATCH + 1).into());
+        }
+        let seq = self.totals.head + 1;
+        let applied = self.view().apply(seq, &event, &mut self.totals)?;
+        self.staged.push(Staged { seq, prev: applied.prev, event });
+        Ok(self.staged.len() - 1)
+    }
+
+    /// Stages a batch that was made elsewhere, if its subjects have the versions it expects.
+    fn append(&mut self, batch: &[NewEvent]) -> Result<Appended, StoreError> {
+        let Some(first) = batch.first().filter(|_| batch.len() <= MAX_BATCH) else {
+            return Err(AppendError::BatchSize(batch.len()).into());
+        };
+        let at = self.totals.head + 1;
+        for (i, new) in batch.iter().enumerate() {
+            let subject = &new.event.subject;
+            if batch[..i].iter().any(|earlier| earlier.event.subject == *subject) {
+                continue;
+            }
+            let actual = self.view().version(subject)?;
+            if actual == new.expected {
+                continue;
+            }
+            if let Some(seq) = self.stored_before(first)? {
+                return Ok(Appended::Before(seq));
+            }
+            let (subject, expected) = (subject.clone(), new.expected);
+            return Err(AppendError::Conflict { subject, expected, actual }.into());
+        }
+        for new in batch {
+            self.stage(new.event.clone())?;
+        }
+        Ok(Appended::At(at))
+    }
+
+    /// Where `new` was stored before, if it was: right behind the version that it expects.
+    fn stored_before(&self, new: &NewEvent) -> Result<Option<Seq>, StoreError> {
+        let mut seq = self.view().version(&new.event.subject)?;
+        while seq > new.expected {
+            let Some((prev, stored)) = sqlite::read_at(self.conn, seq)? else { break };
+            if prev == new.expected {
+                return Ok((stored.event.id == new.event.id).then_some(seq));
+            }
+            seq = prev;
+        }
+        Ok(None)
+    }
+
+    /// The staged event at `index` of the batch.
+    pub fn staged(&self, index: usize) -> Option<&Event> {
+        self.staged.get(index).map(|staged| &staged.event)
+    }
+
+    pub fn len(&self) -> usize {
+        self.staged.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.staged.is_empty()
+    }
+
+    /// Leaves the reactions to the staged event at `index` to the dispatcher.
+    pub fn defer(&mut self, index: usize) {
+        if let Some(staged) = self.staged.get_mut(index) {
+            staged.event.due = true;
+        }
+    }
+
+    /// An event that is in the log already.
+    pub fn event(&self, seq: Seq) -> Result<Option<StoredEvent>, StoreError> {
+        Ok(match self.home {
+            Home::File(_) => sqlite::read_at(self.conn, seq)?.map(|(_, event)| event),
+            Home::Elsewhere(log) => log.read(seq, 1)?.into_iter().next(),
+        })
+    }
+
+    /// The batch: each subject's first event expects the version that the view had.
+    fn batch(self) -> Vec<NewEvent> {
+        let expected = |staged: Staged| NewEvent { expected: staged.prev, event: staged.event };
+        self.staged.into_iter().map(expected).collect()
+    }
+}

@@ -1,0 +1,57 @@
+//! One value for the whole view, equal wherever the same events were applied.
+//!
+//! Places in the log are left out: they are the engine's, and differ between engines.
+
+use rusqlite::types::ValueRef;
+use sha2::{Digest, Sha256};
+
+use super::{Result, View};
+
+/// Every table by what it means, in an order that every view shares.
+const PARTS: [&str; 5] = [
+    "SELECT t.id, t.state, t.open_deps, t.announced, t.priority, t.created_at, t.started_at,
+        t.completed_at, p.id, t.spec, t.detail FROM task t LEFT JOIN task p ON p.num = t.parent ORDER BY t.num",
+    "SELECT a.id, b.id FROM edge JOIN task a ON a.num = edge.task JOIN task b ON b.num = edge.needs
+        ORDER BY edge.task, edge.needs",
+    "SELECT name, enabled FROM hook_switch ORDER BY name",
+    "SELECT id, workflow, state, next_step, steps FROM run ORDER BY num",
+    "SELECT created, ready, active, submitted, completed, blocked, deleted FROM totals",
+];
+
+impl View<'_> {
+    /// The state hash, in hexadecimal.
+    pub fn state_hash(&self) -> Result<String> {
+        let mut hash = Sha256::new();
+        for part in PARTS {
+            let mut select = self.conn.prepare(part)?;
+            let columns = select.column_count();
+            let mut rows = select.query([])?;
+            while let Some(row) = rows.next()? {
+                for column in 0..columns {
+                    add(&mut hash, row.get_ref(column)?);
+                }
+            }
+            hash.update([b'.']);
+        }
+        Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+fn add(hash: &mut Sha256, value: ValueRef<'_>) {
+    match value {
+        ValueRef::Null => hash.update([b'n']),
+        ValueRef::Integer(number) => {
+            hash.update([b'i']);
+            hash.update(number.to_le_bytes());
+        }
+        ValueRef::Real(number) => {
+            hash.update([b'r']);
+            hash.update(number.to_le_bytes());
+        }
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            hash.update([b't']);
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        }
+    }
+}

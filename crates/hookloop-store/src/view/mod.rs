@@ -1,0 +1,157 @@
+//! Tables derived from the log, and every question asked of them.
+//!
+//! - [`apply`]: one event into the tables
+//! - [`query`]: what is read from them
+//! - [`hash`]: one value for all of it, equal wherever the same events were applied
+
+mod apply;
+mod hash;
+mod query;
+
+use hookloop_core::event::{CursorMoved, CursorPart};
+use hookloop_core::task::TaskState;
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::chain::Hash;
+use crate::log::{LogError, Seq};
+
+pub use apply::Applied;
+pub use query::{TaskFilter, TaskRow};
+
+pub(crate) const TABLES: &str = include_str!("view.sql");
+
+/// Empties the view, for it to be made again.
+pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS task;
+    DROP TABLE IF EXISTS edge; DROP TABLE IF EXISTS subject; DROP TABLE IF EXISTS due;
+    DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;";
+
+pub type Result<T, E = LogError> = std::result::Result<T, E>;
+
+/// A stored state. `Open` is created or ready, told apart by the open dependencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    Open = 0,
+    Active = 1,
+    Submitted = 2,
+    Completed = 3,
+    Blocked = 4,
+    Deleted = 5,
+}
+
+impl Stored {
+    pub(crate) fn read(code: i64) -> Stored {
+        match code {
+            0 => Stored::Open,
+            1 => Stored::Active,
+            2 => Stored::Submitted,
+            3 => Stored::Completed,
+            4 => Stored::Blocked,
+            _ => Stored::Deleted,
+        }
+    }
+
+    /// The state a reader sees; none for a task that is deleted.
+    pub(crate) fn shown(self, open_deps: u32) -> Option<TaskState> {
+        Some(match self {
+            Stored::Open if open_deps == 0 => TaskState::Ready,
+            Stored::Open => TaskState::Created,
+            Stored::Active => TaskState::Active,
+            Stored::Submitted => TaskState::Submitted,
+            Stored::Completed => TaskState::Completed,
+            Stored::Blocked => TaskState::Blocked,
+            Stored::Deleted => return None,
+        })
+    }
+}
+
+/// The one row of figures, held in memory while a unit of work changes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// The last event in the view.
+    pub head: Seq,
+    pub(crate) hash: Hash,
+    pub cursor: CursorMoved,
+    counts: [i64; 7],
+}
+
+impl Totals {
+    pub fn count(&self, state: TaskState) -> u64 {
+        self.counts[state as usize].max(0) as u64
+    }
+
+    /// Tasks that are not deleted.
+    pub fn tasks(&self) -> u64 {
+        TaskState::ALL.into_iter().map(|state| self.count(state)).sum()
+    }
+
+    fn add(&mut self, state: Option<TaskState>, change: i64) {
+        self.counts[state.map_or(6, |state| state as usize)] += change;
+    }
+
+    fn moved(&mut self, from: Option<TaskState>, to: Option<TaskState>) {
+        self.add(from, -1);
+        self.add(to, 1);
+    }
+}
+
+/// A connection seen as the view it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'c> {
+    conn: &'c Connection,
+}
+
+impl<'c> View<'c> {
+    pub(crate) fn new(conn: &'c Connection) -> View<'c> {
+        View { conn }
+    }
+
+    pub fn totals(&self) -> Result<Totals> {
+        let mut select = self.conn.prepare_cached("SELECT * FROM totals")?;
+        let row = select
+            .query_row([], |row| {
+                let mut counts = [0; 7];
+                for (i, count) in counts.iter_mut().enumerate() {
+                    *count = row.get(4 + i)?;
+                }
+                let part: Option<String> = row.get(3)?;
+                Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, i64>(2)?, part, counts))
+            })
+            .optional()?;
+        let (head, hash, cursor, part, counts) =
+            row.ok_or_else(|| LogError::damaged(0, "the view has no totals"))?;
+        let part: Option<CursorPart> = part
+            .map(|json| serde_json::from_str(&json))
+            .transpose()
+            .map_err(|error| LogError::damaged(cursor as Seq, error))?;
+        let cursor = CursorMoved { seq: cursor as Seq, part };
+        Ok(Totals { head: head as Seq, hash, cursor, counts })
+    }
+
+    pub(crate) fn write_totals(&self, totals: &Totals) -> Result<()> {
+        let part = totals.cursor.part.as_ref().map(to_json);
+        let c = &totals.counts;
+        self.conn
+            .prepare_cached(
+                "UPDATE totals SET head = ?1, hash = ?2, cursor = ?3, cursor_part = ?4, created = ?5,
+                 ready = ?6, active = ?7, submitted = ?8, completed = ?9, blocked = ?10, deleted = ?11",
+            )?
+            .execute(rusqlite::params![
+                totals.head as i64,
+                totals.hash,
+                totals.cursor.seq as i64,
+                part,
+                c[0],
+                c[1],
+                c[2],
+                c[3],
+                c[4],
+                c[5],
+                c[6]
+            ])?;
+        Ok(())
+    }
+}
+
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,418 @@
+//! What is read from the view.
+
+use hookloop_core::decide::Facts;
+use hookloop_core::id::{RunId, Subject, TaskId};
+use hookloop_core::task::{Task, TaskState};
+use hookloop_core::time::Timestamp;
+use hookloop_core::workflow::{Run, RunState};
+use hookloop_core::{command::Command, graph};
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::{Result, Stored, View};
+use crate::log::{LogError, Seq};
+
+/// A task and where the view keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRow {
+    /// Its place in the order of creation, the same in every view of the same log.
+    pub num: u64,
+    pub version: Seq,
+    pub task: Task,
+}
+
+/// Which tasks a list holds; newest first.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    pub state: Option<TaskState>,
+    pub label: Option<String>,
+    pub kind: Option<String>,
+    pub limit: Option<usize>,
+}
+
+impl TaskFilter {
+    fn admits(&self, task: &Task) -> bool {
+        self.state.is_none_or(|state| state == task.state)
+            && self.label.as_deref().is_none_or(|label| task.spec.has_label(label))
+            && self.kind.as_deref().is_none_or(|kind| task.spec.kind.as_deref() == Some(kind))
+    }
+
+    fn sql_condition(&self) -> &'static str {
+        match self.state {
+            None => "state < 5",
+            Some(TaskState::Created) => "state = 0 AND open_deps > 0",
+            Some(TaskState::Ready) => "state = 0 AND open_deps = 0",
+            Some(TaskState::Active) => "state = 1 AND state IN (1, 2, 4)",
+            Some(TaskState::Submitted) => "state = 2 AND state IN (1, 2, 4)",
+            Some(TaskState::Completed) => "state = 3",
+            Some(TaskState::Blocked) => "state = 4 AND state IN (1, 2, 4)",
+        }
+    }
+}
+
+const COLUMNS: &str = "num, id, version, state, open_deps, announced, created_at, started_at,
+    completed_at, spec, detail";
+
+const TASK_BY_ID: &str = "SELECT num, id, version, state, open_deps, announced, created_at,
+    started_at, completed_at, spec, detail FROM task WHERE id = ?1";
+
+/// Steps from the tables to a task; `None` for one that is deleted.
+fn read_task(row: &Row<'_>) -> Result<Option<TaskRow>> {
+    let (state, open_dependencies) = (Stored::read(row.get(3)?), row.get(4)?);
+    let Some(state) = state.shown(open_dependencies) else { return Ok(None) };
+    let version = row.get::<_, i64>(2)? as Seq;
+    let damaged = |error| LogError::damaged(version, format!("in the view: {error}"));
+    let json = |text: &str| serde_json::from_str(text).map_err(damaged);
+    let detail: Option<String> = row.get(10)?;
+    let obstacle = match (&detail, state) {
+        (Some(text), TaskState::Blocked) => Some(serde_json::from_str(text).map_err(damaged)?),
+        _ => None,
+    };
+    let outcome = match (&detail, state) {
+        (Some(text), TaskState::Completed) => Some(serde_json::from_str(text).map_err(damaged)?),
+        _ => None,
+    };
+    let id: String = row.get(1)?;
+    let task = Task {
+        id: id.try_into().map_err(|error| LogError::damaged(version, error))?,
+        spec: json(row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?)?,
+        state,
+        open_dependencies,
+        satisfaction_announced: row.get(5)?,
+        created_at: Timestamp(row.get(6)?),
+        started_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
+        completed_at: row.get::<_, Option<i64>>(8)?.map(Timestamp),
+        obstacle,
+        outcome,
+    };
+    Ok(Some(TaskRow { num: row.get::<_, i64>(0)? as u64, version, task }))
+}
+
+/// What an id in the view belongs to.
+#[derive(Clone, Debug)]
+pub enum Known {
+    Task(Box<TaskRow>),
+    Deleted,
+    Nothing,
+}
+
+impl View<'_> {
+    pub fn task(&self, id: &TaskId) -> Result<Option<TaskRow>> {
+        Ok(match self.known(id)? {
+            Known::Task(row) => Some(*row),
+            Known::Deleted | Known::Nothing => None,
+        })
+    }
+
+    pub fn known(&self, id: &TaskId) -> Result<Known> {
+        let mut select = self.conn.prepare_cached(TASK_BY_ID)?;
+        let mut rows = select.query([id.as_str()])?;
+        match rows.next()? {
+            None => Ok(Known::Nothing),
+            Some(row) => Ok(match read_task(row)? {
+                Some(row) => Known::Task(Box::new(row)),
+                None => Known::Deleted,
+            }),
+        }
+    }
+
+    /// Ids that start with `prefix`, two at most: enough to see whether it is unique.
+    pub fn ids_starting_with(&self, prefix: &str, limit: usize) -> Result<Vec<TaskId>> {
+        let select =
+            "SELECT id FROM task WHERE id >= ?1 AND id < ?2 AND state < 5 ORDER BY id LIMIT ?3";
+        let end = format!("{prefix}\u{7f}");
+        let mut select = self.conn.prepare_cached(select)?;
+        let ids =
+            select.query_map(params![prefix, end, limit as i64], |row| row.get::<_, String>(0))?;
+        ids.map(|id| parse_id(id?)).collect()
+    }
+
+    /// The ids right before and after `id`: what a short form must be told apart from.
+    pub fn neighbours(&self, id: &TaskId) -> Result<[Option<String>; 2]> {
+        let before = "SELECT id FROM task WHERE id < ?1 ORDER BY id DESC LIMIT 1";
+        let after = "SELECT id FROM task WHERE id > ?1 ORDER BY id LIMIT 1";
+        let one = |sql: &str| -> Result<Option<String>> {
+            let mut select = self.conn.prepare_cached(sql)?;
+            Ok(select.query_row([id.as_str()], |row| row.get(0)).optional()?)
+        };
+        Ok([one(before)?, one(after)?])
+    }
+
+    /// Tasks that may be started, most urgent first, then oldest.
+    pub fn ready(&self, limit: usize) -> Result<Vec<TaskRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM task WHERE state = 0 AND open_deps = 0 ORDER BY priority, num LIMIT ?1"
+        );
+        self.tasks(&sql, params![limit.min(i64::MAX as usize) as i64], |_| true, usize::MAX)
+    }
+
+    /// Tasks that pass the filter, newest first.
+    pub fn list(&self, filter: &TaskFilter) -> Result<Vec<TaskRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM task WHERE {} ORDER BY num DESC",
+            filter.sql_condition()
+        );
+        self.tasks(&sql, [], |task| filter.admits(task), filter.limit.unwrap_or(usize::MAX))
+    }
+
+    /// Calls `each` for every task, in the order of creation, until it answers `false`.
+    pub fn each_task(&self, mut each: impl FnMut(TaskRow) -> bool) -> Result<()> {
+        let mut select = self
+            .conn
+            .prepare(&format!("SELECT {COLUMNS} FROM task WHERE state < 5 ORDER BY num"))?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            if let Some(row) = read_task(row)?
+                && !each(row)
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn tasks(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        admits: impl Fn(&Task) -> bool,
+        limit: usize,
+    ) -> Result<Vec<TaskRow>> {
+        let mut select = self.conn.prepare_cached(sql)?;
+        let mut rows = select.query(values)?;
+        let mut tasks = Vec::new();
+        while tasks.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            tasks.extend(read_task(row)?.filter(|row| admits(&row.task)));
+        }
+        Ok(tasks)
+    }
+
+    /// What `id` waits or waited for, oldest first.
+    pub fn dependencies(&self, id: &TaskId) -> Result<Vec<TaskRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM task WHERE num IN
+             (SELECT needs FROM edge WHERE task = (SELECT num FROM task WHERE id = ?1)) ORDER BY num"
+        );
+        self.tasks(&sql, [id.as_str()], |_| true, usize::MAX)
+    }
+
+    /// Dependents of `id` after number `after`, in the order of creation: the first `limit`.
+    pub fn dependents(&self, id: &TaskId, after: u64, limit: usize) -> Result<Vec<TaskRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM task WHERE num IN
+             (SELECT task FROM edge WHERE needs = (SELECT num FROM task WHERE id = ?1)
+              AND task > ?2 ORDER BY task LIMIT ?3) ORDER BY num"
+        );
+        self.tasks(&sql, params![id.as_str(), after as i64, limit as i64], |_| true, usize::MAX)
+    }
+
+    /// How many tasks depend on `id`, counted up to `limit`.
+    pub fn count_dependents(&self, id: &TaskId, limit: usize) -> Result<usize> {
+        let count = "SELECT count(*) FROM (SELECT 1 FROM edge
+            WHERE needs = (SELECT num FROM task WHERE id = ?1) LIMIT ?2)";
+        let mut count = self.conn.prepare_cached(count)?;
+        Ok(count.query_row(params![id.as_str(), limit as i64], |row| row.get::<_, i64>(0))?
+            as usize)
+    }
+
+    /// Tasks whose `spawned_by` edge leads to `id`.
+    pub fn spawned(&self, id: &TaskId) -> Result<Vec<TaskRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM task WHERE parent = (SELECT num FROM task WHERE id = ?1) ORDER BY num"
+        );
+        self.tasks(&sql, [id.as_str()], |_| true, usize::MAX)
+    }
+
+    /// Waiting tasks that have a blocked task among their dependencies.
+    pub fn count_stuck(&self) -> Result<u64> {
+        let count = "SELECT count(DISTINCT waiting.num) FROM task blocked
+            JOIN edge ON edge.needs = blocked.num JOIN task waiting ON waiting.num = edge.task
+            WHERE blocked.state = 4 AND blocked.state IN (1, 2, 4) AND waiting.state = 0";
+        Ok(self.conn.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    /// Every edge as (task, dependency) numbers, in order.
+    pub fn each_edge(&self, mut each: impl FnMut(u64, u64)) -> Result<()> {
+        let mut select =
+            self.conn.prepare_cached("SELECT task, needs FROM edge ORDER BY task, needs")?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            each(row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
+        }
+        Ok(())
+    }
+
+    /// The dependencies of task `num`, by number.
+    pub fn needs_of(&self, num: u64) -> Result<Vec<u64>> {
+        let mut out = Vec::new();
+        self.numbers("SELECT needs FROM edge WHERE task = ?1 ORDER BY needs", num, &mut out)?;
+        Ok(out)
+    }
+
+    fn numbers(&self, sql: &'static str, num: u64, out: &mut Vec<u64>) -> Result<()> {
+        let mut select = self.conn.prepare_cached(sql)?;
+        let mut rows = select.query([num as i64])?;
+        while let Some(row) = rows.next()? {
+            out.push(row.get::<_, i64>(0)? as u64);
+        }
+        Ok(())
+    }
+
+    /// What decides `command`. `batch` bounds the dependents that a deletion deals with at once.
+    pub fn facts(&self, command: &Command, batch: usize) -> Result<Facts> {
+        let (id, named): (_, &[TaskId]) = match command {
+            Command::AddTask { id, depends_on, .. } => (id, depends_on),
+            Command::StartTask { id, .. }
+            | Command::SubmitTask { id }
+            | Command::CompleteTask { id, .. }
+            | Command::BlockTask { id, .. }
+            | Command::UnblockTask { id }
+            | Command::DeleteTask { id, .. }
+            | Command::ConfirmReady { id } => (id, &[]),
+            Command::AddDependency { task, on } | Command::RemoveDependency { task, on } => {
+                (task, std::slice::from_ref(on))
+            }
+            Command::SwitchHook { .. } => return Ok(Facts::default()),
+        };
+        let mut facts = Facts::default();
+        let mut row = None;
+        match self.known(id)? {
+            Known::Task(known) => row = Some(known),
+            Known::Deleted => facts.deleted = true,
+            Known::Nothing => {}
+        }
+        let mut nums = Vec::new();
+        let parent = match command {
+            Command::AddTask { spec, .. } => spec.parent_task_id.as_ref(),
+            _ => None,
+        };
+        for other in named.iter().chain(parent) {
+            match self.num(other)? {
+                Some(num) => nums.push(num),
+                None => facts.missing.push(other.clone()),
+            }
+        }
+        if let Some(row) = row {
+            match (command, nums.first()) {
+                (Command::AddDependency { .. }, Some(&on)) => {
+                    facts.edge = self.has_edge(row.num, on)?;
+                    facts.path_back = self.path(on, row.num)?;
+                }
+                (Command::RemoveDependency { .. }, Some(&on)) => {
+                    facts.edge = self.has_edge(row.num, on)?;
+                }
+                (Command::DeleteTask { .. }, _) => self.deletion_facts(&row, batch, &mut facts)?,
+                _ => {}
+            }
+            facts.task = Some(row.task);
+        }
+        Ok(facts)
+    }
+
+    fn deletion_facts(&self, row: &TaskRow, batch: usize, facts: &mut Facts) -> Result<()> {
+        let count = "SELECT (SELECT count(*) FROM edge WHERE task = ?1) +
+            (SELECT count(*) FROM edge WHERE needs = ?1)";
+        facts.edges =
+            self.conn.prepare_cached(count)?.query_row([row.num as i64], |row| row.get(0))?;
+        if row.task.state == TaskState::Completed {
+            return Ok(());
+        }
+        let waiting = "SELECT id FROM task WHERE state = 0 AND num IN
+            (SELECT task FROM edge WHERE needs = ?1) ORDER BY num LIMIT ?2";
+        let mut select = self.conn.prepare_cached(waiting)?;
+        let ids = select
+            .query_map(params![row.num as i64, batch as i64 + 1], |row| row.get::<_, String>(0))?;
+        facts.waiting = ids.map(|id| parse_id(id?)).collect::<Result<_>>()?;
+        facts.more_waiting = facts.waiting.len() > batch;
+        facts.waiting.truncate(batch);
+        Ok(())
+    }
+
+    /// The number of a task that is not deleted.
+    fn num(&self, id: &TaskId) -> Result<Option<u64>> {
+        let select = "SELECT num FROM task WHERE id = ?1 AND state < 5";
+        let mut select = self.conn.prepare_cached(select)?;
+        let num = select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?;
+        Ok(num.map(|num| num as u64))
+    }
+
+    pub fn id_of(&self, num: u64) -> Result<TaskId> {
+        let mut select = self.conn.prepare_cached("SELECT id FROM task WHERE num = ?1")?;
+        parse_id(select.query_row([num as i64], |row| row.get(0))?)
+    }
+
+    fn has_edge(&self, task: u64, needs: u64) -> Result<bool> {
+        let mut select =
+            self.conn.prepare_cached("SELECT 1 FROM edge WHERE task = ?1 AND needs = ?2")?;
+        Ok(select.exists([task as i64, needs as i64])?)
+    }
+
+    fn path(&self, from: u64, to: u64) -> Result<Option<Vec<TaskId>>> {
+        let needs = "SELECT needs FROM edge WHERE task = ?1";
+        let needed_by = "SELECT task FROM edge WHERE needs = ?1";
+        let path = graph::path(
+            from,
+            to,
+            |num, out| self.numbers(needs, num, out),
+            |num, out| self.numbers(needed_by, num, out),
+        )?;
+        path.map(|nums| nums.into_iter().map(|num| self.id_of(num)).collect()).transpose()
+    }
+
+    /// A subject's version: the last event on it that this view has seen.
+    pub fn version(&self, subject: &Subject) -> Result<Seq> {
+        let (sql, name) = match subject {
+            Subject::Task(id) => ("SELECT version FROM task WHERE id = ?1", id.to_string()),
+            other => ("SELECT version FROM subject WHERE name = ?1", other.to_string()),
+        };
+        let mut select = self.conn.prepare_cached(sql)?;
+        let version = select.query_row([name], |row| row.get::<_, i64>(0)).optional()?;
+        Ok(version.unwrap_or(0) as Seq)
+    }
+
+    /// The oldest event whose reactions are owed.
+    pub fn next_due(&self) -> Result<Option<Seq>> {
+        let mut select = self.conn.prepare_cached("SELECT min(seq) FROM due")?;
+        Ok(select.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(|seq| seq as Seq))
+    }
+
+    pub fn count_due(&self) -> Result<u64> {
+        let mut select = self.conn.prepare_cached("SELECT count(*) FROM due")?;
+        Ok(select.query_row([], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    /// Hooks that were switched on or off by command.
+    pub fn hook_switches(&self) -> Result<Vec<(String, bool)>> {
+        let mut select =
+            self.conn.prepare_cached("SELECT name, enabled FROM hook_switch ORDER BY name")?;
+        let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// The oldest workflow run that is not over.
+    pub fn next_run(&self) -> Result<Option<Run>> {
+        let select = "SELECT id, workflow, next_step, steps, cause FROM run WHERE state = 0 ORDER BY num LIMIT 1";
+        let mut select = self.conn.prepare_cached(select)?;
+        let row = select
+            .query_row([], |row| {
+                let texts: (String, Option<String>) = (row.get(3)?, row.get(4)?);
+                Ok((row.get::<_, String>(0)?, row.get(1)?, row.get::<_, i64>(2)?, texts))
+            })
+            .optional()?;
+        let Some((id, workflow, next_step, (steps, cause))) = row else { return Ok(None) };
+        let damaged = |error| LogError::damaged(0, format!("run `{id}` in the view: {error}"));
+        let steps = serde_json::from_str(&steps).map_err(damaged)?;
+        let cause = cause.map(|json| serde_json::from_str(&json)).transpose().map_err(damaged)?;
+        Ok(Some(Run { id: RunId(id), workflow, steps, next_step: next_step as usize, cause }))
+    }
+
+    pub fn count_runs(&self, state: RunState) -> Result<u64> {
+        let mut select = self.conn.prepare_cached("SELECT count(*) FROM run WHERE state = ?1")?;
+        Ok(select.query_row([state as i64], |row| row.get::<_, i64>(0))? as u64)
+    }
+}
+
+fn parse_id(text: String) -> Result<TaskId> {
+    text.try_into().map_err(|error| LogError::damaged(0, format!("in the view: {error}")))
+}

@@ -1,0 +1,57 @@
+-- Everything below is derived from the log and can be made again from it.
+
+-- One row: how far the view is, where reactions are, and how many tasks are in each state.
+CREATE TABLE totals(
+  head INTEGER NOT NULL,
+  hash BLOB NOT NULL,
+  cursor INTEGER NOT NULL,
+  cursor_part TEXT,
+  created INTEGER NOT NULL, ready INTEGER NOT NULL, active INTEGER NOT NULL,
+  submitted INTEGER NOT NULL, completed INTEGER NOT NULL, blocked INTEGER NOT NULL,
+  deleted INTEGER NOT NULL
+) STRICT;
+INSERT INTO totals VALUES (0, zeroblob(32), 0, NULL, 0, 0, 0, 0, 0, 0, 0);
+
+-- state: 0 open (created or ready, by open_deps), 1 active, 2 submitted, 3 completed, 4 blocked, 5 deleted
+CREATE TABLE task(
+  num INTEGER PRIMARY KEY,
+  id TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  open_deps INTEGER NOT NULL,
+  announced INTEGER NOT NULL,
+  priority INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  completed_at INTEGER,
+  parent INTEGER,
+  spec TEXT NOT NULL,
+  detail TEXT
+) STRICT;
+CREATE UNIQUE INDEX task_id ON task(id);
+CREATE INDEX task_ready ON task(priority, num) WHERE state = 0 AND open_deps = 0;
+CREATE INDEX task_busy ON task(state, num) WHERE state IN (1, 2, 4);
+CREATE INDEX task_parent ON task(parent, num) WHERE parent IS NOT NULL;
+
+CREATE TABLE edge(task INTEGER NOT NULL, needs INTEGER NOT NULL, PRIMARY KEY(task, needs)) STRICT, WITHOUT ROWID;
+CREATE INDEX edge_needs ON edge(needs, task);
+
+-- Versions of the subjects that are not tasks.
+CREATE TABLE subject(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+-- Events whose reactions the dispatcher owes.
+CREATE TABLE due(seq INTEGER PRIMARY KEY) STRICT;
+
+CREATE TABLE hook_switch(name TEXT PRIMARY KEY, enabled INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE run(
+  num INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  workflow TEXT NOT NULL,
+  state INTEGER NOT NULL,     -- 0 running, 1 completed, 2 failed
+  next_step INTEGER NOT NULL,
+  steps TEXT NOT NULL,
+  cause TEXT,
+  at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX run_running ON run(num) WHERE state = 0;

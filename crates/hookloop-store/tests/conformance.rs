@@ -1,0 +1,15 @@
+//! The logs that exist, and the suite that all of them pass.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use hookloop_store::conformance;
+use hookloop_store::memory::MemoryLog;
+use hookloop_store::store::Store;
+
+fn in_a_file() -> (Store, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    (Store::open(&dir.path().join("log.db")).unwrap(), dir)
+}
+
+conformance!(memory, (MemoryLog::default(), ()));
+conformance!(sqlite, in_a_file());
+conformance!(over_a_log_elsewhere, (Store::over(Box::new(MemoryLog::default())).unwrap(), ()));

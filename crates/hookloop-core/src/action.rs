@@ -50,9 +50,9 @@ pub struct CreateTask {
     pub priority: Priority,
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "parent_task_id", skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, alias = "depends_on", skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<TaskId>,
 }
 
@@ -77,6 +77,7 @@ impl CreateTask {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateTask {
+    #[serde(alias = "task_id")]
     pub task_id: TaskId,
     pub action: TaskChange,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,7 +106,7 @@ pub struct ChangePayload {
     pub artifacts: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "required_knowledge", skip_serializing_if = "Option::is_none")]
     pub required_knowledge: Option<String>,
 }
 
@@ -136,6 +137,7 @@ impl UpdateTask {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteWorkflow {
+    #[serde(alias = "workflow_id")]
     pub workflow_id: String,
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub context: Value,
@@ -145,12 +147,17 @@ pub struct ExecuteWorkflow {
 ///
 /// Only the product's own hooks can build `Core`: what comes from outside is read as `Custom` and
 /// stored under the hook's own namespace, so no hook can claim that a task was completed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum LogEntry {
-    #[serde(skip_deserializing)]
     Core(EventBody),
     Custom(CustomLog),
+}
+
+impl<'de> Deserialize<'de> for LogEntry {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        CustomLog::deserialize(deserializer).map(LogEntry::Custom)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -33,6 +33,15 @@ impl Builtin {
         }
     }
 
+    /// Whether it ever does something about events of this type. Metrics are taken at the end of a
+    /// task alone.
+    pub fn acts_on(self, kind: &str) -> bool {
+        match self {
+            Builtin::TrackAgentTaskLifecycle => kind == "task_completed",
+            Builtin::AutoCreateReviewTask | Builtin::CheckDependencySatisfaction => true,
+        }
+    }
+
     /// The hook as it is registered when nothing is configured.
     pub fn hook(self) -> Hook {
         let (priority, events, description): (_, &[&str], _) = match self {

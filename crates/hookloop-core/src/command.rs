@@ -61,3 +61,23 @@ pub enum DependentsOfDeleted {
     /// They no longer wait for it.
     Release,
 }
+
+impl Command {
+    /// The task that the command is about.
+    pub fn task(&self) -> Option<&TaskId> {
+        match self {
+            Command::AddTask { id, .. }
+            | Command::StartTask { id, .. }
+            | Command::SubmitTask { id }
+            | Command::CompleteTask { id, .. }
+            | Command::BlockTask { id, .. }
+            | Command::UnblockTask { id }
+            | Command::DeleteTask { id, .. }
+            | Command::ConfirmReady { id } => Some(id),
+            Command::AddDependency { task, .. } | Command::RemoveDependency { task, .. } => {
+                Some(task)
+            }
+            Command::SwitchHook { .. } => None,
+        }
+    }
+}

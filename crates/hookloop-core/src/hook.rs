@@ -131,6 +131,16 @@ impl Registry {
         &self.hooks
     }
 
+    /// Whether any hook could have something to do when an event of type `kind` happens.
+    pub fn follows(&self, kind: &str) -> bool {
+        let acts = |hook: &Hook| match hook.handler {
+            Handler::Builtin(builtin) => builtin.acts_on(kind),
+            Handler::Declared(_) => true,
+        };
+        let follows = |hook: &Hook| hook.enabled && hook.events.iter().any(|event| event == kind);
+        self.hooks.iter().any(|hook| follows(hook) && acts(hook))
+    }
+
     /// Enabled hooks that follow events of type `kind`, in the order they run.
     pub fn for_event(&self, kind: &str) -> Vec<&Hook> {
         let mut hooks: Vec<&Hook> = self

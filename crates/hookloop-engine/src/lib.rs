@@ -1,1 +1,30 @@
+//! Makes things happen: commands in, events out, reactions run.
+//!
+//! - [`place`]: where a project is, and where its state lives
+//! - [`config`]: the file `hookloop.yaml`, read strictly
+//! - [`rules`]: what the configuration and the user's switches amount to
+//! - [`project`]: the one door for commands
+//! - [`work`]: a command and what follows from it, as one batch
+//! - [`react`]: the hooks an event has, and what they ask for
+//! - [`dispatch`]: reactions and workflows that were left for later
+//! - [`bulk`]: tasks by the million, in and out
+//!
+//! The engine never prints.
 
+pub mod bulk;
+pub mod config;
+pub mod dispatch;
+pub mod place;
+pub mod project;
+pub mod react;
+pub mod rules;
+pub mod work;
+
+/// What callers of the engine see of the layers below it.
+pub mod store {
+    pub use hookloop_core::refusal::Refusal;
+    pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
+    pub use hookloop_store::sqlite::{Broken, OpenError};
+    pub use hookloop_store::store::StoreError;
+    pub use hookloop_store::view::{TaskFilter, TaskRow, View};
+}

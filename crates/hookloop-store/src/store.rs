@@ -309,9 +309,7 @@ impl Inner {
         for Staged { seq, prev, event } in &staged {
             totals.hash = sqlite::insert(&self.conn, *seq, *prev, event, &totals.hash)
                 .map_err(StoreError::from)?;
-            if event.due {
-                view.owe(*seq).map_err(StoreError::from)?;
-            }
+            view.owe(*seq, event).map_err(StoreError::from)?;
         }
         group.units += 1;
         group.changed |= !staged.is_empty();
@@ -420,10 +418,7 @@ impl Inner {
 
 fn take(view: View<'_>, stored: &StoredEvent, totals: &mut Totals) -> Result<(), LogError> {
     view.apply(stored.seq, &stored.event, totals)?;
-    if stored.event.due {
-        view.owe(stored.seq)?;
-    }
-    Ok(())
+    view.owe(stored.seq, &stored.event)
 }
 
 fn last_hash(conn: &Connection) -> Result<chain::Hash, StoreError> {

@@ -43,9 +43,21 @@ impl View<'_> {
         Ok(Applied { prev })
     }
 
-    /// Puts an event on the dispatcher's list.
-    pub(crate) fn owe(&self, seq: Seq) -> Result<()> {
-        self.conn.prepare_cached("INSERT INTO due VALUES (?1)")?.execute([seq as i64])?;
+    /// Keeps the dispatcher's books: an event that is due goes on its list, and the actions of roots
+    /// that are on it are counted.
+    pub(crate) fn owe(&self, seq: Seq, event: &Event) -> Result<()> {
+        let (root, count) = match &event.cause {
+            Some(cause) => (cause.root, cause.count),
+            None if event.due => (event.id, 0),
+            None => return Ok(()),
+        };
+        if event.due {
+            self.conn.prepare_cached("INSERT INTO due VALUES (?1)")?.execute([seq as i64])?;
+            let insert = "INSERT OR IGNORE INTO cascade VALUES (?1, ?2)";
+            self.conn.prepare_cached(insert)?.execute(params![root.0, count])?;
+        }
+        let raise = "UPDATE cascade SET count = max(count, ?2) WHERE root = ?1";
+        self.conn.prepare_cached(raise)?.execute(params![root.0, count])?;
         Ok(())
     }
 
@@ -264,6 +276,8 @@ impl View<'_> {
             None => cursor.seq,
         };
         self.conn.prepare_cached("DELETE FROM due WHERE seq <= ?1")?.execute([done as i64])?;
+        let settle = "DELETE FROM cascade WHERE NOT EXISTS (SELECT 1 FROM due)";
+        self.conn.prepare_cached(settle)?.execute([])?;
         totals.cursor = cursor.clone();
         Ok(())
     }

@@ -23,7 +23,7 @@ pub(crate) const TABLES: &str = include_str!("view.sql");
 /// Empties the view, for it to be made again.
 pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS task;
     DROP TABLE IF EXISTS edge; DROP TABLE IF EXISTS subject; DROP TABLE IF EXISTS due;
-    DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;";
+    DROP TABLE IF EXISTS cascade; DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 

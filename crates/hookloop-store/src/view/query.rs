@@ -1,7 +1,7 @@
 //! What is read from the view.
 
 use hookloop_core::decide::Facts;
-use hookloop_core::id::{RunId, Subject, TaskId};
+use hookloop_core::id::{EventId, RunId, Subject, TaskId};
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_core::workflow::{Run, RunState};
@@ -375,6 +375,12 @@ impl View<'_> {
     pub fn next_due(&self) -> Result<Option<Seq>> {
         let mut select = self.conn.prepare_cached("SELECT min(seq) FROM due")?;
         Ok(select.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(|seq| seq as Seq))
+    }
+
+    /// Actions that a root with due events has led to.
+    pub fn cascade_count(&self, root: EventId) -> Result<u32> {
+        let mut select = self.conn.prepare_cached("SELECT count FROM cascade WHERE root = ?1")?;
+        Ok(select.query_row([root.0], |row| row.get(0)).optional()?.unwrap_or(0))
     }
 
     pub fn count_due(&self) -> Result<u64> {

@@ -1,0 +1,221 @@
+//! Reactions and workflows that were left for later.
+//!
+//! Any process may do them, one batch at a time: each batch holds the actions and the cursor's move
+//! past what led to them, so however often a process dies, each action takes effect once.
+
+use hookloop_core::builtin::Builtin;
+use hookloop_core::cascade::Cause;
+use hookloop_core::event::{
+    CursorMoved, CursorPart, Empty, Event, EventBody, WorkflowFailed, WorkflowStep,
+};
+use hookloop_core::hook::Handler;
+use hookloop_core::id::{EventId, Subject};
+use hookloop_core::workflow::Run;
+use hookloop_store::log::{Seq, StoredEvent};
+
+use crate::project::{EngineError, Project, now};
+use crate::react::{run, satisfactions, weight};
+use crate::work::{Origin, Work};
+
+/// Dependents that one batch of the dispatcher looks at.
+const CHUNK: usize = 400;
+/// Events that a batch of the dispatcher keeps free for its own records.
+const RESERVE: usize = 64;
+
+/// What is left to do, and what was done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Nothing,
+    Some,
+}
+
+impl Project {
+    /// Whether reactions or workflows are waiting.
+    pub fn has_pending(&self) -> Result<bool, EngineError> {
+        self.read(|view| Ok(view.next_due()?.is_some() || view.next_run()?.is_some()))
+    }
+
+    /// Finishes reactions that are due, of this process or of one that died. Cascade limits bound it.
+    pub fn dispatch(&self) -> Result<(), EngineError> {
+        while self.read(|view| view.next_due())?.is_some() {
+            if self.dispatch_one()? == Progress::Nothing {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the workflows that were asked for, step by step, and the reactions that they lead to.
+    pub fn run_workflows(&self) -> Result<(), EngineError> {
+        while self.read(|view| view.next_run())?.is_some() {
+            if self.run_step()? == Progress::Nothing {
+                break;
+            }
+            self.dispatch()?;
+        }
+        Ok(())
+    }
+
+    fn dispatch_one(&self) -> Result<Progress, EngineError> {
+        self.store.transact(|unit| {
+            let Some(seq) = unit.view().next_due()? else { return Ok(Progress::Nothing) };
+            let cursor = unit.totals().cursor.clone();
+            let Some(stored) = unit.event(seq)? else { return Ok(Progress::Nothing) };
+            let part = cursor.part.filter(|_| cursor.seq == seq);
+            let mut work = Work::new(unit, &self.rules, now())?;
+            let next = work.dispatch(&stored, part)?;
+            work.react()?;
+            work.move_cursor(&stored.event, seq, next)?;
+            Ok(Progress::Some)
+        })
+    }
+
+    fn run_step(&self) -> Result<Progress, EngineError> {
+        self.store.transact(|unit| {
+            let Some(run) = unit.view().next_run()? else { return Ok(Progress::Nothing) };
+            let mut work = Work::new(unit, &self.rules, now())?;
+            work.run_step(&run)?;
+            work.react()?;
+            Ok(Progress::Some)
+        })
+    }
+}
+
+impl Work<'_, '_, '_> {
+    /// Runs what is left of the hooks of a due event, as far as the batch goes; answers where it
+    /// stopped, if it did.
+    fn dispatch(
+        &mut self,
+        stored: &StoredEvent,
+        part: Option<CursorPart>,
+    ) -> Result<Option<CursorPart>, EngineError> {
+        if part.is_none()
+            && let Some(plan) = self.plan(&stored.event)?
+        {
+            self.carry_out(&stored.event, plan)?;
+            return Ok(None);
+        }
+        self.dispatch_by_parts(
+            &stored.event,
+            part.unwrap_or(CursorPart { hooks_done: 0, after: 0 }),
+        )
+    }
+
+    /// One hook after the other, each as far as there is room.
+    fn dispatch_by_parts(
+        &mut self,
+        event: &Event,
+        from: CursorPart,
+    ) -> Result<Option<CursorPart>, EngineError> {
+        let hooks = self.hooks.clone();
+        let mut after = from.after;
+        for (done, hook) in hooks.for_event(event.body.kind()).into_iter().enumerate() {
+            if done < from.hooks_done {
+                continue;
+            }
+            let next = match (&hook.handler, event.subject.task()) {
+                (Handler::Builtin(Builtin::CheckDependencySatisfaction), Some(id)) => {
+                    let rows = self.unit.view().dependents(id, after, CHUNK)?;
+                    let reaction = satisfactions(hook, id, rows.iter().map(|row| &row.task));
+                    let last = rows.last().map(|row| row.num);
+                    self.carry_out_one(event, reaction, 0)?;
+                    last.filter(|_| rows.len() == CHUNK)
+                }
+                _ => {
+                    let task = self.task_of(event)?;
+                    let mut reaction = run(hook, event, task.as_ref());
+                    let stop = self.fitting(&mut reaction.outcome, after as usize);
+                    self.carry_out_one(event, reaction, after as usize)?;
+                    stop
+                }
+            };
+            if let Some(after) = next {
+                return Ok(Some(CursorPart { hooks_done: done, after }));
+            }
+            after = 0;
+            if self.unit.room() < CHUNK + RESERVE {
+                return Ok(Some(CursorPart { hooks_done: done + 1, after: 0 }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Cuts `outcome` to what the batch has room for from action `first` on; answers where it cut.
+    fn fitting(
+        &self,
+        outcome: &mut Result<Vec<hookloop_core::action::Action>, hookloop_core::hook::HookFailure>,
+        first: usize,
+    ) -> Option<u64> {
+        let Ok(actions) = outcome else { return None };
+        let mut room = self.unit.room().saturating_sub(RESERVE);
+        for (i, action) in actions.iter().enumerate().skip(first) {
+            match room.checked_sub(weight(action)) {
+                Some(left) => room = left,
+                None => {
+                    actions.truncate(i);
+                    return Some(i as u64);
+                }
+            }
+        }
+        None
+    }
+
+    fn move_cursor(
+        &mut self,
+        event: &Event,
+        seq: Seq,
+        part: Option<CursorPart>,
+    ) -> Result<(), EngineError> {
+        let step = part.as_ref().map_or(usize::MAX, |p| p.hooks_done << 40 | p.after as usize);
+        let origin = Origin::command(event.id.derive("_cursor", step), "hookloop");
+        let moved = EventBody::CursorMoved(CursorMoved { seq, part });
+        self.stage(origin, Subject::Cursor, moved)?;
+        Ok(())
+    }
+
+    /// Does the next step of a run, and says in the same batch that it is done.
+    fn run_step(&mut self, run: &Run) -> Result<(), EngineError> {
+        let step = run.next_step;
+        let label = format!("workflow:{}", run.id);
+        let asked = run.cause.clone().unwrap_or(Cause {
+            event: EventId([0; 16]),
+            hook: run.workflow.clone(),
+            root: EventId([0; 16]),
+            depth: 0,
+            count: 0,
+        });
+        let count = self.count(asked.root)?;
+        *count += 1;
+        let cause = Cause { count: *count, ..asked.clone() };
+        let origin = Origin::hook(asked.event.derive(&label, step * 2), cause);
+        let about = Event {
+            id: origin.id,
+            at: now(),
+            subject: Subject::Workflow(run.id.clone()),
+            actor: origin.actor.clone(),
+            cause: origin.cause.clone(),
+            due: false,
+            body: EventBody::WorkflowStepCompleted(WorkflowStep { step }),
+        };
+        let outcome = match run.steps.get(step) {
+            Some(action) => self.act(action.clone(), &origin, &about)?,
+            None => Ok(()),
+        };
+        let record = Origin { id: asked.event.derive(&label, step * 2 + 1), ..origin };
+        let subject = about.subject;
+        match outcome {
+            Err(error) => {
+                let failed = EventBody::WorkflowFailed(WorkflowFailed { step, error });
+                self.stage(record, subject, failed)?;
+            }
+            Ok(()) => {
+                self.stage(record.clone(), subject.clone(), about.body)?;
+                if step + 1 >= run.steps.len() {
+                    let last = Origin { id: record.id.derive("completed", 0), ..record };
+                    self.stage(last, subject, EventBody::WorkflowCompleted(Empty {}))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

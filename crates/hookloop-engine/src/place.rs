@@ -1,0 +1,99 @@
+//! Where a project is, and where its state lives.
+//!
+//! A project is a directory with `hookloop.yaml`. Its state is in the user's state directory under a
+//! name made from the project's real path: a clone brings none along, and an agent that works in the
+//! repository does not meet it.
+
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::config::FILE_NAME;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    #[error("no {FILE_NAME} in {} or above it", .0.display())]
+    NoProject(PathBuf),
+    #[error("neither XDG_STATE_HOME nor HOME is set to an absolute path")]
+    NoHome,
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{} belongs to another user", .0.display())]
+    Foreign(PathBuf),
+    #[error("{} can be written by other users", .0.display())]
+    Exposed(PathBuf),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The directory with `hookloop.yaml`, without symbolic links.
+    pub root: PathBuf,
+    /// The directory of its state.
+    pub state: PathBuf,
+}
+
+impl Place {
+    /// The project that `start` is in.
+    pub fn find(start: &Path, state_home: &Path) -> Result<Place, PlaceError> {
+        let real = start.canonicalize().map_err(|source| io(start, source))?;
+        match real.ancestors().find(|dir| dir.join(FILE_NAME).is_file()) {
+            Some(root) => Ok(Place::at(root, state_home)),
+            None => Err(PlaceError::NoProject(real)),
+        }
+    }
+
+    /// The place of a project whose directory is `root`, a real path.
+    pub fn at(root: &Path, state_home: &Path) -> Place {
+        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
+        let key: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let name = root.file_name().unwrap_or_default().to_string_lossy();
+        let name: String = name.chars().filter(fits).take(40).collect();
+        Place { root: root.to_owned(), state: state_home.join(format!("{name}-{key}")) }
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.root.join(FILE_NAME)
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.state.join("hookloop.db")
+    }
+
+    /// Makes the state directory, for this user alone; refuses one that others could change.
+    pub fn prepare(&self) -> Result<(), PlaceError> {
+        match std::fs::symlink_metadata(&self.state) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let mut builder = std::fs::DirBuilder::new();
+                builder.recursive(true).mode(0o700);
+                builder.create(&self.state).map_err(|source| io(&self.state, source))?;
+                let note = self.state.join("project");
+                let root = self.root.as_os_str().as_encoded_bytes();
+                std::fs::write(&note, root).map_err(|source| io(&note, source))
+            }
+            Err(source) => Err(io(&self.state, source)),
+            Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
+                Err(PlaceError::Foreign(self.state.clone()))
+            }
+            Ok(found) if !found.is_dir() || found.mode() & 0o022 != 0 => {
+                Err(PlaceError::Exposed(self.state.clone()))
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+}
+
+/// The directory of all projects' states: `$XDG_STATE_HOME/hookloop`, else `~/.local/state/hookloop`.
+pub fn state_home(xdg: Option<&Path>, home: Option<&Path>) -> Result<PathBuf, PlaceError> {
+    let absolute = |path: &&Path| path.is_absolute();
+    match (xdg.filter(absolute), home.filter(absolute)) {
+        (Some(xdg), _) => Ok(xdg.join("hookloop")),
+        (None, Some(home)) => Ok(home.join(".local/state/hookloop")),
+        (None, None) => Err(PlaceError::NoHome),
+    }
+}
+
+fn io(path: &Path, source: std::io::Error) -> PlaceError {
+    PlaceError::Io { path: path.to_owned(), source }
+}

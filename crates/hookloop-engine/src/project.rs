@@ -1,0 +1,155 @@
+//! The one door for commands: decide, store, react.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hookloop_core::command::Command;
+use hookloop_core::event::EventBody;
+use hookloop_core::hook::Registry;
+use hookloop_core::id::{EventId, TaskId};
+use hookloop_core::refusal::Refusal;
+use hookloop_core::task::Task;
+use hookloop_core::time::Timestamp;
+use hookloop_store::log::{EventLog, LogError};
+use hookloop_store::store::{Store, StoreError};
+use hookloop_store::view::View;
+
+use crate::config::{self, ConfigError};
+use crate::place::{Place, PlaceError};
+use crate::rules::Rules;
+use crate::work::{Origin, Work};
+
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("there is no hook `{0}`")]
+    NoSuchHook(String),
+}
+
+impl From<LogError> for EngineError {
+    fn from(error: LogError) -> EngineError {
+        EngineError::Store(error.into())
+    }
+}
+
+/// What a command came to.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// The task it was about, as it stands now.
+    pub task: Option<Task>,
+    /// Tasks that became ready by it.
+    pub readied: Vec<TaskId>,
+    /// Tasks that hooks added.
+    pub added: Vec<TaskId>,
+    /// Open tasks that were blocked because what they wait for was deleted.
+    pub blocked: Vec<TaskId>,
+}
+
+impl Done {
+    pub(crate) fn note(&mut self, subject_is_command: bool, task: &TaskId, body: &EventBody) {
+        match body {
+            EventBody::TaskCreated(_) if !subject_is_command => self.added.push(task.clone()),
+            EventBody::DependencySatisfied(_) => self.readied.push(task.clone()),
+            EventBody::TaskBlocked(_) if !subject_is_command => self.blocked.push(task.clone()),
+            _ => {}
+        }
+    }
+}
+
+/// An open project.
+#[derive(Clone, Debug)]
+pub struct Project {
+    pub(crate) store: Store,
+    pub(crate) rules: Rules,
+    pub(crate) actor: String,
+}
+
+impl Project {
+    /// Opens the project at `place` for `actor`.
+    pub fn open(place: &Place, actor: &str) -> Result<Project, EngineError> {
+        let rules = config::load(&place.config())?;
+        place.prepare()?;
+        let store = Store::open(&place.database())?;
+        Ok(Project::new(store, rules, actor))
+    }
+
+    pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
+        Project { store, rules, actor: actor.to_owned() }
+    }
+
+    /// Does what `command` asks, or says why not. When this returns, it is on disk, and so are the
+    /// reactions to it, except those that were left for [`Project::dispatch`].
+    pub fn execute(&self, command: &Command) -> Result<Done, EngineError> {
+        self.check(command)?;
+        let origin = Origin::command(fresh_id(), &self.actor);
+        let mut part = 0;
+        loop {
+            let origin = origin.part(part);
+            let (done, finished) = self.store.transact(|unit| {
+                let mut work = Work::new(unit, &self.rules, now())?;
+                work.perform(command, &origin)??;
+                work.react()?;
+                work.summary(command)
+            })?;
+            if finished {
+                return Ok(done);
+            }
+            part += 1;
+        }
+    }
+
+    fn check(&self, command: &Command) -> Result<(), EngineError> {
+        match command {
+            Command::SwitchHook { name, .. } if self.rules.hooks.get(name).is_none() => {
+                Err(EngineError::NoSuchHook(name.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An id for a new task.
+    pub fn new_task_id(&self) -> TaskId {
+        TaskId::generate(fresh_id())
+    }
+
+    /// Answers a question from one snapshot of the view.
+    pub fn read<T>(
+        &self,
+        question: impl FnOnce(View<'_>) -> Result<T, LogError>,
+    ) -> Result<T, EngineError> {
+        self.store.read(|view| question(view).map_err(EngineError::from))
+    }
+
+    /// The hooks as they are now.
+    pub fn hooks(&self) -> Result<Registry, EngineError> {
+        let switches = self.read(|view| view.hook_switches())?;
+        Ok(self.rules.switched(&switches).into_owned())
+    }
+
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    pub fn log(&self) -> &dyn EventLog {
+        &self.store
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+}
+
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+pub(crate) fn fresh_id() -> EventId {
+    EventId(*uuid::Uuid::now_v7().as_bytes())
+}

@@ -1,0 +1,288 @@
+//! The hooks an event has, and what they ask for.
+
+use hookloop_core::action::{Action, ExecuteWorkflow, LogEntry};
+use hookloop_core::builtin::{self, Builtin};
+use hookloop_core::cascade::Cause;
+use hookloop_core::event::{
+    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, Other, WorkflowRequested,
+};
+use hookloop_core::hook::{DeclaredAction, Handler, Hook, HookFailure};
+use hookloop_core::id::{EventId, RunId, Subject, TaskId};
+use hookloop_core::task::Task;
+use serde_json::{Value, json};
+
+use crate::project::EngineError;
+use crate::work::{Origin, Work};
+
+/// Dependents that are released in the batch of the completion itself.
+pub(crate) const INLINE_DEPENDENTS: usize = 200;
+/// Events that a batch keeps free for what is always recorded: errors, cuts, the cursor.
+const RESERVE: usize = 128;
+/// The longest error text, and the longest data of a `log` action, that is stored.
+const ERROR_MAX: usize = 2_000;
+const LOG_DATA_MAX: usize = 64 * 1024;
+const LOG_TYPE_MAX: usize = 64;
+
+/// What one hook made of an event.
+pub(crate) struct Reaction {
+    pub(crate) hook: String,
+    /// Its actions count against the limits of a cascade.
+    pub(crate) counted: bool,
+    pub(crate) outcome: Result<Vec<Action>, HookFailure>,
+}
+
+impl Work<'_, '_, '_> {
+    /// Runs the hooks of `event`, each apart from the others; `None` if what they ask for is more
+    /// than the batch can take.
+    pub(crate) fn plan(&self, event: &Event) -> Result<Option<Vec<Reaction>>, EngineError> {
+        let task = self.task_of(event)?;
+        let mut plan = Vec::new();
+        let mut size = 0;
+        for hook in self.hooks.for_event(event.body.kind()) {
+            let reaction = match hook.handler {
+                Handler::Builtin(Builtin::CheckDependencySatisfaction) => {
+                    let Some(id) = event.subject.task() else { continue };
+                    let dependents = self.unit.view().dependents(id, 0, INLINE_DEPENDENTS + 1)?;
+                    if dependents.len() > INLINE_DEPENDENTS {
+                        return Ok(None);
+                    }
+                    satisfactions(hook, id, dependents.iter().map(|row| &row.task))
+                }
+                _ => run(hook, event, task.as_ref()),
+            };
+            size += reaction.outcome.as_ref().map_or(1, |actions| actions.iter().map(weight).sum());
+            plan.push(reaction);
+        }
+        Ok((size + RESERVE <= self.unit.room()).then_some(plan))
+    }
+
+    pub(crate) fn task_of(&self, event: &Event) -> Result<Option<Task>, EngineError> {
+        let Some(id) = event.subject.task() else { return Ok(None) };
+        Ok(self.unit.view().task(id)?.map(|row| row.task))
+    }
+
+    /// Does what the hooks asked for. A failed hook or action is recorded and stops nothing.
+    pub(crate) fn carry_out(
+        &mut self,
+        event: &Event,
+        plan: Vec<Reaction>,
+    ) -> Result<(), EngineError> {
+        for reaction in plan {
+            self.carry_out_one(event, reaction, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Does one hook's actions from the `first` on.
+    pub(crate) fn carry_out_one(
+        &mut self,
+        event: &Event,
+        reaction: Reaction,
+        first: usize,
+    ) -> Result<(), EngineError> {
+        let hook = &reaction.hook;
+        let cause = self.cause(event, hook)?;
+        let actions = match reaction.outcome {
+            Ok(actions) => actions,
+            Err(failure) => return self.record_hook_error(event, cause, &failure),
+        };
+        let (allowed, cut) = match reaction.counted {
+            true => self.rules.limits.allow(cause.depth, cause.count, actions.len()),
+            false => (actions.len(), None),
+        };
+        let dropped = actions.len() - allowed;
+        for (i, action) in actions.into_iter().enumerate().take(allowed).skip(first) {
+            let count = self.count(cause.root)?;
+            *count += u32::from(reaction.counted);
+            let cause = Cause { count: *count, ..cause.clone() };
+            let origin = Origin::hook(event.id.derive(hook, i), cause);
+            if let Err(error) = self.act(action.clone(), &origin, event)? {
+                self.record_action_error(&origin, &action, error)?;
+            }
+        }
+        if let Some(limit) = cut {
+            let origin = Origin::hook(event.id.derive(hook, usize::MAX), cause);
+            let cut = CascadeCut { hook_name: hook.clone(), limit, dropped: dropped as u32 };
+            self.stage(origin, Subject::Project, EventBody::CascadeCut(cut))?;
+        }
+        Ok(())
+    }
+
+    fn cause(&mut self, event: &Event, hook: &str) -> Result<Cause, EngineError> {
+        let (root, depth) = match &event.cause {
+            Some(cause) => (cause.root, cause.depth + 1),
+            None => (event.id, 1),
+        };
+        let count = *self.count(root)?;
+        Ok(Cause { event: event.id, hook: hook.to_owned(), root, depth, count })
+    }
+
+    /// Does one action; the inner error is why it could not be done.
+    pub(crate) fn act(
+        &mut self,
+        action: Action,
+        origin: &Origin,
+        event: &Event,
+    ) -> Result<Result<(), String>, EngineError> {
+        let refused = |refusal: hookloop_core::refusal::Refusal| refusal.to_string();
+        match action {
+            Action::CreateTask(create) => {
+                let command = create.into_command(TaskId::generate(origin.id));
+                Ok(self.perform(&command, origin)?.map_err(refused))
+            }
+            Action::UpdateTask(update) => {
+                Ok(self.perform(&update.into_command(), origin)?.map_err(refused))
+            }
+            Action::ExecuteWorkflow(execute) => self.request_workflow(execute, origin, event),
+            Action::Log(LogEntry::Core(body)) => {
+                let subject = match &body {
+                    EventBody::DependencySatisfied(s) => Subject::Task(s.dependent_task_id.clone()),
+                    _ => event.subject.clone(),
+                };
+                self.stage(origin.clone(), subject, body)?;
+                Ok(Ok(()))
+            }
+            Action::Log(LogEntry::Custom(entry)) => {
+                let hook = origin.cause.as_ref().map_or("", |cause| cause.hook.as_str());
+                let kind = format!("{HOOK_NAMESPACE}{hook}.{}", entry.kind);
+                if let Err(why) = check_log(&entry.kind, &entry.data) {
+                    return Ok(Err(why));
+                }
+                let body = EventBody::Other(Other { kind, data: entry.data });
+                self.stage(origin.clone(), event.subject.clone(), body)?;
+                Ok(Ok(()))
+            }
+        }
+    }
+
+    /// Asks for a run of a workflow, its steps fixed as they are now.
+    fn request_workflow(
+        &mut self,
+        execute: ExecuteWorkflow,
+        origin: &Origin,
+        event: &Event,
+    ) -> Result<Result<(), String>, EngineError> {
+        let Some(declared) = self.rules.workflows.get(&execute.workflow_id) else {
+            return Ok(Err(format!("there is no workflow `{}`", execute.workflow_id)));
+        };
+        let task = self.task_of(event)?;
+        let steps = match render(declared, event, task.as_ref()) {
+            Ok(steps) => steps,
+            Err(failure) => return Ok(Err(failure.to_string())),
+        };
+        let run = RunId::generate(origin.id);
+        let requested = WorkflowRequested {
+            run: run.clone(),
+            workflow: execute.workflow_id,
+            steps,
+            context: execute.context,
+        };
+        self.stage(
+            origin.clone(),
+            Subject::Workflow(run),
+            EventBody::WorkflowRequested(requested),
+        )?;
+        Ok(Ok(()))
+    }
+
+    fn record_hook_error(
+        &mut self,
+        event: &Event,
+        cause: Cause,
+        failure: &HookFailure,
+    ) -> Result<(), EngineError> {
+        let error = HookError {
+            hook_name: cause.hook.clone(),
+            error: clipped(&failure.0),
+            original_event: original(event),
+        };
+        let id: EventId = event.id.derive(&cause.hook, usize::MAX);
+        let subject = event.subject.clone();
+        self.stage(Origin::hook(id, cause), subject, EventBody::HookError(error))?;
+        Ok(())
+    }
+
+    fn record_action_error(
+        &mut self,
+        origin: &Origin,
+        action: &Action,
+        error: String,
+    ) -> Result<(), EngineError> {
+        let error = ActionError {
+            action_type: action.name().to_owned(),
+            error: clipped(&error),
+            payload: action.payload(),
+        };
+        self.stage(origin.clone(), Subject::Project, EventBody::ActionError(error))?;
+        Ok(())
+    }
+}
+
+/// Runs a hook that needs nothing but the event and its task.
+pub(crate) fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
+    let outcome = match &hook.handler {
+        Handler::Builtin(Builtin::AutoCreateReviewTask) => {
+            Ok(task.and_then(builtin::review).into_iter().collect())
+        }
+        Handler::Builtin(Builtin::TrackAgentTaskLifecycle) => {
+            let metrics = task.and_then(|task| builtin::metrics(&event.body, task));
+            Ok(metrics.into_iter().collect())
+        }
+        Handler::Builtin(Builtin::CheckDependencySatisfaction) => Ok(vec![]),
+        Handler::Declared(actions) => render(actions, event, task),
+    };
+    Reaction { hook: hook.name.clone(), counted: true, outcome }
+}
+
+/// What the completion of `completed` means for its dependents.
+pub(crate) fn satisfactions<'t>(
+    hook: &Hook,
+    completed: &TaskId,
+    dependents: impl Iterator<Item = &'t Task>,
+) -> Reaction {
+    let actions = dependents.filter_map(|task| builtin::satisfaction(completed, task)).flatten();
+    Reaction { hook: hook.name.clone(), counted: false, outcome: Ok(actions.collect()) }
+}
+
+fn render(
+    actions: &[DeclaredAction],
+    event: &Event,
+    task: Option<&Task>,
+) -> Result<Vec<Action>, HookFailure> {
+    actions.iter().map(|action| action.render(event, task)).collect()
+}
+
+/// Events that an action can come to.
+pub(crate) fn weight(action: &Action) -> usize {
+    match action {
+        Action::CreateTask(create) => 1 + create.depends_on.len(),
+        _ => 1,
+    }
+}
+
+fn check_log(kind: &str, data: &Value) -> Result<(), String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if kind.is_empty() || kind.len() > LOG_TYPE_MAX || !kind.chars().all(fits) {
+        return Err(format!(
+            "`{kind}` is not a type: 1 to {LOG_TYPE_MAX} letters, digits, `_`, `-` or `.`"
+        ));
+    }
+    match data.to_string().len() {
+        len if len > LOG_DATA_MAX => Err(format!("{len} bytes of data; at most {LOG_DATA_MAX}")),
+        _ => Ok(()),
+    }
+}
+
+/// An event as a hook error keeps it.
+fn original(event: &Event) -> Value {
+    json!({
+        "timestamp": event.at,
+        "type": event.body.kind(),
+        "nodeId": event.node_id(),
+        "data": event.body.data(),
+    })
+}
+
+fn clipped(text: &str) -> String {
+    text.chars().take(ERROR_MAX).collect()
+}

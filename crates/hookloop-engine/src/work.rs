@@ -1,0 +1,167 @@
+//! A command and what follows from it, as one batch.
+//!
+//! The command's events and everything its hooks ask for are staged together and stored together:
+//! an event and the actions it led to are one fact, so no crash can come between them. Only what
+//! does not fit a batch is left to the dispatcher.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+
+use hookloop_core::cascade::Cause;
+use hookloop_core::command::Command;
+use hookloop_core::decide::decide;
+use hookloop_core::event::{Event, EventBody};
+use hookloop_core::hook::Registry;
+use hookloop_core::id::{EventId, Subject};
+use hookloop_core::refusal::Refusal;
+use hookloop_core::time::Timestamp;
+use hookloop_store::log::LogError;
+use hookloop_store::store::{StoreError, Unit};
+
+use crate::project::{Done, EngineError};
+use crate::rules::Rules;
+
+/// Dependents of a deleted task that one batch deals with.
+const DELETION_BATCH: usize = 500;
+
+/// Where events come from: the id they are named after, who asked, and which hook if one did.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) id: EventId,
+    pub(crate) actor: String,
+    pub(crate) cause: Option<Cause>,
+}
+
+impl Origin {
+    pub(crate) fn command(id: EventId, actor: &str) -> Origin {
+        Origin { id, actor: actor.to_owned(), cause: None }
+    }
+
+    pub(crate) fn hook(id: EventId, cause: Cause) -> Origin {
+        Origin { id, actor: format!("hook:{}", cause.hook), cause: Some(cause) }
+    }
+
+    /// The same command, carried on in a further batch.
+    pub(crate) fn part(&self, part: usize) -> Origin {
+        match part {
+            0 => self.clone(),
+            n => Origin { id: self.id.derive("part", n), ..self.clone() },
+        }
+    }
+}
+
+/// One batch in the making.
+pub(crate) struct Work<'u, 'a, 'r> {
+    pub(crate) unit: &'u mut Unit<'a>,
+    pub(crate) rules: &'r Rules,
+    pub(crate) hooks: Cow<'r, Registry>,
+    at: Timestamp,
+    /// Staged events whose hooks have not run.
+    queue: VecDeque<usize>,
+    /// Actions per root so far.
+    counts: HashMap<EventId, u32>,
+}
+
+impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
+    pub(crate) fn new(
+        unit: &'u mut Unit<'a>,
+        rules: &'r Rules,
+        at: Timestamp,
+    ) -> Result<Work<'u, 'a, 'r>, EngineError> {
+        let hooks = rules.switched(&unit.view().hook_switches()?);
+        Ok(Work { unit, rules, hooks, at, queue: VecDeque::new(), counts: HashMap::new() })
+    }
+
+    /// Decides `command` on what the batch so far makes true, and stages its events.
+    pub(crate) fn perform(
+        &mut self,
+        command: &Command,
+        origin: &Origin,
+    ) -> Result<Result<(), Refusal>, EngineError> {
+        let facts = self.unit.view().facts(command, DELETION_BATCH)?;
+        let events = match decide(command, &facts) {
+            Ok(events) => events,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        for (i, (subject, body)) in events.into_iter().enumerate() {
+            let id = if i == 0 { origin.id } else { origin.id.derive("event", i) };
+            self.stage(Origin { id, ..origin.clone() }, subject, body)?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Stages one event; its hooks run when the batch reacts.
+    pub(crate) fn stage(
+        &mut self,
+        origin: Origin,
+        subject: Subject,
+        body: EventBody,
+    ) -> Result<(), StoreError> {
+        let followed = self.hooks.follows(body.kind());
+        let index = self.stage_quietly(origin, subject, body)?;
+        if followed {
+            self.queue.push_back(index);
+        }
+        Ok(())
+    }
+
+    /// Stages one event without its hooks.
+    pub(crate) fn stage_quietly(
+        &mut self,
+        origin: Origin,
+        subject: Subject,
+        body: EventBody,
+    ) -> Result<usize, StoreError> {
+        self.unit.stage(Event {
+            id: origin.id,
+            at: self.at,
+            subject,
+            actor: origin.actor,
+            cause: origin.cause,
+            due: false,
+            body,
+        })
+    }
+
+    /// Runs the hooks of every staged event, and of the events that follow, in order. What does not
+    /// fit the batch is left to the dispatcher.
+    pub(crate) fn react(&mut self) -> Result<(), EngineError> {
+        while let Some(index) = self.queue.pop_front() {
+            let Some(event) = self.unit.staged(index).cloned() else { continue };
+            match self.plan(&event)? {
+                Some(plan) => self.carry_out(&event, plan)?,
+                None => self.unit.defer(index),
+            }
+        }
+        Ok(())
+    }
+
+    /// How many actions the root of `event` has led to.
+    pub(crate) fn count(&mut self, root: EventId) -> Result<&mut u32, LogError> {
+        let known = match self.counts.get(&root) {
+            Some(count) => *count,
+            None => self.unit.view().cascade_count(root)?,
+        };
+        Ok(self.counts.entry(root).or_insert(known))
+    }
+
+    /// What the batch comes to for the one who gave the command, and whether all of it is done.
+    pub(crate) fn summary(&self, command: &Command) -> Result<(Done, bool), EngineError> {
+        let id = command.task();
+        let mut done = Done::default();
+        let mut finished = true;
+        if let Command::DeleteTask { .. } = command {
+            let deleted = |event: &Event| matches!(event.body, EventBody::TaskDeleted(_));
+            finished = (0..self.unit.len()).any(|i| self.unit.staged(i).is_some_and(deleted));
+        }
+        for event in (0..self.unit.len()).filter_map(|i| self.unit.staged(i)) {
+            if let Subject::Task(task) = &event.subject {
+                done.note(Some(task) == id, task, &event.body);
+            }
+        }
+        if let Some(id) = id {
+            done.task = self.unit.view().task(id)?.map(|row| row.task);
+        }
+        Ok((done, finished))
+    }
+}

@@ -1,0 +1,98 @@
+//! `hookloop import …`
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use hookloop_core::builtin::Builtin;
+use serde::Deserialize;
+
+use super::{Context, open_file};
+use crate::error::CliError;
+use crate::output::Result;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    AutomationHooks(AutomationHooks),
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        match self {
+            Command::AutomationHooks(args) => args.run(context),
+        }
+    }
+}
+
+/// Settings of built-in hooks, from a file like `data/automation-hooks.json`
+///
+/// Writes hookloop.yaml if there is none; otherwise prints the `hooks` section to put into it.
+#[derive(clap::Args)]
+pub(crate) struct AutomationHooks {
+    file: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AutomationFile {
+    version: String,
+    hooks: Vec<AutomationHook>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AutomationHook {
+    name: String,
+    enabled: Option<bool>,
+    priority: Option<i32>,
+    event_types: Option<Vec<String>>,
+}
+
+impl AutomationHooks {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let at = |error| CliError::usage(format!("{}: {error}", self.file.display()));
+        let file: AutomationFile = serde_json::from_reader(open_file(&self.file)?).map_err(at)?;
+        if file.version != "1.0" {
+            let message = format!("{}: version {} is not known", self.file.display(), file.version);
+            return Err(CliError::usage(message));
+        }
+        let yaml = format!("version: 1\n{}", hooks_section(&file.hooks)?);
+        let path = context.directory()?.join(hookloop_engine::config::FILE_NAME);
+        if path.exists() {
+            return context.out.line(yaml.trim_end());
+        }
+        let failed = |error| CliError::system(format!("{}: {error}", path.display()));
+        std::fs::write(&path, yaml).map_err(failed)?;
+        // What was written is read back, so that a mistake in the source is said now.
+        hookloop_engine::config::load(&path)?;
+        context.out.line(format_args!("Wrote {}", path.display()))
+    }
+}
+
+/// The hooks under the events they follow.
+fn hooks_section(hooks: &[AutomationHook]) -> Result<String> {
+    let mut points: Vec<(String, String)> = Vec::new();
+    for hook in hooks {
+        let known = Builtin::ALL.into_iter().find(|builtin| builtin.name() == hook.name);
+        let Some(builtin) = known else {
+            let message =
+                format!("`{}` is not a built-in hook and has no equivalent here", hook.name);
+            return Err(CliError::usage(message).hint("hookloop hooks list"));
+        };
+        let mut entry = format!("    - use: {}\n", hook.name);
+        if let Some(priority) = hook.priority {
+            let _ = writeln!(entry, "      priority: {priority}");
+        }
+        if let Some(enabled) = hook.enabled {
+            let _ = writeln!(entry, "      enabled: {enabled}");
+        }
+        for event in hook.event_types.clone().unwrap_or_else(|| builtin.hook().events) {
+            match points.iter_mut().find(|(point, _)| *point == event) {
+                Some((_, entries)) => entries.push_str(&entry),
+                None => points.push((event, entry.clone())),
+            }
+        }
+    }
+    let sections = points.iter().map(|(point, entries)| format!("  {point}:\n{entries}"));
+    Ok(format!("hooks:\n{}", sections.collect::<String>()))
+}

@@ -1,0 +1,166 @@
+use std::time::Duration;
+
+use hookloop_core::id::Subject;
+use hookloop_engine::project::Project;
+use hookloop_engine::store::{Seq, StoredEvent};
+
+use super::Context;
+use crate::ids;
+use crate::output::{BOLD, DIM, Output, Result, plain};
+use crate::wire::EventJson;
+
+/// Events read at once.
+const PAGE: usize = 1_000;
+/// Events shown on a terminal when nothing else is asked for.
+const LATEST: usize = 100;
+/// How long `--follow` waits before it looks for Ctrl-C again.
+const FOLLOW_WAIT: Duration = Duration::from_secs(60);
+
+/// Print what happened, oldest first
+///
+/// On a terminal the latest 100 events, else all of them; one JSON object a line with --json.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only events about this task
+    #[arg(short, long, value_name = "TASK")]
+    task: Option<String>,
+
+    /// Only events of this type; may be given more than once
+    #[arg(short = 'k', long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+
+    /// Only events from this place in the log on
+    #[arg(long, value_name = "SEQ")]
+    from: Option<Seq>,
+
+    /// Only the latest so many
+    #[arg(short = 'n', long, value_name = "N")]
+    limit: Option<usize>,
+
+    /// Go on printing as events happen
+    #[arg(short, long)]
+    follow: bool,
+
+    /// Bookkeeping events too
+    #[arg(short, long)]
+    all: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let task = self.task.as_ref().map(|task| ids::resolve(&project, task)).transpose()?;
+        let subject = task.map(Subject::Task);
+        let limit = match (self.limit, context.out.terminal && !context.out.json && !self.follow) {
+            (Some(limit), _) => limit,
+            (None, true) => LATEST,
+            (None, false) => usize::MAX,
+        };
+        let out = &mut context.out;
+        let next = match &subject {
+            Some(subject) => self.print_history(&project, subject, limit, out)?,
+            None => self.print_from_start(&project, limit, out)?,
+        };
+        out.flush()?;
+        match self.follow {
+            true => self.print_as_it_comes(&project, subject.as_ref(), next, out),
+            false => Ok(()),
+        }
+    }
+
+    fn admits(&self, stored: &StoredEvent) -> bool {
+        let kind = stored.event.body.kind();
+        (self.all || !stored.event.body.is_bookkeeping())
+            && (self.types.is_empty() || self.types.iter().any(|wanted| wanted == kind))
+            && self.from.is_none_or(|from| stored.seq >= from)
+    }
+
+    fn print_history(
+        &self,
+        project: &Project,
+        subject: &Subject,
+        limit: usize,
+        out: &mut Output,
+    ) -> Result<Seq> {
+        let next = project.read(|view| Ok(view.totals()?.head + 1))?;
+        let mut events = project.log().history(subject, usize::MAX)?;
+        events.retain(|event| self.admits(event));
+        let skipped = events.len().saturating_sub(limit);
+        events.iter().skip(skipped).try_for_each(|event| print(event, out))?;
+        Ok(next)
+    }
+
+    fn print_from_start(&self, project: &Project, limit: usize, out: &mut Output) -> Result<Seq> {
+        let from = match limit {
+            usize::MAX => self.from.unwrap_or(1),
+            limit => self.start_of_latest(project, limit)?,
+        };
+        let mut next = from.max(1);
+        loop {
+            let events = project.log().read(next, PAGE)?;
+            let Some(last) = events.last() else { return Ok(next) };
+            next = last.seq + 1;
+            for event in events.iter().filter(|event| self.admits(event)) {
+                print(event, out)?;
+            }
+        }
+    }
+
+    /// Where the latest `limit` events that are wanted begin.
+    fn start_of_latest(&self, project: &Project, limit: usize) -> Result<Seq> {
+        let head = project.read(|view| Ok(view.totals()?.head))?;
+        let first = self.from.unwrap_or(1).max(1);
+        let (mut found, mut end) = (0, head + 1);
+        while end > first {
+            let start = end.saturating_sub(PAGE as Seq).max(first);
+            let events = project.log().read(start, (end - start) as usize)?;
+            for event in events.iter().rev().filter(|event| self.admits(event)) {
+                found += 1;
+                if found == limit {
+                    return Ok(event.seq);
+                }
+            }
+            end = start;
+        }
+        Ok(first)
+    }
+
+    fn print_as_it_comes(
+        &self,
+        project: &Project,
+        subject: Option<&Subject>,
+        next: Seq,
+        out: &mut Output,
+    ) -> Result {
+        let mut follower = project.log().follow(next)?;
+        loop {
+            for event in follower.next(FOLLOW_WAIT)? {
+                let wanted = subject.is_none_or(|subject| event.event.subject == *subject);
+                if wanted && self.admits(&event) {
+                    print(&event, out)?;
+                }
+            }
+            out.flush()?;
+        }
+    }
+}
+
+fn print(stored: &StoredEvent, out: &mut Output) -> Result {
+    if out.json {
+        return out.json(&EventJson::from(stored));
+    }
+    let event = &stored.event;
+    let data = match event.body.data() {
+        serde_json::Value::Object(map) if map.is_empty() => String::new(),
+        data => data.to_string(),
+    };
+    out.line(format_args!(
+        "{DIM}{:>6} {}{DIM:#} {BOLD}{}{BOLD:#} {} {DIM}{}{DIM:#} {}",
+        stored.seq,
+        event.at,
+        event.body.kind(),
+        event.node_id(),
+        plain(&event.actor),
+        plain(&data)
+    ))
+}

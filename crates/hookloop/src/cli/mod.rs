@@ -1,0 +1,163 @@
+//! The command line: one file per command.
+
+mod completions;
+mod hooks;
+mod import;
+mod init;
+mod log;
+mod rebuild;
+mod status;
+mod task;
+mod verify;
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand, ValueEnum};
+use hookloop_engine::place::{self, Place};
+use hookloop_engine::project::Project;
+
+use crate::error::CliError;
+use crate::output::{Output, Result};
+
+/// Hooks, gates and a task graph for coding agents.
+#[derive(Parser)]
+#[command(name = "hookloop", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Args)]
+struct Global {
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// Work in this directory's project instead of the current one's
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    project: Option<PathBuf>,
+
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    color: Colour,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Init(init::Args),
+    /// Add tasks, move them along, look at them
+    #[command(subcommand)]
+    Task(task::Command),
+    /// See and switch the hooks that follow events
+    #[command(subcommand)]
+    Hooks(hooks::Command),
+    Log(log::Args),
+    Status(status::Args),
+    /// Take over another tool's configuration
+    #[command(subcommand)]
+    Import(import::Command),
+    Verify(verify::Args),
+    Rebuild(rebuild::Args),
+    Completions(completions::Args),
+}
+
+impl Cli {
+    pub(crate) fn wants_json(&self) -> bool {
+        self.global.json
+    }
+
+    pub(crate) fn run(self) -> Result {
+        let mut context = Context::new(self.global);
+        match self.command {
+            Command::Init(args) => args.run(&mut context),
+            Command::Task(command) => command.run(&mut context),
+            Command::Hooks(command) => command.run(&mut context),
+            Command::Log(args) => args.run(&mut context),
+            Command::Status(args) => args.run(&mut context),
+            Command::Import(command) => command.run(&mut context),
+            Command::Verify(args) => args.run(&mut context),
+            Command::Rebuild(args) => args.run(&mut context),
+            Command::Completions(args) => args.run(&mut context),
+        }
+    }
+}
+
+/// What every command starts from.
+pub(crate) struct Context {
+    pub(crate) out: Output,
+    directory: Option<PathBuf>,
+}
+
+impl Context {
+    fn new(global: Global) -> Context {
+        let colour = match global.color {
+            Colour::Auto => anstream::ColorChoice::Auto,
+            Colour::Always => anstream::ColorChoice::Always,
+            Colour::Never => anstream::ColorChoice::Never,
+        };
+        Context { out: Output::new(global.json, colour), directory: global.project }
+    }
+
+    /// The directory that the command works in.
+    fn directory(&self) -> Result<PathBuf> {
+        match &self.directory {
+            Some(directory) => Ok(directory.clone()),
+            None => Ok(env::current_dir()?),
+        }
+    }
+
+    fn place(&self) -> Result<Place> {
+        Ok(Place::find(&self.directory()?, &state_home()?)?)
+    }
+
+    /// Opens the project, and finishes what a process that died has left undone.
+    pub(crate) fn project(&self) -> Result<Project> {
+        let project = self.project_as_it_is()?;
+        if project.has_pending()? {
+            project.dispatch()?;
+            project.run_workflows()?;
+        }
+        Ok(project)
+    }
+
+    /// Opens the project and changes nothing.
+    pub(crate) fn project_as_it_is(&self) -> Result<Project> {
+        Ok(Project::open(&self.place()?, &actor())?)
+    }
+
+    /// After a command's answer: flushes it, then runs the workflows that it led to.
+    pub(crate) fn finish(&mut self, project: &Project) -> Result {
+        self.out.flush()?;
+        project.run_workflows()?;
+        Ok(())
+    }
+}
+
+fn state_home() -> Result<PathBuf> {
+    let variable = |name| env::var_os(name).map(PathBuf::from);
+    let (xdg, home) = (variable("XDG_STATE_HOME"), variable("HOME"));
+    Ok(place::state_home(xdg.as_deref(), home.as_deref())?)
+}
+
+/// Who gives the commands, as the log remembers it.
+fn actor() -> String {
+    let name = ["USER", "LOGNAME"].iter().find_map(|name| env::var(name).ok());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// Fails with what to do if a file can't be read.
+fn open_file(path: &Path) -> Result<std::fs::File> {
+    let failed = |error| CliError::usage(format!("{}: {error}", path.display()));
+    std::fs::File::open(path).map_err(failed)
+}

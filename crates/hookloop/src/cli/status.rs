@@ -1,0 +1,58 @@
+use hookloop_core::task::TaskState;
+use hookloop_core::workflow::RunState;
+use serde_json::json;
+
+use super::Context;
+use crate::output::{DIM, Result, state_style};
+
+/// Say how the project stands
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let place = context.place()?;
+        let project = context.project()?;
+        let (totals, stuck, due, running, failed) = project.read(|view| {
+            Ok((
+                view.totals()?,
+                view.count_stuck()?,
+                view.count_due()?,
+                view.count_runs(RunState::Running)?,
+                view.count_runs(RunState::Failed)?,
+            ))
+        })?;
+        let counts = TaskState::ALL.map(|state| (state, totals.count(state)));
+        let out = &mut context.out;
+        if out.json {
+            let tasks: serde_json::Map<String, serde_json::Value> =
+                counts.iter().map(|(state, n)| (state.name().to_owned(), json!(n))).collect();
+            return out.json(&json!({
+                "root": place.root,
+                "state": place.state,
+                "events": totals.head,
+                "tasks": tasks,
+                "waiting_on_blocked": stuck,
+                "reactions_due": due,
+                "workflows": {"running": running, "failed": failed},
+            }));
+        }
+        out.line(format_args!("{DIM}project{DIM:#}  {}", place.root.display()))?;
+        out.line(format_args!("{DIM}  state{DIM:#}  {}", place.state.display()))?;
+        out.line(format_args!("{DIM} events{DIM:#}  {}", totals.head))?;
+        out.line(format_args!("{DIM}  tasks{DIM:#}  {}", totals.tasks()))?;
+        for (state, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            let style = state_style(state);
+            out.line(format_args!("{count:>9}  {style}{state}{style:#}"))?;
+        }
+        let warnings = [
+            (stuck, "waiting for a blocked task: hookloop task list --state blocked"),
+            (due, "reactions left to do: any command does them"),
+            (failed, "workflows failed: hookloop log --type workflow_failed"),
+        ];
+        for (count, text) in warnings.into_iter().filter(|(count, _)| *count > 0) {
+            out.line(format_args!("{count:>9}  {text}"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+use hookloop_core::command::Command;
+use hookloop_core::id::TaskId;
+use hookloop_core::task::{Priority, TaskSpec};
+
+use super::{Context, give};
+use crate::ids;
+use crate::output::Result;
+
+/// Add a task
+///
+/// It is ready at once unless it depends on something that is not completed.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What should be achieved
+    goal: String,
+
+    /// More about it
+    #[arg(short, long, value_name = "TEXT", default_value = "")]
+    description: String,
+
+    /// A label; may be given more than once
+    #[arg(short, long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+
+    /// 0 is the most urgent
+    #[arg(short, long, value_name = "0-9", default_value = "2")]
+    priority: Priority,
+
+    /// Something that should exist in the end; may be given more than once
+    #[arg(long = "deliverable", value_name = "TEXT")]
+    deliverables: Vec<String>,
+
+    /// The kind of task
+    #[arg(short, long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+
+    /// A task that has to be completed first; may be given more than once
+    #[arg(long = "depends-on", value_name = "TASK")]
+    depends_on: Vec<String>,
+
+    /// The task that led to this one
+    #[arg(long, value_name = "TASK")]
+    parent: Option<String>,
+
+    /// Its id, if you want to choose it
+    #[arg(long, value_name = "ID")]
+    id: Option<TaskId>,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let parent = self.parent.map(|parent| ids::resolve(&project, &parent)).transpose()?;
+        let command = Command::AddTask {
+            id: self.id.unwrap_or_else(|| project.new_task_id()),
+            spec: TaskSpec {
+                goal: self.goal,
+                description: self.description,
+                deliverables: self.deliverables,
+                labels: self.labels,
+                priority: self.priority,
+                kind: self.kind,
+                parent_task_id: parent,
+            },
+            depends_on: ids::resolve_all(&project, &self.depends_on)?,
+        };
+        give(context, &project, "Added", &command)?;
+        Ok(())
+    }
+}

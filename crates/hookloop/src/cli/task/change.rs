@@ -1,0 +1,136 @@
+//! Commands that move a task along: start, complete, block, unblock, delete.
+
+use hookloop_core::command::{Command, DependentsOfDeleted};
+use hookloop_core::task::{Obstacle, Outcome};
+
+use super::{Context, give};
+use crate::ids;
+use crate::output::Result;
+
+/// Start a task that is ready
+#[derive(clap::Args)]
+pub(crate) struct Start {
+    /// The task, or the start of its id
+    task: String,
+
+    /// What the work starts from
+    #[arg(long, value_name = "TEXT")]
+    context: Option<String>,
+}
+
+impl Start {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let id = ids::resolve(&project, &self.task)?;
+        give(context, &project, "Started", &Command::StartTask { id, context: self.context })?;
+        Ok(())
+    }
+}
+
+/// Complete a task
+#[derive(clap::Args)]
+pub(crate) struct Complete {
+    /// The task, or the start of its id
+    task: String,
+
+    /// What came of it
+    #[arg(long, value_name = "TEXT")]
+    result: Option<String>,
+
+    /// Something it left behind; may be given more than once
+    #[arg(long = "artifact", value_name = "TEXT")]
+    artifacts: Vec<String>,
+}
+
+impl Complete {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let id = ids::resolve(&project, &self.task)?;
+        let outcome = Outcome { result: self.result, artifacts: self.artifacts };
+        give(context, &project, "Completed", &Command::CompleteTask { id, outcome })?;
+        Ok(())
+    }
+}
+
+/// Say that a task can't go on
+///
+/// Tasks that depend on it keep waiting; `status` and `task list` say so.
+#[derive(clap::Args)]
+pub(crate) struct Block {
+    /// The task, or the start of its id
+    task: String,
+
+    /// Why
+    #[arg(short, long, value_name = "TEXT")]
+    reason: String,
+
+    /// What has to be known for it to go on
+    #[arg(long, value_name = "TEXT")]
+    needs: Option<String>,
+}
+
+impl Block {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let id = ids::resolve(&project, &self.task)?;
+        let obstacle = Obstacle { reason: self.reason, required_knowledge: self.needs };
+        give(context, &project, "Blocked", &Command::BlockTask { id: id.clone(), obstacle })?;
+        let waiting = project.read(|view| view.count_dependents(&id, WAITING_COUNTED))?;
+        if waiting > 0 && !context.out.json {
+            let more = if waiting == WAITING_COUNTED { " or more" } else { "" };
+            context.out.line(format_args!("  waiting for it: {waiting}{more} tasks"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Dependents of a blocked task are counted up to this number.
+const WAITING_COUNTED: usize = 1_000;
+
+/// Let a blocked task go on
+#[derive(clap::Args)]
+pub(crate) struct Unblock {
+    /// The task, or the start of its id
+    task: String,
+}
+
+impl Unblock {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let id = ids::resolve(&project, &self.task)?;
+        give(context, &project, "Unblocked", &Command::UnblockTask { id })?;
+        Ok(())
+    }
+}
+
+/// Delete a task
+///
+/// Open tasks that depend on it are blocked with that as the reason, so that none waits for what is
+/// gone; with --release they no longer wait for it. The log keeps what happened.
+#[derive(clap::Args)]
+pub(crate) struct Delete {
+    /// The task, or the start of its id
+    task: String,
+
+    /// Let the tasks that depend on it go on without it
+    #[arg(long)]
+    release: bool,
+
+    /// Even if it is active
+    #[arg(long)]
+    force: bool,
+}
+
+impl Delete {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let id = ids::resolve(&project, &self.task)?;
+        let dependents = match self.release {
+            true => DependentsOfDeleted::Release,
+            false => DependentsOfDeleted::Block,
+        };
+        let command = Command::DeleteTask { id, dependents, force: self.force };
+        give(context, &project, "Deleted", &command)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! `task depend` and `task undepend`.
+
+use hookloop_core::command::Command;
+
+use super::{Context, give};
+use crate::ids;
+use crate::output::Result;
+
+/// Make a task wait for another
+#[derive(clap::Args)]
+pub(crate) struct Depend {
+    /// The task that waits
+    task: String,
+
+    /// The task it waits for
+    #[arg(long, value_name = "TASK")]
+    on: String,
+}
+
+impl Depend {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let task = ids::resolve(&project, &self.task)?;
+        let on = ids::resolve(&project, &self.on)?;
+        give(context, &project, "Changed", &Command::AddDependency { task, on })?;
+        Ok(())
+    }
+}
+
+/// Let a task no longer wait for another
+#[derive(clap::Args)]
+pub(crate) struct Undepend {
+    /// The task that waits
+    task: String,
+
+    /// The task it waits for
+    #[arg(long, value_name = "TASK")]
+    on: String,
+}
+
+impl Undepend {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let task = ids::resolve(&project, &self.task)?;
+        let on = ids::resolve(&project, &self.on)?;
+        give(context, &project, "Changed", &Command::RemoveDependency { task, on })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::path::PathBuf;
+
+use hookloop_engine::bulk;
+use serde_json::json;
+
+use super::Context;
+use crate::cli::open_file;
+use crate::error::CliError;
+use crate::output::Result;
+use crate::progress;
+
+/// Add tasks from a file of JSON lines
+///
+/// Each line is an object with `goal` and, if you like, `id`, `description`, `deliverables`,
+/// `labels`, `priority`, `type`, `parent`, `depends_on`, `state`. Lines may come in any order. Nothing
+/// is added if the input has a mistake or a cycle. Tasks that are there already are passed over, so
+/// an import that was interrupted is finished by running it again.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file; `-` is standard input
+    file: PathBuf,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let input = match self.file.to_str() {
+            Some("-") => spooled()?,
+            _ => open_file(&self.file)?,
+        };
+        let bar = progress::bar("importing", 0);
+        let imported = bulk::import(&project, input, &mut |done, all| {
+            bar.set_length(all);
+            bar.set_position(done);
+        });
+        bar.finish_and_clear();
+        let imported = imported?;
+        project.dispatch()?;
+        let out = &mut context.out;
+        match out.json {
+            true => out.json(&json!({"added": imported.added, "present": imported.present}))?,
+            false => {
+                let present = match imported.present {
+                    0 => String::new(),
+                    n => format!(", {n} were there already"),
+                };
+                out.line(format_args!("Added {} tasks{present}", imported.added))?;
+            }
+        }
+        context.finish(&project)
+    }
+}
+
+/// Standard input as a file, because an import reads twice.
+fn spooled() -> Result<File> {
+    let path = std::env::temp_dir().join(format!("hookloop-import-{}", std::process::id()));
+    let failed = |error| CliError::system(format!("{}: {error}", path.display()));
+    let mut options = File::options();
+    let mut file = options.read(true).write(true).create_new(true).open(&path).map_err(failed)?;
+    // The name goes at once; the file goes with the process.
+    std::fs::remove_file(&path).map_err(failed)?;
+    std::io::copy(&mut std::io::stdin().lock().by_ref(), &mut file).map_err(failed)?;
+    file.flush().map_err(failed)?;
+    file.rewind().map_err(failed)?;
+    Ok(file)
+}

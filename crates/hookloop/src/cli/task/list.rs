@@ -1,0 +1,101 @@
+//! `task list` and `task ready`.
+
+use hookloop_core::task::TaskState;
+use hookloop_engine::project::Project;
+use hookloop_engine::store::{TaskFilter, TaskRow};
+
+use super::Context;
+use crate::ids;
+use crate::output::{Cell, DIM, Result, state_style};
+use crate::wire::TaskJson;
+
+/// List tasks, newest first
+#[derive(clap::Args)]
+pub(crate) struct ListArgs {
+    /// Only tasks in this state: created, ready, active, submitted, completed or blocked
+    #[arg(short, long, value_name = "STATE")]
+    state: Option<TaskState>,
+
+    /// Only tasks with this label
+    #[arg(short, long, value_name = "LABEL")]
+    label: Option<String>,
+
+    /// Only tasks of this type
+    #[arg(short, long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+
+    /// At most so many; 0 for all
+    #[arg(short = 'n', long, value_name = "N", default_value = "100")]
+    limit: usize,
+}
+
+impl ListArgs {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let filter = TaskFilter {
+            state: self.state,
+            label: self.label,
+            kind: self.kind,
+            limit: Some(self.limit).filter(|limit| *limit > 0),
+        };
+        let rows = project.read(|view| view.list(&filter))?;
+        print(context, &project, &rows)?;
+        let full = self.limit > 0 && rows.len() == self.limit;
+        match full && context.out.terminal && !context.out.json {
+            true => context
+                .out
+                .line(format_args!("{DIM}the newest {}; all with --limit 0{DIM:#}", self.limit)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// List the tasks that can be started, most urgent first
+#[derive(clap::Args)]
+pub(crate) struct ReadyArgs {
+    /// At most so many; 0 for all
+    #[arg(short = 'n', long, value_name = "N", default_value = "20")]
+    limit: usize,
+}
+
+impl ReadyArgs {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
+        let rows = project.read(|view| view.ready(limit))?;
+        print(context, &project, &rows)
+    }
+}
+
+fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
+    let out = &mut context.out;
+    if out.json {
+        let tasks: Vec<TaskJson<'_>> = rows.iter().map(|row| TaskJson::from(&row.task)).collect();
+        return out.json(&tasks);
+    }
+    if rows.is_empty() {
+        return match out.terminal {
+            true => out.line(format_args!("{DIM}none{DIM:#}")),
+            false => Ok(()),
+        };
+    }
+    let cells: Vec<Vec<Cell>> = project.read(|view| {
+        rows.iter()
+            .map(|TaskRow { task, .. }| {
+                let waits = match task.state {
+                    TaskState::Created => format!("waits for {}", task.open_dependencies),
+                    _ => String::new(),
+                };
+                Ok(vec![
+                    ids::cell(view, &task.id)?,
+                    Cell::new(format!("P{}", task.spec.priority.get())),
+                    Cell::new(task.state).style(state_style(task.state)),
+                    Cell::new(waits).style(DIM),
+                    Cell::new(task.spec.labels.join(",")).style(DIM),
+                    Cell::new(&task.spec.goal),
+                ])
+            })
+            .collect()
+    })?;
+    out.table(&["id", "", "state", "", "labels", "goal"], &cells)
+}

@@ -1,0 +1,107 @@
+//! `hookloop task …`
+
+mod add;
+mod change;
+mod dependency;
+mod export;
+mod graph;
+mod import;
+mod list;
+mod show;
+
+use clap::Subcommand;
+use hookloop_core::command::Command as Ask;
+use hookloop_core::id::TaskId;
+use hookloop_engine::project::{Done, Project};
+
+use super::Context;
+use crate::output::{Result, plain, state_style};
+use crate::wire::DoneJson;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Add(add::Args),
+    Show(show::Args),
+    #[command(visible_alias = "ls")]
+    List(list::ListArgs),
+    Ready(list::ReadyArgs),
+    Start(change::Start),
+    Complete(change::Complete),
+    Block(change::Block),
+    Unblock(change::Unblock),
+    Delete(change::Delete),
+    Depend(dependency::Depend),
+    Undepend(dependency::Undepend),
+    Import(import::Args),
+    Export(export::Args),
+    Graph(graph::Args),
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        match self {
+            Command::Add(args) => args.run(context),
+            Command::Show(args) => args.run(context),
+            Command::List(args) => args.run(context),
+            Command::Ready(args) => args.run(context),
+            Command::Start(args) => args.run(context),
+            Command::Complete(args) => args.run(context),
+            Command::Block(args) => args.run(context),
+            Command::Unblock(args) => args.run(context),
+            Command::Delete(args) => args.run(context),
+            Command::Depend(args) => args.run(context),
+            Command::Undepend(args) => args.run(context),
+            Command::Import(args) => args.run(context),
+            Command::Export(args) => args.run(context),
+            Command::Graph(args) => args.run(context),
+        }
+    }
+}
+
+/// Gives a command, shows what came of it, and lets follow what follows.
+fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
+    let done = project.execute(ask)?;
+    project.dispatch()?;
+    if context.out.json {
+        context.out.json(&DoneJson::from(&done))?;
+    } else {
+        show_done(context, project, verb, ask.task(), &done)?;
+    }
+    context.finish(project)?;
+    Ok(done)
+}
+
+fn show_done(
+    context: &mut Context,
+    project: &Project,
+    verb: &str,
+    id: Option<&TaskId>,
+    done: &Done,
+) -> Result {
+    let out = &mut context.out;
+    match (&done.task, id) {
+        (Some(task), _) => {
+            let style = state_style(task.state);
+            let goal = plain(&task.spec.goal);
+            out.line(format_args!("{verb} {}  {style}{}{style:#}  {goal}", task.id, task.state))?;
+        }
+        (None, Some(id)) => out.line(format_args!("{verb} {id}"))?,
+        (None, None) => {}
+    }
+    let groups = [
+        ("  now ready:", &done.readied),
+        ("  added by a hook:", &done.added),
+        ("  blocked by this:", &done.blocked),
+    ];
+    for (label, ids) in groups {
+        const SHOWN: usize = 10;
+        for id in ids.iter().take(SHOWN) {
+            let goal = project.read(|view| Ok(view.task(id)?.map(|row| row.task.spec.goal)))?;
+            out.line(format_args!("{label} {id}  {}", plain(&goal.unwrap_or_default())))?;
+        }
+        if ids.len() > SHOWN {
+            out.line(format_args!("{label} … and {} more", ids.len() - SHOWN))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+use hookloop_core::task::{Task, TaskState};
+use hookloop_engine::store::{LogError, TaskRow};
+
+use super::Context;
+use crate::error::CliError;
+use crate::ids;
+use crate::output::{BOLD, DIM, Output, Result, plain, state_style};
+use crate::wire::{NeighbourJson, TaskDetailJson, TaskJson};
+
+/// Neighbours that are shown.
+const SHOWN: usize = 50;
+
+/// Show a task, what it waits for, and what waits for it
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The task, or the start of its id
+    task: String,
+}
+
+struct Detail {
+    task: Task,
+    depends_on: Vec<Task>,
+    dependents: Vec<Task>,
+    spawned: Vec<Task>,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let id = ids::resolve(&project, &self.task)?;
+        let tasks = |rows: Vec<TaskRow>| rows.into_iter().map(|row| row.task).collect();
+        let detail = project.read(|view| -> std::result::Result<_, LogError> {
+            let Some(row) = view.task(&id)? else { return Ok(None) };
+            Ok(Some(Detail {
+                task: row.task,
+                depends_on: tasks(view.dependencies(&id)?),
+                dependents: tasks(view.dependents(&id, 0, SHOWN)?),
+                spawned: tasks(view.spawned(&id)?),
+            }))
+        })?;
+        let detail = detail.ok_or_else(|| CliError::refused(format!("task `{id}` is gone")))?;
+        match context.out.json {
+            true => context.out.json(&detail.json()),
+            false => detail.print(&mut context.out),
+        }
+    }
+}
+
+impl Detail {
+    fn json(&self) -> TaskDetailJson<'_> {
+        TaskDetailJson {
+            task: TaskJson::from(&self.task),
+            depends_on: self.depends_on.iter().map(NeighbourJson::from).collect(),
+            dependents: self.dependents.iter().map(NeighbourJson::from).collect(),
+            spawned: self.spawned.iter().map(NeighbourJson::from).collect(),
+        }
+    }
+
+    fn print(&self, out: &mut Output) -> Result {
+        let Task { id, spec, state, .. } = &self.task;
+        let style = state_style(*state);
+        out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&spec.goal)))?;
+        out.line(format_args!("{id}  {style}{state}{style:#}  P{}", spec.priority.get()))?;
+        if !spec.description.is_empty() {
+            out.line(format_args!("\n{}\n", plain(&spec.description)))?;
+        }
+        let field = |out: &mut Output, name: &str, value: &str| match value.is_empty() {
+            true => Ok(()),
+            false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain(value))),
+        };
+        field(out, "type", spec.kind.as_deref().unwrap_or(""))?;
+        field(out, "labels", &spec.labels.join(", "))?;
+        for deliverable in &spec.deliverables {
+            field(out, "deliverable", deliverable)?;
+        }
+        field(out, "added", &self.task.created_at.to_string())?;
+        let times = [("started", self.task.started_at), ("completed", self.task.completed_at)];
+        for (name, at) in times {
+            field(out, name, &at.map_or(String::new(), |at| at.to_string()))?;
+        }
+        if let Some(obstacle) = &self.task.obstacle {
+            field(out, "blocked", &obstacle.reason)?;
+            field(out, "needs", obstacle.required_knowledge.as_deref().unwrap_or(""))?;
+        }
+        if let Some(outcome) = &self.task.outcome {
+            field(out, "result", outcome.result.as_deref().unwrap_or(""))?;
+            for artifact in &outcome.artifacts {
+                field(out, "artifact", artifact)?;
+            }
+        }
+        field(out, "spawned by", spec.parent_task_id.as_ref().map_or("", |id| id.as_str()))?;
+        self.print_neighbours(out)
+    }
+
+    fn print_neighbours(&self, out: &mut Output) -> Result {
+        let groups = [
+            ("depends on", &self.depends_on),
+            ("needed by", &self.dependents),
+            ("led to", &self.spawned),
+        ];
+        for (name, tasks) in groups {
+            for task in tasks.iter().take(SHOWN) {
+                let (style, state) = (state_style(task.state), task.state);
+                let alarm = match (name, state) {
+                    ("depends on", TaskState::Blocked) => "  ← blocked, so this waits too",
+                    _ => "",
+                };
+                let goal = plain(&task.spec.goal);
+                out.line(format_args!(
+                    "{DIM}{name:>13}{DIM:#}  {}  {style}{state}{style:#}  {goal}{alarm}",
+                    task.id
+                ))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,193 @@
+//! What a user is told when something did not work: what happened, and what to type next.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use hookloop_engine::bulk::ImportError;
+use hookloop_engine::config::ConfigError;
+use hookloop_engine::place::PlaceError;
+use hookloop_engine::project::EngineError;
+use hookloop_engine::store::{LogError, OpenError, Refusal, StoreError};
+use serde_json::json;
+
+/// The kinds of failure; each has its exit code, which scripts may rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The command was understood and not accepted.
+    Refused,
+    /// The command line, the configuration or the input is wrong.
+    Usage,
+    /// The machine did not let us: files, disk, damage.
+    System,
+}
+
+impl Kind {
+    fn exit_code(self) -> u8 {
+        match self {
+            Kind::Refused => 1,
+            Kind::Usage => 2,
+            Kind::System => 70,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Refused => "refused",
+            Kind::Usage => "usage",
+            Kind::System => "system",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct CliError {
+    kind: Kind,
+    message: String,
+    hint: Option<String>,
+}
+
+impl CliError {
+    pub(crate) fn new(kind: Kind, message: impl ToString) -> CliError {
+        CliError { kind, message: message.to_string(), hint: None }
+    }
+
+    pub(crate) fn refused(message: impl ToString) -> CliError {
+        CliError::new(Kind::Refused, message)
+    }
+
+    pub(crate) fn usage(message: impl ToString) -> CliError {
+        CliError::new(Kind::Usage, message)
+    }
+
+    pub(crate) fn system(message: impl ToString) -> CliError {
+        CliError::new(Kind::System, message)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> CliError {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The end of output that nobody reads any more; no failure of ours.
+    fn is_broken_pipe(&self) -> bool {
+        self.message == BROKEN_PIPE
+    }
+
+    pub(crate) fn report(&self, as_json: bool) -> ExitCode {
+        if self.is_broken_pipe() {
+            return ExitCode::SUCCESS;
+        }
+        let mut stderr = anstream::stderr().lock();
+        let written = if as_json {
+            let error =
+                json!({"kind": self.kind.name(), "message": self.message, "hint": self.hint});
+            writeln!(stderr, "{}", json!({ "error": error }))
+        } else {
+            let red = anstyle::AnsiColor::Red.on_default().bold();
+            let cyan = anstyle::AnsiColor::Cyan.on_default();
+            let message = crate::output::plain(&self.message);
+            let hint = match &self.hint {
+                Some(hint) => format!("\n  {cyan}try:{cyan:#} {}", crate::output::plain(hint)),
+                None => String::new(),
+            };
+            writeln!(stderr, "{red}error:{red:#} {message}{hint}")
+        };
+        match written {
+            Ok(()) => ExitCode::from(self.kind.exit_code()),
+            Err(_) => ExitCode::FAILURE,
+        }
+    }
+}
+
+const BROKEN_PIPE: &str = "broken pipe";
+
+impl From<std::io::Error> for CliError {
+    fn from(error: std::io::Error) -> CliError {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => CliError::system(BROKEN_PIPE),
+            _ => CliError::system(error),
+        }
+    }
+}
+
+impl From<serde_json::Error> for CliError {
+    fn from(error: serde_json::Error) -> CliError {
+        match error.io_error_kind() {
+            Some(kind) => std::io::Error::from(kind).into(),
+            None => CliError::system(error),
+        }
+    }
+}
+
+impl From<Refusal> for CliError {
+    fn from(refusal: Refusal) -> CliError {
+        CliError { kind: Kind::Refused, message: refusal.to_string(), hint: refusal.hint() }
+    }
+}
+
+impl From<PlaceError> for CliError {
+    fn from(error: PlaceError) -> CliError {
+        let message = error.to_string();
+        match error {
+            PlaceError::NoProject(_) => CliError::usage(message).hint("hookloop init"),
+            PlaceError::NoHome => CliError::usage(message).hint("export HOME=/home/you"),
+            PlaceError::Exposed(path) => {
+                CliError::system(message).hint(format!("chmod 700 {}", path.display()))
+            }
+            PlaceError::Foreign(path) => {
+                CliError::system(message).hint(format!("ls -ld {}", path.display()))
+            }
+            PlaceError::Io { .. } => CliError::system(message),
+        }
+    }
+}
+
+impl From<ConfigError> for CliError {
+    fn from(error: ConfigError) -> CliError {
+        let line = error.line.map_or(String::new(), |line| format!("+{line} "));
+        CliError::usage(&error).hint(format!("$EDITOR {line}{}", error.path.display()))
+    }
+}
+
+impl From<EngineError> for CliError {
+    fn from(error: EngineError) -> CliError {
+        match error {
+            EngineError::Refused(refusal) => refusal.into(),
+            EngineError::Place(error) => error.into(),
+            EngineError::Config(error) => error.into(),
+            EngineError::Store(error) => error.into(),
+            EngineError::NoSuchHook(_) => CliError::refused(error).hint("hookloop hooks list"),
+        }
+    }
+}
+
+impl From<LogError> for CliError {
+    fn from(error: LogError) -> CliError {
+        StoreError::from(error).into()
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> CliError {
+        let message = format!("the project's database: {error}");
+        match error {
+            StoreError::Open(OpenError::Newer { .. }) => {
+                CliError::system(message).hint("update hookloop; older versions can't read it")
+            }
+            StoreError::Log(LogError::Damaged { .. }) => {
+                CliError::system(message).hint("hookloop verify")
+            }
+            _ => CliError::system(message),
+        }
+    }
+}
+
+impl From<ImportError> for CliError {
+    fn from(error: ImportError) -> CliError {
+        match error {
+            ImportError::Engine(error) => error.into(),
+            ImportError::Io(error) => error.into(),
+            error => CliError::usage(error),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! How results reach the user: tables and colour on a terminal, plain lines in a pipe, JSON on demand.
+
+use std::borrow::Cow;
+use std::io::{IsTerminal, Write};
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use hookloop_core::task::TaskState;
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+
+use crate::error::CliError;
+
+pub(crate) type Result<T = ()> = std::result::Result<T, CliError>;
+
+/// Columns of a terminal whose width is not known.
+const DEFAULT_WIDTH: usize = 100;
+
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const BOLD: Style = Style::new().bold();
+
+pub(crate) struct Output {
+    stdout: AutoStream<std::io::StdoutLock<'static>>,
+    pub(crate) json: bool,
+    pub(crate) terminal: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool, colour: anstream::ColorChoice) -> Output {
+        let stdout = std::io::stdout();
+        let terminal = stdout.is_terminal();
+        let choice = match colour {
+            anstream::ColorChoice::Auto => AutoStream::choice(&stdout),
+            choice => choice,
+        };
+        Output { stdout: AutoStream::new(stdout.lock(), choice), json, terminal }
+    }
+
+    pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result {
+        Ok(writeln!(self.stdout, "{text}")?)
+    }
+
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result {
+        serde_json::to_writer(&mut self.stdout, value)?;
+        Ok(writeln!(self.stdout)?)
+    }
+
+    pub(crate) fn flush(&mut self) -> Result {
+        Ok(self.stdout.flush()?)
+    }
+
+    /// Rows under headings, each column as wide as it needs; the last one is cut at the terminal's
+    /// edge. In a pipe: the same cells, separated by tabs, nothing cut.
+    pub(crate) fn table(&mut self, headings: &[&str], rows: &[Vec<Cell>]) -> Result {
+        if !self.terminal {
+            for row in rows {
+                let cells: Vec<&str> = row.iter().map(|cell| cell.text.as_str()).collect();
+                self.line(cells.join("\t"))?;
+            }
+            return Ok(());
+        }
+        let width_of = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.text.width()).chain([headings[column].width()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..headings.len()).map(width_of).collect();
+        let last = headings.len() - 1;
+        let used: usize = widths[..last].iter().map(|width| width + 2).sum();
+        let room = terminal_width().saturating_sub(used).max(20);
+        let heading = |(i, name): (usize, &&str)| pad(name, if i == last { 0 } else { widths[i] });
+        let names: Vec<String> = headings.iter().enumerate().map(heading).collect();
+        self.line(format_args!("{DIM}{}{DIM:#}", names.join("  ")))?;
+        for row in rows {
+            let mut line = String::new();
+            for (i, cell) in row.iter().enumerate() {
+                let text = match i == last {
+                    true => cut(&cell.text, room),
+                    false => pad(&cell.text, widths[i]),
+                };
+                line.push_str(&cell.paint(&text));
+                line.push_str(if i == last { "" } else { "  " });
+            }
+            self.line(line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// The width of the terminal.
+fn terminal_width() -> usize {
+    terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))
+}
+
+fn pad(text: &str, width: usize) -> String {
+    let missing = width.saturating_sub(text.width());
+    format!("{text}{}", " ".repeat(missing))
+}
+
+/// `text` in at most `room` columns.
+fn cut(text: &str, room: usize) -> String {
+    if text.width() <= room {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        if kept.width() + unicode_width::UnicodeWidthChar::width(c).unwrap_or(0) >= room {
+            break;
+        }
+        kept.push(c);
+    }
+    kept + "…"
+}
+
+/// A piece of a row. Its text holds nothing that a terminal would act on.
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+    /// So many bytes at the start stand out: the part of an id that is enough to type.
+    lead: usize,
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl ToString) -> Cell {
+        Cell { text: plain(&text.to_string()).into_owned(), style: Style::new(), lead: 0 }
+    }
+
+    pub(crate) fn style(mut self, style: Style) -> Cell {
+        self.style = style;
+        self
+    }
+
+    pub(crate) fn lead(mut self, bytes: usize) -> Cell {
+        self.lead = bytes;
+        self
+    }
+
+    fn paint(&self, text: &str) -> String {
+        let style = self.style;
+        match text.split_at_checked(self.lead).filter(|_| self.lead > 0) {
+            Some((lead, rest)) => format!("{BOLD}{lead}{BOLD:#}{DIM}{rest}{DIM:#}"),
+            None => format!("{style}{text}{style:#}"),
+        }
+    }
+}
+
+pub(crate) fn state_style(state: TaskState) -> Style {
+    match state {
+        TaskState::Created => Style::new().dimmed(),
+        TaskState::Ready => AnsiColor::Green.on_default(),
+        TaskState::Active => AnsiColor::Blue.on_default().bold(),
+        TaskState::Submitted => AnsiColor::Cyan.on_default(),
+        TaskState::Completed => Style::new().dimmed(),
+        TaskState::Blocked => AnsiColor::Red.on_default().bold(),
+    }
+}
+
+/// `text` with everything that a terminal would act on, or that would deceive a reader, spelled out.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| {
+        (c.is_control() && c != '\n')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    if !text.chars().any(harmful) {
+        return Cow::Borrowed(text);
+    }
+    let spelled = |c: char| match harmful(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    };
+    Cow::Owned(text.chars().map(spelled).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_reaches_the_terminal_that_it_would_act_on() {
+        assert_eq!(plain("a\u{1b}[31m\rb"), "a\\u{1b}[31m\\u{d}b");
+        assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
+        assert_eq!(plain("Zoë ✓ 漢字"), "Zoë ✓ 漢字");
+    }
+
+    #[test]
+    fn long_texts_end_at_the_edge() {
+        assert_eq!(cut("漢字漢字", 5), "漢字…");
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("abcd", 3), "ab…");
+    }
+}

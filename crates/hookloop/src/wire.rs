@@ -1,0 +1,187 @@
+//! The JSON that commands print. Field names are a promise: add, never rename.
+
+use hookloop_core::event::Event;
+use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::id::TaskId;
+use hookloop_core::task::{Task, TaskState};
+use hookloop_core::time::Timestamp;
+use hookloop_engine::project::Done;
+use hookloop_engine::store::StoredEvent;
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Serialize)]
+pub(crate) struct TaskJson<'a> {
+    id: &'a TaskId,
+    goal: &'a str,
+    description: &'a str,
+    state: TaskState,
+    priority: u8,
+    r#type: Option<&'a str>,
+    labels: &'a [String],
+    deliverables: &'a [String],
+    parent: Option<&'a TaskId>,
+    open_dependencies: u32,
+    created_at: Timestamp,
+    started_at: Option<Timestamp>,
+    completed_at: Option<Timestamp>,
+    blocked: Option<BlockedJson<'a>>,
+    result: Option<&'a str>,
+    artifacts: &'a [String],
+}
+
+#[derive(Serialize)]
+struct BlockedJson<'a> {
+    reason: &'a str,
+    required_knowledge: Option<&'a str>,
+}
+
+impl<'a> From<&'a Task> for TaskJson<'a> {
+    fn from(task: &'a Task) -> TaskJson<'a> {
+        TaskJson {
+            id: &task.id,
+            goal: &task.spec.goal,
+            description: &task.spec.description,
+            state: task.state,
+            priority: task.spec.priority.get(),
+            r#type: task.spec.kind.as_deref(),
+            labels: &task.spec.labels,
+            deliverables: &task.spec.deliverables,
+            parent: task.spec.parent_task_id.as_ref(),
+            open_dependencies: task.open_dependencies,
+            created_at: task.created_at,
+            started_at: task.started_at,
+            completed_at: task.completed_at,
+            blocked: task.obstacle.as_ref().map(|obstacle| BlockedJson {
+                reason: &obstacle.reason,
+                required_knowledge: obstacle.required_knowledge.as_deref(),
+            }),
+            result: task.outcome.as_ref().and_then(|outcome| outcome.result.as_deref()),
+            artifacts: task.outcome.as_ref().map_or(&[], |outcome| &outcome.artifacts),
+        }
+    }
+}
+
+/// What a command on a task came to: the task, and what followed from it.
+#[derive(Serialize)]
+pub(crate) struct DoneJson<'a> {
+    #[serde(flatten)]
+    task: Option<TaskJson<'a>>,
+    readied: &'a [TaskId],
+    added: &'a [TaskId],
+    blocked_dependents: &'a [TaskId],
+}
+
+impl<'a> From<&'a Done> for DoneJson<'a> {
+    fn from(done: &'a Done) -> DoneJson<'a> {
+        DoneJson {
+            task: done.task.as_ref().map(TaskJson::from),
+            readied: &done.readied,
+            added: &done.added,
+            blocked_dependents: &done.blocked,
+        }
+    }
+}
+
+/// `task show`: the task and its neighbours.
+#[derive(Serialize)]
+pub(crate) struct TaskDetailJson<'a> {
+    #[serde(flatten)]
+    pub(crate) task: TaskJson<'a>,
+    pub(crate) depends_on: Vec<NeighbourJson<'a>>,
+    pub(crate) dependents: Vec<NeighbourJson<'a>>,
+    pub(crate) spawned: Vec<NeighbourJson<'a>>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct NeighbourJson<'a> {
+    id: &'a TaskId,
+    state: TaskState,
+    goal: &'a str,
+}
+
+impl<'a> From<&'a Task> for NeighbourJson<'a> {
+    fn from(task: &'a Task) -> NeighbourJson<'a> {
+        NeighbourJson { id: &task.id, state: task.state, goal: &task.spec.goal }
+    }
+}
+
+/// An event as `log --json` prints it, one a line.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventJson<'a> {
+    seq: u64,
+    id: String,
+    timestamp: Timestamp,
+    r#type: &'a str,
+    node_id: &'a str,
+    data: Value,
+    metadata: MetadataJson<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MetadataJson<'a> {
+    triggered_by: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hook: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    caused_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    depth: Option<u32>,
+}
+
+impl<'a> From<&'a StoredEvent> for EventJson<'a> {
+    fn from(stored: &'a StoredEvent) -> EventJson<'a> {
+        let event: &Event = &stored.event;
+        let cause = event.cause.as_ref();
+        EventJson {
+            seq: stored.seq,
+            id: event.id.to_string(),
+            timestamp: event.at,
+            r#type: event.body.kind(),
+            node_id: event.node_id(),
+            data: event.body.data(),
+            metadata: MetadataJson {
+                triggered_by: &event.actor,
+                hook: cause.map(|cause| cause.hook.as_str()),
+                caused_by: cause.map(|cause| cause.event.to_string()),
+                depth: cause.map(|cause| cause.depth),
+            },
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct HookJson<'a> {
+    name: &'a str,
+    events: &'a [String],
+    priority: i32,
+    enabled: bool,
+    handler: &'static str,
+    description: Option<&'a str>,
+    author: Option<&'a str>,
+    version: Option<&'a str>,
+}
+
+impl<'a> From<&'a Hook> for HookJson<'a> {
+    fn from(hook: &'a Hook) -> HookJson<'a> {
+        HookJson {
+            name: &hook.name,
+            events: &hook.events,
+            priority: hook.priority,
+            enabled: hook.enabled,
+            handler: handler_name(&hook.handler),
+            description: hook.metadata.description.as_deref(),
+            author: hook.metadata.author.as_deref(),
+            version: hook.metadata.version.as_deref(),
+        }
+    }
+}
+
+pub(crate) fn handler_name(handler: &Handler) -> &'static str {
+    match handler {
+        Handler::Builtin(_) => "built-in",
+        Handler::Declared(_) => "actions",
+    }
+}

@@ -32,7 +32,7 @@ enum Progress {
 impl Project {
     /// Whether reactions or workflows are waiting.
     pub fn has_pending(&self) -> Result<bool, EngineError> {
-        self.read(|view| Ok(view.next_due()?.is_some() || view.next_run()?.is_some()))
+        Ok(self.store.glance(|view| view.has_pending())?)
     }
 
     /// Finishes reactions that are due, of this process or of one that died. Cascade limits bound it.

@@ -49,6 +49,8 @@ pub struct Done {
     pub added: Vec<TaskId>,
     /// Open tasks that were blocked because what they wait for was deleted.
     pub blocked: Vec<TaskId>,
+    /// Reactions or workflows are left to do.
+    pub pending: bool,
 }
 
 impl Done {
@@ -124,6 +126,11 @@ impl Project {
         question: impl FnOnce(View<'_>) -> Result<T, LogError>,
     ) -> Result<T, EngineError> {
         self.store.read(|view| question(view).map_err(EngineError::from))
+    }
+
+    /// Ends the use of the project by a process that is about to end.
+    pub fn leave(self) {
+        self.store.leave();
     }
 
     /// The hooks as they are now.

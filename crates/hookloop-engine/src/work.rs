@@ -155,6 +155,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
             finished = (0..self.unit.len()).any(|i| self.unit.staged(i).is_some_and(deleted));
         }
         for event in (0..self.unit.len()).filter_map(|i| self.unit.staged(i)) {
+            done.pending |= event.due || matches!(event.body, EventBody::WorkflowRequested(_));
             if let Subject::Task(task) = &event.subject {
                 done.note(Some(task) == id, task, &event.body);
             }

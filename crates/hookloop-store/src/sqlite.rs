@@ -1,7 +1,8 @@
 //! The log in a SQLite file.
 //!
-//! WAL, `synchronous=FULL`: what is committed is on disk. The file is checkpointed by writers as
-//! they go, never when a process ends, so that short commands pay for their own write and no more.
+//! WAL, `synchronous=FULL`: what is committed is on disk. The last process to close the file moves
+//! the WAL into it, but only once the WAL is worth it, so that most short commands pay for their own
+//! write and no more.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,9 +22,11 @@ use crate::view;
 pub const SCHEMA: i64 = 1;
 /// Older libraries can lose committed data when a WAL is reset.
 const SQLITE_MIN: i32 = 3_051_003;
-/// Pages in the WAL after which a writer moves them into the file. Small, because each process that
-/// is alone has to read the whole WAL once.
-const CHECKPOINT_PAGES: i64 = 200;
+/// Pages in the WAL after which a writer moves them into the file.
+const CHECKPOINT_PAGES: i64 = 1_000;
+/// A WAL of this size is moved into the file when it is closed. Small, because a process that opens
+/// the file alone reads the whole WAL once.
+const CLOSE_WAL_BYTES: u64 = 160 * 1024;
 /// Statements kept prepared.
 const STATEMENTS: usize = 96;
 /// How long a writer waits for the others before it gives up.
@@ -78,6 +81,20 @@ fn wait_for_others(tries: i32) -> bool {
     let jitter = std::process::id().wrapping_mul(2_654_435_761).wrapping_add(tries * 40_503) % 64;
     std::thread::sleep(longest / 2 + longest / 128 * jitter);
     Duration::from_millis(3) * tries < BUSY_LIMIT
+}
+
+/// Lets the close of `conn` move the WAL into the file at `path`, if the WAL is large.
+pub(crate) fn before_close(conn: &Connection, path: &Path) {
+    if is_wal_large(path) {
+        // Best effort: a WAL that stays is read by the next process.
+        let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
+    }
+}
+
+pub(crate) fn is_wal_large(path: &Path) -> bool {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    std::fs::metadata(wal).is_ok_and(|wal| wal.len() >= CLOSE_WAL_BYTES)
 }
 
 fn migrate(conn: &Connection) -> Result<(), OpenError> {

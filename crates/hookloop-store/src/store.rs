@@ -81,6 +81,14 @@ enum Home {
     Elsewhere(Box<dyn EventLog>),
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Home::File(path) = &self.home {
+            sqlite::before_close(&self.conn, path);
+        }
+    }
+}
+
 /// Units that will be one transaction.
 struct Group {
     number: u64,
@@ -165,6 +173,30 @@ impl Store {
         let answer = question(View::new(&inner.conn));
         inner.conn.execute_batch("ROLLBACK").map_err(StoreError::from)?;
         answer
+    }
+
+    /// Asks the view one thing: a single query is its own snapshot.
+    pub fn glance<T>(
+        &self,
+        question: impl FnOnce(View<'_>) -> Result<T, LogError>,
+    ) -> Result<T, StoreError> {
+        let mut inner = self.lock();
+        inner.settle_for_reader()?;
+        self.0.settled.notify_all();
+        Ok(question(View::new(&inner.conn))?)
+    }
+
+    /// Ends the use of a store by a process that is about to end: moves the WAL if that is due, and
+    /// leaves the rest to the system, which is quicker at it.
+    pub fn leave(self) {
+        let worth_it = match &self.lock().home {
+            Home::File(path) => sqlite::is_wal_large(path),
+            Home::Elsewhere(_) => true,
+        };
+        match worth_it {
+            true => drop(self),
+            false => std::mem::forget(self),
+        }
     }
 
     /// Makes the view again from the log; answers the state hash before and after.

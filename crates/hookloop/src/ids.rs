@@ -16,15 +16,14 @@ const CANDIDATES: usize = 6;
 pub(crate) fn resolve(project: &Project, text: &str) -> Result<TaskId> {
     let invalid = |error| CliError::usage(error);
     let id: TaskId = text.parse().map_err(invalid)?;
-    let (whole, mut matches) = project
-        .read(|view| Ok((view.task(&id)?.is_some(), view.ids_starting_with(text, CANDIDATES)?)))?;
-    match (whole, matches.len()) {
-        (true, _) => Ok(id),
-        (false, 1) => Ok(matches.remove(0)),
-        (false, 0) => {
-            Err(CliError::refused(format!("there is no task `{id}`")).hint("hookloop task list"))
-        }
-        (false, n) => {
+    let mut matches = project.read(|view| match view.task(&id)? {
+        Some(row) => Ok(vec![row.task.id]),
+        None => view.ids_starting_with(text, CANDIDATES),
+    })?;
+    match matches.len() {
+        1 => Ok(matches.remove(0)),
+        0 => Err(CliError::refused(format!("there is no task `{id}`")).hint("hookloop task list")),
+        n => {
             let names: Vec<&str> =
                 matches.iter().take(CANDIDATES - 1).map(TaskId::as_str).collect();
             let more = if n == CANDIDATES { ", …" } else { "" };
@@ -38,8 +37,15 @@ pub(crate) fn resolve_all(project: &Project, texts: &[String]) -> Result<Vec<Tas
     texts.iter().map(|text| resolve(project, text)).collect()
 }
 
-/// An id with the part that is enough to type standing out.
-pub(crate) fn cell(view: View<'_>, id: &TaskId) -> std::result::Result<Cell, LogError> {
+/// An id, on a terminal with the part that is enough to type standing out.
+pub(crate) fn cell(
+    view: View<'_>,
+    id: &TaskId,
+    terminal: bool,
+) -> std::result::Result<Cell, LogError> {
+    if !terminal {
+        return Ok(Cell::new(id));
+    }
     let shared = |other: &Option<String>| match other {
         Some(other) => id.as_str().bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count(),
         None => 0,

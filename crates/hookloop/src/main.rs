@@ -9,10 +9,16 @@ mod wire;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    // As `Cli::parse()`, but the parser is not taken apart again: the process ends soon enough.
+    let mut parser = std::mem::ManuallyDrop::new(cli::Cli::command());
+    let matches = parser.get_matches_mut();
+    let cli = match cli::Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.format(&mut parser).exit(),
+    };
     let json = cli.wants_json();
     match cli.run() {
         Ok(()) => ExitCode::SUCCESS,

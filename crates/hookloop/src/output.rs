@@ -19,8 +19,12 @@ const DEFAULT_WIDTH: usize = 100;
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
 
+/// Output is written in pieces of this size.
+const BUFFER: usize = 64 * 1024;
+
 pub(crate) struct Output {
     stdout: AutoStream<std::io::StdoutLock<'static>>,
+    buffer: Vec<u8>,
     pub(crate) json: bool,
     pub(crate) terminal: bool,
 }
@@ -33,20 +37,29 @@ impl Output {
             anstream::ColorChoice::Auto => AutoStream::choice(&stdout),
             choice => choice,
         };
-        Output { stdout: AutoStream::new(stdout.lock(), choice), json, terminal }
+        let stdout = AutoStream::new(stdout.lock(), choice);
+        Output { stdout, buffer: Vec::new(), json, terminal }
     }
 
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result {
-        Ok(writeln!(self.stdout, "{text}")?)
+        writeln!(self.buffer, "{text}")?;
+        self.flush_if_full()
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result {
-        serde_json::to_writer(&mut self.stdout, value)?;
-        Ok(writeln!(self.stdout)?)
+        serde_json::to_writer(&mut self.buffer, value)?;
+        self.buffer.push(b'\n');
+        self.flush_if_full()
+    }
+
+    fn flush_if_full(&mut self) -> Result {
+        if self.buffer.len() < BUFFER { Ok(()) } else { self.flush() }
     }
 
     pub(crate) fn flush(&mut self) -> Result {
-        Ok(self.stdout.flush()?)
+        let written = self.stdout.write_all(&self.buffer).and_then(|()| self.stdout.flush());
+        self.buffer.clear();
+        Ok(written?)
     }
 
     /// Rows under headings, each column as wide as it needs; the last one is cut at the terminal's

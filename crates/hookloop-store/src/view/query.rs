@@ -377,6 +377,13 @@ impl View<'_> {
         Ok(select.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(|seq| seq as Seq))
     }
 
+    /// Whether reactions or workflow runs are waiting to be done.
+    pub fn has_pending(&self) -> Result<bool> {
+        let select =
+            "SELECT EXISTS (SELECT 1 FROM due) OR EXISTS (SELECT 1 FROM run WHERE state = 0)";
+        Ok(self.conn.prepare_cached(select)?.query_row([], |row| row.get(0))?)
+    }
+
     /// Actions that a root with due events has led to.
     pub fn cascade_count(&self, root: EventId) -> Result<u32> {
         let mut select = self.conn.prepare_cached("SELECT count FROM cascade WHERE root = ?1")?;

@@ -79,17 +79,19 @@ impl Cli {
 
     pub(crate) fn run(self) -> Result {
         let mut context = Context::new(self.global);
+        let context = &mut context;
         match self.command {
-            Command::Init(args) => args.run(&mut context),
-            Command::Task(command) => command.run(&mut context),
-            Command::Hooks(command) => command.run(&mut context),
-            Command::Log(args) => args.run(&mut context),
-            Command::Status(args) => args.run(&mut context),
-            Command::Import(command) => command.run(&mut context),
-            Command::Verify(args) => args.run(&mut context),
-            Command::Rebuild(args) => args.run(&mut context),
-            Command::Completions(args) => args.run(&mut context),
-        }
+            Command::Init(args) => args.run(context),
+            Command::Task(command) => command.run(context),
+            Command::Hooks(command) => command.run(context),
+            Command::Log(args) => args.run(context),
+            Command::Status(args) => args.run(context),
+            Command::Import(command) => command.run(context),
+            Command::Verify(args) => args.run(context),
+            Command::Rebuild(args) => args.run(context),
+            Command::Completions(args) => args.run(context),
+        }?;
+        context.out.flush()
     }
 }
 
@@ -97,6 +99,18 @@ impl Cli {
 pub(crate) struct Context {
     pub(crate) out: Output,
     directory: Option<PathBuf>,
+    /// Keeps the project open until the answer is out.
+    opened: Option<Project>,
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // The answer goes out before the time it takes to leave.
+        let _ = self.out.flush();
+        if let Some(project) = self.opened.take() {
+            project.leave();
+        }
+    }
 }
 
 impl Context {
@@ -106,7 +120,7 @@ impl Context {
             Colour::Always => anstream::ColorChoice::Always,
             Colour::Never => anstream::ColorChoice::Never,
         };
-        Context { out: Output::new(global.json, colour), directory: global.project }
+        Context { out: Output::new(global.json, colour), directory: global.project, opened: None }
     }
 
     /// The directory that the command works in.
@@ -122,7 +136,7 @@ impl Context {
     }
 
     /// Opens the project, and finishes what a process that died has left undone.
-    pub(crate) fn project(&self) -> Result<Project> {
+    pub(crate) fn project(&mut self) -> Result<Project> {
         let project = self.project_as_it_is()?;
         if project.has_pending()? {
             project.dispatch()?;
@@ -132,8 +146,10 @@ impl Context {
     }
 
     /// Opens the project and changes nothing.
-    pub(crate) fn project_as_it_is(&self) -> Result<Project> {
-        Ok(Project::open(&self.place()?, &actor())?)
+    pub(crate) fn project_as_it_is(&mut self) -> Result<Project> {
+        let project = Project::open(&self.place()?, &actor())?;
+        self.opened = Some(project.clone());
+        Ok(project)
     }
 
     /// After a command's answer: flushes it, then runs the workflows that it led to.

@@ -79,6 +79,7 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
             false => Ok(()),
         };
     }
+    let terminal = out.terminal;
     let cells: Vec<Vec<Cell>> = project.read(|view| {
         rows.iter()
             .map(|TaskRow { task, .. }| {
@@ -87,7 +88,7 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
                     _ => String::new(),
                 };
                 Ok(vec![
-                    ids::cell(view, &task.id)?,
+                    ids::cell(view, &task.id, terminal)?,
                     Cell::new(format!("P{}", task.spec.priority.get())),
                     Cell::new(task.state).style(state_style(task.state)),
                     Cell::new(waits).style(DIM),

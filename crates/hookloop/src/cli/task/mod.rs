@@ -61,13 +61,17 @@ impl Command {
 /// Gives a command, shows what came of it, and lets follow what follows.
 fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
     let done = project.execute(ask)?;
-    project.dispatch()?;
+    if done.pending {
+        project.dispatch()?;
+    }
     if context.out.json {
         context.out.json(&DoneJson::from(&done))?;
     } else {
         show_done(context, project, verb, ask.task(), &done)?;
     }
-    context.finish(project)?;
+    if done.pending {
+        context.finish(project)?;
+    }
     Ok(done)
 }
 

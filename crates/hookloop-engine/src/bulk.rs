@@ -23,9 +23,6 @@ use crate::work::{Origin, Work};
 pub const LINE_MAX: u64 = 1024 * 1024;
 /// Events that a batch of an import leaves free for reactions.
 const RESERVE: usize = 450;
-/// Pages that stay in the WAL during an import, and its cache.
-const BULK_WAL_PAGES: u32 = 16_000;
-const BULK_CACHE_KIB: u32 = 96 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
@@ -140,9 +137,18 @@ pub fn import(
     let outline = Outline::read(&mut input)?;
     outline.check_missing(project)?;
     let order = outline.order()?;
-    project.store.tune_for_bulk(BULK_WAL_PAGES, BULK_CACHE_KIB).map_err(EngineError::from)?;
-    let lines = outline.lines;
-    let mut lines = LinesInOrder { input, offsets: lines, order, next: 0, at: None };
+    let lines = LinesInOrder { input, offsets: outline.lines, order, next: 0, at: None };
+    project.store.begin_bulk().map_err(EngineError::from)?;
+    let imported = import_all(project, lines, progress);
+    project.store.finish_bulk().map_err(EngineError::from)?;
+    imported
+}
+
+fn import_all(
+    project: &Project,
+    mut lines: LinesInOrder<impl Read + Seek>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Imported, ImportError> {
     let mut imported = Imported::default();
     let all = lines.order.len() as u64;
     let mut held = lines.next()?;
@@ -207,7 +213,7 @@ impl Work<'_, '_, '_> {
         origin: &Origin,
     ) -> Result<Result<bool, String>, EngineError> {
         let id = line.id.clone().unwrap_or_else(|| TaskId::generate(origin.id));
-        if let Some(there) = self.unit.view().task(&id)? {
+        if let Some(there) = self.unit.view()?.task(&id)? {
             return Ok(match there.task.spec.goal == line.goal {
                 true => Ok(false),
                 false => Err(format!("task `{id}` exists already, with another goal")),

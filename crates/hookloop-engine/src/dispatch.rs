@@ -58,7 +58,7 @@ impl Project {
 
     fn dispatch_one(&self) -> Result<Progress, EngineError> {
         self.store.transact(|unit| {
-            let Some(seq) = unit.view().next_due()? else { return Ok(Progress::Nothing) };
+            let Some(seq) = unit.view()?.next_due()? else { return Ok(Progress::Nothing) };
             let cursor = unit.totals().cursor.clone();
             let Some(stored) = unit.event(seq)? else { return Ok(Progress::Nothing) };
             let part = cursor.part.filter(|_| cursor.seq == seq);
@@ -72,7 +72,7 @@ impl Project {
 
     fn run_step(&self) -> Result<Progress, EngineError> {
         self.store.transact(|unit| {
-            let Some(run) = unit.view().next_run()? else { return Ok(Progress::Nothing) };
+            let Some(run) = unit.view()?.next_run()? else { return Ok(Progress::Nothing) };
             let mut work = Work::new(unit, &self.rules, now())?;
             work.run_step(&run)?;
             work.react()?;
@@ -115,7 +115,7 @@ impl Work<'_, '_, '_> {
             }
             let next = match (&hook.handler, event.subject.task()) {
                 (Handler::Builtin(Builtin::CheckDependencySatisfaction), Some(id)) => {
-                    let rows = self.unit.view().dependents(id, after, CHUNK)?;
+                    let rows = self.unit.view()?.dependents(id, after, CHUNK)?;
                     let reaction = satisfactions(hook, id, rows.iter().map(|row| &row.task));
                     let last = rows.last().map(|row| row.num);
                     self.carry_out_one(event, reaction, 0)?;

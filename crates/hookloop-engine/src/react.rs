@@ -42,7 +42,7 @@ impl Work<'_, '_, '_> {
             let reaction = match hook.handler {
                 Handler::Builtin(Builtin::CheckDependencySatisfaction) => {
                     let Some(id) = event.subject.task() else { continue };
-                    let dependents = self.unit.view().dependents(id, 0, INLINE_DEPENDENTS + 1)?;
+                    let dependents = self.unit.view()?.dependents(id, 0, INLINE_DEPENDENTS + 1)?;
                     if dependents.len() > INLINE_DEPENDENTS {
                         return Ok(None);
                     }
@@ -58,7 +58,7 @@ impl Work<'_, '_, '_> {
 
     pub(crate) fn task_of(&self, event: &Event) -> Result<Option<Task>, EngineError> {
         let Some(id) = event.subject.task() else { return Ok(None) };
-        Ok(self.unit.view().task(id)?.map(|row| row.task))
+        Ok(self.unit.view()?.task(id)?.map(|row| row.task))
     }
 
     /// Does what the hooks asked for. A failed hook or action is recorded and stops nothing.

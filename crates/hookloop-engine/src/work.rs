@@ -68,7 +68,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         rules: &'r Rules,
         at: Timestamp,
     ) -> Result<Work<'u, 'a, 'r>, EngineError> {
-        let hooks = rules.switched(&unit.view().hook_switches()?);
+        let hooks = rules.switched(&unit.view()?.hook_switches()?);
         Ok(Work { unit, rules, hooks, at, queue: VecDeque::new(), counts: HashMap::new() })
     }
 
@@ -78,7 +78,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         command: &Command,
         origin: &Origin,
     ) -> Result<Result<(), Refusal>, EngineError> {
-        let facts = self.unit.view().facts(command, DELETION_BATCH)?;
+        let facts = self.unit.view()?.facts(command, DELETION_BATCH)?;
         let events = match decide(command, &facts) {
             Ok(events) => events,
             Err(refusal) => return Ok(Err(refusal)),
@@ -140,7 +140,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
     pub(crate) fn count(&mut self, root: EventId) -> Result<&mut u32, LogError> {
         let known = match self.counts.get(&root) {
             Some(count) => *count,
-            None => self.unit.view().cascade_count(root)?,
+            None => self.unit.view()?.cascade_count(root)?,
         };
         Ok(self.counts.entry(root).or_insert(known))
     }
@@ -161,7 +161,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
             }
         }
         if let Some(id) = id {
-            done.task = self.unit.view().task(id)?.map(|row| row.task);
+            done.task = self.unit.view()?.task(id)?.map(|row| row.task);
         }
         Ok((done, finished))
     }

@@ -18,11 +18,16 @@ use crate::log::{
     AppendError, Appended, EventLog, Follow, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent,
 };
 use crate::sqlite::{self, Broken, FileFollower, OpenError};
-use crate::view::{self, Totals, View};
+use crate::view::{self, Fold, Totals, View};
 use crate::{chain, crash};
 
 /// Units that one commit carries at most.
 const MAX_GROUP: usize = 64;
+/// Units that one commit of bulk work carries.
+const BULK_GROUP: usize = 24;
+/// Pages that bulk work leaves in the WAL, and the cache it may use.
+const BULK_WAL_PAGES: u32 = 16_000;
+const BULK_CACHE_KIB: u32 = 96 * 1024;
 /// How often a unit is done again because others wrote first.
 const MAX_TRIES: usize = 1_000;
 /// Events that a view takes over from a log elsewhere at once.
@@ -70,6 +75,8 @@ struct Inner {
     conn: Connection,
     home: Home,
     group: Option<Group>,
+    /// Units that a commit waits for, in bulk work.
+    linger: usize,
     /// The number of the last group that was settled, and what went wrong with it.
     settled: u64,
     failure: Option<(u64, String)>,
@@ -112,7 +119,7 @@ impl Store {
     }
 
     fn new(conn: Connection, home: Home) -> Store {
-        let inner = Inner { conn, home, group: None, settled: 0, failure: None };
+        let inner = Inner { conn, home, group: None, linger: 0, settled: 0, failure: None };
         Store(Arc::new(Shared {
             inner: Mutex::new(inner),
             settled: Condvar::new(),
@@ -147,6 +154,9 @@ impl Store {
     /// Commits the open group, or waits for the thread that will: the last to arrive does it.
     fn settle(&self, mut inner: MutexGuard<'_, Inner>) -> Result<(), StoreError> {
         let Some(group) = &inner.group else { return Ok(()) };
+        if group.units < inner.linger {
+            return Ok(());
+        }
         let (number, full) = (group.number, group.units >= MAX_GROUP);
         if full || self.0.arriving.load(Ordering::SeqCst) == 0 {
             inner.commit();
@@ -233,10 +243,20 @@ impl Store {
         Ok(checked?)
     }
 
-    /// Lets the file keep `pages` unmoved pages and `cache_kib` of cache, for bulk work.
-    pub fn tune_for_bulk(&self, pages: u32, cache_kib: u32) -> Result<(), StoreError> {
-        let sql = format!("PRAGMA wal_autocheckpoint = {pages}; PRAGMA cache_size = -{cache_kib};");
-        Ok(self.lock().conn.execute_batch(&sql)?)
+    /// From here until [`Store::finish_bulk`], commits are few: units are durable only then.
+    pub fn begin_bulk(&self) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.linger = BULK_GROUP;
+        let pages = format!("PRAGMA wal_autocheckpoint = {BULK_WAL_PAGES}");
+        let cache = format!("PRAGMA cache_size = -{BULK_CACHE_KIB}");
+        Ok(inner.conn.execute_batch(&format!("{pages}; {cache}"))?)
+    }
+
+    /// Makes everything since [`Store::begin_bulk`] durable.
+    pub fn finish_bulk(&self) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.linger = 0;
+        self.settle(inner)
     }
 }
 
@@ -336,16 +356,18 @@ impl Inner {
         let Some(group) = &mut self.group else { return Err(StoreError::Contended.into()) };
         let mut unit = Unit::new(&self.conn, &self.home, group.totals.clone());
         let done = work(&mut unit)?;
-        let Unit { staged, mut totals, .. } = unit;
-        let view = View::new(&self.conn);
+        let Unit { staged, fold, .. } = unit;
+        fold.view().map_err(StoreError::from)?;
+        let mut hash = fold.totals.hash;
         for Staged { seq, prev, event } in &staged {
-            totals.hash = sqlite::insert(&self.conn, *seq, *prev, event, &totals.hash)
-                .map_err(StoreError::from)?;
-            view.owe(*seq, event).map_err(StoreError::from)?;
+            hash =
+                sqlite::insert(&self.conn, *seq, *prev, event, &hash).map_err(StoreError::from)?;
+            fold.owe(*seq, event).map_err(StoreError::from)?;
         }
         group.units += 1;
         group.changed |= !staged.is_empty();
-        group.totals = totals;
+        group.totals = fold.totals;
+        group.totals.hash = hash;
         Ok(done)
     }
 
@@ -417,17 +439,16 @@ impl Inner {
             self.conn.execute_batch("ROLLBACK")?;
         }
         loop {
-            let view = View::new(&self.conn);
-            let mut totals = view.totals()?;
-            let events = log.read(totals.head + 1, CATCH_UP)?;
+            let mut fold = Fold::new(&self.conn, View::new(&self.conn).totals()?);
+            let events = log.read(fold.totals.head + 1, CATCH_UP)?;
             if events.is_empty() {
                 return Ok(());
             }
             self.conn.execute_batch("BEGIN")?;
             for event in &events {
-                take(view, event, &mut totals)?;
+                take(&mut fold, event)?;
             }
-            view.write_totals(&totals)?;
+            fold.view()?.write_totals(&fold.totals)?;
             self.conn.execute_batch("COMMIT")?;
         }
     }
@@ -435,22 +456,21 @@ impl Inner {
     fn replay(&self, progress: &mut dyn FnMut(Seq)) -> Result<(), StoreError> {
         self.conn.execute_batch(view::DROP)?;
         self.conn.execute_batch(view::TABLES)?;
-        let view = View::new(&self.conn);
-        let mut totals = view.totals()?;
+        let mut fold = Fold::new(&self.conn, View::new(&self.conn).totals()?);
         let Home::File(_) = &self.home else { return Ok(()) };
         sqlite::each_event(&self.conn, 1, |event| {
-            take(view, &event, &mut totals)?;
+            take(&mut fold, &event)?;
             progress(event.seq);
             Ok(true)
         })?;
-        totals.hash = last_hash(&self.conn)?;
-        Ok(view.write_totals(&totals)?)
+        fold.totals.hash = last_hash(&self.conn)?;
+        Ok(fold.view()?.write_totals(&fold.totals)?)
     }
 }
 
-fn take(view: View<'_>, stored: &StoredEvent, totals: &mut Totals) -> Result<(), LogError> {
-    view.apply(stored.seq, &stored.event, totals)?;
-    view.owe(stored.seq, &stored.event)
+fn take(fold: &mut Fold<'_>, stored: &StoredEvent) -> Result<(), LogError> {
+    fold.apply(stored.seq, &stored.event)?;
+    fold.owe(stored.seq, &stored.event)
 }
 
 fn last_hash(conn: &Connection) -> Result<chain::Hash, StoreError> {
@@ -468,7 +488,7 @@ struct Staged {
 pub struct Unit<'a> {
     conn: &'a Connection,
     home: &'a Home,
-    totals: Totals,
+    fold: Fold<'a>,
     staged: Vec<Staged>,
 }
 
@@ -480,16 +500,16 @@ impl std::fmt::Debug for Unit<'_> {
 
 impl<'a> Unit<'a> {
     fn new(conn: &'a Connection, home: &'a Home, totals: Totals) -> Unit<'a> {
-        Unit { conn, home, totals, staged: Vec::new() }
+        Unit { conn, home, fold: Fold::new(conn, totals), staged: Vec::new() }
     }
 
     /// The view, with what this unit has staged.
-    pub fn view(&self) -> View<'a> {
-        View::new(self.conn)
+    pub fn view(&self) -> Result<View<'a>, LogError> {
+        self.fold.view()
     }
 
     pub fn totals(&self) -> &Totals {
-        &self.totals
+        &self.fold.totals
     }
 
     /// How many more events the batch can take.
@@ -502,9 +522,9 @@ impl<'a> Unit<'a> {
         if self.room() == 0 {
             return Err(AppendError::BatchSize(MAX_BATCH + 1).into());
         }
-        let seq = self.totals.head + 1;
-        let applied = self.view().apply(seq, &event, &mut self.totals)?;
-        self.staged.push(Staged { seq, prev: applied.prev, event });
+        let seq = self.fold.totals.head + 1;
+        let prev = self.fold.apply(seq, &event)?;
+        self.staged.push(Staged { seq, prev, event });
         Ok(self.staged.len() - 1)
     }
 
@@ -513,13 +533,13 @@ impl<'a> Unit<'a> {
         let Some(first) = batch.first().filter(|_| batch.len() <= MAX_BATCH) else {
             return Err(AppendError::BatchSize(batch.len()).into());
         };
-        let at = self.totals.head + 1;
+        let at = self.fold.totals.head + 1;
         for (i, new) in batch.iter().enumerate() {
             let subject = &new.event.subject;
             if batch[..i].iter().any(|earlier| earlier.event.subject == *subject) {
                 continue;
             }
-            let actual = self.view().version(subject)?;
+            let actual = self.view()?.version(subject)?;
             if actual == new.expected {
                 continue;
             }
@@ -537,7 +557,7 @@ impl<'a> Unit<'a> {
 
     /// Where `new` was stored before, if it was: right behind the version that it expects.
     fn stored_before(&self, new: &NewEvent) -> Result<Option<Seq>, StoreError> {
-        let mut seq = self.view().version(&new.event.subject)?;
+        let mut seq = self.view()?.version(&new.event.subject)?;
         while seq > new.expected {
             let Some((prev, stored)) = sqlite::read_at(self.conn, seq)? else { break };
             if prev == new.expected {

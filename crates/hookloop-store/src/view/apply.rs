@@ -1,24 +1,28 @@
 //! One event into the tables.
 
+use std::cell::RefCell;
+
 use hookloop_core::event::{
     CursorMoved, Dependency, Event, EventBody, HookSwitched, RemovedDependency, WorkflowRequested,
 };
 use hookloop_core::id::{RunId, Subject, TaskId};
 use hookloop_core::task::TaskSpec;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Params, params};
 
 use super::{Result, Stored, Totals, View, to_json};
 use crate::log::{LogError, Seq};
 
-/// What is known of an event once it is in the view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Applied {
-    /// The subject's version before the event.
-    pub prev: Seq,
+/// The view while events go into it. Figures stay in memory until the unit of work ends, and so do
+/// the changes to one task, because a task's edges come one after the other.
+#[derive(Debug)]
+pub(crate) struct Fold<'c> {
+    conn: &'c Connection,
+    pub(crate) totals: Totals,
+    hot: RefCell<Option<Hot>>,
 }
 
 /// The columns of a task that a change depends on.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Node {
     num: i64,
     version: Seq,
@@ -26,21 +30,40 @@ struct Node {
     open_deps: u32,
 }
 
-const COMPLETED: i64 = Stored::Completed as i64;
+/// The task whose edges came last.
+#[derive(Debug)]
+struct Hot {
+    id: TaskId,
+    node: Node,
+    /// The table does not have it yet.
+    changed: bool,
+}
 
-impl View<'_> {
-    /// Applies the event at place `seq`. Everything but the figures, which the caller writes once
-    /// per unit of work, goes into the tables at once.
-    pub(crate) fn apply(&self, seq: Seq, event: &Event, totals: &mut Totals) -> Result<Applied> {
-        totals.head = seq;
-        let prev = match &event.subject {
-            Subject::Task(id) => self.apply_to_task(seq, id, event, totals)?,
-            subject => {
-                self.apply_elsewhere(event, totals)?;
-                self.raise_version(subject, seq)?
+impl<'c> Fold<'c> {
+    pub(crate) fn new(conn: &'c Connection, totals: Totals) -> Fold<'c> {
+        Fold { conn, totals, hot: RefCell::new(None) }
+    }
+
+    /// The view with everything that was applied.
+    pub(crate) fn view(&self) -> Result<View<'c>> {
+        self.settle()?;
+        Ok(View::new(self.conn))
+    }
+
+    /// Applies the event at place `seq`; answers the subject's version before it.
+    pub(crate) fn apply(&mut self, seq: Seq, event: &Event) -> Result<Seq> {
+        self.totals.head = seq;
+        match (&event.subject, &event.body) {
+            (Subject::Task(id), EventBody::TaskCreated(spec)) => {
+                self.insert_task(seq, id, spec, event)
             }
-        };
-        Ok(Applied { prev })
+            (Subject::Task(id), EventBody::DependencyAdded(edge)) => self.add_edge(seq, id, edge),
+            (Subject::Task(id), _) => self.change_task(seq, id, event),
+            (subject, _) => {
+                self.apply_elsewhere(event)?;
+                self.raise_version(subject, seq)
+            }
+        }
     }
 
     /// Keeps the dispatcher's books: an event that is due goes on its list, and the actions of roots
@@ -52,71 +75,16 @@ impl View<'_> {
             None => return Ok(()),
         };
         if event.due {
-            self.conn.prepare_cached("INSERT INTO due VALUES (?1)")?.execute([seq as i64])?;
-            let insert = "INSERT OR IGNORE INTO cascade VALUES (?1, ?2)";
-            self.conn.prepare_cached(insert)?.execute(params![root.0, count])?;
+            self.run("INSERT INTO due VALUES (?1)", [seq as i64])?;
+            self.run("INSERT OR IGNORE INTO cascade VALUES (?1, ?2)", params![root.0, count])?;
         }
         let raise = "UPDATE cascade SET count = max(count, ?2) WHERE root = ?1";
-        self.conn.prepare_cached(raise)?.execute(params![root.0, count])?;
+        self.run(raise, params![root.0, count])?;
         Ok(())
     }
 
-    fn apply_to_task(
-        &self,
-        seq: Seq,
-        id: &TaskId,
-        event: &Event,
-        totals: &mut Totals,
-    ) -> Result<Seq> {
-        if let EventBody::TaskCreated(spec) = &event.body {
-            self.insert_task(seq, id, spec, event, totals)?;
-            return Ok(0);
-        }
-        let Some(node) = self.node(id)? else {
-            return Err(LogError::damaged(seq, format!("task `{id}` was never created")));
-        };
-        let at = event.at.0;
-        match &event.body {
-            EventBody::TaskStarted(_) => {
-                self.set_state(seq, node, Stored::Active, totals)?;
-                self.set(node, "UPDATE task SET started_at = ?2 WHERE num = ?1", at)?;
-            }
-            EventBody::TaskSubmitted(_) => self.set_state(seq, node, Stored::Submitted, totals)?,
-            EventBody::TaskCompleted(outcome) => {
-                self.complete(seq, node, at, &to_json(outcome), totals)?;
-            }
-            EventBody::TaskBlocked(obstacle) => {
-                self.set_state(seq, node, Stored::Blocked, totals)?;
-                self.set(node, "UPDATE task SET detail = ?2 WHERE num = ?1", to_json(obstacle))?;
-            }
-            EventBody::TaskUnblocked(_) => {
-                self.set_state(seq, node, Stored::Open, totals)?;
-                self.set(node, "UPDATE task SET detail = ?2 WHERE num = ?1", None::<String>)?;
-            }
-            EventBody::TaskDeleted(_) => self.delete(seq, node, totals)?,
-            EventBody::DependencyAdded(edge) => self.add_edge(seq, node, edge, totals)?,
-            EventBody::DependencyRemoved(edge) => self.remove_edge(seq, node, edge, totals)?,
-            EventBody::DependencySatisfied(_) => {
-                let announce = "UPDATE task SET version = ?2, announced = 1 WHERE num = ?1";
-                self.set(node, announce, seq as i64)?;
-            }
-            _ => self.set(node, "UPDATE task SET version = ?2 WHERE num = ?1", seq as i64)?,
-        }
-        Ok(node.version)
-    }
-
-    fn apply_elsewhere(&self, event: &Event, totals: &mut Totals) -> Result<()> {
-        match (&event.subject, &event.body) {
-            (_, EventBody::CursorMoved(cursor)) => self.move_cursor(cursor, totals),
-            (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
-            (_, EventBody::WorkflowRequested(requested)) => self.insert_run(event, requested),
-            (Subject::Workflow(run), EventBody::WorkflowStepCompleted(step)) => {
-                self.set_run(run, 0, Some(step.step + 1))
-            }
-            (Subject::Workflow(run), EventBody::WorkflowCompleted(_)) => self.set_run(run, 1, None),
-            (Subject::Workflow(run), EventBody::WorkflowFailed(_)) => self.set_run(run, 2, None),
-            _ => Ok(()),
-        }
+    fn run(&self, sql: &'static str, values: impl Params) -> Result<usize> {
+        Ok(self.conn.prepare_cached(sql)?.execute(values)?)
     }
 
     fn node(&self, id: &TaskId) -> Result<Option<Node>> {
@@ -132,27 +100,14 @@ impl View<'_> {
         Ok(node.optional()?)
     }
 
-    fn set(&self, node: Node, update: &'static str, value: impl rusqlite::ToSql) -> Result<()> {
-        self.conn.prepare_cached(update)?.execute(params![node.num, value])?;
-        Ok(())
-    }
-
-    fn set_state(&self, seq: Seq, node: Node, state: Stored, totals: &mut Totals) -> Result<()> {
-        totals.moved(node.state.shown(node.open_deps), state.shown(node.open_deps));
-        self.conn
-            .prepare_cached("UPDATE task SET version = ?2, state = ?3 WHERE num = ?1")?
-            .execute(params![node.num, seq as i64, state as i64])?;
-        Ok(())
-    }
-
     fn insert_task(
-        &self,
+        &mut self,
         seq: Seq,
         id: &TaskId,
         spec: &TaskSpec,
         event: &Event,
-        totals: &mut Totals,
-    ) -> Result<()> {
+    ) -> Result<Seq> {
+        self.settle()?;
         let parent = match &spec.parent_task_id {
             Some(parent) => self.node(parent)?.map(|node| node.num),
             None => None,
@@ -160,37 +115,118 @@ impl View<'_> {
         let insert =
             "INSERT INTO task(id, version, state, open_deps, announced, priority, created_at,
             parent, spec) VALUES (?1, ?2, 0, 0, 0, ?3, ?4, ?5, ?6)";
-        self.conn.prepare_cached(insert)?.execute(params![
-            id.as_str(),
-            seq as i64,
-            spec.priority.get(),
-            event.at.0,
-            parent,
-            to_json(spec)
-        ])?;
-        totals.add(Stored::Open.shown(0), 1);
+        let (version, priority) = (seq as i64, spec.priority.get());
+        let spec = to_json(spec);
+        self.run(insert, params![id.as_str(), version, priority, event.at.0, parent, spec])?;
+        self.totals.add(Stored::Open.shown(0), 1);
+        let num = self.conn.last_insert_rowid();
+        let node = Node { num, version: seq, state: Stored::Open, open_deps: 0 };
+        self.hot.replace(Some(Hot { id: id.clone(), node, changed: false }));
+        Ok(0)
+    }
+
+    fn add_edge(&mut self, seq: Seq, id: &TaskId, edge: &Dependency) -> Result<Seq> {
+        let mut hot = match self.hot.take() {
+            Some(hot) if hot.id == *id => hot,
+            other => {
+                self.hot.replace(other);
+                self.settle()?;
+                let node = self.node(id)?.ok_or_else(|| never_created(seq, id))?;
+                Hot { id: id.clone(), node, changed: false }
+            }
+        };
+        let before = hot.node;
+        hot.node.version = seq;
+        hot.node.open_deps += u32::from(self.insert_edge(before, edge)?);
+        hot.changed = true;
+        self.totals
+            .moved(before.state.shown(before.open_deps), before.state.shown(hot.node.open_deps));
+        self.hot.replace(Some(hot));
+        Ok(before.version)
+    }
+
+    /// Adds an edge; answers whether it is new and leads to a task that is not completed. An edge to
+    /// a task that was deleted meanwhile leads nowhere and is left out.
+    fn insert_edge(&self, node: Node, edge: &Dependency) -> Result<bool> {
+        let needs = self.node(&edge.to_id)?.filter(|needs| needs.state != Stored::Deleted);
+        let Some(needs) = needs else { return Ok(false) };
+        let added =
+            self.run("INSERT OR IGNORE INTO edge VALUES (?1, ?2)", [node.num, needs.num])?;
+        Ok(added == 1 && needs.state != Stored::Completed)
+    }
+
+    /// Brings the table up to date with the task whose edges came last.
+    fn settle(&self) -> Result<()> {
+        match self.hot.borrow_mut().as_mut() {
+            Some(hot) if hot.changed => {
+                hot.changed = false;
+                self.write_open_deps(hot.node)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A task that waits again has its next satisfaction announced again.
+    fn write_open_deps(&self, node: Node) -> Result<()> {
+        let update = "UPDATE task SET version = ?2, open_deps = ?3,
+            announced = announced AND ?3 = 0 WHERE num = ?1";
+        self.run(update, params![node.num, node.version as i64, node.open_deps])?;
         Ok(())
     }
 
-    fn complete(
-        &self,
-        seq: Seq,
-        node: Node,
-        at: i64,
-        outcome: &str,
-        totals: &mut Totals,
-    ) -> Result<()> {
-        totals.moved(node.state.shown(node.open_deps), Stored::Completed.shown(0));
-        let update = "UPDATE task SET version = ?2, state = 3, completed_at = ?3, detail = ?4 WHERE num = ?1";
-        self.conn.prepare_cached(update)?.execute(params![node.num, seq as i64, at, outcome])?;
+    fn change_task(&mut self, seq: Seq, id: &TaskId, event: &Event) -> Result<Seq> {
+        self.settle()?;
+        self.hot.take();
+        let node = self.node(id)?.ok_or_else(|| never_created(seq, id))?;
+        let num = node.num;
+        match &event.body {
+            EventBody::TaskStarted(_) => {
+                self.set_state(seq, node, Stored::Active)?;
+                let update = "UPDATE task SET started_at = ?2 WHERE num = ?1";
+                self.run(update, params![num, event.at.0])?;
+            }
+            EventBody::TaskSubmitted(_) => self.set_state(seq, node, Stored::Submitted)?,
+            EventBody::TaskCompleted(outcome) => {
+                let update = "UPDATE task SET completed_at = ?2, detail = ?3 WHERE num = ?1";
+                self.run(update, params![num, event.at.0, to_json(outcome)])?;
+                self.set_state(seq, node, Stored::Completed)?;
+                self.release_dependents(node)?;
+            }
+            EventBody::TaskBlocked(obstacle) => {
+                self.set_state(seq, node, Stored::Blocked)?;
+                let update = "UPDATE task SET detail = ?2 WHERE num = ?1";
+                self.run(update, params![num, to_json(obstacle)])?;
+            }
+            EventBody::TaskUnblocked(_) => {
+                self.set_state(seq, node, Stored::Open)?;
+                self.run("UPDATE task SET detail = NULL WHERE num = ?1", [num])?;
+            }
+            EventBody::TaskDeleted(_) => self.delete(seq, node)?,
+            EventBody::DependencyRemoved(edge) => self.remove_edge(seq, node, edge)?,
+            EventBody::DependencySatisfied(_) => {
+                let announce = "UPDATE task SET version = ?2, announced = 1 WHERE num = ?1";
+                self.run(announce, params![num, seq as i64])?;
+            }
+            _ => {
+                let raise = "UPDATE task SET version = ?2 WHERE num = ?1";
+                self.run(raise, params![num, seq as i64])?;
+            }
+        }
+        Ok(node.version)
+    }
+
+    fn set_state(&mut self, seq: Seq, node: Node, state: Stored) -> Result<()> {
+        self.totals.moved(node.state.shown(node.open_deps), state.shown(node.open_deps));
+        let update = "UPDATE task SET version = ?2, state = ?3 WHERE num = ?1";
+        self.run(update, params![node.num, seq as i64, state as i64])?;
+        Ok(())
+    }
+
+    /// Every dependent of `node`, which was open until now, waits for one task less.
+    fn release_dependents(&mut self, node: Node) -> Result<()> {
         if node.state == Stored::Completed {
             return Ok(());
         }
-        self.release_dependents(node, totals)
-    }
-
-    /// Every dependent of `node` waits for one task less.
-    fn release_dependents(&self, node: Node, totals: &mut Totals) -> Result<()> {
         let update = "UPDATE task SET open_deps = open_deps - 1
             WHERE num IN (SELECT task FROM edge WHERE needs = ?1) RETURNING state, open_deps";
         let mut update = self.conn.prepare_cached(update)?;
@@ -198,63 +234,47 @@ impl View<'_> {
         while let Some(row) = rows.next()? {
             let (state, open_deps) = (Stored::read(row.get(0)?), row.get::<_, u32>(1)?);
             if state == Stored::Open && open_deps == 0 {
-                totals.moved(state.shown(1), state.shown(0));
+                self.totals.moved(state.shown(1), state.shown(0));
             }
         }
         Ok(())
     }
 
-    fn delete(&self, seq: Seq, node: Node, totals: &mut Totals) -> Result<()> {
-        if node.state != Stored::Completed {
-            self.release_dependents(node, totals)?;
-        }
-        self.set_state(seq, node, Stored::Deleted, totals)?;
-        self.conn.prepare_cached("DELETE FROM edge WHERE task = ?1")?.execute([node.num])?;
-        let from = "DELETE FROM edge WHERE needs = ?1 AND task IN (SELECT task FROM edge WHERE needs = ?1)";
-        self.conn.prepare_cached(from)?.execute([node.num])?;
+    fn delete(&mut self, seq: Seq, node: Node) -> Result<()> {
+        self.release_dependents(node)?;
+        self.set_state(seq, node, Stored::Deleted)?;
+        self.run("DELETE FROM edge WHERE task = ?1", [node.num])?;
+        let to = "DELETE FROM edge WHERE needs = ?1
+            AND task IN (SELECT task FROM edge WHERE needs = ?1)";
+        self.run(to, [node.num])?;
         Ok(())
     }
 
-    fn add_edge(&self, seq: Seq, node: Node, edge: &Dependency, totals: &mut Totals) -> Result<()> {
-        let needs = self.node(&edge.to_id)?.filter(|needs| needs.state != Stored::Deleted);
-        let mut open = 0;
-        if let Some(needs) = needs {
-            let insert = "INSERT OR IGNORE INTO edge VALUES (?1, ?2)";
-            let added = self.conn.prepare_cached(insert)?.execute([node.num, needs.num])?;
-            open = i64::from(added == 1 && needs.state as i64 != COMPLETED);
-        }
-        self.change_open_deps(seq, node, open, totals)
-    }
-
-    fn remove_edge(
-        &self,
-        seq: Seq,
-        node: Node,
-        edge: &RemovedDependency,
-        totals: &mut Totals,
-    ) -> Result<()> {
-        let mut open = 0;
+    fn remove_edge(&mut self, seq: Seq, node: Node, edge: &RemovedDependency) -> Result<()> {
+        let mut after = Node { version: seq, ..node };
         if let Some(needs) = self.node(&edge.to_id)? {
             let delete = "DELETE FROM edge WHERE task = ?1 AND needs = ?2";
-            let removed = self.conn.prepare_cached(delete)?.execute([node.num, needs.num])?;
-            open = i64::from(removed == 1 && needs.state as i64 != COMPLETED);
+            let removed = self.run(delete, [node.num, needs.num])?;
+            if removed == 1 && needs.state != Stored::Completed {
+                after.open_deps = node.open_deps.saturating_sub(1);
+            }
         }
-        self.change_open_deps(seq, node, -open, totals)
+        self.totals.moved(node.state.shown(node.open_deps), node.state.shown(after.open_deps));
+        self.write_open_deps(after)
     }
 
-    /// A task that waits again has its next satisfaction announced again.
-    fn change_open_deps(
-        &self,
-        seq: Seq,
-        node: Node,
-        change: i64,
-        totals: &mut Totals,
-    ) -> Result<()> {
-        let open_deps = node.open_deps.saturating_add_signed(change as i32);
-        totals.moved(node.state.shown(node.open_deps), node.state.shown(open_deps));
-        let update = "UPDATE task SET version = ?2, open_deps = ?3, announced = announced AND ?3 = 0 WHERE num = ?1";
-        self.conn.prepare_cached(update)?.execute(params![node.num, seq as i64, open_deps])?;
-        Ok(())
+    fn apply_elsewhere(&mut self, event: &Event) -> Result<()> {
+        match (&event.subject, &event.body) {
+            (_, EventBody::CursorMoved(cursor)) => self.move_cursor(cursor),
+            (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
+            (_, EventBody::WorkflowRequested(requested)) => self.insert_run(event, requested),
+            (Subject::Workflow(run), EventBody::WorkflowStepCompleted(step)) => {
+                self.set_run(run, 0, Some(step.step + 1))
+            }
+            (Subject::Workflow(run), EventBody::WorkflowCompleted(_)) => self.set_run(run, 1, None),
+            (Subject::Workflow(run), EventBody::WorkflowFailed(_)) => self.set_run(run, 2, None),
+            _ => Ok(()),
+        }
     }
 
     fn raise_version(&self, subject: &Subject, seq: Seq) -> Result<Seq> {
@@ -264,48 +284,42 @@ impl View<'_> {
             .prepare_cached("SELECT version FROM subject WHERE name = ?1")?
             .query_row([&name], |row| row.get::<_, i64>(0))
             .optional()?;
-        self.conn
-            .prepare_cached("INSERT OR REPLACE INTO subject VALUES (?1, ?2)")?
-            .execute(params![name, seq as i64])?;
+        self.run("INSERT OR REPLACE INTO subject VALUES (?1, ?2)", params![name, seq as i64])?;
         Ok(prev.unwrap_or(0) as Seq)
     }
 
-    fn move_cursor(&self, cursor: &CursorMoved, totals: &mut Totals) -> Result<()> {
+    fn move_cursor(&mut self, cursor: &CursorMoved) -> Result<()> {
         let done = match cursor.part {
             Some(_) => cursor.seq - 1,
             None => cursor.seq,
         };
-        self.conn.prepare_cached("DELETE FROM due WHERE seq <= ?1")?.execute([done as i64])?;
-        let settle = "DELETE FROM cascade WHERE NOT EXISTS (SELECT 1 FROM due)";
-        self.conn.prepare_cached(settle)?.execute([])?;
-        totals.cursor = cursor.clone();
+        self.run("DELETE FROM due WHERE seq <= ?1", [done as i64])?;
+        self.run("DELETE FROM cascade WHERE NOT EXISTS (SELECT 1 FROM due)", [])?;
+        self.totals.cursor = cursor.clone();
         Ok(())
     }
 
     fn switch_hook(&self, switched: &HookSwitched) -> Result<()> {
-        self.conn
-            .prepare_cached("INSERT OR REPLACE INTO hook_switch VALUES (?1, ?2)")?
-            .execute(params![switched.name, switched.enabled])?;
+        let insert = "INSERT OR REPLACE INTO hook_switch VALUES (?1, ?2)";
+        self.run(insert, params![switched.name, switched.enabled])?;
         Ok(())
     }
 
     fn insert_run(&self, event: &Event, requested: &WorkflowRequested) -> Result<()> {
         let insert = "INSERT OR IGNORE INTO run(id, workflow, state, next_step, steps, cause, at)
             VALUES (?1, ?2, 0, 0, ?3, ?4, ?5)";
-        self.conn.prepare_cached(insert)?.execute(params![
-            requested.run.0,
-            requested.workflow,
-            to_json(&requested.steps),
-            event.cause.as_ref().map(to_json),
-            event.at.0
-        ])?;
+        let (steps, cause) = (to_json(&requested.steps), event.cause.as_ref().map(to_json));
+        self.run(insert, params![requested.run.0, requested.workflow, steps, cause, event.at.0])?;
         Ok(())
     }
 
     fn set_run(&self, run: &RunId, state: i64, next_step: Option<usize>) -> Result<()> {
         let update = "UPDATE run SET state = ?2, next_step = coalesce(?3, next_step) WHERE id = ?1";
-        let next_step = next_step.map(|step| step as i64);
-        self.conn.prepare_cached(update)?.execute(params![run.0, state, next_step])?;
+        self.run(update, params![run.0, state, next_step.map(|step| step as i64)])?;
         Ok(())
     }
+}
+
+fn never_created(seq: Seq, id: &TaskId) -> LogError {
+    LogError::damaged(seq, format!("task `{id}` was never created"))
 }

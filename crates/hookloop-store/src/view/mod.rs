@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::chain::Hash;
 use crate::log::{LogError, Seq};
 
-pub use apply::Applied;
+pub(crate) use apply::Fold;
 pub use query::{TaskFilter, TaskRow};
 
 pub(crate) const TABLES: &str = include_str!("view.sql");

@@ -1,0 +1,16 @@
+//! Measures hookloop against the smallest programs that do the same work, side by side in one run,
+//! because the machine is shared and only ratios last.
+//!
+//! - [`bare`]: a task graph straight on SQLite
+//! - [`figures`]: medians, percentiles, tables
+//! - [`processes`]: commands as processes, round robin
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::missing_panics_doc,
+    reason = "a measuring tool: a failure ends it, and it prints what it finds"
+)]
+
+pub mod bare;
+pub mod figures;
+pub mod processes;

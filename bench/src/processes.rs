@@ -1,0 +1,74 @@
+//! Commands as processes, round robin, so that the machine's load hits all of them alike.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use wait4::Wait4;
+
+use crate::figures::Sample;
+
+/// A command to measure. `{i}` in an argument is the round, `{odd}` is twice the round plus one.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    pub directory: PathBuf,
+    pub home: PathBuf,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Cost {
+    pub wall: Sample,
+    pub cpu: Sample,
+    pub rss_kib: u64,
+}
+
+impl Runner {
+    pub fn new(program: &Path, args: &str, directory: &Path, home: &Path) -> Runner {
+        Runner {
+            program: program.to_owned(),
+            args: args.split(' ').map(str::to_owned).collect(),
+            directory: directory.to_owned(),
+            home: home.to_owned(),
+        }
+    }
+
+    /// Runs it once; answers wall time, processor time and the most memory it held, in KiB.
+    pub fn run(&self, round: usize) -> (Duration, Duration, u64) {
+        let place = |arg: &String| {
+            arg.replace("{i}", &round.to_string()).replace("{odd}", &(2 * round + 1).to_string())
+        };
+        let args: Vec<String> = self.args.iter().map(place).collect();
+        let start = Instant::now();
+        let child = Command::new(&self.program)
+            .args(&args)
+            .current_dir(&self.directory)
+            .env("HOME", &self.home)
+            .env_remove("XDG_STATE_HOME")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let used = child.wait4().unwrap();
+        let wall = start.elapsed();
+        assert!(used.status.success(), "{:?} {args:?} failed", self.program);
+        (wall, used.rusage.utime + used.rusage.stime, used.rusage.maxrss / 1024)
+    }
+}
+
+/// Runs each of `runners` once per round, after `warm_ups` rounds that do not count.
+pub fn round_robin(runners: &[Runner], first: usize, warm_ups: usize, rounds: usize) -> Vec<Cost> {
+    let mut costs = vec![Cost::default(); runners.len()];
+    for round in first..first + warm_ups + rounds {
+        for (runner, cost) in runners.iter().zip(&mut costs) {
+            let (wall, cpu, rss_kib) = runner.run(round);
+            if round >= first + warm_ups {
+                cost.wall.add(wall);
+                cost.cpu.add(cpu);
+                cost.rss_kib = cost.rss_kib.max(rss_kib);
+            }
+        }
+    }
+    costs
+}

@@ -135,8 +135,11 @@ impl Picture {
     }
 
     fn text(&self, out: &mut Output) -> Result {
-        let mut renderer =
-            GraphRowRenderer::new().output().with_min_row_height(2).build_box_drawing();
+        let mut renderer = GraphRowRenderer::new()
+            .output()
+            .with_min_row_height(2)
+            .with_stagger_consecutive_disconnected_nodes(true)
+            .build_box_drawing();
         let dependents = self.dependents();
         for num in self.sorted() {
             let Some(task) = self.tasks.get(&num) else { continue };

@@ -12,6 +12,7 @@ mod show;
 use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
 use hookloop_core::id::TaskId;
+use hookloop_core::task::TaskState;
 use hookloop_engine::project::{Done, Project};
 
 use super::Context;
@@ -85,9 +86,14 @@ fn show_done(
     let out = &mut context.out;
     match (&done.task, id) {
         (Some(task), _) => {
-            let style = state_style(task.state);
-            let goal = plain(&task.spec.goal);
-            out.line(format_args!("{verb} {}  {style}{}{style:#}  {goal}", task.id, task.state))?;
+            let (style, goal) = (state_style(task.state), plain(&task.spec.goal));
+            // "Completed x" says it all; "Added x" does not.
+            let state = match (task.state, task.open_dependencies) {
+                (TaskState::Active | TaskState::Completed | TaskState::Blocked, _) => String::new(),
+                (TaskState::Created, open) => format!("  {style}waits for {open}{style:#}"),
+                (state, _) => format!("  {style}{state}{style:#}"),
+            };
+            out.line(format_args!("{verb} {}{state}  {goal}", task.id))?;
         }
         (None, Some(id)) => out.line(format_args!("{verb} {id}"))?,
         (None, None) => {}

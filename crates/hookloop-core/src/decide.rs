@@ -112,7 +112,8 @@ fn add_task(
     Ok(events)
 }
 
-fn check_spec(spec: &TaskSpec) -> Result<(), Refusal> {
+/// Whether a task can be asked for like that.
+pub fn check_spec(spec: &TaskSpec) -> Result<(), Refusal> {
     if spec.goal.trim().is_empty() {
         return Err(Refusal::EmptyGoal);
     }

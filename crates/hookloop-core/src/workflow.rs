@@ -1,7 +1,5 @@
 //! A named list of steps, and how far a run of it is.
 
-use serde::{Deserialize, Serialize};
-
 use crate::action::Action;
 use crate::cascade::Cause;
 use crate::id::RunId;
@@ -19,24 +17,4 @@ pub struct Run {
     /// The first step that has not been done.
     pub next_step: usize,
     pub cause: Option<Cause>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    Running,
-    Completed,
-    Failed,
-}
-
-impl RunState {
-    pub const ALL: [RunState; 3] = [RunState::Running, RunState::Completed, RunState::Failed];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            RunState::Running => "running",
-            RunState::Completed => "completed",
-            RunState::Failed => "failed",
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Tasks by the million, in and out, as JSON lines.
 //!
-//! An import reads its input twice: first ids and dependencies alone, to know that the graph is
-//! whole and has no cycle before anything is stored; then task by task, dependencies first, in
+//! An import reads its input twice: first to know, before anything is stored, that every line is a
+//! task and that the graph is whole and has no cycle; then task by task, dependencies first, in
 //! batches. Tasks that are there already are passed over, so an import that was cut short is
 //! finished by running it again.
 
@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use hookloop_core::command::Command;
+use hookloop_core::decide::check_spec;
 use hookloop_core::event::{Empty, EventBody, Started};
 use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
@@ -76,6 +77,18 @@ pub struct Line {
 }
 
 impl Line {
+    fn into_spec(self) -> TaskSpec {
+        TaskSpec {
+            goal: self.goal,
+            description: self.description,
+            deliverables: self.deliverables,
+            labels: self.labels,
+            priority: self.priority,
+            kind: self.kind,
+            parent_task_id: self.parent,
+        }
+    }
+
     fn of(task: Task, depends_on: Vec<TaskId>) -> Line {
         Line {
             id: Some(task.id),
@@ -94,6 +107,15 @@ impl Line {
             started_at: task.started_at,
             completed_at: task.completed_at,
         }
+    }
+}
+
+/// What is wrong with a line; its only number is the one in the input.
+fn said(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((what, _)) => format!("{what}, at column {}", error.column()),
+        None => text,
     }
 }
 
@@ -137,7 +159,9 @@ pub fn import(
     let outline = Outline::read(&mut input)?;
     outline.check_missing(project)?;
     let order = outline.order()?;
-    let lines = LinesInOrder { input, offsets: outline.lines, order, next: 0, at: None };
+    let numbers = (0..outline.lines.len()).map(|line| outline.number_of(line)).collect();
+    let offsets = outline.lines;
+    let lines = LinesInOrder { input, offsets, numbers, order, next: 0, at: None };
     project.store.begin_bulk().map_err(EngineError::from)?;
     let imported = import_all(project, lines, progress);
     project.store.finish_bulk().map_err(EngineError::from)?;
@@ -221,15 +245,7 @@ impl Work<'_, '_, '_> {
         }
         let command = Command::AddTask {
             id: id.clone(),
-            spec: TaskSpec {
-                goal: line.goal.clone(),
-                description: line.description.clone(),
-                deliverables: line.deliverables.clone(),
-                labels: line.labels.clone(),
-                priority: line.priority,
-                kind: line.kind.clone(),
-                parent_task_id: line.parent.clone(),
-            },
+            spec: line.clone().into_spec(),
             depends_on: line.depends_on.clone(),
         };
         if let Err(refusal) = self.perform(&command, origin)? {
@@ -273,14 +289,6 @@ struct Outline {
     sorted: bool,
 }
 
-#[derive(Deserialize)]
-struct Head<'a> {
-    #[serde(borrow)]
-    id: Option<&'a str>,
-    #[serde(borrow, default)]
-    depends_on: Vec<&'a str>,
-}
-
 impl Outline {
     fn read(input: &mut (impl BufRead + Seek)) -> Result<Outline, ImportError> {
         input.seek(SeekFrom::Start(0))?;
@@ -298,25 +306,26 @@ impl Outline {
                 return Err(at_line(format!("longer than {LINE_MAX} bytes")));
             }
             if !text.trim().is_empty() {
-                let head: Head<'_> =
-                    serde_json::from_str(&text).map_err(|error| at_line(error.to_string()))?;
-                outline.add(number, offset, &head).map_err(at_line)?;
+                let line: Line =
+                    serde_json::from_str(&text).map_err(|error| at_line(said(&error)))?;
+                outline.add(number, offset, &line).map_err(at_line)?;
+                check_spec(&line.into_spec()).map_err(|refusal| at_line(refusal.to_string()))?;
             }
             offset += len;
         }
     }
 
-    fn add(&mut self, number: usize, offset: u64, head: &Head<'_>) -> Result<(), String> {
+    fn add(&mut self, number: usize, offset: u64, line: &Line) -> Result<(), String> {
         let generated;
-        let name = match head.id {
-            Some(name) => name,
+        let name = match &line.id {
+            Some(id) => id.as_str(),
             None => {
                 generated = format!("line {number}");
                 &generated
             }
         };
-        for on in &head.depends_on {
-            let on = self.number(on);
+        for on in &line.depends_on {
+            let on = self.number(on.as_str());
             self.sorted &= self.defined[on as usize] > 0;
             self.needs.push(on);
         }
@@ -347,6 +356,11 @@ impl Outline {
         &self.needs[start as usize..self.ends[line] as usize]
     }
 
+    /// The place of a line in the input, where blank lines count too; 1 is the first.
+    fn number_of(&self, line: usize) -> usize {
+        self.defined[self.line_names[line] as usize] as usize
+    }
+
     fn name(&self, number: u32) -> String {
         let found = self.names.iter().find(|(_, n)| **n == number);
         found.map_or_else(String::new, |(name, _)| name.to_string())
@@ -364,7 +378,8 @@ impl Outline {
                 let there = id.map(|id| project.read(|view| view.task(&id))).transpose()?;
                 if there.flatten().is_none() {
                     let task = self.name(self.line_names[line]);
-                    return Err(ImportError::Missing { line: line + 1, task, on: name });
+                    let line = self.number_of(line);
+                    return Err(ImportError::Missing { line, task, on: name });
                 }
             }
         }
@@ -435,6 +450,7 @@ impl Outline {
 struct LinesInOrder<R> {
     input: BufReader<R>,
     offsets: Vec<u64>,
+    numbers: Vec<usize>,
     order: Vec<u32>,
     next: usize,
     /// Where the input stands.
@@ -445,7 +461,7 @@ impl<R: Read + Seek> LinesInOrder<R> {
     fn next(&mut self) -> Result<Option<Numbered>, ImportError> {
         let Some(&line) = self.order.get(self.next) else { return Ok(None) };
         self.next += 1;
-        let (line, offset) = (line as usize, self.offsets[line as usize]);
+        let (number, offset) = (self.numbers[line as usize], self.offsets[line as usize]);
         match self.at {
             Some(at) => self.input.seek_relative(offset as i64 - at as i64)?,
             None => {
@@ -456,8 +472,8 @@ impl<R: Read + Seek> LinesInOrder<R> {
         let len = self.input.read_line(&mut text)?;
         self.at = Some(offset + len as u64);
         let parsed = serde_json::from_str(&text);
-        let parsed = parsed
-            .map_err(|error| ImportError::Line { line: line + 1, message: error.to_string() })?;
-        Ok(Some((line + 1, parsed)))
+        let parsed =
+            parsed.map_err(|error| ImportError::Line { line: number, message: said(&error) })?;
+        Ok(Some((number, parsed)))
     }
 }

@@ -116,7 +116,9 @@ impl Work<'_, '_, '_> {
             let next = match (&hook.handler, event.subject.task()) {
                 (Handler::Builtin(Builtin::CheckDependencySatisfaction), Some(id)) => {
                     let rows = self.unit.view()?.dependents(id, after, CHUNK)?;
-                    let reaction = satisfactions(hook, id, rows.iter().map(|row| &row.task));
+                    let mut reaction = satisfactions(hook, id, rows.iter().map(|row| &row.task));
+                    // Two actions at most for each task up to `after`.
+                    reaction.offset = 2 * after as usize;
                     let last = rows.last().map(|row| row.num);
                     self.carry_out_one(event, reaction, 0)?;
                     last.filter(|_| rows.len() == CHUNK)
@@ -186,7 +188,8 @@ impl Work<'_, '_, '_> {
         });
         let count = self.count(asked.root)?;
         *count += 1;
-        let cause = Cause { count: *count, ..asked.clone() };
+        let cause = Cause { count: *count, depth: asked.depth + 1, ..asked.clone() };
+        let (_, cut) = self.rules.limits.allow(cause.depth, 0, 1);
         let origin = Origin::hook(asked.event.derive(&label, step * 2), cause);
         let about = Event {
             id: origin.id,
@@ -198,6 +201,10 @@ impl Work<'_, '_, '_> {
             body: EventBody::WorkflowStepCompleted(WorkflowStep { step }),
         };
         let outcome = match run.steps.get(step) {
+            Some(_) if cut.is_some() => {
+                let depth = self.rules.limits.depth;
+                Err(format!("hooks and workflows led to one another more than {depth} times"))
+            }
             Some(action) => self.act(action.clone(), &origin, &about)?,
             None => Ok(()),
         };

@@ -3,6 +3,7 @@
 use hookloop_core::action::{Action, ExecuteWorkflow, LogEntry};
 use hookloop_core::builtin::{self, Builtin};
 use hookloop_core::cascade::Cause;
+use hookloop_core::decide::DEPENDENCIES_MAX;
 use hookloop_core::event::{
     ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, Other, WorkflowRequested,
 };
@@ -28,6 +29,9 @@ pub(crate) struct Reaction {
     pub(crate) hook: String,
     /// Its actions count against the limits of a cascade.
     pub(crate) counted: bool,
+    /// Where its actions are among all that the hook asks for: what tells their ids apart when it
+    /// runs by parts.
+    pub(crate) offset: usize,
     pub(crate) outcome: Result<Vec<Action>, HookFailure>,
 }
 
@@ -95,7 +99,7 @@ impl Work<'_, '_, '_> {
             let count = self.count(cause.root)?;
             *count += u32::from(reaction.counted);
             let cause = Cause { count: *count, ..cause.clone() };
-            let origin = Origin::hook(event.id.derive(hook, i), cause);
+            let origin = Origin::hook(event.id.derive(hook, reaction.offset + i), cause);
             if let Err(error) = self.act(action.clone(), &origin, event)? {
                 self.record_action_error(&origin, &action, error)?;
             }
@@ -231,7 +235,7 @@ pub(crate) fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
         Handler::Builtin(Builtin::CheckDependencySatisfaction) => Ok(vec![]),
         Handler::Declared(actions) => render(actions, event, task),
     };
-    Reaction { hook: hook.name.clone(), counted: true, outcome }
+    Reaction { hook: hook.name.clone(), counted: true, offset: 0, outcome }
 }
 
 /// What the completion of `completed` means for its dependents.
@@ -241,7 +245,7 @@ pub(crate) fn satisfactions<'t>(
     dependents: impl Iterator<Item = &'t Task>,
 ) -> Reaction {
     let actions = dependents.filter_map(|task| builtin::satisfaction(completed, task)).flatten();
-    Reaction { hook: hook.name.clone(), counted: false, outcome: Ok(actions.collect()) }
+    Reaction { hook: hook.name.clone(), counted: false, offset: 0, outcome: Ok(actions.collect()) }
 }
 
 fn render(
@@ -255,7 +259,8 @@ fn render(
 /// Events that an action can come to.
 pub(crate) fn weight(action: &Action) -> usize {
     match action {
-        Action::CreateTask(create) => 1 + create.depends_on.len(),
+        // More dependencies than that are refused, which is one event.
+        Action::CreateTask(create) => 1 + create.depends_on.len().min(DEPENDENCIES_MAX),
         _ => 1,
     }
 }

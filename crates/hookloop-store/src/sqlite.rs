@@ -22,8 +22,6 @@ use crate::view;
 pub const SCHEMA: i64 = 1;
 /// Older libraries can lose committed data when a WAL is reset.
 const SQLITE_MIN: i32 = 3_051_003;
-/// Pages in the WAL after which a writer moves them into the file.
-const CHECKPOINT_PAGES: i64 = 1_000;
 /// A WAL of this size is moved into the file when it is closed. Small, because a process that opens
 /// the file alone reads the whole WAL once.
 const CLOSE_WAL_BYTES: u64 = 160 * 1024;
@@ -49,7 +47,6 @@ pub enum OpenError {
 /// Opens the file, makes it if it is not there, and brings its tables to [`SCHEMA`].
 pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
     let conn = configured(Connection::open(path)?)?;
-    conn.pragma_update(None, "journal_mode", "WAL")?;
     migrate(&conn)?;
     Ok(conn)
 }
@@ -68,9 +65,6 @@ fn configured(mut conn: Connection) -> Result<Connection, OpenError> {
     conn.busy_handler(Some(wait_for_others))?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
-    conn.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
-    ))?;
     Ok(conn)
 }
 
@@ -104,6 +98,8 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
         found if found > SCHEMA => return Err(OpenError::Newer { found }),
         _ => {}
     }
+    // Kept in the file, so said once. `synchronous = FULL` is what SQLite does unless told otherwise.
+    conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.execute_batch("BEGIN IMMEDIATE")?;
     // Another process may have been first.
     if version(conn)? == 0 {
@@ -339,5 +335,29 @@ impl Follow for FileFollower {
             }
             std::thread::sleep(FOLLOW_POLL.min(left));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_committed_is_on_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let conn = open(&dir.path().join("log.db")).unwrap();
+            let mode: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+            let full: i64 = conn.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
+            assert_eq!((mode.as_str(), full), ("wal", 2));
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_newer_version_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.db");
+        open(&path).unwrap().pragma_update(None, "user_version", SCHEMA + 1).unwrap();
+        assert!(matches!(open(&path), Err(OpenError::Newer { found }) if found == SCHEMA + 1));
     }
 }

@@ -213,14 +213,16 @@ impl Store {
     pub fn rebuild(&self, progress: &mut dyn FnMut(Seq)) -> Result<(String, String), StoreError> {
         let mut inner = self.lock();
         inner.settle_for_reader()?;
-        let before = View::new(&inner.conn).state_hash()?;
         inner.conn.execute_batch("BEGIN IMMEDIATE")?;
-        let rebuilt = inner.replay(progress);
-        match rebuilt {
-            Ok(()) => {
+        match inner.replay_between_hashes(progress) {
+            Ok((before, mut after)) => {
                 crash::point("rebuild");
                 inner.conn.execute_batch("COMMIT")?;
-                Ok((before, View::new(&inner.conn).state_hash()?))
+                if let Home::Elsewhere(_) = inner.home {
+                    inner.catch_up()?;
+                    after = View::new(&inner.conn).state_hash()?;
+                }
+                Ok((before, after))
             }
             Err(error) => {
                 inner.conn.execute_batch("ROLLBACK")?;
@@ -451,6 +453,17 @@ impl Inner {
             fold.view()?.write_totals(&fold.totals)?;
             self.conn.execute_batch("COMMIT")?;
         }
+    }
+
+    /// Both hashes are taken inside the transaction: what other processes write around it is no
+    /// fault of the view.
+    fn replay_between_hashes(
+        &self,
+        progress: &mut dyn FnMut(Seq),
+    ) -> Result<(String, String), StoreError> {
+        let before = View::new(&self.conn).state_hash()?;
+        self.replay(progress)?;
+        Ok((before, View::new(&self.conn).state_hash()?))
     }
 
     fn replay(&self, progress: &mut dyn FnMut(Seq)) -> Result<(), StoreError> {

@@ -85,7 +85,7 @@ impl CliError {
         } else {
             let red = anstyle::AnsiColor::Red.on_default().bold();
             let cyan = anstyle::AnsiColor::Cyan.on_default();
-            let message = crate::output::plain(&self.message);
+            let message = crate::output::plain_lines(&self.message, 4);
             let hint = match &self.hint {
                 Some(hint) => format!("\n  {cyan}try:{cyan:#} {}", crate::output::plain(hint)),
                 None => String::new(),

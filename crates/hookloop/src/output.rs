@@ -47,9 +47,9 @@ impl Output {
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result {
-        serde_json::to_writer(&mut self.buffer, value)?;
-        self.buffer.push(b'\n');
-        self.flush_if_full()
+        let text = serde_json::to_string(value)?;
+        // JSON may hold this character as it is, but what strips colours would take it away.
+        self.line(text.replace('\u{7f}', "\\u007f"))
     }
 
     fn flush_if_full(&mut self) -> Result {
@@ -167,20 +167,31 @@ pub(crate) fn state_style(state: TaskState) -> Style {
     }
 }
 
-/// `text` with everything that a terminal would act on, or that would deceive a reader, spelled out.
+/// `text` on one line, with everything that a terminal would act on, or that would deceive a
+/// reader, spelled out.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
-    if !text.chars().any(harmful) {
+    if !text.chars().any(is_harmful) {
         return Cow::Borrowed(text);
     }
-    let spelled = |c: char| match harmful(c) {
-        true => c.escape_unicode().to_string(),
+    let spelled = |c: char| match is_harmful(c) {
+        true => c.escape_default().to_string(),
         false => c.to_string(),
     };
     Cow::Owned(text.chars().map(spelled).collect())
+}
+
+/// As [`plain`], but lines stay lines, each after the first set in by `indent` columns.
+pub(crate) fn plain_lines(text: &str, indent: usize) -> String {
+    let lines: Vec<Cow<'_, str>> = text.lines().map(plain).collect();
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// Controls, and characters that turn the direction of text or take up no room.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -189,7 +200,8 @@ mod tests {
 
     #[test]
     fn nothing_reaches_the_terminal_that_it_would_act_on() {
-        assert_eq!(plain("a\u{1b}[31m\rb"), "a\\u{1b}[31m\\u{d}b");
+        assert_eq!(plain("a\u{1b}[31m\rb\nc"), "a\\u{1b}[31m\\rb\\nc");
+        assert_eq!(plain_lines("a\u{7}\nb", 2), "a\\u{7}\n  b");
         assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(plain("Zoë ✓ 漢字"), "Zoë ✓ 漢字");
     }

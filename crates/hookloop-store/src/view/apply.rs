@@ -269,10 +269,17 @@ impl<'c> Fold<'c> {
             (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
             (_, EventBody::WorkflowRequested(requested)) => self.insert_run(event, requested),
             (Subject::Workflow(run), EventBody::WorkflowStepCompleted(step)) => {
-                self.set_run(run, 0, Some(step.step + 1))
+                let update = "UPDATE run SET next_step = ?2 WHERE id = ?1";
+                self.run(update, params![run.0, step.step as i64 + 1]).map(drop)
             }
-            (Subject::Workflow(run), EventBody::WorkflowCompleted(_)) => self.set_run(run, 1, None),
-            (Subject::Workflow(run), EventBody::WorkflowFailed(_)) => self.set_run(run, 2, None),
+            (Subject::Workflow(run), EventBody::WorkflowCompleted(_)) => {
+                self.totals.runs.completed += 1;
+                self.end_run(run)
+            }
+            (Subject::Workflow(run), EventBody::WorkflowFailed(_)) => {
+                self.totals.runs.failed += 1;
+                self.end_run(run)
+            }
             _ => Ok(()),
         }
     }
@@ -306,17 +313,15 @@ impl<'c> Fold<'c> {
     }
 
     fn insert_run(&self, event: &Event, requested: &WorkflowRequested) -> Result<()> {
-        let insert = "INSERT OR IGNORE INTO run(id, workflow, state, next_step, steps, cause, at)
-            VALUES (?1, ?2, 0, 0, ?3, ?4, ?5)";
+        let insert = "INSERT INTO run(id, workflow, next_step, steps, cause)
+            VALUES (?1, ?2, 0, ?3, ?4)";
         let (steps, cause) = (to_json(&requested.steps), event.cause.as_ref().map(to_json));
-        self.run(insert, params![requested.run.0, requested.workflow, steps, cause, event.at.0])?;
+        self.run(insert, params![requested.run.0, requested.workflow, steps, cause])?;
         Ok(())
     }
 
-    fn set_run(&self, run: &RunId, state: i64, next_step: Option<usize>) -> Result<()> {
-        let update = "UPDATE run SET state = ?2, next_step = coalesce(?3, next_step) WHERE id = ?1";
-        self.run(update, params![run.0, state, next_step.map(|step| step as i64)])?;
-        Ok(())
+    fn end_run(&self, run: &RunId) -> Result<()> {
+        self.run("DELETE FROM run WHERE id = ?1", [&run.0]).map(drop)
     }
 }
 

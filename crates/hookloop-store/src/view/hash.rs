@@ -14,8 +14,9 @@ const PARTS: [&str; 5] = [
     "SELECT a.id, b.id FROM edge JOIN task a ON a.num = edge.task JOIN task b ON b.num = edge.needs
         ORDER BY edge.task, edge.needs",
     "SELECT name, enabled FROM hook_switch ORDER BY name",
-    "SELECT id, workflow, state, next_step, steps FROM run ORDER BY num",
-    "SELECT created, ready, active, submitted, completed, blocked, deleted FROM totals",
+    "SELECT id, workflow, next_step, steps FROM run ORDER BY num",
+    "SELECT created, ready, active, submitted, completed, blocked, deleted, runs_completed,
+        runs_failed FROM totals",
 ];
 
 impl View<'_> {

@@ -71,7 +71,16 @@ pub struct Totals {
     pub head: Seq,
     pub(crate) hash: Hash,
     pub cursor: CursorMoved,
+    /// Tasks in each state, and deleted ones.
     counts: [i64; 7],
+    /// Workflow runs that are over: completed, failed.
+    pub runs: Runs,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Runs {
+    pub completed: u64,
+    pub failed: u64,
 }
 
 impl Totals {
@@ -114,17 +123,21 @@ impl<'c> View<'c> {
                     *count = row.get(4 + i)?;
                 }
                 let part: Option<String> = row.get(3)?;
-                Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, i64>(2)?, part, counts))
+                let over = |column| row.get::<_, i64>(column).map(|n| n as u64);
+                let runs = Runs { completed: over(11)?, failed: over(12)? };
+                let (head, hash, cursor) =
+                    (row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, i64>(2)?);
+                Ok((head, hash, cursor, part, counts, runs))
             })
             .optional()?;
-        let (head, hash, cursor, part, counts) =
+        let (head, hash, cursor, part, counts, runs) =
             row.ok_or_else(|| LogError::damaged(0, "the view has no totals"))?;
         let part: Option<CursorPart> = part
             .map(|json| serde_json::from_str(&json))
             .transpose()
             .map_err(|error| LogError::damaged(cursor as Seq, error))?;
         let cursor = CursorMoved { seq: cursor as Seq, part };
-        Ok(Totals { head: head as Seq, hash, cursor, counts })
+        Ok(Totals { head: head as Seq, hash, cursor, counts, runs })
     }
 
     pub(crate) fn write_totals(&self, totals: &Totals) -> Result<()> {
@@ -133,7 +146,8 @@ impl<'c> View<'c> {
         self.conn
             .prepare_cached(
                 "UPDATE totals SET head = ?1, hash = ?2, cursor = ?3, cursor_part = ?4, created = ?5,
-                 ready = ?6, active = ?7, submitted = ?8, completed = ?9, blocked = ?10, deleted = ?11",
+                 ready = ?6, active = ?7, submitted = ?8, completed = ?9, blocked = ?10, deleted = ?11,
+                 runs_completed = ?12, runs_failed = ?13",
             )?
             .execute(rusqlite::params![
                 totals.head as i64,
@@ -146,7 +160,9 @@ impl<'c> View<'c> {
                 c[3],
                 c[4],
                 c[5],
-                c[6]
+                c[6],
+                totals.runs.completed as i64,
+                totals.runs.failed as i64
             ])?;
         Ok(())
     }

@@ -4,7 +4,7 @@ use hookloop_core::decide::Facts;
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
-use hookloop_core::workflow::{Run, RunState};
+use hookloop_core::workflow::Run;
 use hookloop_core::{command::Command, graph};
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -379,8 +379,7 @@ impl View<'_> {
 
     /// Whether reactions or workflow runs are waiting to be done.
     pub fn has_pending(&self) -> Result<bool> {
-        let select =
-            "SELECT EXISTS (SELECT 1 FROM due) OR EXISTS (SELECT 1 FROM run WHERE state = 0)";
+        let select = "SELECT EXISTS (SELECT 1 FROM due) OR EXISTS (SELECT 1 FROM run)";
         Ok(self.conn.prepare_cached(select)?.query_row([], |row| row.get(0))?)
     }
 
@@ -405,7 +404,7 @@ impl View<'_> {
 
     /// The oldest workflow run that is not over.
     pub fn next_run(&self) -> Result<Option<Run>> {
-        let select = "SELECT id, workflow, next_step, steps, cause FROM run WHERE state = 0 ORDER BY num LIMIT 1";
+        let select = "SELECT id, workflow, next_step, steps, cause FROM run ORDER BY num LIMIT 1";
         let mut select = self.conn.prepare_cached(select)?;
         let row = select
             .query_row([], |row| {
@@ -420,9 +419,10 @@ impl View<'_> {
         Ok(Some(Run { id: RunId(id), workflow, steps, next_step: next_step as usize, cause }))
     }
 
-    pub fn count_runs(&self, state: RunState) -> Result<u64> {
-        let mut select = self.conn.prepare_cached("SELECT count(*) FROM run WHERE state = ?1")?;
-        Ok(select.query_row([state as i64], |row| row.get::<_, i64>(0))? as u64)
+    /// Workflow runs that are under way.
+    pub fn count_runs(&self) -> Result<u64> {
+        let mut select = self.conn.prepare_cached("SELECT count(*) FROM run")?;
+        Ok(select.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }
 }
 

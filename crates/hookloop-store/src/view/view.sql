@@ -8,9 +8,10 @@ CREATE TABLE totals(
   cursor_part TEXT,
   created INTEGER NOT NULL, ready INTEGER NOT NULL, active INTEGER NOT NULL,
   submitted INTEGER NOT NULL, completed INTEGER NOT NULL, blocked INTEGER NOT NULL,
-  deleted INTEGER NOT NULL
+  deleted INTEGER NOT NULL,
+  runs_completed INTEGER NOT NULL, runs_failed INTEGER NOT NULL
 ) STRICT;
-INSERT INTO totals VALUES (0, zeroblob(32), 0, NULL, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO totals VALUES (0, zeroblob(32), 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 
 -- state: 0 open (created or ready, by open_deps), 1 active, 2 submitted, 3 completed, 4 blocked, 5 deleted
 CREATE TABLE task(
@@ -47,14 +48,12 @@ CREATE TABLE cascade(root BLOB PRIMARY KEY, count INTEGER NOT NULL) STRICT, WITH
 
 CREATE TABLE hook_switch(name TEXT PRIMARY KEY, enabled INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
+-- Workflow runs that are under way: few, and gone when they are over.
 CREATE TABLE run(
   num INTEGER PRIMARY KEY,
-  id TEXT NOT NULL UNIQUE,
+  id TEXT NOT NULL,
   workflow TEXT NOT NULL,
-  state INTEGER NOT NULL,     -- 0 running, 1 completed, 2 failed
   next_step INTEGER NOT NULL,
   steps TEXT NOT NULL,
-  cause TEXT,
-  at INTEGER NOT NULL
+  cause TEXT
 ) STRICT;
-CREATE INDEX run_running ON run(num) WHERE state = 0;

@@ -57,14 +57,20 @@ impl AutomationHooks {
             return Err(CliError::usage(message));
         }
         let yaml = format!("version: 1\n{}", hooks_section(&file.hooks)?);
-        let path = context.directory()?.join(hookloop_engine::config::FILE_NAME);
+        let path = match context.place() {
+            Ok(place) => place.config(),
+            Err(_) => context.directory()?.join(hookloop_engine::config::FILE_NAME),
+        };
         if path.exists() {
             return context.out.line(yaml.trim_end());
         }
         let failed = |error| CliError::system(format!("{}: {error}", path.display()));
         std::fs::write(&path, yaml).map_err(failed)?;
         // What was written is read back, so that a mistake in the source is said now.
-        hookloop_engine::config::load(&path)?;
+        if let Err(error) = hookloop_engine::config::load(&path) {
+            std::fs::remove_file(&path).map_err(failed)?;
+            return Err(CliError::usage(format!("{}: {}", self.file.display(), error.message)));
+        }
         context.out.line(format_args!("Wrote {}", path.display()))
     }
 }
@@ -86,7 +92,12 @@ fn hooks_section(hooks: &[AutomationHook]) -> Result<String> {
         if let Some(enabled) = hook.enabled {
             let _ = writeln!(entry, "      enabled: {enabled}");
         }
-        for event in hook.event_types.clone().unwrap_or_else(|| builtin.hook().events) {
+        let events = hook.event_types.clone().unwrap_or_else(|| builtin.hook().events);
+        if events.is_empty() {
+            let message = format!("`{}` follows no event; `enabled: false` says that", hook.name);
+            return Err(CliError::usage(message));
+        }
+        for event in events {
             match points.iter_mut().find(|(point, _)| *point == event) {
                 Some((_, entries)) => entries.push_str(&entry),
                 None => points.push((event, entry.clone())),

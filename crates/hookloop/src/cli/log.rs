@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SEQ")]
     from: Option<Seq>,
 
-    /// Only the latest so many
+    /// Only the latest so many; 0 for all
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
 
@@ -49,9 +49,9 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
-        let task = self.task.as_ref().map(|task| ids::resolve(&project, task)).transpose()?;
-        let subject = task.map(Subject::Task);
+        let subject = self.task.as_ref().map(|task| subject(&project, task)).transpose()?;
         let limit = match (self.limit, context.out.terminal && !context.out.json && !self.follow) {
+            (Some(0), _) => usize::MAX,
             (Some(limit), _) => limit,
             (None, true) => LATEST,
             (None, false) => usize::MAX,
@@ -143,6 +143,17 @@ impl Args {
             out.flush()?;
         }
     }
+}
+
+/// The task that `text` names; its whole id names one that is deleted too.
+fn subject(project: &Project, text: &str) -> Result<Subject> {
+    if let Ok(id) = text.parse() {
+        let subject = Subject::Task(id);
+        if project.log().last(&subject)?.is_some() {
+            return Ok(subject);
+        }
+    }
+    ids::resolve(project, text).map(Subject::Task)
 }
 
 fn print(stored: &StoredEvent, out: &mut Output) -> Result {

@@ -22,7 +22,7 @@ use crate::output::{Output, Result};
 
 /// Hooks, gates and a task graph for coding agents.
 #[derive(Parser)]
-#[command(name = "hookloop", version, max_term_width = 100)]
+#[command(name = "hookloop", version, max_term_width = 100, disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     global: Global,
@@ -120,6 +120,8 @@ impl Context {
             Colour::Always => anstream::ColorChoice::Always,
             Colour::Never => anstream::ColorChoice::Never,
         };
+        // Errors and questions go to standard error, which asks this.
+        colour.write_global();
         Context { out: Output::new(global.json, colour), directory: global.project, opened: None }
     }
 

@@ -1,5 +1,4 @@
 use hookloop_core::task::TaskState;
-use hookloop_core::workflow::RunState;
 use serde_json::json;
 
 use super::Context;
@@ -13,14 +12,8 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let place = context.place()?;
         let project = context.project()?;
-        let (totals, stuck, due, running, failed) = project.read(|view| {
-            Ok((
-                view.totals()?,
-                view.count_stuck()?,
-                view.count_due()?,
-                view.count_runs(RunState::Running)?,
-                view.count_runs(RunState::Failed)?,
-            ))
+        let (totals, stuck, due, running) = project.read(|view| {
+            Ok((view.totals()?, view.count_stuck()?, view.count_due()?, view.count_runs()?))
         })?;
         let counts = TaskState::ALL.map(|state| (state, totals.count(state)));
         let out = &mut context.out;
@@ -34,7 +27,11 @@ impl Args {
                 "tasks": tasks,
                 "waiting_on_blocked": stuck,
                 "reactions_due": due,
-                "workflows": {"running": running, "failed": failed},
+                "workflows": {
+                    "running": running,
+                    "completed": totals.runs.completed,
+                    "failed": totals.runs.failed,
+                },
             }));
         }
         out.line(format_args!("{DIM}project{DIM:#}  {}", place.root.display()))?;
@@ -48,7 +45,7 @@ impl Args {
         let warnings = [
             (stuck, "waiting for a blocked task: hookloop task list --state blocked"),
             (due, "reactions left to do: any command does them"),
-            (failed, "workflows failed: hookloop log --type workflow_failed"),
+            (totals.runs.failed, "workflows failed: hookloop log --type workflow_failed"),
         ];
         for (count, text) in warnings.into_iter().filter(|(count, _)| *count > 0) {
             out.line(format_args!("{count:>9}  {text}"))?;

@@ -165,10 +165,8 @@ impl Picture {
     }
 
     fn dot(&self, out: &mut Output) -> Result {
-        let quoted = |text: &str| {
-            let text: String = text.chars().filter(|c| !c.is_control()).collect();
-            format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-        };
+        let quoted =
+            |text: &str| format!("\"{}\"", plain(text).replace('\\', "\\\\").replace('"', "\\\""));
         out.line("digraph tasks {\n  rankdir=TB;\n  node [shape=box, style=rounded];")?;
         for task in self.tasks.values() {
             let label = quoted(&format!("{} ({})", task.spec.goal, task.state));
@@ -192,7 +190,7 @@ impl Picture {
                 true => c.to_string(),
                 false => format!("#{};", u32::from(c)),
             };
-            text.chars().filter(|c| !c.is_control()).map(entity).collect()
+            plain(text).chars().map(entity).collect()
         };
         for (num, task) in &self.tasks {
             let label = quoted(&format!("{} ({})", task.spec.goal, task.state));

@@ -4,7 +4,7 @@ use hookloop_engine::store::{LogError, TaskRow};
 use super::Context;
 use crate::error::CliError;
 use crate::ids;
-use crate::output::{BOLD, DIM, Output, Result, plain, state_style};
+use crate::output::{BOLD, DIM, Output, Result, plain, plain_lines, state_style};
 use crate::wire::{NeighbourJson, TaskDetailJson, TaskJson};
 
 /// Neighbours that are shown.
@@ -62,11 +62,11 @@ impl Detail {
         out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&spec.goal)))?;
         out.line(format_args!("{id}  {style}{state}{style:#}  P{}", spec.priority.get()))?;
         if !spec.description.is_empty() {
-            out.line(format_args!("\n{}\n", plain(&spec.description)))?;
+            out.line(format_args!("\n{}\n", plain_lines(&spec.description, 0)))?;
         }
         let field = |out: &mut Output, name: &str, value: &str| match value.is_empty() {
             true => Ok(()),
-            false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain(value))),
+            false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15))),
         };
         field(out, "type", spec.kind.as_deref().unwrap_or(""))?;
         field(out, "labels", &spec.labels.join(", "))?;

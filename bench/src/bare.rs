@@ -40,7 +40,13 @@ impl Bare {
             transaction
                 .prepare_cached("INSERT INTO task VALUES (?1, ?2, ?3, ?4, ?5)")
                 .unwrap()
-                .execute(params![id, state, format!("task number {id}"), id % 5, needs.len() as i64])
+                .execute(params![
+                    id,
+                    state,
+                    format!("task number {id}"),
+                    id % 5,
+                    needs.len() as i64
+                ])
                 .unwrap();
             for need in needs {
                 let insert = "INSERT INTO edge VALUES (?1, ?2)";

@@ -44,6 +44,16 @@ pub enum CascadeLimit {
     Total,
 }
 
+impl std::fmt::Display for CascadeLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            CascadeLimit::Depth => "depth",
+            CascadeLimit::FanOut => "fan_out",
+            CascadeLimit::Total => "total",
+        })
+    }
+}
+
 impl CascadeLimits {
     /// How many of `wanted` actions a hook may have, and the limit that cut the rest.
     pub fn allow(&self, depth: u32, count: u32, wanted: usize) -> (usize, Option<CascadeLimit>) {

@@ -184,12 +184,15 @@ pub struct CursorMoved {
     pub part: Option<CursorPart>,
 }
 
-/// A place inside the reactions to one event: too many dependents for one batch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A place inside the reactions to one event: too many dependents for one batch. Hooks are named,
+/// because which ones there are may change between two batches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CursorPart {
-    /// Hooks, in their order, that are done.
-    pub hooks_done: usize,
-    /// Within the next hook, the last dependent that was looked at.
+    pub hooks_done: Vec<String>,
+    /// The hook that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<String>,
+    /// Within that hook, the last dependent that was looked at.
     pub after: u64,
 }
 

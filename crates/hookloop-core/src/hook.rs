@@ -22,6 +22,13 @@ pub struct Hook {
     pub handler: Handler,
 }
 
+impl Hook {
+    /// Whether `other` is the same hook but for the events it follows.
+    pub fn is_alike(&self, other: &Hook) -> bool {
+        *self == Hook { events: self.events.clone(), ..other.clone() }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     pub description: Option<String>,
@@ -79,7 +86,7 @@ fn sampled(payload: &Value) -> Value {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    #[error("there are two hooks named `{0}`")]
+    #[error("there are two hooks named `{0}`, and they differ")]
     NameTaken(String),
     #[error("hook `{0}` follows no event")]
     NoEvents(String),

@@ -142,7 +142,7 @@ impl TaskSpec {
 #[serde(rename_all = "camelCase")]
 pub struct Obstacle {
     pub reason: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub required_knowledge: Option<String>,
 }
 

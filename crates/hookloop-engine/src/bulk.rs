@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use hookloop_core::command::Command;
-use hookloop_core::decide::check_spec;
+use hookloop_core::decide::{DEPENDENCIES_MAX, check_spec};
 use hookloop_core::event::{Empty, EventBody, Started};
 use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
@@ -209,7 +209,8 @@ fn import_batch(
         let mut work = Work::new(unit, &project.rules, now())?;
         let mut imported = Imported::default();
         for (number, line, id) in &batch {
-            let origin = Origin::command(*id, &project.actor);
+            let mut origin = Origin::command(*id, &project.actor);
+            origin.at = line.created_at;
             match work.import(line, &origin).map_err(ImportError::from)? {
                 Ok(true) => imported.added += 1,
                 Ok(false) => imported.present += 1,
@@ -251,27 +252,34 @@ impl Work<'_, '_, '_> {
         if let Err(refusal) = self.perform(&command, origin)? {
             return Ok(Err(refusal.to_string()));
         }
-        for (i, body) in past(line).into_iter().enumerate() {
-            let origin = Origin { id: origin.id.derive("past", i), ..origin.clone() };
+        for (i, (at, body)) in past(line).into_iter().enumerate() {
+            let origin = Origin { id: origin.id.derive("past", i), at, ..origin.clone() };
             self.stage_quietly(origin, Subject::Task(id.clone()), body)?;
         }
         Ok(Ok(true))
     }
 }
 
-/// What brings a new task to the state that its line names.
-fn past(line: &Line) -> Vec<EventBody> {
-    let started = || EventBody::TaskStarted(Started { context: None });
-    let completed = || EventBody::TaskCompleted(line.outcome.clone().unwrap_or_default());
-    match line.state {
-        None | Some(TaskState::Created | TaskState::Ready) => vec![],
-        Some(TaskState::Active) => vec![started()],
-        Some(TaskState::Submitted) => vec![started(), EventBody::TaskSubmitted(Empty {})],
-        Some(TaskState::Completed) => vec![completed()],
-        Some(TaskState::Blocked) => {
-            vec![EventBody::TaskBlocked(line.blocked.clone().unwrap_or_default())]
+/// What brought a task to the state that its line names, and when.
+fn past(line: &Line) -> Vec<(Option<Timestamp>, EventBody)> {
+    let started = (line.started_at, EventBody::TaskStarted(Started { context: None }));
+    let was_started = match line.state {
+        None | Some(TaskState::Created | TaskState::Ready) => false,
+        Some(TaskState::Active | TaskState::Submitted) => true,
+        Some(TaskState::Completed | TaskState::Blocked) => line.started_at.is_some(),
+    };
+    let last = match line.state {
+        None | Some(TaskState::Created | TaskState::Ready | TaskState::Active) => None,
+        Some(TaskState::Submitted) => Some((None, EventBody::TaskSubmitted(Empty {}))),
+        Some(TaskState::Completed) => {
+            let completed = EventBody::TaskCompleted(line.outcome.clone().unwrap_or_default());
+            Some((line.completed_at, completed))
         }
-    }
+        Some(TaskState::Blocked) => {
+            Some((None, EventBody::TaskBlocked(line.blocked.clone().unwrap_or_default())))
+        }
+    };
+    was_started.then_some(started).into_iter().chain(last).collect()
 }
 
 /// Ids and dependencies of an input, as numbers.
@@ -324,6 +332,7 @@ impl Outline {
                 &generated
             }
         };
+        check_dependencies(&line.depends_on)?;
         for on in &line.depends_on {
             let on = self.number(on.as_str());
             self.sorted &= self.defined[on as usize] > 0;
@@ -443,6 +452,16 @@ impl Outline {
                 None => return vec![],
             }
         }
+    }
+}
+
+fn check_dependencies(depends_on: &[TaskId]) -> Result<(), String> {
+    if depends_on.len() > DEPENDENCIES_MAX {
+        return Err(format!("{} dependencies; at most {DEPENDENCIES_MAX}", depends_on.len()));
+    }
+    match depends_on.iter().enumerate().find(|(i, on)| depends_on[..*i].contains(on)) {
+        Some((_, on)) => Err(format!("depends on `{on}` twice")),
+        None => Ok(()),
     }
 }
 

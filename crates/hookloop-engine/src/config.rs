@@ -180,7 +180,7 @@ fn parse(text: &str) -> Result<Rules, Complaint> {
             Some(which) => {
                 format!("anchors, aliases and files this large or deep are not read ({which})")
             }
-            None => message.split(" at line ").next().unwrap_or(&message).to_owned(),
+            None => in_plain_words(message.split(" at line ").next().unwrap_or(&message)),
         };
         Complaint { at, message }
     })?;
@@ -198,6 +198,21 @@ fn parse(text: &str) -> Result<Rules, Complaint> {
     let workflows = read_workflows(&file.workflows)?;
     let hooks = read_hooks(file.hooks, &workflows)?;
     Ok(Rules { hooks, workflows, limits })
+}
+
+/// A parser's complaint in the words of someone who writes YAML.
+fn in_plain_words(message: &str) -> String {
+    let known = [
+        ("invalid i32", "a whole number belongs here"),
+        ("invalid u32", "a whole number, not negative, belongs here"),
+        ("invalid u64", "a whole number, not negative, belongs here"),
+        ("invalid boolean", "`true` or `false` belongs here"),
+        ("expected mapping start", "`key: value` lines belong here"),
+        ("expected sequence start", "a list (lines that start with `- `) belongs here"),
+        ("unexpected end of input", "the file is empty; write `version: 1`"),
+    ];
+    let found = known.into_iter().find(|(theirs, _)| message.contains(theirs));
+    found.map_or(message, |(_, ours)| ours).to_owned()
 }
 
 type Workflows = BTreeMap<String, Vec<DeclaredAction>>;
@@ -320,7 +335,16 @@ fn declare(
         metadata,
         handler: Handler::Declared(actions.collect::<Result<_, _>>()?),
     };
-    hooks.register(hook).map_err(|error: RegistryError| Complaint::new(at, error))
+    match hooks.get_mut(&hook.name) {
+        // The same hook under a further point follows that too.
+        Some(there) if there.is_alike(&hook) && !there.events.contains(&hook.events[0]) => {
+            hookloop_core::hook::check_events(&hook.name, &hook.events)
+                .map_err(|error| Complaint::new(at, error))?;
+            there.events.extend(hook.events);
+            Ok(())
+        }
+        _ => hooks.register(hook).map_err(|error: RegistryError| Complaint::new(at, error)),
+    }
 }
 
 fn check_name(name: &str, at: Location) -> Result<(), Complaint> {
@@ -403,6 +427,21 @@ hooks:
         assert_eq!(hooks.get("check-dependency-satisfaction").unwrap().priority, 0);
         let track = hooks.get("track-agent-task-lifecycle").unwrap();
         assert_eq!((track.events.len(), track.enabled), (1, false));
+    }
+
+    #[test]
+    fn one_hook_may_follow_several_points() {
+        let log = |kind| format!("    - name: a\n      actions: [{{log: {{type: {kind}}}}}]\n");
+        let file = |second| {
+            format!(
+                "version: 1\nhooks:\n  task_created:\n{}  task_started:\n{}",
+                log("x"),
+                log(second)
+            )
+        };
+        let hooks = parse(&file("x")).map_err(|c| c.message).unwrap().hooks;
+        assert_eq!(hooks.get("a").unwrap().events, ["task_created", "task_started"]);
+        assert!(complaint(&file("y")).1.contains("two hooks named `a`"));
     }
 
     #[test]

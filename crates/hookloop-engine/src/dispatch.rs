@@ -95,10 +95,7 @@ impl Work<'_, '_, '_> {
             self.carry_out(&stored.event, plan)?;
             return Ok(None);
         }
-        self.dispatch_by_parts(
-            &stored.event,
-            part.unwrap_or(CursorPart { hooks_done: 0, after: 0 }),
-        )
+        self.dispatch_by_parts(&stored.event, part.unwrap_or_default())
     }
 
     /// One hook after the other, each as far as there is room.
@@ -108,11 +105,12 @@ impl Work<'_, '_, '_> {
         from: CursorPart,
     ) -> Result<Option<CursorPart>, EngineError> {
         let hooks = self.hooks.clone();
-        let mut after = from.after;
-        for (done, hook) in hooks.for_event(event.body.kind()).into_iter().enumerate() {
-            if done < from.hooks_done {
+        let mut done = from.hooks_done;
+        for hook in hooks.for_event(event.body.kind()) {
+            if done.contains(&hook.name) {
                 continue;
             }
+            let after = if from.hook.as_ref() == Some(&hook.name) { from.after } else { 0 };
             let next = match (&hook.handler, event.subject.task()) {
                 (Handler::Builtin(Builtin::CheckDependencySatisfaction), Some(id)) => {
                     let rows = self.unit.view()?.dependents(id, after, CHUNK)?;
@@ -132,11 +130,12 @@ impl Work<'_, '_, '_> {
                 }
             };
             if let Some(after) = next {
-                return Ok(Some(CursorPart { hooks_done: done, after }));
+                let hook = Some(hook.name.clone());
+                return Ok(Some(CursorPart { hooks_done: done, hook, after }));
             }
-            after = 0;
+            done.push(hook.name.clone());
             if self.unit.room() < CHUNK + RESERVE {
-                return Ok(Some(CursorPart { hooks_done: done + 1, after: 0 }));
+                return Ok(Some(CursorPart { hooks_done: done, hook: None, after: 0 }));
             }
         }
         Ok(None)
@@ -168,7 +167,8 @@ impl Work<'_, '_, '_> {
         seq: Seq,
         part: Option<CursorPart>,
     ) -> Result<(), EngineError> {
-        let step = part.as_ref().map_or(usize::MAX, |p| p.hooks_done << 40 | p.after as usize);
+        let step =
+            part.as_ref().map_or(usize::MAX, |p| p.hooks_done.len() << 40 | p.after as usize);
         let origin = Origin::command(event.id.derive("_cursor", step), "hookloop");
         let moved = EventBody::CursorMoved(CursorMoved { seq, part });
         self.stage(origin, Subject::Cursor, moved)?;
@@ -186,10 +186,10 @@ impl Work<'_, '_, '_> {
             depth: 0,
             count: 0,
         });
-        let count = self.count(asked.root)?;
-        *count += 1;
-        let cause = Cause { count: *count, depth: asked.depth + 1, ..asked.clone() };
-        let (_, cut) = self.rules.limits.allow(cause.depth, 0, 1);
+        let count = *self.count(asked.root)?;
+        let (_, cut) = self.rules.limits.allow(asked.depth + 1, count, 1);
+        *self.count(asked.root)? += 1;
+        let cause = Cause { count: count + 1, depth: asked.depth + 1, ..asked.clone() };
         let origin = Origin::hook(asked.event.derive(&label, step * 2), cause);
         let about = Event {
             id: origin.id,
@@ -201,11 +201,10 @@ impl Work<'_, '_, '_> {
             body: EventBody::WorkflowStepCompleted(WorkflowStep { step }),
         };
         let outcome = match run.steps.get(step) {
-            Some(_) if cut.is_some() => {
-                let depth = self.rules.limits.depth;
-                Err(format!("hooks and workflows led to one another more than {depth} times"))
-            }
-            Some(action) => self.act(action.clone(), &origin, &about)?,
+            Some(action) => match cut {
+                Some(limit) => Err(format!("the cascade limit `{limit}` is reached")),
+                None => self.act(action.clone(), &origin, &about)?,
+            },
             None => Ok(()),
         };
         let record = Origin { id: asked.event.derive(&label, step * 2 + 1), ..origin };

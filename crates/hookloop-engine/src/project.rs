@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hookloop_core::command::Command;
-use hookloop_core::event::EventBody;
+use hookloop_core::event::{Event, EventBody};
 use hookloop_core::hook::Registry;
 use hookloop_core::id::{EventId, TaskId};
 use hookloop_core::refusal::Refusal;
@@ -49,11 +49,34 @@ pub struct Done {
     pub added: Vec<TaskId>,
     /// Open tasks that were blocked because what they wait for was deleted.
     pub blocked: Vec<TaskId>,
+    /// What hooks could not do.
+    pub failures: Vec<String>,
     /// Reactions or workflows are left to do.
     pub pending: bool,
 }
 
 impl Done {
+    pub(crate) fn note_failure(&mut self, event: &Event) {
+        let hook = event.cause.as_ref().map_or("", |cause| cause.hook.as_str());
+        match &event.body {
+            EventBody::HookError(error) => {
+                self.failures.push(format!("hook `{hook}` failed: {}", error.error));
+            }
+            EventBody::ActionError(error) => {
+                let (action, why) = (&error.action_type, &error.error);
+                self.failures.push(format!("hook `{hook}` could not {action}: {why}"));
+            }
+            EventBody::CascadeCut(cut) => {
+                let (limit, dropped) = (cut.limit, cut.dropped);
+                let text = format!(
+                    "hook `{hook}` was cut by the cascade limit `{limit}`: {dropped} actions dropped"
+                );
+                self.failures.push(text);
+            }
+            _ => {}
+        }
+    }
+
     pub(crate) fn note(&mut self, subject_is_command: bool, task: &TaskId, body: &EventBody) {
         match body {
             EventBody::TaskCreated(_) if !subject_is_command => self.added.push(task.clone()),
@@ -79,6 +102,12 @@ impl Project {
         place.prepare()?;
         let store = Store::open(&place.database())?;
         Ok(Project::new(store, rules, actor))
+    }
+
+    /// Opens the project's log alone, without its configuration: to check and to mend it.
+    pub fn open_log(place: &Place, actor: &str) -> Result<Project, EngineError> {
+        place.prepare()?;
+        Ok(Project::new(Store::open(&place.database())?, Rules::default(), actor))
     }
 
     pub fn new(store: Store, rules: Rules, actor: &str) -> Project {

@@ -30,15 +30,17 @@ pub(crate) struct Origin {
     pub(crate) id: EventId,
     pub(crate) actor: String,
     pub(crate) cause: Option<Cause>,
+    /// When it happened, if that was not now.
+    pub(crate) at: Option<Timestamp>,
 }
 
 impl Origin {
     pub(crate) fn command(id: EventId, actor: &str) -> Origin {
-        Origin { id, actor: actor.to_owned(), cause: None }
+        Origin { id, actor: actor.to_owned(), cause: None, at: None }
     }
 
     pub(crate) fn hook(id: EventId, cause: Cause) -> Origin {
-        Origin { id, actor: format!("hook:{}", cause.hook), cause: Some(cause) }
+        Origin { id, actor: format!("hook:{}", cause.hook), cause: Some(cause), at: None }
     }
 
     /// The same command, carried on in a further batch.
@@ -114,7 +116,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
     ) -> Result<usize, StoreError> {
         self.unit.stage(Event {
             id: origin.id,
-            at: self.at,
+            at: origin.at.unwrap_or(self.at),
             subject,
             actor: origin.actor,
             cause: origin.cause,
@@ -155,6 +157,7 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
             finished = (0..self.unit.len()).any(|i| self.unit.staged(i).is_some_and(deleted));
         }
         for event in (0..self.unit.len()).filter_map(|i| self.unit.staged(i)) {
+            done.note_failure(event);
             done.pending |= event.due || matches!(event.body, EventBody::WorkflowRequested(_));
             if let Subject::Task(task) = &event.subject {
                 done.note(Some(task) == id, task, &event.body);

@@ -77,6 +77,8 @@ struct Inner {
     group: Option<Group>,
     /// Units that a commit waits for, in bulk work.
     linger: usize,
+    /// A unit is under way; still so when the next one comes, it panicked.
+    busy: bool,
     /// The number of the last group that was settled, and what went wrong with it.
     settled: u64,
     failure: Option<(u64, String)>,
@@ -119,7 +121,8 @@ impl Store {
     }
 
     fn new(conn: Connection, home: Home) -> Store {
-        let inner = Inner { conn, home, group: None, linger: 0, settled: 0, failure: None };
+        let inner =
+            Inner { conn, home, group: None, linger: 0, busy: false, settled: 0, failure: None };
         Store(Arc::new(Shared {
             inner: Mutex::new(inner),
             settled: Condvar::new(),
@@ -128,8 +131,12 @@ impl Store {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic inside a unit leaves its transaction open; the next one rolls it back.
-        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut inner = self.0.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if inner.busy {
+            inner.give_up();
+            self.0.settled.notify_all();
+        }
+        inner
     }
 
     /// Does a unit of work. When this returns, its events are on disk, and those of everyone who
@@ -321,7 +328,10 @@ impl Inner {
         } else {
             self.conn.execute_batch("SAVEPOINT unit").map_err(StoreError::from)?;
         }
-        match self.stage_unit(work) {
+        self.busy = true;
+        let staged = self.stage_unit(work);
+        self.busy = false;
+        match staged {
             Ok(done) => {
                 if !alone {
                     self.conn.execute_batch("RELEASE unit").map_err(StoreError::from)?;
@@ -340,9 +350,6 @@ impl Inner {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
-        if !self.conn.is_autocommit() {
-            self.conn.execute_batch("ROLLBACK")?;
-        }
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
         let totals = View::new(&self.conn).totals()?;
         let number = self.settled + 1;
@@ -371,6 +378,16 @@ impl Inner {
         group.totals = fold.totals;
         group.totals.hash = hash;
         Ok(done)
+    }
+
+    /// Undoes a group in which a unit panicked half-way.
+    fn give_up(&mut self) {
+        self.busy = false;
+        let _ = self.conn.execute_batch("ROLLBACK");
+        if let Some(group) = self.group.take() {
+            self.failure = Some((group.number, "another write of the same commit panicked".into()));
+            self.settled = group.number;
+        }
     }
 
     /// Ends the open group: all of its units are on disk, or none.
@@ -613,5 +630,79 @@ impl<'a> Unit<'a> {
     fn batch(self) -> Vec<NewEvent> {
         let expected = |staged: Staged| NewEvent { expected: staged.prev, event: staged.event };
         self.staged.into_iter().map(expected).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hookloop_core::event::EventBody;
+    use hookloop_core::id::EventId;
+    use hookloop_core::task::TaskSpec;
+    use hookloop_core::time::Timestamp;
+
+    fn created(name: &str) -> Event {
+        let mut id = [0; 16];
+        id[..name.len()].copy_from_slice(name.as_bytes());
+        Event {
+            id: EventId(id),
+            at: Timestamp(0),
+            subject: Subject::Task(name.parse().unwrap()),
+            actor: "tester".into(),
+            cause: None,
+            due: false,
+            body: EventBody::TaskCreated(TaskSpec { goal: name.into(), ..TaskSpec::default() }),
+        }
+    }
+
+    fn add(store: &Store, name: &str) {
+        store.transact(|unit| unit.stage(created(name)).map(drop)).unwrap();
+    }
+
+    #[test]
+    fn a_unit_that_fails_or_panics_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("log.db")).unwrap();
+        let failed: Result<(), StoreError> = store.transact(|unit| {
+            unit.stage(created("fails"))?;
+            Err(StoreError::Contended)
+        });
+        assert!(failed.is_err());
+        let panicking = store.clone();
+        let panicked = std::thread::spawn(move || {
+            panicking.transact(|unit| -> Result<(), StoreError> {
+                unit.stage(created("panics"))?;
+                panic!("half-way");
+            })
+        });
+        assert!(panicked.join().is_err());
+        add(&store, "works");
+        let tasks = store.read(|view| Ok::<_, StoreError>(view.totals()?.tasks())).unwrap();
+        assert_eq!((tasks, store.read_all()), (1, vec!["works".to_owned()]));
+        let (before, after) = store.rebuild(&mut |_| ()).unwrap();
+        assert_eq!(before, after);
+    }
+
+    impl Store {
+        fn read_all(&self) -> Vec<String> {
+            let events = EventLog::read(self, 1, usize::MAX).unwrap();
+            events.iter().map(|stored| stored.event.subject.to_string()).collect()
+        }
+    }
+
+    #[test]
+    fn threads_share_commits_and_lose_nothing() {
+        const THREADS: usize = 8;
+        const EACH: usize = 40;
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("log.db")).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let store = &store;
+                scope.spawn(move || (0..EACH).for_each(|n| add(store, &format!("t{thread}-{n}"))));
+            }
+        });
+        assert_eq!(store.read_all().len(), THREADS * EACH);
+        assert_eq!(store.verify(&mut |_| ()).unwrap(), Ok((THREADS * EACH) as Seq));
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn resolve(project: &Project, text: &str) -> Result<TaskId> {
                 matches.iter().take(CANDIDATES - 1).map(TaskId::as_str).collect();
             let more = if n == CANDIDATES { ", …" } else { "" };
             let message = format!("`{text}` could be {}{more}", names.join(", "));
-            Err(CliError::refused(message).hint(format!("{} in full", names[0])))
+            Err(CliError::refused(message).hint(format!("hookloop task show {}", names[0])))
         }
     }
 }

@@ -62,6 +62,15 @@ impl Output {
         Ok(written?)
     }
 
+    /// `text` as it fits the rest of a terminal's line, of which `used` columns are taken; whole in a
+    /// pipe.
+    pub(crate) fn fitting(&self, text: &str, used: usize) -> String {
+        match self.terminal {
+            true => cut(text, terminal_width().saturating_sub(used).max(20)),
+            false => text.to_owned(),
+        }
+    }
+
     /// Rows under headings, each column as wide as it needs; the last one is cut at the terminal's
     /// edge. In a pipe: the same cells, separated by tabs, nothing cut.
     pub(crate) fn table(&mut self, headings: &[&str], rows: &[Vec<Cell>]) -> Result {

@@ -70,6 +70,7 @@ pub(crate) struct DoneJson<'a> {
     readied: &'a [TaskId],
     added: &'a [TaskId],
     blocked_dependents: &'a [TaskId],
+    hook_failures: &'a [String],
 }
 
 impl<'a> From<&'a Done> for DoneJson<'a> {
@@ -79,6 +80,7 @@ impl<'a> From<&'a Done> for DoneJson<'a> {
             readied: &done.readied,
             added: &done.added,
             blocked_dependents: &done.blocked,
+            hook_failures: &done.failures,
         }
     }
 }

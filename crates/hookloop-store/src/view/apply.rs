@@ -67,7 +67,7 @@ impl<'c> Fold<'c> {
     }
 
     /// Keeps the dispatcher's books: an event that is due goes on its list, and the actions of roots
-    /// that are on it are counted.
+    /// that have something left to do are counted.
     pub(crate) fn owe(&self, seq: Seq, event: &Event) -> Result<()> {
         let (root, count) = match &event.cause {
             Some(cause) => (cause.root, cause.count),
@@ -76,6 +76,8 @@ impl<'c> Fold<'c> {
         };
         if event.due {
             self.run("INSERT INTO due VALUES (?1)", [seq as i64])?;
+        }
+        if event.due || matches!(event.body, EventBody::WorkflowRequested(_)) {
             self.run("INSERT OR IGNORE INTO cascade VALUES (?1, ?2)", params![root.0, count])?;
         }
         let raise = "UPDATE cascade SET count = max(count, ?2) WHERE root = ?1";
@@ -301,9 +303,15 @@ impl<'c> Fold<'c> {
             None => cursor.seq,
         };
         self.run("DELETE FROM due WHERE seq <= ?1", [done as i64])?;
-        self.run("DELETE FROM cascade WHERE NOT EXISTS (SELECT 1 FROM due)", [])?;
         self.totals.cursor = cursor.clone();
-        Ok(())
+        self.forget_cascades()
+    }
+
+    /// Counts are kept for as long as anything is left to do.
+    fn forget_cascades(&self) -> Result<()> {
+        let forget = "DELETE FROM cascade WHERE NOT EXISTS (SELECT 1 FROM due)
+            AND NOT EXISTS (SELECT 1 FROM run)";
+        self.run(forget, []).map(drop)
     }
 
     fn switch_hook(&self, switched: &HookSwitched) -> Result<()> {
@@ -321,7 +329,8 @@ impl<'c> Fold<'c> {
     }
 
     fn end_run(&self, run: &RunId) -> Result<()> {
-        self.run("DELETE FROM run WHERE id = ?1", [&run.0]).map(drop)
+        self.run("DELETE FROM run WHERE id = ?1", [&run.0])?;
+        self.forget_cascades()
     }
 }
 

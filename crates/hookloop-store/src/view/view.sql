@@ -43,7 +43,7 @@ CREATE TABLE subject(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WI
 -- Events whose reactions the dispatcher owes.
 CREATE TABLE due(seq INTEGER PRIMARY KEY) STRICT;
 
--- Actions so far of the roots that have events on that list; empty when the list is.
+-- Actions so far of the roots that have something left to do; empty when nothing is.
 CREATE TABLE cascade(root BLOB PRIMARY KEY, count INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE hook_switch(name TEXT PRIMARY KEY, enabled INTEGER NOT NULL) STRICT, WITHOUT ROWID;

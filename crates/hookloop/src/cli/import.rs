@@ -29,6 +29,7 @@ impl Command {
 /// Writes hookloop.yaml if there is none; otherwise prints the `hooks` section to put into it.
 #[derive(clap::Args)]
 pub(crate) struct AutomationHooks {
+    /// The file to read
     file: PathBuf,
 }
 
@@ -62,7 +63,8 @@ impl AutomationHooks {
             Err(_) => context.directory()?.join(hookloop_engine::config::FILE_NAME),
         };
         if path.exists() {
-            return context.out.line(yaml.trim_end());
+            let note = format!("# {} exists: put this into it.", path.display());
+            return context.out.line(format_args!("{note}\n{}", yaml.trim_end()));
         }
         let failed = |error| CliError::system(format!("{}: {error}", path.display()));
         std::fs::write(&path, yaml).map_err(failed)?;

@@ -55,6 +55,10 @@ impl Args {
                 "root": place.root, "config": place.config(), "state": place.state, "created": written,
             }));
         }
+        if let Some(outer) = root.parent().and_then(|up| Place::find(up, &state_home().ok()?).ok())
+        {
+            out.line(format_args!("A project of its own inside {}", outer.root.display()))?;
+        }
         let verb = if written { "Wrote" } else { "Kept" };
         out.line(format_args!("{verb} {}", place.config().display()))?;
         out.line(format_args!("State is in {}", place.state.display()))?;
@@ -70,9 +74,15 @@ impl Args {
             return Err(CliError::refused(format!("{FILE_NAME} was not written"))
                 .hint("hookloop init --yes"));
         }
+        if path.exists() {
+            // Someone wrote it while we asked.
+            return Ok(false);
+        }
+        // It gets its name when it is whole: who dies in between leaves no half of it.
         let failed = |error| CliError::system(format!("{}: {error}", path.display()));
-        let mut file = std::fs::File::create_new(path).map_err(failed)?;
-        file.write_all(TEMPLATE.as_bytes()).map_err(failed)?;
+        let draft = path.with_extension(format!("yaml.{}", std::process::id()));
+        std::fs::write(&draft, TEMPLATE).map_err(failed)?;
+        std::fs::rename(&draft, path).map_err(failed)?;
         Ok(true)
     }
 }

@@ -165,13 +165,11 @@ fn print(stored: &StoredEvent, out: &mut Output) -> Result {
         serde_json::Value::Object(map) if map.is_empty() => String::new(),
         data => data.to_string(),
     };
+    let (seq, at, kind, node) = (stored.seq, event.at, event.body.kind(), event.node_id());
+    let actor = plain(&event.actor);
+    let used = format!("{seq:>6} {at} {kind} {node} {actor} ").chars().count();
+    let data = out.fitting(&plain(&data), used);
     out.line(format_args!(
-        "{DIM}{:>6} {}{DIM:#} {BOLD}{}{BOLD:#} {} {DIM}{}{DIM:#} {}",
-        stored.seq,
-        event.at,
-        event.body.kind(),
-        event.node_id(),
-        plain(&event.actor),
-        plain(&data)
+        "{DIM}{seq:>6} {at}{DIM:#} {BOLD}{kind}{BOLD:#} {node} {DIM}{actor}{DIM:#} {data}"
     ))
 }

@@ -139,7 +139,8 @@ impl Context {
 
     /// Opens the project, and finishes what a process that died has left undone.
     pub(crate) fn project(&mut self) -> Result<Project> {
-        let project = self.project_as_it_is()?;
+        let project = Project::open(&self.place()?, &actor())?;
+        self.opened = Some(project.clone());
         if project.has_pending()? {
             project.dispatch()?;
             project.run_workflows()?;
@@ -147,9 +148,9 @@ impl Context {
         Ok(project)
     }
 
-    /// Opens the project and changes nothing.
-    pub(crate) fn project_as_it_is(&mut self) -> Result<Project> {
-        let project = Project::open(&self.place()?, &actor())?;
+    /// Opens the project's log alone, whatever its configuration says.
+    pub(crate) fn log_alone(&mut self) -> Result<Project> {
+        let project = Project::open_log(&self.place()?, &actor())?;
         self.opened = Some(project.clone());
         Ok(project)
     }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::output::Result;
-use crate::progress;
+use crate::progress::Progress;
 
 /// Make the view again from the log
 ///
@@ -16,15 +16,15 @@ const STEP: u64 = 4_096;
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project_as_it_is()?;
+        let project = context.log_alone()?;
         let all = project.read(|view| Ok(view.totals()?.head))?;
-        let bar = progress::bar("rebuilding", all);
+        let progress = Progress::new("rebuilding");
         let rebuilt = project.store().rebuild(&mut |seq| {
             if seq % STEP == 0 {
-                bar.set_position(seq);
+                progress.at(seq, all);
             }
         });
-        bar.finish_and_clear();
+        drop(progress);
         let (before, after) = rebuilt?;
         let equal = before == after;
         let out = &mut context.out;

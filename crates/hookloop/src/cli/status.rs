@@ -35,7 +35,7 @@ impl Args {
             }));
         }
         out.line(format_args!("{DIM}project{DIM:#}  {}", place.root.display()))?;
-        out.line(format_args!("{DIM}  state{DIM:#}  {}", place.state.display()))?;
+        out.line(format_args!("{DIM}kept in{DIM:#}  {}", place.state.display()))?;
         out.line(format_args!("{DIM} events{DIM:#}  {}", totals.head))?;
         out.line(format_args!("{DIM}  tasks{DIM:#}  {}", totals.tasks()))?;
         for (state, count) in counts.into_iter().filter(|(_, count)| *count > 0) {

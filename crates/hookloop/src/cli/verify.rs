@@ -3,7 +3,7 @@ use serde_json::json;
 use super::Context;
 use crate::error::CliError;
 use crate::output::Result;
-use crate::progress;
+use crate::progress::Progress;
 
 /// Check that the log is exactly what was written
 ///
@@ -16,15 +16,15 @@ const STEP: u64 = 4_096;
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project_as_it_is()?;
+        let project = context.log_alone()?;
         let all = project.read(|view| Ok(view.totals()?.head))?;
-        let bar = progress::bar("verifying", all);
+        let progress = Progress::new("verifying");
         let checked = project.store().verify(&mut |seq| {
             if seq % STEP == 0 {
-                bar.set_position(seq);
+                progress.at(seq, all);
             }
         });
-        bar.finish_and_clear();
+        drop(progress);
         let out = &mut context.out;
         match checked? {
             Ok(events) if out.json => out.json(&json!({"intact": true, "events": events})),

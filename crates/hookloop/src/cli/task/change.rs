@@ -77,8 +77,12 @@ impl Block {
         give(context, &project, "Blocked", &Command::BlockTask { id: id.clone(), obstacle })?;
         let waiting = project.read(|view| view.count_dependents(&id, WAITING_COUNTED))?;
         if waiting > 0 && !context.out.json {
-            let more = if waiting == WAITING_COUNTED { " or more" } else { "" };
-            context.out.line(format_args!("  waiting for it: {waiting}{more} tasks"))?;
+            let waiting = match waiting {
+                1 => "1 task".to_owned(),
+                WAITING_COUNTED => format!("{WAITING_COUNTED} tasks or more"),
+                n => format!("{n} tasks"),
+            };
+            context.out.line(format_args!("  waiting for it: {waiting}"))?;
         }
         Ok(())
     }

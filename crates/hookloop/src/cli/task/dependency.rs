@@ -22,7 +22,8 @@ impl Depend {
         let project = context.project()?;
         let task = ids::resolve(&project, &self.task)?;
         let on = ids::resolve(&project, &self.on)?;
-        give(context, &project, "Changed", &Command::AddDependency { task, on })?;
+        let what = format!("Now waits for {on}:");
+        give(context, &project, &what, &Command::AddDependency { task, on })?;
         Ok(())
     }
 }
@@ -43,7 +44,8 @@ impl Undepend {
         let project = context.project()?;
         let task = ids::resolve(&project, &self.task)?;
         let on = ids::resolve(&project, &self.on)?;
-        give(context, &project, "Changed", &Command::RemoveDependency { task, on })?;
+        let what = format!("No longer waits for {on}:");
+        give(context, &project, &what, &Command::RemoveDependency { task, on })?;
         Ok(())
     }
 }

@@ -9,13 +9,13 @@ use super::Context;
 use crate::cli::open_file;
 use crate::error::CliError;
 use crate::output::Result;
-use crate::progress;
+use crate::progress::Progress;
 
 /// Add tasks from a file of JSON lines
 ///
 /// Each line is an object with `goal` and, if you like, `id`, `description`, `deliverables`,
-/// `labels`, `priority`, `type`, `parent`, `depends_on`, `state`. Lines may come in any order. Nothing
-/// is added if the input has a mistake or a cycle. Tasks that are there already are passed over, so
+/// `labels`, `priority`, `type`, `parent`, `depends_on`, `state`. Lines may come in any order. A
+/// broken line, a missing dependency or a cycle is found before anything is added. Tasks that are there already are passed over, so
 /// an import that was interrupted is finished by running it again.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -30,12 +30,9 @@ impl Args {
             Some("-") => spooled()?,
             _ => open_file(&self.file)?,
         };
-        let bar = progress::bar("importing", 0);
-        let imported = bulk::import(&project, input, &mut |done, all| {
-            bar.set_length(all);
-            bar.set_position(done);
-        });
-        bar.finish_and_clear();
+        let progress = Progress::new("importing");
+        let imported = bulk::import(&project, input, &mut |done, all| progress.at(done, all));
+        drop(progress);
         let imported = imported?;
         project.dispatch()?;
         let out = &mut context.out;

@@ -98,5 +98,5 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
             })
             .collect()
     })?;
-    out.table(&["id", "", "state", "", "labels", "goal"], &cells)
+    out.table(&["id", "prio", "state", "", "labels", "goal"], &cells)
 }

@@ -76,6 +76,9 @@ fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Resu
     Ok(done)
 }
 
+/// Failures of hooks that are told with a command's answer.
+const FAILURES_SHOWN: usize = 5;
+
 fn show_done(
     context: &mut Context,
     project: &Project,
@@ -113,5 +116,12 @@ fn show_done(
             out.line(format_args!("{label} … and {} more", ids.len() - SHOWN))?;
         }
     }
-    Ok(())
+    for failure in done.failures.iter().take(FAILURES_SHOWN) {
+        let red = anstyle::AnsiColor::Red.on_default();
+        out.line(format_args!("  {red}{}{red:#}", plain(failure)))?;
+    }
+    match done.failures.len().checked_sub(FAILURES_SHOWN) {
+        Some(more) if more > 0 => out.line(format_args!("  … and {more} more: hookloop log")),
+        _ => Ok(()),
+    }
 }

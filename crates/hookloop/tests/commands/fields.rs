@@ -1,0 +1,119 @@
+//! The fields of what `--json` prints: added to, never renamed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::cli::{Project, fields, lines};
+
+const TASK: &[&str] = &[
+    "artifacts",
+    "blocked",
+    "completed_at",
+    "created_at",
+    "deliverables",
+    "description",
+    "goal",
+    "id",
+    "labels",
+    "open_dependencies",
+    "parent",
+    "priority",
+    "result",
+    "started_at",
+    "state",
+    "type",
+];
+const FOLLOWED: &[&str] = &["added", "blocked_dependents", "hook_failures", "readied"];
+
+fn check(printed: &Value, expected: &[&[&str]]) {
+    let expected: BTreeSet<&str> = expected.concat().into_iter().collect();
+    assert_eq!(fields(printed), expected, "{printed}");
+}
+
+#[test]
+fn commands_on_a_task_print_it_and_what_followed() {
+    let project = Project::new();
+    let each: [&[&str]; 8] = [
+        &["task", "add", "A", "--id", "a"],
+        &["task", "add", "B", "--id", "b"],
+        &["task", "depend", "b", "--on", "a"],
+        &["task", "undepend", "b", "--on", "a"],
+        &["task", "block", "a", "--reason", "Why"],
+        &["task", "unblock", "a"],
+        &["task", "start", "a"],
+        &["task", "complete", "a"],
+    ];
+    for args in each {
+        check(&project.json(args), &[TASK, FOLLOWED]);
+    }
+    let gone = project.json(&["task", "delete", "b"]);
+    assert!(fields(&gone).is_superset(&FOLLOWED.iter().copied().collect()), "{gone}");
+}
+
+#[test]
+fn tasks_are_printed_alike_everywhere() {
+    let project = Project::new();
+    project.add("A", &["--id", "a", "--type", "chore", "--description", "More"]);
+    project.add("B", &["--id", "b", "--depends-on", "a", "--parent", "a"]);
+    let shown = project.task("a");
+    check(&shown, &[TASK, &["depends_on", "dependents", "spawned"]]);
+    check(&shown["dependents"][0], &[&["goal", "id", "state"]]);
+    check(&project.json(&["task", "list"])[0], &[TASK]);
+    check(&project.json(&["task", "ready"])[0], &[TASK]);
+    let graph = project.json(&["task", "graph"]);
+    check(&graph, &[&["cut", "edges", "tasks"]]);
+    check(&graph["edges"][0], &[&["needs", "task"]]);
+    let exported = &lines(&project.ok(&["task", "export"]))[0];
+    let expected = ["created_at", "description", "goal", "id", "priority", "state", "type"];
+    check(exported, &[&expected]);
+    project.ok(&["task", "block", "a", "--reason", "Why", "--needs", "What"]);
+    check(&project.task("a")["blocked"], &[&["reason", "required_knowledge"]]);
+}
+
+#[test]
+fn other_commands_print_an_object_each() {
+    let project = Project::bare();
+    let check = |args: &[&str], expected: &[&str]| check(&project.json(args), &[expected]);
+    check(&["init", "--yes"], &["config", "created", "root", "state"]);
+    let status =
+        ["events", "reactions_due", "root", "state", "tasks", "waiting_on_blocked", "workflows"];
+    check(&["status"], &status);
+    check(&["verify"], &["events", "intact"]);
+    check(&["rebuild"], &["after", "before", "equal", "events"]);
+    let hook =
+        ["author", "description", "enabled", "events", "handler", "name", "priority", "version"];
+    check(&["hooks", "show", "auto-create-review-task"], &hook);
+    check(&["hooks", "disable", "auto-create-review-task"], &hook);
+    project.write("tasks.jsonl", "{\"goal\": \"A\"}\n");
+    check(&["task", "import", "tasks.jsonl"], &["added", "present"]);
+    let states = project.json(&["status"])["tasks"].clone();
+    let expected = ["active", "blocked", "completed", "created", "ready", "submitted"];
+    assert_eq!(fields(&states), expected.into());
+}
+
+#[test]
+fn errors_are_objects_too() {
+    let project = Project::new();
+    let check = |args: &[&str], code: i32, kind: &str| {
+        let run = project.run(&[args, &["--json"]].concat());
+        assert_eq!((run.code, run.stdout.as_str()), (code, ""), "{args:?}");
+        let error: Value = serde_json::from_str(&run.stderr).unwrap();
+        assert_eq!(fields(&error["error"]), ["hint", "kind", "message"].into());
+        assert_eq!(error["error"]["kind"], kind);
+    };
+    check(&["task", "show", "no-such"], 1, "refused");
+    check(&["task", "show", "bad id"], 2, "usage");
+    check(&["task", "import", "no-such-file"], 2, "usage");
+}
+
+#[test]
+fn lists_of_nothing_are_empty_lists() {
+    let project = Project::new();
+    for args in [["task", "list"], ["task", "ready"]] {
+        assert_eq!(project.json(&args), serde_json::json!([]));
+        assert_eq!(project.ok(&args), "");
+    }
+    assert_eq!(project.ok(&["log"]), "");
+    assert_eq!(project.ok(&["task", "export"]), "");
+}

@@ -1,0 +1,139 @@
+//! `log` and its filters.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::Value;
+
+use crate::cli::{DEADLINE, Project, lines, types};
+
+fn with_history() -> Project {
+    let project = Project::new();
+    project.add("A", &["--id", "a"]);
+    project.add("B", &["--id", "b", "--depends-on", "a"]);
+    project.ok(&["task", "start", "a"]);
+    project.ok(&["task", "complete", "a"]);
+    project
+}
+
+#[test]
+fn filters_can_be_combined() {
+    let project = with_history();
+    let check = |filter: &[&str], expected: &[&str]| {
+        let printed = project.ok(&[&["log", "--json"], filter].concat());
+        let events = lines(&printed);
+        assert_eq!(types(&events), expected, "{filter:?}");
+    };
+    let b = ["task_created", "dependency_added", "dependency_satisfied"];
+    check(&["--task", "b"], &b);
+    check(&["--task", "b", "--limit", "1"], &b[2..]);
+    check(&["--task", "b", "--from", "3"], &b[1..]);
+    check(&["--type", "task_created"], &["task_created", "task_created"]);
+    let two = ["--type", "task_started", "--type", "task_completed"];
+    check(&two, &["task_started", "task_completed"]);
+    check(&["--type", "task_created", "--limit", "1"], &["task_created"]);
+    check(&["--from", "5"], &["task_completed", "dependency_satisfied"]);
+    check(&["--from", "2", "--limit", "1"], &["dependency_satisfied"]);
+    check(&["--from", "99"], &[]);
+    check(&["--limit", "2"], &["task_completed", "dependency_satisfied"]);
+    check(&["--task", "b", "--limit", "0"], &b);
+    check(&["--type", "task_created", "--limit", "0"], &["task_created", "task_created"]);
+}
+
+#[test]
+fn bookkeeping_is_shown_when_asked_for() {
+    let project = with_history();
+    project.add("C", &["--id", "c"]);
+    project.ok(&["task", "depend", "c", "--on", "b"]);
+    assert!(!project.ok(&["log"]).contains("graph_advanced"));
+    assert!(project.ok(&["log", "--all"]).contains("graph_advanced"));
+}
+
+#[test]
+fn the_history_of_a_deleted_task_can_be_read() {
+    let project = with_history();
+    project.ok(&["task", "delete", "b"]);
+    let events = lines(&project.ok(&["log", "--json", "--task", "b"]));
+    assert_eq!(types(&events).last(), Some(&"task_deleted"));
+}
+
+#[test]
+fn a_line_tells_place_time_type_task_and_who() {
+    let project = with_history();
+    let printed = project.ok(&["log", "--type", "task_started"]);
+    let words: Vec<&str> = printed.split_whitespace().collect();
+    assert_eq!((words[0], words[2], words[3], words[4]), ("4", "task_started", "a", "tester"));
+    assert!(words[1].ends_with('Z') && words[1].contains('T'), "{printed}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let project = Project::new();
+    let tasks: String = (0..3_000).map(|n| format!("{{\"goal\": \"Goal {n}\"}}\n")).collect();
+    project.write("tasks.jsonl", &tasks);
+    project.ok(&["task", "import", "tasks.jsonl"]);
+    for command in ["log", "log --json", "task export", "task list --limit 0", "task graph -n 3000"]
+    {
+        let run = project.shell(&format!("set -o pipefail; hookloop {command} | head -1"));
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{command}");
+        assert_eq!(run.stdout.lines().count(), 1, "{command}");
+    }
+}
+
+/// `log --follow` under way; ended when it is dropped.
+struct Follower {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Follower {
+    fn start(project: &Project, args: &[&str]) -> Follower {
+        let mut command = project.hookloop(&[&["log", "--follow", "--json"], args].concat());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Follower { child, lines }
+    }
+
+    fn next(&self) -> Value {
+        serde_json::from_str(&self.lines.recv_timeout(DEADLINE).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn following_prints_what_was_and_what_comes() {
+    let project = Project::new();
+    project.add("Before", &["--id", "before"]);
+    let follower = Follower::start(&project, &[]);
+    assert_eq!(follower.next()["nodeId"], "before");
+    project.add("After", &["--id", "after"]);
+    assert_eq!(follower.next()["nodeId"], "after");
+    project.ok(&["task", "complete", "after"]);
+    assert_eq!(follower.next()["type"], "task_completed");
+}
+
+#[test]
+fn following_keeps_to_the_filters() {
+    let project = Project::new();
+    project.add("A", &["--id", "a"]);
+    let follower = Follower::start(&project, &["--task", "a", "--type", "task_started"]);
+    project.add("B", &["--id", "b"]);
+    project.ok(&["task", "start", "b"]);
+    project.ok(&["task", "start", "a"]);
+    let event = follower.next();
+    assert_eq!(
+        (event["nodeId"].as_str(), event["type"].as_str()),
+        (Some("a"), Some("task_started"))
+    );
+}

@@ -1,0 +1,18 @@
+//! The commands as users and scripts meet them.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "../cli/mod.rs"]
+mod cli;
+
+mod bulk;
+mod changes;
+mod fields;
+mod graph;
+mod hostile;
+mod ids;
+mod integrity;
+mod log;
+mod mistakes;
+mod races;
+mod walkthrough;

@@ -1,0 +1,110 @@
+//! What is said when the place, the configuration or the command line is wrong.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::cli::Project;
+
+#[test]
+fn outside_of_a_project_the_way_in_is_named() {
+    let project = Project::bare();
+    let commands: [&[&str]; 5] =
+        [&["status"], &["task", "list"], &["task", "add", "Goal"], &["log"], &["verify"]];
+    for args in commands {
+        let error = project.fails(2, args);
+        assert!(error.contains("no hookloop.yaml in "), "{args:?}: {error}");
+        assert!(error.ends_with("try: hookloop init\n"), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_named_with_their_place() {
+    let check = |yaml: &str, place: &str, part: &str| {
+        let project = Project::new();
+        project.configure(yaml);
+        let commands: [&[&str]; 4] =
+            [&["status"], &["task", "add", "Goal"], &["hooks", "list"], &["init", "--yes"]];
+        for args in commands {
+            let error = project.fails(2, args);
+            assert!(error.contains(&format!("hookloop.yaml:{place}: ")), "{yaml}: {error}");
+            assert!(error.contains(part), "{yaml}: {error}");
+        }
+    };
+    let hooks = |entry: &str| format!("hooks:\n  task_created:\n    - {entry}\n");
+    check("hook: {}\n", "2:1", "hook");
+    check("limits: {cascade: {deep: 1}}\n", "2:20", "deep");
+    check("hooks:\n  task_done:\n    - auto-create-review-task\n", "4:7", "task_done");
+    check(&hooks("no-such-hook"), "4:7", "`no-such-hook`");
+    check(&hooks("{name: a, actions: [{shell: x}]}"), "4:28", "shell");
+    check(&hooks("{name: a, actions: [{log: {typ: x}}]}"), "4:27", "typ");
+    check(&hooks("{name: a, actions: [{execute_workflow: w}]}"), "4:27", "`w`");
+    check(&hooks("{name: a, actions: [{log: {type: '{{gaol}}'}}]}"), "4:27", "`gaol`");
+    check(&hooks("{name: a, priority: high, actions: []}"), "4:27", "whole number");
+    check(&hooks("{name: a, enabled: yes, actions: []}"), "4:26", "`true` or `false`");
+    check(&hooks("{name: auto-create-review-task, actions: []}"), "4:7", "two hooks");
+    check("workflows: {w: []}\n", "2:16", "steps");
+    check("workflows: {'a b': [{log: {type: x}}]}\n", "2:20", "`a b`");
+    check("hooks: [\n", "2:8", "`key: value`");
+}
+
+#[test]
+fn a_version_that_is_not_known_is_refused() {
+    for text in ["version: 2\n", "hooks: {}\n"] {
+        let project = Project::bare();
+        project.write("hookloop.yaml", text);
+        let error = project.fails(2, &["task", "add", "Goal"]);
+        assert!(error.contains("version"), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_state_directory_that_others_can_write_to_is_refused() {
+    let project = Project::new();
+    let state = project.state();
+    let set = |mode: u32| {
+        std::fs::set_permissions(&state, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    assert_eq!(state.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    for mode in [0o777, 0o770, 0o702] {
+        set(mode);
+        let error = project.fails(70, &["task", "add", "Goal"]);
+        assert!(error.contains("can be written by other users"), "{error}");
+        assert!(error.contains(&format!("try: chmod 700 {}", state.display())), "{error}");
+    }
+    set(0o700);
+    assert_eq!(project.goals(), [] as [&str; 0]);
+}
+
+#[test]
+fn a_state_directory_that_is_a_link_is_refused() {
+    let project = Project::new();
+    let state = project.state();
+    let elsewhere = state.with_extension("elsewhere");
+    std::fs::rename(&state, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &state).unwrap();
+    project.fails(70, &["task", "add", "Goal"]);
+}
+
+#[test]
+fn without_a_home_it_is_said() {
+    let project = Project::new();
+    let output = project.hookloop(&["status"]).env_remove("HOME").output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("HOME"), "{error}");
+}
+
+#[test]
+fn wrong_command_lines_are_usage_errors() {
+    let project = Project::new();
+    let check = |args: &[&str], part: &str| {
+        let error = project.fails(2, args);
+        assert!(error.contains(part), "{args:?}: {error}");
+    };
+    check(&["task", "add"], "<GOAL>");
+    check(&["task", "add", "Goal", "--priority", "10"], "0 (first) to 9");
+    check(&["task", "add", "Goal", "--priority", "high"], "`high` is not a priority");
+    check(&["task", "block", "x"], "--reason");
+    check(&["task", "depend", "x"], "--on");
+    check(&["task", "ad"], "tip: a similar subcommand exists");
+    check(&["log", "--from", "yesterday"], "--from");
+}

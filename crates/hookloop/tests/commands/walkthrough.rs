@@ -1,0 +1,102 @@
+//! The first lines that a new user types, exactly as written.
+
+use crate::cli::Project;
+
+const LINES: &str = r#"
+set -eu
+hookloop init --yes > /dev/null
+A=$(hookloop task add "Research graph patterns" --label agent --label research --priority 1 --deliverable "Research doc" --json | jq -r .id)
+B=$(hookloop task add "Write it up" --depends-on "$A" --json | jq -r .id)
+echo "A is $A"
+echo "ready:" $(hookloop task ready --json | jq -r '.[].id')
+hookloop task start "$A" > /dev/null && hookloop task complete "$A" --result "Research complete" > /dev/null
+echo "goals:" $(hookloop task ready --json | jq -r '.[].goal' | sort | tr '\n' '|')
+echo "types:" $(hookloop log --json | jq -r .type)
+hookloop task depend "$A" --on "$B" 2> refusal && exit 3 || echo "refused: $?"
+grep -q "cycle: $A → $B → $A" refusal
+hookloop verify > /dev/null && hookloop rebuild > /dev/null
+echo "end"
+"#;
+
+#[test]
+fn the_first_lines_work_as_written() {
+    let run = Project::bare().shell(LINES);
+    assert!(run.code == 0 && run.stderr.is_empty(), "{run:?}");
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let id = lines[0].strip_prefix("A is ").unwrap();
+    assert_eq!(lines[1], format!("ready: {id}"));
+    assert_eq!(lines[2], "goals: Review: Research graph patterns|Write it up|");
+    assert_eq!(
+        lines[3],
+        "types: task_created task_created dependency_added task_started task_completed \
+         task_created dependency_satisfied agent_metrics"
+    );
+    assert_eq!(lines[4..], ["refused: 1", "end"]);
+}
+
+#[test]
+fn init_says_what_it_did_and_can_be_repeated() {
+    let project = Project::bare();
+    let first = project.ok(&["init", "--yes"]);
+    assert!(first.starts_with("Wrote ") && first.contains("hookloop task add"), "{first}");
+    project.configure("limits: {cascade: {depth: 3}}\n");
+    let second = project.ok(&["init"]);
+    assert!(second.starts_with("Kept "), "{second}");
+    let text = std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap();
+    assert!(text.contains("depth: 3"), "init changed the file: {text}");
+}
+
+#[test]
+fn init_without_anyone_to_ask_writes_nothing() {
+    let project = Project::bare();
+    let error = project.fails(1, &["init"]);
+    assert!(error.contains("try: hookloop init --yes"), "{error}");
+    assert_eq!(std::fs::read_dir(project.root()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_file_that_init_writes_is_valid_with_its_example_too() {
+    let project = Project::new();
+    let path = project.root().join("hookloop.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (_, example) = text.split_once("# hooks:\n").unwrap();
+    let example: String = example.lines().map(|line| format!("{}\n", &line[2..])).collect();
+    project.configure(&format!("hooks:\n{example}"));
+    assert_eq!(project.json(&["hooks", "show", "auto-create-review-task"])["enabled"], false);
+    project.ok(&["task", "add", "Goal", "--id", "x"]);
+    project.ok(&["task", "complete", "x"]);
+    assert_eq!(project.event("hook.announce.done")["data"]["goal"], "Goal");
+}
+
+#[test]
+fn nothing_of_the_state_is_in_the_project() {
+    let project = Project::new();
+    project.add("Goal", &[]);
+    let names = std::fs::read_dir(project.root()).unwrap().map(|e| e.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["hookloop.yaml"]);
+}
+
+#[test]
+fn commands_work_below_the_project_and_from_elsewhere() {
+    let project = Project::new();
+    project.add("Goal", &[]);
+    std::fs::create_dir_all(project.root().join("src/deep")).unwrap();
+    let mut below = project.hookloop(&["task", "list"]);
+    let below = below.current_dir(project.root().join("src/deep")).output().unwrap();
+    let root = project.root();
+    let mut elsewhere = project.hookloop(&["-C", root.to_str().unwrap(), "task", "list"]);
+    let elsewhere = elsewhere.current_dir("/").output().unwrap();
+    for output in [&below, &elsewhere] {
+        assert!(String::from_utf8_lossy(&output.stdout).contains("Goal"), "{output:?}");
+    }
+}
+
+#[test]
+fn completions_are_printed_for_each_shell() {
+    let project = Project::bare();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(project.ok(&["completions", shell]).contains("hookloop"), "{shell}");
+    }
+    let run = project.shell("hookloop completions bash | bash -n");
+    assert!(run.code == 0 && run.stderr.is_empty(), "{run:?}");
+}

@@ -1,0 +1,139 @@
+//! Hooks and actions that fail stop nothing and are recorded.
+
+use serde_json::{Value, json};
+
+use crate::cli::{Project, fields, types};
+
+#[test]
+fn a_failing_hook_stops_no_other() {
+    let project = Project::with_config(
+        "hooks:
+  task_completed:
+    - name: failing-hook
+      priority: 5
+      actions:
+        - log: {type: before}
+        - log: {type: note, data: {text: 'came to {{result}}'}}
+    - name: success-hook
+      priority: 20
+      actions:
+        - log: {type: note, data: {}}
+",
+    );
+    project.add("Goal", &["--id", "x", "--label", "agent"]);
+    project.ok(&["task", "complete", "x"]);
+
+    let error = project.event("hook_error");
+    assert_eq!(error["nodeId"], "x");
+    assert_eq!(fields(&error["data"]), ["error", "hookName", "originalEvent"].into());
+    assert_eq!(error["data"]["hookName"], "failing-hook");
+    assert!(error["data"]["error"].as_str().unwrap().contains("{{result}}"), "{error}");
+    let completed = project.event("task_completed");
+    for field in ["timestamp", "type", "nodeId", "data"] {
+        assert_eq!(error["data"]["originalEvent"][field], completed[field], "{field}");
+    }
+    // All of the others' actions were done, and none of its own.
+    assert_eq!(project.event("hook.success-hook.note")["nodeId"], "x");
+    assert_eq!(project.event("agent_metrics")["nodeId"], "x");
+    assert_eq!(project.goals(), ["Goal", "Review: Goal"]);
+    assert_eq!(project.events_of("hook.failing-hook.before"), [] as [Value; 0]);
+}
+
+#[test]
+fn a_failing_action_stops_no_other() {
+    let project = Project::with_config(
+        "hooks:
+  task_created:
+    - name: eager
+      actions:
+        - update_task: {taskId: no-such, action: start}
+        - create_task: {goal: ' '}
+        - log: {type: after}
+",
+    );
+    project.ok(&["task", "add", "Goal", "--id", "x"]);
+    let errors = project.events_of("action_error");
+    let check = |error: &Value, action: &str, why: &str, payload: (&str, &str)| {
+        assert_eq!(error["nodeId"], "system");
+        assert_eq!(fields(&error["data"]), ["actionType", "error", "payload"].into());
+        assert_eq!(error["data"]["actionType"], action);
+        assert!(error["data"]["error"].as_str().unwrap().contains(why), "{error}");
+        assert_eq!(error["data"]["payload"][payload.0], payload.1);
+        assert_eq!(error["metadata"]["hook"], "eager");
+    };
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    check(&errors[0], "update_task", "no task `no-such`", ("taskId", "no-such"));
+    check(&errors[1], "create_task", "needs a goal", ("goal", " "));
+    assert_eq!(project.event("hook.eager.after")["nodeId"], "x");
+    assert_eq!(project.goals(), ["Goal"]);
+}
+
+#[test]
+fn a_task_that_adds_a_task_is_cut_and_the_cut_is_recorded() {
+    let project = Project::with_config(
+        "hooks:
+  task_created:
+    - name: more
+      actions:
+        - create_task: {goal: '{{goal}}+'}
+limits: {cascade: {depth: 3}}
+",
+    );
+    let done = project.json(&["task", "add", "G"]);
+    assert_eq!(project.goals(), ["G", "G+", "G++", "G+++"]);
+    assert_eq!(done["added"].as_array().unwrap().len(), 3);
+    let cut = project.event("cascade_cut");
+    assert_eq!(cut["nodeId"], "system");
+    assert_eq!(cut["data"], json!({"hookName": "more", "limit": "depth", "dropped": 1}));
+    assert_eq!(cut["metadata"]["depth"], 4);
+}
+
+#[test]
+fn a_cascade_without_configured_limits_ends_too() {
+    let project = Project::with_config(
+        "hooks:
+  task_created:
+    - name: twice
+      actions: [{create_task: {goal: '{{goal}}a'}}, {create_task: {goal: '{{goal}}b'}}]
+",
+    );
+    project.ok(&["task", "add", "G"]);
+    // Eight deep and two wide would be 510; no limit on the total is met before.
+    assert_eq!(project.goals().len(), 511);
+    let cuts = project.events_of("cascade_cut");
+    assert_eq!(cuts.len(), 256);
+    assert!(cuts.iter().all(|cut| cut["data"]["limit"] == "depth"));
+    project.ok(&["verify"]);
+}
+
+#[test]
+fn the_width_and_the_total_of_a_cascade_are_limited() {
+    let check = |limits: &str, limit: &str, dropped: u32, notes: usize| {
+        let project = Project::with_config(&format!(
+            "hooks:
+  task_created:
+    - name: wide
+      actions: [{{log: {{type: n}}}}, {{log: {{type: n}}}}, {{log: {{type: n}}}}]
+limits: {{cascade: {limits}}}
+"
+        ));
+        project.ok(&["task", "add", "G"]);
+        assert_eq!(project.events_of("hook.wide.n").len(), notes, "{limits}");
+        let cut = project.event("cascade_cut");
+        let data = json!({"hookName": "wide", "limit": limit, "dropped": dropped});
+        assert_eq!(cut["data"], data, "{limits}");
+    };
+    check("{fan_out: 2}", "fan_out", 1, 2);
+    check("{total: 1}", "total", 2, 1);
+}
+
+#[test]
+fn what_follows_a_command_is_in_the_log_right_behind_it() {
+    let project = Project::new();
+    project.add("A", &["--id", "a", "--label", "agent"]);
+    project.add("B", &["--id", "b", "--depends-on", "a"]);
+    project.ok(&["task", "complete", "a"]);
+    let expected = ["task_completed", "task_created", "dependency_satisfied", "agent_metrics"];
+    let events = project.events();
+    assert_eq!(types(&events)[3..], expected);
+}

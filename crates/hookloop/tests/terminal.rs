@@ -1,0 +1,115 @@
+//! What a person sees: the same commands on a terminal that `script` provides.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod cli;
+
+use cli::{Project, Run};
+
+const ESCAPE: char = '\u{1b}';
+
+fn with_tasks() -> Project {
+    let project = Project::new();
+    project.add("First", &["--id", "first", "--label", "agent"]);
+    project.add("Second", &["--id", "second", "--depends-on", "first"]);
+    project.add(&"long ".repeat(60), &["--id", "third"]);
+    project
+}
+
+/// Runs a line on a terminal of 100 columns; answers what appeared there.
+fn on_terminal(project: &Project, line: &str, environment: &[(&str, &str)]) -> String {
+    let line = format!("stty cols 100; {line}");
+    let mut command = project.command("script");
+    command.args(["-qec", &line, "/dev/null"]).envs(environment.iter().copied());
+    let run: Run = command.output().unwrap().into();
+    assert_eq!(run.code, 0, "{line}: {run:?}");
+    run.stdout.replace("\r\n", "\n")
+}
+
+/// What appeared, without its colours.
+fn without_colours(text: &str) -> String {
+    let mut pieces = text.split(ESCAPE);
+    let first = pieces.next().unwrap().to_owned();
+    pieces.fold(first, |plain, piece| plain + piece.split_once('m').unwrap().1)
+}
+
+#[test]
+fn lists_have_headings_colours_and_an_edge() {
+    let seen = on_terminal(&with_tasks(), "hookloop task list", &[]);
+    assert!(seen.contains("\u{1b}[32mready"), "{seen:?}");
+    let plain = without_colours(&seen);
+    let lines: Vec<&str> = plain.lines().collect();
+    let words: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(words, ["id", "prio", "state", "labels", "goal"]);
+    assert_eq!(lines.len(), 4, "{plain}");
+    assert!(lines[1].ends_with('…') && lines[1].chars().count() == 100, "{plain}");
+    assert!(lines[2].contains("waits for 1"), "{plain}");
+    for row in &lines[1..] {
+        let (goal, column) = (row.find("First").or(row.find("Second")), lines[0].find("goal"));
+        assert!(goal.is_none() || goal == column, "columns: {plain}");
+    }
+}
+
+#[test]
+fn colours_can_be_switched_off() {
+    let project = with_tasks();
+    let check = |line: &str, environment: &[(&str, &str)], coloured: bool| {
+        let seen = on_terminal(&project, line, environment);
+        assert_eq!(seen.contains(ESCAPE), coloured, "{line} {environment:?}: {seen:?}");
+    };
+    for command in ["task list", "task show first", "log", "status", "hooks list", "task graph"] {
+        check(&format!("hookloop {command}"), &[], true);
+        check(&format!("hookloop {command} --color never"), &[], false);
+        check(&format!("hookloop {command}"), &[("NO_COLOR", "1")], false);
+        check(&format!("hookloop {command}"), &[("TERM", "dumb")], false);
+    }
+    check("hookloop task list | cat", &[], false);
+    check("hookloop task show first --color always | cat", &[], true);
+    check("hookloop task list --json", &[], false);
+}
+
+#[test]
+fn errors_are_coloured_on_a_terminal_alone() {
+    let project = with_tasks();
+    let seen = on_terminal(&project, "hookloop task show nope || true", &[]);
+    assert!(seen.contains(ESCAPE), "{seen:?}");
+    assert!(without_colours(&seen).starts_with("error: there is no task"), "{seen:?}");
+    let off = [("NO_COLOR", "1")];
+    assert!(!on_terminal(&project, "hookloop task show nope || true", &off).contains(ESCAPE));
+    let never = on_terminal(&project, "hookloop task show nope --color never || true", &[]);
+    assert!(!never.contains(ESCAPE), "{never:?}");
+}
+
+#[test]
+fn lists_of_nothing_say_so() {
+    let project = Project::new();
+    for command in ["task list", "task ready"] {
+        let seen = without_colours(&on_terminal(&project, &format!("hookloop {command}"), &[]));
+        assert_eq!(seen.trim(), "none", "{command}");
+    }
+}
+
+#[test]
+fn hostile_texts_stay_in_their_row() {
+    let project = Project::new();
+    project.add("\u{1b}[31mred\nnext \u{202e}row\u{9b}2J", &[]);
+    let seen = on_terminal(&project, "hookloop task list --color never", &[]);
+    assert!(!seen.contains([ESCAPE, '\u{202e}', '\u{9b}']), "{seen:?}");
+    assert_eq!(seen.lines().count(), 2, "{seen:?}");
+}
+
+#[test]
+fn init_asks_on_a_terminal() {
+    let check = |answer: &str, written: bool| {
+        let project = Project::bare();
+        let line = format!(
+            "printf '{answer}\\n' > answer; script -qec 'hookloop init' /dev/null < answer"
+        );
+        let run = project.shell(&line);
+        assert!(run.stdout.contains("hookloop.yaml? [Y/n]"), "{run:?}");
+        assert_eq!(project.root().join("hookloop.yaml").exists(), written, "{answer}: {run:?}");
+    };
+    check("y", true);
+    check("", true);
+    check("n", false);
+}

@@ -2,9 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-use wait4::Wait4;
+use std::time::Duration;
 
 use crate::figures::Sample;
 
@@ -40,20 +38,23 @@ impl Runner {
             arg.replace("{i}", &round.to_string()).replace("{odd}", &(2 * round + 1).to_string())
         };
         let args: Vec<String> = self.args.iter().map(place).collect();
-        let start = Instant::now();
-        let child = Command::new(&self.program)
+        let meter = std::env::current_exe().unwrap().with_file_name("meter");
+        let output = Command::new(meter)
+            .arg(&self.program)
             .args(&args)
             .current_dir(&self.directory)
             .env("HOME", &self.home)
             .env_remove("XDG_STATE_HOME")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .spawn()
+            .stderr(Stdio::inherit())
+            .output()
             .unwrap();
-        let used = child.wait4().unwrap();
-        let wall = start.elapsed();
-        assert!(used.status.success(), "{:?} {args:?} failed", self.program);
-        (wall, used.rusage.utime + used.rusage.stime, used.rusage.maxrss / 1024)
+        assert!(output.status.success(), "{:?} {args:?} failed", self.program);
+        let figures: Vec<u64> = String::from_utf8(output.stdout)
+            .unwrap()
+            .split_whitespace()
+            .map(|figure| figure.parse().unwrap())
+            .collect();
+        (Duration::from_nanos(figures[0]), Duration::from_nanos(figures[1]), figures[2])
     }
 }
 

@@ -94,19 +94,27 @@ fn in_process(rounds: usize) {
     let agent = project(open("agent.db"), &lines(n, "\"agent\"", pairs));
     let memory = Store::over(Box::new(MemoryLog::default())).unwrap();
     let memory = project(memory, &lines(n, "\"agent\"", pairs));
-    let mut samples: [Sample; 4] = Default::default();
+    let idle = Store::over(Box::new(MemoryLog::default())).unwrap();
+    let idle = project(idle, &lines(n, "\"agent\"", pairs));
+    for hook in idle.hooks().unwrap().list() {
+        let name = hook.name.clone();
+        idle.execute(&Command::SwitchHook { name, enabled: false }).unwrap();
+    }
+    let mut samples: [Sample; 5] = Default::default();
     for round in 0..rounds as i64 {
         let id = 2 * round + 1;
         samples[0].time(|| bare.close(id));
         samples[1].time(|| complete(&plain, id));
         samples[2].time(|| complete(&agent, id));
         samples[3].time(|| complete(&memory, id));
+        samples[4].time(|| complete(&idle, id));
     }
     let names = [
         "bare: close and unblock, 2 events",
         "`complete`, three hooks on, dependent released",
         "`complete` of an agent's task: also a review task and metrics",
-        "the same without a disk: decide, hooks, actions, view (twice)",
+        "the same without a disk: decide, hooks, actions, view (applied twice)",
+        "the same without a disk and without hooks",
     ];
     let base = samples[0].median();
     let row = |(name, sample): (&&str, &Sample)| {

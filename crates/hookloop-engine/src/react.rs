@@ -94,14 +94,19 @@ impl Work<'_, '_, '_> {
             true => self.rules.limits.allow(cause.depth, cause.count, actions.len()),
             false => (actions.len(), None),
         };
-        let dropped = actions.len() - allowed;
+        let (dropped, root) = (actions.len() - allowed, cause.root);
         for (i, action) in actions.into_iter().enumerate().take(allowed).skip(first) {
             let count = self.count(cause.root)?;
             *count += u32::from(reaction.counted);
             let cause = Cause { count: *count, ..cause.clone() };
             let origin = Origin::hook(event.id.derive(hook, reaction.offset + i), cause);
+            let staged = self.unit.len();
             if let Err(error) = self.act(action.clone(), &origin, event)? {
                 self.record_action_error(&origin, &action, error)?;
+            }
+            // What changed nothing left no event that could carry its count to another batch.
+            if self.unit.len() == staged {
+                *self.count(root)? -= u32::from(reaction.counted);
             }
         }
         if let Some(limit) = cut {

@@ -33,6 +33,19 @@ impl Progress {
     }
 }
 
+/// Events between two updates of a bar.
+const STEP: u64 = 4_096;
+
+/// A bar for a walk over the project's `all` events: what to call at each of them.
+pub(crate) fn over_events(what: &'static str, all: u64) -> impl FnMut(u64) {
+    let progress = Progress::new(what);
+    move |seq| {
+        if seq % STEP == 0 {
+            progress.at(seq, all);
+        }
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::Context;
 use crate::output::Result;
-use crate::progress::Progress;
+use crate::progress;
 
 /// Make the view again from the log
 ///
@@ -11,20 +11,11 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
-/// Events between two updates of the bar.
-const STEP: u64 = 4_096;
-
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.log_alone()?;
         let all = project.read(|view| Ok(view.totals()?.head))?;
-        let progress = Progress::new("rebuilding");
-        let rebuilt = project.store().rebuild(&mut |seq| {
-            if seq % STEP == 0 {
-                progress.at(seq, all);
-            }
-        });
-        drop(progress);
+        let rebuilt = project.store().rebuild(&mut progress::over_events("rebuilding", all));
         let (before, after) = rebuilt?;
         let equal = before == after;
         let out = &mut context.out;

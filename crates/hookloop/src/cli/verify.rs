@@ -3,7 +3,7 @@ use serde_json::json;
 use super::Context;
 use crate::error::CliError;
 use crate::output::Result;
-use crate::progress::Progress;
+use crate::progress;
 
 /// Check that the log is exactly what was written
 ///
@@ -11,20 +11,11 @@ use crate::progress::Progress;
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
-/// Events between two updates of the bar.
-const STEP: u64 = 4_096;
-
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.log_alone()?;
         let all = project.read(|view| Ok(view.totals()?.head))?;
-        let progress = Progress::new("verifying");
-        let checked = project.store().verify(&mut |seq| {
-            if seq % STEP == 0 {
-                progress.at(seq, all);
-            }
-        });
-        drop(progress);
+        let checked = project.store().verify(&mut progress::over_events("verifying", all));
         let out = &mut context.out;
         match checked? {
             Ok(events) if out.json => out.json(&json!({"intact": true, "events": events})),

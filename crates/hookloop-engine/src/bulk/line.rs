@@ -1,0 +1,107 @@
+//! A task as a line of JSON.
+
+use hookloop_core::event::{Empty, EventBody, Started};
+use hookloop_core::id::TaskId;
+use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
+use hookloop_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A task as a line of JSON.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<TaskId>,
+    pub goal: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deliverables: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+    #[serde(default)]
+    pub priority: Priority,
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<TaskState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Obstacle>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed_at: Option<Timestamp>,
+}
+
+impl Line {
+    pub(super) fn into_spec(self) -> TaskSpec {
+        TaskSpec {
+            goal: self.goal,
+            description: self.description,
+            deliverables: self.deliverables,
+            labels: self.labels,
+            priority: self.priority,
+            kind: self.kind,
+            parent_task_id: self.parent,
+        }
+    }
+
+    pub(super) fn of(task: Task, depends_on: Vec<TaskId>) -> Line {
+        Line {
+            id: Some(task.id),
+            goal: task.spec.goal,
+            description: task.spec.description,
+            deliverables: task.spec.deliverables,
+            labels: task.spec.labels,
+            priority: task.spec.priority,
+            kind: task.spec.kind,
+            parent: task.spec.parent_task_id,
+            depends_on,
+            state: Some(task.state),
+            blocked: task.obstacle,
+            outcome: task.outcome,
+            created_at: Some(task.created_at),
+            started_at: task.started_at,
+            completed_at: task.completed_at,
+        }
+    }
+}
+
+/// What brought a task to the state that its line names, and when.
+pub(super) fn past(line: &Line) -> Vec<(Option<Timestamp>, EventBody)> {
+    let started = (line.started_at, EventBody::TaskStarted(Started { context: None }));
+    let was_started = match line.state {
+        None | Some(TaskState::Created | TaskState::Ready) => false,
+        Some(TaskState::Active | TaskState::Submitted) => true,
+        Some(TaskState::Completed | TaskState::Blocked) => line.started_at.is_some(),
+    };
+    let last = match line.state {
+        None | Some(TaskState::Created | TaskState::Ready | TaskState::Active) => None,
+        Some(TaskState::Submitted) => Some((None, EventBody::TaskSubmitted(Empty {}))),
+        Some(TaskState::Completed) => {
+            let completed = EventBody::TaskCompleted(line.outcome.clone().unwrap_or_default());
+            Some((line.completed_at, completed))
+        }
+        Some(TaskState::Blocked) => {
+            Some((None, EventBody::TaskBlocked(line.blocked.clone().unwrap_or_default())))
+        }
+    };
+    was_started.then_some(started).into_iter().chain(last).collect()
+}
+
+/// What is wrong with a line; its only number is the one in the input.
+pub(super) fn said(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((what, _)) => format!("{what}, at column {}", error.column()),
+        None => text,
+    }
+}

@@ -1,0 +1,242 @@
+//! Units that become one transaction, and the same work over a log that is elsewhere.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+
+use super::unit::{Staged, Unit};
+use super::{MAX_TRIES, StoreError};
+use crate::log::{AppendError, EventLog, LogError, Seq, StoredEvent};
+use crate::view::{self, Fold, Totals, View};
+use crate::{chain, crash, sqlite};
+
+/// Events that a view takes over from a log elsewhere at once.
+const CATCH_UP: usize = 1_000;
+
+pub(super) struct Inner {
+    pub(super) conn: Connection,
+    pub(super) home: Home,
+    pub(super) group: Option<Group>,
+    /// Units that a commit waits for, in bulk work.
+    pub(super) linger: usize,
+    /// A unit is under way; still so when the next one comes, it panicked.
+    pub(super) busy: bool,
+    /// The number of the last group that was settled, and what went wrong with it.
+    pub(super) settled: u64,
+    pub(super) failure: Option<(u64, String)>,
+}
+
+pub(super) enum Home {
+    /// The log is a table beside the view.
+    File(PathBuf),
+    Elsewhere(Box<dyn EventLog>),
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Home::File(path) = &self.home {
+            sqlite::before_close(&self.conn, path);
+        }
+    }
+}
+
+/// Units that will be one transaction.
+pub(super) struct Group {
+    pub(super) number: u64,
+    pub(super) units: usize,
+    pub(super) totals: Totals,
+    /// Something was staged: there is a reason to commit.
+    pub(super) changed: bool,
+}
+
+impl Inner {
+    /// Runs `work` inside the open group, which it opens if there is none.
+    pub(super) fn add_unit<T, E: From<StoreError>>(
+        &mut self,
+        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let alone = self.group.is_none();
+        if alone {
+            self.begin()?;
+        } else {
+            self.conn.execute_batch("SAVEPOINT unit").map_err(StoreError::from)?;
+        }
+        self.busy = true;
+        let staged = self.stage_unit(work);
+        self.busy = false;
+        match staged {
+            Ok(done) => {
+                if !alone {
+                    self.conn.execute_batch("RELEASE unit").map_err(StoreError::from)?;
+                }
+                Ok(done)
+            }
+            Err(error) => {
+                let undo = if alone { "ROLLBACK" } else { "ROLLBACK TO unit; RELEASE unit" };
+                self.conn.execute_batch(undo).map_err(StoreError::from)?;
+                if alone {
+                    self.group = None;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        let totals = View::new(&self.conn).totals()?;
+        let number = self.settled + 1;
+        self.group = Some(Group { number, units: 0, totals, changed: false });
+        Ok(())
+    }
+
+    /// Runs `work` and writes what it staged behind the log's last event.
+    fn stage_unit<T, E: From<StoreError>>(
+        &mut self,
+        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Some(group) = &mut self.group else { return Err(StoreError::Contended.into()) };
+        let mut unit = Unit::new(&self.conn, &self.home, group.totals.clone());
+        let done = work(&mut unit)?;
+        let Unit { staged, fold, .. } = unit;
+        fold.view().map_err(StoreError::from)?;
+        let mut hash = fold.totals.hash;
+        for Staged { seq, prev, event } in &staged {
+            hash =
+                sqlite::insert(&self.conn, *seq, *prev, event, &hash).map_err(StoreError::from)?;
+            fold.owe(*seq, event).map_err(StoreError::from)?;
+        }
+        group.units += 1;
+        group.changed |= !staged.is_empty();
+        group.totals = fold.totals;
+        group.totals.hash = hash;
+        Ok(done)
+    }
+
+    /// Undoes a group in which a unit panicked half-way.
+    pub(super) fn give_up(&mut self) {
+        self.busy = false;
+        let _ = self.conn.execute_batch("ROLLBACK");
+        if let Some(group) = self.group.take() {
+            self.failure = Some((group.number, "another write of the same commit panicked".into()));
+            self.settled = group.number;
+        }
+    }
+
+    /// Ends the open group: all of its units are on disk, or none.
+    pub(super) fn commit(&mut self) {
+        let Some(group) = self.group.take() else { return };
+        if let Err(error) = self.write(&group) {
+            let _ = self.conn.execute_batch("ROLLBACK");
+            self.failure = Some((group.number, error.to_string()));
+        }
+        self.settled = group.number;
+    }
+
+    fn write(&self, group: &Group) -> Result<(), StoreError> {
+        if !group.changed {
+            return Ok(self.conn.execute_batch("ROLLBACK")?);
+        }
+        View::new(&self.conn).write_totals(&group.totals)?;
+        crash::point("commit");
+        self.conn.execute_batch("COMMIT")?;
+        crash::point("committed");
+        Ok(())
+    }
+
+    pub(super) fn settle_for_reader(&mut self) -> Result<(), StoreError> {
+        self.commit();
+        match &self.home {
+            Home::Elsewhere(_) => self.catch_up(),
+            Home::File(_) => Ok(()),
+        }
+    }
+
+    pub(super) fn transact_elsewhere<T, E: From<StoreError>>(
+        &mut self,
+        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        for _ in 0..MAX_TRIES {
+            self.catch_up()?;
+            self.conn.execute_batch("BEGIN").map_err(StoreError::from)?;
+            let totals = View::new(&self.conn).totals().map_err(StoreError::from);
+            let outcome = totals.map_err(E::from).and_then(|totals| {
+                let mut unit = Unit::new(&self.conn, &self.home, totals);
+                let done = work(&mut unit)?;
+                Ok((done, unit.batch()))
+            });
+            self.conn.execute_batch("ROLLBACK").map_err(StoreError::from)?;
+            let (done, batch) = outcome?;
+            let Home::Elsewhere(log) = &self.home else { return Ok(done) };
+            if batch.is_empty() {
+                return Ok(done);
+            }
+            match log.append(&batch) {
+                Ok(_) => {
+                    crash::point("appended");
+                    self.catch_up()?;
+                    return Ok(done);
+                }
+                Err(AppendError::Conflict { .. }) => {}
+                Err(error) => return Err(StoreError::from(error).into()),
+            }
+        }
+        Err(StoreError::Contended.into())
+    }
+
+    /// Brings the view up to the end of a log that is elsewhere.
+    pub(super) fn catch_up(&mut self) -> Result<(), StoreError> {
+        let Home::Elsewhere(log) = &self.home else { return Ok(()) };
+        if !self.conn.is_autocommit() {
+            self.conn.execute_batch("ROLLBACK")?;
+        }
+        loop {
+            let mut fold = Fold::new(&self.conn, View::new(&self.conn).totals()?);
+            let events = log.read(fold.totals.head + 1, CATCH_UP)?;
+            if events.is_empty() {
+                return Ok(());
+            }
+            self.conn.execute_batch("BEGIN")?;
+            for event in &events {
+                take(&mut fold, event)?;
+            }
+            fold.view()?.write_totals(&fold.totals)?;
+            self.conn.execute_batch("COMMIT")?;
+        }
+    }
+
+    /// Both hashes are taken inside the transaction: what other processes write around it is no
+    /// fault of the view.
+    pub(super) fn replay_between_hashes(
+        &self,
+        progress: &mut dyn FnMut(Seq),
+    ) -> Result<(String, String), StoreError> {
+        let before = View::new(&self.conn).state_hash()?;
+        self.replay(progress)?;
+        Ok((before, View::new(&self.conn).state_hash()?))
+    }
+
+    pub(super) fn replay(&self, progress: &mut dyn FnMut(Seq)) -> Result<(), StoreError> {
+        self.conn.execute_batch(view::DROP)?;
+        self.conn.execute_batch(view::TABLES)?;
+        let mut fold = Fold::new(&self.conn, View::new(&self.conn).totals()?);
+        let Home::File(_) = &self.home else { return Ok(()) };
+        sqlite::each_event(&self.conn, 1, |event| {
+            take(&mut fold, &event)?;
+            progress(event.seq);
+            Ok(true)
+        })?;
+        fold.totals.hash = last_hash(&self.conn)?;
+        Ok(fold.view()?.write_totals(&fold.totals)?)
+    }
+}
+
+fn take(fold: &mut Fold<'_>, stored: &StoredEvent) -> Result<(), LogError> {
+    fold.apply(stored.seq, &stored.event)?;
+    fold.owe(stored.seq, &stored.event)
+}
+
+fn last_hash(conn: &Connection) -> Result<chain::Hash, StoreError> {
+    let last = "SELECT coalesce((SELECT hash FROM event ORDER BY seq DESC LIMIT 1), zeroblob(32))";
+    Ok(conn.query_row(last, [], |row| row.get(0))?)
+}

@@ -1,0 +1,135 @@
+//! A unit of work: what the view says, and the events that are to be one batch.
+
+use hookloop_core::event::Event;
+use rusqlite::Connection;
+
+use super::StoreError;
+use super::group::Home;
+use crate::log::{AppendError, Appended, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent};
+use crate::sqlite;
+use crate::view::{Fold, Totals, View};
+
+pub(super) struct Staged {
+    pub(super) seq: Seq,
+    pub(super) prev: Seq,
+    pub(super) event: Event,
+}
+
+/// Work in progress: what the view says, and the events that are to be one batch.
+pub struct Unit<'a> {
+    conn: &'a Connection,
+    home: &'a Home,
+    pub(super) fold: Fold<'a>,
+    pub(super) staged: Vec<Staged>,
+}
+
+impl std::fmt::Debug for Unit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Unit of {} events", self.staged.len())
+    }
+}
+
+impl<'a> Unit<'a> {
+    pub(super) fn new(conn: &'a Connection, home: &'a Home, totals: Totals) -> Unit<'a> {
+        Unit { conn, home, fold: Fold::new(conn, totals), staged: Vec::new() }
+    }
+
+    /// The view, with what this unit has staged.
+    pub fn view(&self) -> Result<View<'a>, LogError> {
+        self.fold.view()
+    }
+
+    pub fn totals(&self) -> &Totals {
+        &self.fold.totals
+    }
+
+    /// How many more events the batch can take.
+    pub fn room(&self) -> usize {
+        MAX_BATCH - self.staged.len()
+    }
+
+    /// Adds an event to the batch and to the view; answers its index in the batch.
+    pub fn stage(&mut self, event: Event) -> Result<usize, StoreError> {
+        if self.room() == 0 {
+            return Err(AppendError::BatchSize(MAX_BATCH + 1).into());
+        }
+        let seq = self.fold.totals.head + 1;
+        let prev = self.fold.apply(seq, &event)?;
+        self.staged.push(Staged { seq, prev, event });
+        Ok(self.staged.len() - 1)
+    }
+
+    /// Stages a batch that was made elsewhere, if its subjects have the versions it expects.
+    pub(super) fn append(&mut self, batch: &[NewEvent]) -> Result<Appended, StoreError> {
+        let Some(first) = batch.first().filter(|_| batch.len() <= MAX_BATCH) else {
+            return Err(AppendError::BatchSize(batch.len()).into());
+        };
+        let at = self.fold.totals.head + 1;
+        for (i, new) in batch.iter().enumerate() {
+            let subject = &new.event.subject;
+            if batch[..i].iter().any(|earlier| earlier.event.subject == *subject) {
+                continue;
+            }
+            let actual = self.view()?.version(subject)?;
+            if actual == new.expected {
+                continue;
+            }
+            if let Some(seq) = self.stored_before(first)? {
+                return Ok(Appended::Before(seq));
+            }
+            let (subject, expected) = (subject.clone(), new.expected);
+            return Err(AppendError::Conflict { subject, expected, actual }.into());
+        }
+        for new in batch {
+            self.stage(new.event.clone())?;
+        }
+        Ok(Appended::At(at))
+    }
+
+    /// Where `new` was stored before, if it was: right behind the version that it expects.
+    fn stored_before(&self, new: &NewEvent) -> Result<Option<Seq>, StoreError> {
+        let mut seq = self.view()?.version(&new.event.subject)?;
+        while seq > new.expected {
+            let Some((prev, stored)) = sqlite::read_at(self.conn, seq)? else { break };
+            if prev == new.expected {
+                return Ok((stored.event.id == new.event.id).then_some(seq));
+            }
+            seq = prev;
+        }
+        Ok(None)
+    }
+
+    /// The staged event at `index` of the batch.
+    pub fn staged(&self, index: usize) -> Option<&Event> {
+        self.staged.get(index).map(|staged| &staged.event)
+    }
+
+    pub fn len(&self) -> usize {
+        self.staged.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.staged.is_empty()
+    }
+
+    /// Leaves the reactions to the staged event at `index` to the dispatcher.
+    pub fn defer(&mut self, index: usize) {
+        if let Some(staged) = self.staged.get_mut(index) {
+            staged.event.due = true;
+        }
+    }
+
+    /// An event that is in the log already.
+    pub fn event(&self, seq: Seq) -> Result<Option<StoredEvent>, StoreError> {
+        Ok(match self.home {
+            Home::File(_) => sqlite::read_at(self.conn, seq)?.map(|(_, event)| event),
+            Home::Elsewhere(log) => log.read(seq, 1)?.into_iter().next(),
+        })
+    }
+
+    /// The batch: each subject's first event expects the version that the view had.
+    pub(super) fn batch(self) -> Vec<NewEvent> {
+        let expected = |staged: Staged| NewEvent { expected: staged.prev, event: staged.event };
+        self.staged.into_iter().map(expected).collect()
+    }
+}

@@ -1,0 +1,158 @@
+//! Cases that chance would take long to meet.
+
+use hookloop_core::command::Command;
+use hookloop_core::task::TaskSpec;
+use hookloop_engine::config;
+use hookloop_engine::project::Project;
+use hookloop_engine::rules::Rules;
+use hookloop_store::store::Store;
+use serde_json::{Value, json};
+
+use crate::add_wide;
+use crate::rng::Rng;
+use crate::rules::Setup;
+use crate::schedule::Case;
+use crate::tasks::{Ask, Change, Spec};
+use crate::wire::{Loss, Overtaken, Wire};
+
+/// Batches that no correct cascade of these tests needs.
+const ENDLESS: usize = 2_000;
+
+fn rules(config: Value) -> Rules {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), config.to_string()).unwrap();
+    config::load(file.path()).unwrap()
+}
+
+fn add(name: &str) -> Command {
+    let spec = TaskSpec { goal: "g".into(), ..TaskSpec::default() };
+    Command::AddTask { id: name.parse().unwrap(), spec, depends_on: vec![] }
+}
+
+/// A project whose connection is lost before an endless cascade fills the memory.
+fn project(rules: Rules) -> Project {
+    let wire = Wire::default();
+    wire.plan_loss(Some(Loss { after: ENDLESS, stored: false }));
+    Project::new(Store::over(Box::new(wire)).unwrap(), rules, "someone")
+}
+
+fn count(project: &Project, kind: &str) -> usize {
+    let events = project.log().read(1, 100_000).unwrap();
+    events.iter().filter(|stored| stored.event.body.kind() == kind).count()
+}
+
+#[test]
+#[ignore = "a batch is checked for the subjects that it writes, not for those that it depends on"]
+fn a_dependent_that_is_added_while_its_dependency_completes_is_announced() {
+    let mut case = Case::racing(Rng::new(0), Setup::builtin(), Overtaken::OnItsSubjects);
+    let spec = Spec { goal: "g".into(), ..Spec::default() };
+    case.commands(&[Ask::Add { name: Some(0), spec: spec.clone(), on: vec![] }]);
+    let dependent = Ask::Add { name: Some(1), spec, on: vec![0] };
+    case.race(&Ask::Change(0, Change::Complete(None)), &dependent);
+}
+
+#[test]
+#[ignore = "a batch is checked for the subjects that it writes, not for those that it depends on"]
+fn the_last_two_dependencies_that_complete_at_once_announce_their_dependent() {
+    let mut case = Case::racing(Rng::new(0), Setup::builtin(), Overtaken::OnItsSubjects);
+    let task = |name, on| {
+        let spec = Spec { goal: "g".into(), ..Spec::default() };
+        Ask::Add { name: Some(name), spec, on }
+    };
+    case.commands(&[task(0, vec![]), task(1, vec![])]);
+    case.commands(&[task(2, vec![0, 1])]);
+    case.race(&Ask::Change(0, Change::Complete(None)), &Ask::Change(1, Change::Complete(None)));
+}
+
+#[test]
+fn a_switch_between_the_parts_of_a_reaction_drops_and_repeats_nothing() {
+    let mut case = Case::racing(Rng::new(0), Setup::builtin(), Overtaken::OnItsSubjects);
+    add_wide(&mut case, 1, 401);
+    case.commands(&[Ask::Change(0, Change::Complete(None))]);
+    case.dispatch_one_batch();
+    let hook = "auto-create-review-task".to_owned();
+    case.commands(&[Ask::Switch { hook, enabled: false }]);
+    case.finish();
+    case.compare_all();
+}
+
+#[test]
+fn each_of_many_announcements_is_an_event_of_its_own() {
+    let on_announcement = json!([{"name": "h", "actions": [{"create_task": {"goal": "next"}}]}]);
+    let rules = rules(json!({"version": 1, "hooks": {"dependency_satisfied": on_announcement}}));
+    let project = project(rules);
+    let mut batch = Vec::new();
+    project.execute(&add("hub")).unwrap();
+    for i in 0..401 {
+        batch.push(json!({"id": format!("t{i}"), "goal": "g", "depends_on": ["hub"]}).to_string());
+    }
+    let input = std::io::Cursor::new(batch.join("\n"));
+    hookloop_engine::bulk::import(&project, input, &mut |_, _| {}).unwrap();
+    let outcome = hookloop_core::task::Outcome::default();
+    project.execute(&Command::CompleteTask { id: "hub".parse().unwrap(), outcome }).unwrap();
+    project.dispatch().unwrap();
+    assert_eq!(count(&project, "dependency_satisfied"), 401);
+    assert_eq!(count(&project, "action_error"), 0);
+    assert_eq!(count(&project, "task_created"), 1 + 401 + 401);
+}
+
+#[test]
+fn a_workflow_that_runs_itself_ends() {
+    let project = project(rules(json!({
+        "version": 1,
+        "hooks": {"task_created": [{"name": "h", "actions": [{"execute_workflow": "w"}]}]},
+        "workflows": {"w": [{"execute_workflow": "w"}]},
+    })));
+    project.execute(&add("t")).unwrap();
+    project.run_workflows().unwrap();
+}
+
+#[test]
+fn the_total_of_a_cascade_holds_across_workflows() {
+    let project = project(rules(json!({
+        "version": 1,
+        "hooks": {"task_created": [{"name": "h", "actions": [{"execute_workflow": "w"}]}]},
+        "workflows": {"w": [{"create_task": {"goal": "again"}}]},
+        "limits": {"cascade": {"depth": 20, "total": 5}},
+    })));
+    project.execute(&add("t")).unwrap();
+    project.run_workflows().unwrap();
+    let actions = count(&project, "workflow_requested") + count(&project, "task_created") - 1;
+    assert!(actions <= 5, "{actions} actions");
+}
+
+#[test]
+fn a_cascade_larger_than_a_batch_ends_at_its_limit() {
+    let three = json!([{"create_task": {"goal": "a"}}, {"create_task": {"goal": "b"}},
+        {"create_task": {"goal": "c"}}]);
+    let hooks = json!({"task_created": [{"name": "h", "actions": three}]});
+    let rules = rules(json!({"version": 1, "hooks": hooks}));
+    let dir = tempfile::tempdir().unwrap();
+    let file = Store::open(&dir.path().join("hookloop.db")).unwrap();
+    for project in [project(rules.clone()), Project::new(file, rules, "someone")] {
+        assert!(project.execute(&add("t")).unwrap().pending);
+        project.dispatch().unwrap();
+        assert!(!project.has_pending().unwrap());
+        assert_eq!(count(&project, "task_created"), 1 + 1_000);
+        assert!(count(&project, "cascade_cut") > 0);
+    }
+}
+
+#[test]
+fn an_action_that_no_batch_can_take_is_refused() {
+    let names: Vec<String> = (0..950).map(|i| format!("x{i}")).collect();
+    let create = json!({"create_task": {"goal": "g", "dependsOn": names}});
+    let hooks = json!({"task_created": [{"name": "h", "actions": [create]}]});
+    let project = project(rules(json!({"version": 1, "hooks": hooks})));
+    project.execute(&add("t")).unwrap();
+    project.dispatch().unwrap();
+    assert_eq!(count(&project, "action_error"), 1);
+}
+
+#[test]
+fn a_view_of_a_log_elsewhere_is_rebuilt_too() {
+    let project = project(Rules::default());
+    project.execute(&add("t")).unwrap();
+    let (before, after) = project.store().rebuild(&mut |_| {}).unwrap();
+    assert_eq!(before, after);
+}

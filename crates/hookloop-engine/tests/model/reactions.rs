@@ -1,0 +1,302 @@
+//! The model's hooks: what follows from a command, and what is left for later.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::facts::{About, Caused, Fact, What};
+use crate::later::{Due, Run};
+use crate::rules::{Declared, Goal, Handler, Hook, Setup, Target};
+use crate::tasks::{Ask, Change, NOWHERE, Refused, Spec, State, Tasks};
+
+/// More dependents than this are released later.
+const AT_ONCE: usize = 200;
+
+/// Something that happened, and where it came from.
+#[derive(Clone, Debug)]
+pub(crate) struct Happened {
+    pub(crate) fact: Fact,
+    /// The first event of the cascade, by number, and how many hooks led here.
+    pub(crate) root: usize,
+    pub(crate) depth: u32,
+}
+
+/// What a hook does, its variables put in.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    Ask(Ask),
+    /// A change of the task that has this name by then.
+    Named(usize, Change),
+    Run(String),
+    Record(Fact),
+    Impossible,
+}
+
+pub(crate) struct Plan {
+    hook: String,
+    limited: bool,
+    deeds: Option<Vec<Deed>>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) tasks: Tasks,
+    pub(crate) setup: Setup,
+    pub(crate) due: VecDeque<Due>,
+    pub(crate) runs: Vec<Run>,
+    queue: VecDeque<Happened>,
+    roots: usize,
+    /// Actions per root.
+    pub(crate) counts: HashMap<usize, u32>,
+    /// What happened since it was last asked.
+    news: Vec<Caused>,
+}
+
+impl Model {
+    pub(crate) fn new(setup: Setup) -> Model {
+        Model {
+            tasks: Tasks::default(),
+            setup,
+            due: VecDeque::new(),
+            runs: vec![],
+            queue: VecDeque::new(),
+            roots: 0,
+            counts: HashMap::new(),
+            news: vec![],
+        }
+    }
+
+    pub(crate) fn news(&mut self) -> Vec<Caused> {
+        std::mem::take(&mut self.news)
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.due.is_empty() || self.runs.iter().any(|run| !run.over)
+    }
+
+    pub(crate) fn execute(&mut self, ask: &Ask) -> Result<(), Refused> {
+        for fact in self.tasks.decide(ask)? {
+            self.roots += 1;
+            self.happen(fact, self.roots, 0, None);
+        }
+        self.react();
+        Ok(())
+    }
+
+    pub(crate) fn happen(&mut self, fact: Fact, root: usize, depth: u32, hook: Option<&str>) {
+        if let What::HookSwitched(name, enabled) = &fact.1 {
+            let switched = self.setup.hooks.iter_mut().filter(|hook| hook.name == *name);
+            switched.for_each(|hook| hook.enabled = *enabled);
+        }
+        self.tasks.apply(&fact);
+        self.news.push((fact.clone(), hook.map(|hook| (hook.to_owned(), depth))));
+        self.queue.push_back(Happened { fact, root, depth });
+    }
+
+    pub(crate) fn react(&mut self) {
+        while let Some(event) = self.queue.pop_front() {
+            match self.is_too_wide(&event) {
+                true => self.due.push_back(Due { event, hooks_done: vec![], from: 0 }),
+                false => self.react_to(&event),
+            }
+        }
+    }
+
+    /// Every hook sees the state before the first of them acted.
+    pub(crate) fn react_to(&mut self, event: &Happened) {
+        let plans: Vec<Plan> =
+            self.hooks_of(event).iter().map(|hook| self.plan(hook, event, 0, NOWHERE)).collect();
+        plans.into_iter().for_each(|plan| self.carry_out(event, plan));
+    }
+
+    pub(crate) fn hooks_of(&self, event: &Happened) -> Vec<Hook> {
+        let follows = |hook: &&Hook| hook.enabled && hook.event == event.fact.1.kind();
+        let mut hooks: Vec<Hook> = self.setup.hooks.iter().filter(follows).cloned().collect();
+        hooks.sort_by_key(|hook| hook.priority);
+        hooks
+    }
+
+    pub(crate) fn is_too_wide(&self, event: &Happened) -> bool {
+        let releases = |hook: &Hook| matches!(hook.handler, Handler::Satisfaction);
+        let About::Task(task) = event.fact.0 else { return false };
+        self.hooks_of(event).iter().any(releases) && self.tasks.dependents(task).len() > AT_ONCE
+    }
+
+    /// What `hook` makes of `event`; dependents only from number `from` on, `most` of them.
+    pub(crate) fn plan(&self, hook: &Hook, event: &Happened, from: usize, most: usize) -> Plan {
+        let task = match event.fact.0 {
+            About::Task(task) => task,
+            _ => NOWHERE,
+        };
+        let deeds = match &hook.handler {
+            Handler::Review => Some(self.review(task)),
+            Handler::Satisfaction => Some(self.announcements(task, from, most)),
+            Handler::Metrics => Some(self.metrics(task)),
+            Handler::Declared(actions) => actions.iter().map(|a| self.fill(a, event)).collect(),
+        };
+        let limited = !matches!(hook.handler, Handler::Satisfaction);
+        Plan { hook: hook.name.clone(), limited, deeds }
+    }
+
+    fn review(&self, task: usize) -> Vec<Deed> {
+        let Some(found) = self.tasks.alive(task) else { return vec![] };
+        let has = |label: &str| found.spec.labels.iter().any(|l| l == label);
+        if !has("agent") || has("review") {
+            return vec![];
+        }
+        let mut spec = found.spec.clone();
+        spec.goal = format!("Review: {}", spec.goal);
+        spec.labels.insert(0, "review".to_owned());
+        spec.parent = Some(task);
+        vec![Deed::Ask(Ask::Add { name: None, spec, on: vec![] })]
+    }
+
+    fn announcements(&self, completed: usize, from: usize, most: usize) -> Vec<Deed> {
+        let unannounced =
+            |task: &usize| self.tasks.shown(*task) == "ready" && !self.tasks.0[*task].announced;
+        let all = self.tasks.dependents(completed).into_iter().filter(|task| *task >= from);
+        let announce = |task: usize| {
+            let satisfied = (About::Task(task), What::DependencySatisfied(completed));
+            [Deed::Ask(Ask::Change(task, Change::ConfirmReady)), Deed::Record(satisfied)]
+        };
+        all.take(most).filter(unannounced).flat_map(announce).collect()
+    }
+
+    fn metrics(&self, task: usize) -> Vec<Deed> {
+        match self.tasks.alive(task) {
+            Some(found) if found.spec.labels.iter().any(|l| l == "agent") => {
+                vec![Deed::Record((About::Task(task), What::AgentMetrics(found.started)))]
+            }
+            _ => vec![],
+        }
+    }
+
+    /// A declared action with the values of `event`; none if one is missing.
+    fn fill(&self, action: &Declared, event: &Happened) -> Option<Deed> {
+        let subject = match event.fact.0 {
+            About::Task(task) => Some(task),
+            _ => None,
+        };
+        let task = subject.and_then(|task| self.tasks.alive(task));
+        let result = match &event.fact.1 {
+            What::TaskCompleted(result) => result.clone(),
+            _ => task.filter(|t| t.state == State::Completed).and_then(|t| t.result.clone()),
+        };
+        Some(match action {
+            Declared::Create { goal, labels, priority, waits, child } => {
+                let goal = match goal {
+                    Goal::Fixed => "spawned".to_owned(),
+                    Goal::OfTask => format!("after {}", task?.spec.goal),
+                    Goal::Result => format!("use {}", result?),
+                };
+                let parent = if *child { Some(subject?) } else { None };
+                let on = if *waits { vec![subject?] } else { vec![] };
+                let spec = Spec { goal, labels: labels.clone(), priority: *priority, parent };
+                Deed::Ask(Ask::Add { name: None, spec, on })
+            }
+            Declared::Update { target: Target::Named(name), change } => {
+                Deed::Named(*name, in_hook(change))
+            }
+            Declared::Update { target: Target::Subject, change } => {
+                Deed::Ask(Ask::Change(subject?, in_hook(change)))
+            }
+            Declared::Run(name) => Deed::Run(name.clone()),
+            Declared::Note { about, result: wanted, valid } => {
+                let note = What::Note {
+                    kind: "note".to_owned(),
+                    about: if *about { Some(subject?) } else { None },
+                    event: event.fact.1.kind().to_owned(),
+                    result: if *wanted { Some(result?) } else { None },
+                };
+                if *valid { Deed::Record((About::Project, note)) } else { Deed::Impossible }
+            }
+        })
+    }
+
+    pub(crate) fn carry_out(&mut self, event: &Happened, plan: Plan) {
+        let (root, depth, hook) = (event.root, event.depth + 1, plan.hook.as_str());
+        let Some(mut deeds) = plan.deeds else {
+            return self.happen((event.fact.0, What::HookError), root, depth, Some(hook));
+        };
+        let cut = if plan.limited { self.cut(root, depth, &mut deeds) } else { None };
+        for deed in deeds {
+            let (before, counted) = (self.news.len(), u32::from(plan.limited));
+            *self.counts.entry(root).or_default() += counted;
+            if let Err(kind) = self.act(deed, event, root, depth, hook) {
+                let error = What::ActionError(kind.to_owned());
+                self.happen((About::Project, error), root, depth, Some(hook));
+            }
+            if self.news.len() == before {
+                *self.counts.entry(root).or_default() -= counted;
+            }
+        }
+        if let Some((limit, dropped)) = cut {
+            let cut = What::CascadeCut(limit.to_owned(), dropped);
+            self.happen((About::Project, cut), root, depth, Some(hook));
+        }
+    }
+
+    /// Drops the deeds that are over a limit; answers which, and how many they were.
+    pub(crate) fn cut(
+        &self,
+        root: usize,
+        depth: u32,
+        deeds: &mut Vec<Deed>,
+    ) -> Option<(&'static str, u32)> {
+        let left = self.setup.total.saturating_sub(self.counts.get(&root).copied().unwrap_or(0));
+        let (allowed, limit) = match left < self.setup.fan_out {
+            _ if depth > self.setup.depth => (0, "Depth"),
+            true => (left, "Total"),
+            false => (self.setup.fan_out, "FanOut"),
+        };
+        let dropped = deeds.len().saturating_sub(allowed as usize) as u32;
+        deeds.truncate(allowed as usize);
+        (dropped > 0).then_some((limit, dropped))
+    }
+
+    /// Does one deed, or says the type of the action that failed.
+    pub(crate) fn act(
+        &mut self,
+        deed: Deed,
+        event: &Happened,
+        root: usize,
+        depth: u32,
+        hook: &str,
+    ) -> Result<(), &'static str> {
+        let facts = match deed {
+            Deed::Impossible => return Err("log"),
+            Deed::Ask(ask) => {
+                let kind = match ask {
+                    Ask::Add { .. } => "create_task",
+                    _ => "update_task",
+                };
+                self.tasks.decide(&ask).map_err(|_| kind)?
+            }
+            Deed::Named(name, change) => {
+                let ask = Ask::Change(self.tasks.named(name), change);
+                self.tasks.decide(&ask).map_err(|_| "update_task")?
+            }
+            Deed::Record((_, What::Note { kind, about, event: e, result })) => {
+                let kind = format!("hook.{hook}.{kind}");
+                vec![(event.fact.0, What::Note { kind, about, event: e, result })]
+            }
+            Deed::Record(fact) => vec![fact],
+            Deed::Run(name) => {
+                let (_, steps) = self.setup.workflows.iter().find(|(n, _)| *n == name).unwrap();
+                let steps: Option<Vec<Deed>> = steps.iter().map(|s| self.fill(s, event)).collect();
+                let steps = steps.ok_or("execute_workflow")?;
+                let hook = hook.to_owned();
+                self.runs.push(Run { steps, next: 0, over: false, hook, root, depth });
+                vec![(About::Run(self.runs.len() - 1), What::WorkflowRequested(name))]
+            }
+        };
+        facts.into_iter().for_each(|fact| self.happen(fact, root, depth, Some(hook)));
+        Ok(())
+    }
+}
+
+/// A hook completes with its own result.
+fn in_hook(change: &Change) -> Change {
+    match change {
+        Change::Complete(Some(_)) => Change::Complete(Some("done".to_owned())),
+        other => other.clone(),
+    }
+}

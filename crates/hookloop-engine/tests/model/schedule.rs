@@ -1,0 +1,304 @@
+//! One case: processes that take turns, get lost, repeat themselves, and are compared with the model.
+
+use std::sync::{Arc, Mutex};
+
+use hookloop_engine::project::{Done, EngineError, Project};
+use hookloop_engine::rules::Rules;
+use hookloop_store::log::{AppendError, Appended, NewEvent, Seq, StoredEvent};
+use hookloop_store::store::Store;
+use tempfile::TempDir;
+
+use crate::asks;
+use crate::compare::{assert_lost, compare_answers};
+use crate::facts::Names;
+use crate::reactions::Model;
+use crate::rng::Rng;
+use crate::rules::Setup;
+use crate::tasks::Ask;
+use crate::wire::{Loss, Overtaken, Wire};
+
+/// Where the processes of a case meet.
+pub(crate) enum Home {
+    Memory(Wire),
+    File(TempDir),
+}
+
+impl Home {
+    pub(crate) fn open(&self) -> Store {
+        match self {
+            Home::Memory(wire) => Store::over(Box::new(wire.clone())).unwrap(),
+            Home::File(dir) => Store::open(&dir.path().join("hookloop.db")).unwrap(),
+        }
+    }
+}
+
+pub(crate) type Answer = Result<Done, EngineError>;
+
+pub(crate) struct Case {
+    pub(crate) rng: Rng,
+    pub(crate) model: Model,
+    pub(crate) names: Names,
+    pub(crate) home: Home,
+    pub(crate) rules: Rules,
+    pub(crate) processes: Vec<Project>,
+    /// Whose turn it is; the views of the others are stale.
+    pub(crate) turn: usize,
+    /// The log, as far as it was compared.
+    pub(crate) events: Vec<StoredEvent>,
+    /// Where the batches of commands are in it.
+    batches: Vec<(usize, usize)>,
+    /// The next name for a task.
+    pub(crate) fresh: usize,
+}
+
+impl Case {
+    pub(crate) fn in_memory(mut rng: Rng, setup: Setup) -> Case {
+        let processes = *rng.pick(&[1, 1, 1, 1, 2, 2, 2, 3]);
+        Case::new(rng, setup, Home::Memory(Wire::default()), processes)
+    }
+
+    /// Two processes over a log that takes the batches which `overtaken` says.
+    pub(crate) fn racing(rng: Rng, setup: Setup, overtaken: Overtaken) -> Case {
+        Case::new(rng, setup, Home::Memory(Wire::new(overtaken)), 2)
+    }
+
+    pub(crate) fn in_file(rng: Rng, setup: Setup) -> Case {
+        Case::new(rng, setup, Home::File(tempfile::tempdir().unwrap()), 2)
+    }
+
+    fn new(rng: Rng, setup: Setup, home: Home, processes: usize) -> Case {
+        let rules = setup.load();
+        let open = |_| Project::new(home.open(), rules.clone(), "someone");
+        let processes = (0..processes).map(open).collect();
+        Case {
+            rng,
+            model: Model::new(setup),
+            names: Names::default(),
+            home,
+            rules,
+            processes,
+            turn: 0,
+            events: vec![],
+            batches: vec![],
+            fresh: 0,
+        }
+    }
+
+    /// Takes `turns` turns at random, with the comparison after each.
+    pub(crate) fn play(&mut self, turns: usize) {
+        for _ in 0..turns {
+            match self.rng.below(80) {
+                0..56 => {
+                    let ask = self.ask();
+                    self.command(&ask);
+                }
+                56..65 => self.dispatch(),
+                65..74 => self.run_workflows(),
+                74..79 => self.repeat_a_batch(),
+                _ => self.restart_a_process(),
+            }
+        }
+    }
+
+    pub(crate) fn ask(&mut self) -> Ask {
+        asks::random(&mut self.rng, &self.model.tasks, &self.model.setup, self.fresh)
+    }
+
+    pub(crate) fn next_process(&mut self) -> &Project {
+        self.turn = self.rng.below(self.processes.len());
+        &self.processes[self.turn]
+    }
+
+    pub(crate) fn command(&mut self, ask: &Ask) {
+        let command = asks::command(ask, &self.names);
+        self.fresh += usize::from(matches!(ask, Ask::Add { .. }));
+        let loss = self.plan_loss(1);
+        let answer = self.next_process().execute(&command);
+        let before = self.events.len();
+        match self.came(loss) {
+            Some(Loss { stored: false, .. }) => assert_lost(answer),
+            Some(_) => {
+                assert_lost(answer);
+                self.model.execute(ask).unwrap();
+            }
+            None => compare_answers(ask, self.model.execute(ask), answer),
+        }
+        self.compare(&format!("{ask:?}"));
+        if self.events.len() > before {
+            self.batches.push((before, self.events.len()));
+        }
+    }
+
+    /// Commands that nothing happens to, compared when all are done.
+    pub(crate) fn commands(&mut self, asks: &[Ask]) {
+        for ask in asks {
+            let command = asks::command(ask, &self.names);
+            let answer = self.next_process().execute(&command);
+            compare_answers(ask, self.model.execute(ask), answer);
+        }
+        self.fresh += asks.len();
+        self.compare("several commands");
+    }
+
+    /// A command whose way into the log another process overtakes with its own.
+    pub(crate) fn overtaken_command(&mut self) {
+        let (slow, quick) = (self.ask(), self.ask());
+        let (slow, quick) = (self.renamed(slow), self.renamed(quick));
+        self.race(&slow, &quick);
+    }
+
+    pub(crate) fn race(&mut self, slow: &Ask, quick: &Ask) {
+        let (slow_answer, quick_answer) = self.overtake(slow, quick);
+        if let Some(answer) = quick_answer {
+            compare_answers(quick, self.model.execute(quick), answer);
+        }
+        compare_answers(slow, self.model.execute(slow), slow_answer);
+        self.compare(&format!("{slow:?}, overtaken by {quick:?}"));
+    }
+
+    /// The answers to two commands, where the quick one got in between if there was a between.
+    fn overtake(&mut self, slow: &Ask, quick: &Ask) -> (Answer, Option<Answer>) {
+        let Home::Memory(wire) = &self.home else { panic!("a file has no between") };
+        let (wire, heard) = (wire.clone(), Arc::new(Mutex::new(None)));
+        let slow = asks::command(slow, &self.names);
+        let quick = asks::command(quick, &self.names);
+        self.next_process();
+        let rival = self.processes[(self.turn + 1) % self.processes.len()].clone();
+        let hear = heard.clone();
+        wire.plan_rival(Box::new(move || {
+            *hear.lock().unwrap() = Some(rival.execute(&quick));
+        }));
+        let slow_answer = self.processes[self.turn].execute(&slow);
+        wire.forget_rival();
+        let quick_answer = heard.lock().unwrap().take();
+        (slow_answer, quick_answer)
+    }
+
+    fn renamed(&mut self, mut ask: Ask) -> Ask {
+        if let Ask::Add { name, .. } = &mut ask {
+            *name = Some(self.fresh);
+            self.fresh += 1;
+        }
+        ask
+    }
+
+    pub(crate) fn dispatch(&mut self) {
+        let loss = self.plan_loss(3);
+        self.dispatch_until(loss);
+    }
+
+    /// Dispatches until the planned loss, if there is one.
+    fn dispatch_until(&mut self, loss: Option<Loss>) {
+        let answer = self.next_process().dispatch();
+        let batches = self.batches_through(loss, answer);
+        let taken = self.model.dispatch(batches.unwrap_or(usize::MAX));
+        assert_eq!(taken, batches.unwrap_or(taken), "batches of a dispatcher that was lost");
+        self.compare("dispatch");
+    }
+
+    /// A dispatcher that is lost after its first batch.
+    pub(crate) fn dispatch_one_batch(&mut self) {
+        let Home::Memory(wire) = &self.home else { return self.dispatch() };
+        let loss = Loss { after: 0, stored: true };
+        wire.plan_loss(Some(loss));
+        self.dispatch_until(Some(loss));
+    }
+
+    pub(crate) fn run_workflows(&mut self) {
+        let loss = self.plan_loss(4);
+        let answer = self.next_process().run_workflows();
+        let batches = self.batches_through(loss, answer);
+        let taken = self.model.run_workflows(batches.unwrap_or(usize::MAX));
+        assert_eq!(taken, batches.unwrap_or(taken), "batches of a runner that was lost");
+        self.compare("run workflows");
+    }
+
+    fn batches_through(
+        &self,
+        loss: Option<Loss>,
+        answer: Result<(), EngineError>,
+    ) -> Option<usize> {
+        match self.came(loss) {
+            Some(loss) => {
+                assert_lost(answer);
+                Some(loss.batches())
+            }
+            None => {
+                answer.unwrap();
+                None
+            }
+        }
+    }
+
+    /// Loses the connection within the next `most` batches, at times.
+    fn plan_loss(&mut self, most: usize) -> Option<Loss> {
+        let Home::Memory(wire) = &self.home else { return None };
+        let planned = self.rng.chance(10);
+        let loss = Loss { after: self.rng.below(most), stored: self.rng.chance(50) };
+        let loss = planned.then_some(loss);
+        wire.plan_loss(loss);
+        loss
+    }
+
+    /// The loss that was planned, if it came to it.
+    fn came(&self, loss: Option<Loss>) -> Option<Loss> {
+        let Home::Memory(wire) = &self.home else { return None };
+        let loss = loss.filter(|_| !wire.is_loss_pending());
+        wire.plan_loss(None);
+        loss
+    }
+
+    /// Delivers a stored batch again, or one that pretends to be it.
+    fn repeat_a_batch(&mut self) {
+        if self.batches.is_empty() {
+            return;
+        }
+        let (start, end) = *self.rng.pick(&self.batches);
+        let mut batch: Vec<NewEvent> = self.events[start..end]
+            .iter()
+            .map(|stored| NewEvent {
+                expected: self.version_before(stored),
+                event: stored.event.clone(),
+            })
+            .collect();
+        let forged = self.rng.chance(30);
+        if forged {
+            batch.iter_mut().for_each(|new| new.event.id.0[15] ^= 1);
+        }
+        match self.next_process().log().append(&batch) {
+            Ok(Appended::Before(seq)) if !forged => assert_eq!(seq, self.events[start].seq),
+            Err(AppendError::Conflict { .. }) if forged => {}
+            other => panic!("a batch again (forged: {forged}): {other:?}"),
+        }
+        self.compare("a batch again");
+    }
+
+    fn version_before(&self, stored: &StoredEvent) -> Seq {
+        let same = |e: &&StoredEvent| e.event.subject == stored.event.subject && e.seq < stored.seq;
+        self.events.iter().rev().find(same).map_or(0, |e| e.seq)
+    }
+
+    fn restart_a_process(&mut self) {
+        let at = self.rng.below(self.processes.len());
+        self.processes[at] = Project::new(self.home.open(), self.rules.clone(), "someone else");
+    }
+
+    /// Finishes what is left, by whichever processes, more often than needed.
+    pub(crate) fn finish(&mut self) {
+        for _ in 0..2 {
+            self.run_workflows();
+            self.dispatch();
+        }
+        if let Home::Memory(wire) = &self.home {
+            wire.plan_loss(None);
+        }
+        for process in &self.processes {
+            process.run_workflows().unwrap();
+            process.dispatch().unwrap();
+        }
+        self.model.run_workflows(usize::MAX);
+        self.model.dispatch(usize::MAX);
+        self.compare("the end");
+        assert!(!self.model.is_pending());
+    }
+}

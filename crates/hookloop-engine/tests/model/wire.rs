@@ -1,0 +1,117 @@
+//! The way to a log that others write to as well, and that fails at times.
+
+use std::sync::{Arc, Mutex};
+
+use hookloop_core::id::Subject;
+use hookloop_store::log::{
+    AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent,
+};
+use hookloop_store::memory::MemoryLog;
+
+/// The connection is lost at the append after so many more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss {
+    pub(crate) after: usize,
+    /// The batch got through and only the answer was lost.
+    pub(crate) stored: bool,
+}
+
+impl Loss {
+    /// Batches that get through.
+    pub(crate) fn batches(self) -> usize {
+        self.after + usize::from(self.stored)
+    }
+}
+
+/// What becomes of a batch that another process overtook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Overtaken {
+    /// It is refused if the other wrote to a subject of its own.
+    #[default]
+    OnItsSubjects,
+    /// It is refused if the other wrote at all.
+    Anywhere,
+}
+
+type Rival = Box<dyn FnOnce() + Send>;
+
+#[derive(Clone, Default)]
+pub(crate) struct Wire {
+    log: MemoryLog,
+    loss: Arc<Mutex<Option<Loss>>>,
+    rival: Arc<Mutex<Option<Rival>>>,
+    overtaken: Overtaken,
+}
+
+impl Wire {
+    pub(crate) fn new(overtaken: Overtaken) -> Wire {
+        Wire { overtaken, ..Wire::default() }
+    }
+
+    pub(crate) fn plan_loss(&self, loss: Option<Loss>) {
+        *self.loss.lock().unwrap() = loss;
+    }
+
+    /// Whether a planned loss is still to come.
+    pub(crate) fn is_loss_pending(&self) -> bool {
+        self.loss.lock().unwrap().is_some()
+    }
+
+    /// Lets `rival` act between the decision about the next batch and its way into the log.
+    pub(crate) fn plan_rival(&self, rival: Rival) {
+        *self.rival.lock().unwrap() = Some(rival);
+    }
+
+    pub(crate) fn forget_rival(&self) {
+        *self.rival.lock().unwrap() = None;
+    }
+
+    /// Lets the rival act, if there is one; answers whether it wrote.
+    fn let_rival_act(&self) -> Result<bool, LogError> {
+        let Some(rival) = self.rival.lock().unwrap().take() else { return Ok(false) };
+        let before = self.log.read(1, usize::MAX)?.len();
+        rival();
+        Ok(self.log.read(1, usize::MAX)?.len() > before)
+    }
+
+    fn next_loss(&self) -> Option<Loss> {
+        let mut planned = self.loss.lock().unwrap();
+        match planned.as_mut()? {
+            Loss { after: 0, .. } => planned.take(),
+            loss => {
+                loss.after -= 1;
+                None
+            }
+        }
+    }
+}
+
+impl EventLog for Wire {
+    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+        if self.let_rival_act()? && self.overtaken == Overtaken::Anywhere {
+            let subject = Subject::Project;
+            return Err(AppendError::Conflict { subject, expected: 0, actual: 1 });
+        }
+        let Some(loss) = self.next_loss() else { return self.log.append(batch) };
+        if loss.stored {
+            self.log.append(batch)?;
+        }
+        Err(LogError::Engine("the connection is lost".into()).into())
+    }
+
+    fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {
+        self.log.last(subject)
+    }
+
+    fn history(&self, subject: &Subject, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        self.log.history(subject, limit)
+    }
+
+    fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        self.log.read(from, limit)
+    }
+
+    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        self.log.follow(from)
+    }
+}

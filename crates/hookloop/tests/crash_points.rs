@@ -1,0 +1,374 @@
+//! Ends the program at every durable step of a command, and again at every step of the recovery.
+//!
+//! However it went, the project has to end up as if nothing had happened: what was answered or
+//! stored is whole, and what was not stored has left no trace and can be asked for again.
+//!
+//! `cargo nextest run -p hookloop --features crash-points --test crash_points`
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[allow(dead_code, reason = "each test uses its part")]
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use support::account::Account;
+use support::{Sandbox, Snapshot};
+
+const SIGABRT: i32 = 6;
+/// Tasks that wait for the hub: too many for the batch of its completion, and for one of the
+/// dispatcher.
+const DEPENDENTS: usize = 460;
+/// Tasks that wait for one that is deleted: more than one batch blocks.
+const ORPHANS: usize = 600;
+/// Actions of a hook that has much to say.
+const CHATTER: usize = 37;
+
+/// A command, and the project it is given in.
+struct Scenario {
+    config: String,
+    tasks: Vec<Value>,
+    command: &'static [&'static str],
+    /// Durable steps that there are at least: fewer, and the scenario has lost its point.
+    points_min: u64,
+}
+
+/// The project before the command, and after it when nothing goes wrong.
+struct Course {
+    sandbox: Sandbox,
+    command: &'static [&'static str],
+    points: u64,
+    start: Snapshot,
+    start_events: u64,
+    before: Account,
+    after: Account,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stored {
+    Nothing,
+    Everything,
+}
+
+#[test]
+fn adding_a_task_with_dependencies() {
+    Course::of(Scenario {
+        config: ANNOUNCED.to_owned(),
+        tasks: vec![task("a", &[]), task("b", &[])],
+        command: &[
+            "task",
+            "add",
+            "New",
+            "--id",
+            "new",
+            "--depends-on",
+            "a",
+            "--depends-on",
+            "b",
+            "--label",
+            "agent",
+        ],
+        points_min: 2,
+    })
+    .crash_everywhere();
+}
+
+#[test]
+fn completing_an_agents_task_with_three_dependents() {
+    Course::of(Scenario {
+        config: ANNOUNCED.to_owned(),
+        tasks: vec![agent_task("a"), task("x", &["a"]), task("y", &["a"]), task("z", &["a"])],
+        command: &["task", "complete", "a", "--result", "done"],
+        points_min: 2,
+    })
+    .crash_everywhere();
+}
+
+#[test]
+fn completing_a_task_with_more_dependents_than_a_batch_takes() {
+    Course::of(Scenario {
+        config: announced_at_length(),
+        tasks: hub_and_dependents(DEPENDENTS),
+        command: &["task", "complete", "hub", "--result", "done"],
+        points_min: 16,
+    })
+    .crash_everywhere();
+}
+
+#[test]
+fn running_workflows_that_hooks_ask_for() {
+    Course::of(Scenario {
+        config: SHIPPED.to_owned(),
+        tasks: vec![agent_task("a"), task("x", &["a"])],
+        command: &["task", "complete", "a", "--result", "done"],
+        points_min: 16,
+    })
+    .crash_everywhere();
+}
+
+#[test]
+fn a_deletion_in_parts_is_finished_by_asking_again() {
+    Course::of(Scenario {
+        config: ANNOUNCED.to_owned(),
+        tasks: hub_and_dependents(ORPHANS),
+        command: &["task", "delete", "hub"],
+        points_min: 4,
+    })
+    .crash_and_ask_again();
+}
+
+#[test]
+fn an_import_is_finished_by_asking_again() {
+    Course::of(Scenario {
+        config: ANNOUNCED.to_owned(),
+        tasks: vec![task("a", &[])],
+        command: &["task", "import", "more.jsonl"],
+        points_min: 2,
+    })
+    .crash_and_ask_again();
+}
+
+impl Course {
+    fn of(scenario: Scenario) -> Course {
+        let Scenario { config, tasks, command, points_min } = scenario;
+        let sandbox = Sandbox::new(&config);
+        sandbox.write_lines("more.jsonl", &hub_and_dependents(ORPHANS));
+        sandbox.import(&tasks);
+        let (start, before) = (sandbox.snapshot(), Account::of(&sandbox));
+        let start_events = sandbox.count_events();
+        sandbox.json(command);
+        sandbox.settle();
+        let after = Account::of(&sandbox);
+        assert_ne!(before, after);
+        let mut course = Course { sandbox, command, points: 0, start, start_events, before, after };
+        course.points = course.count_points();
+        assert!(course.points >= points_min, "only {} points", course.points);
+        course
+    }
+
+    /// The steps of a run that gets through.
+    fn count_points(&self) -> u64 {
+        let gets_through = |at: &u64| {
+            self.sandbox.restore(&self.start);
+            !self.crashes(self.command, *at)
+        };
+        (1..).find(gets_through).unwrap_or(0) - 1
+    }
+
+    /// Each step of the command, and for each of these, each step of the process after it.
+    fn crash_everywhere(&self) {
+        let mut seen = Vec::new();
+        for first in 1..=self.points {
+            self.sandbox.restore(&self.start);
+            assert!(self.crashes(self.command, first));
+            let stored = self.stored();
+            let crashed = self.sandbox.snapshot();
+            let recovery: &[&str] = match stored {
+                Stored::Nothing => self.command,
+                Stored::Everything => &["status"],
+            };
+            let mut second = 1;
+            while self.recover(&crashed, recovery, second) {
+                self.assert_recovered(&format!("crash at {first}, then at {second}"));
+                second += 1;
+            }
+            self.assert_recovered(&format!("crash at {first}"));
+            self.assert_not_done_twice(&format!("crash at {first}"));
+            self.recover_after_rebuild(&crashed, recovery);
+            self.assert_recovered(&format!("crash at {first}, then a rebuild"));
+            seen.push(stored);
+        }
+        assert!(seen.contains(&Stored::Nothing) && seen.contains(&Stored::Everything));
+        assert!(seen.is_sorted_by_key(|stored| *stored == Stored::Everything), "{seen:?}");
+    }
+
+    /// Commands that are more than one batch: asked again, they do the rest.
+    fn crash_and_ask_again(&self) {
+        for first in 1..=self.points {
+            self.sandbox.restore(&self.start);
+            assert!(self.crashes(self.command, first));
+            let crashed = self.sandbox.snapshot();
+            let mut second = 1;
+            while self.recover(&crashed, self.command, second) {
+                // Refused, if there is nothing left to do.
+                self.sandbox.run(self.command);
+                self.assert_recovered(&format!("crash at {first}, then at {second}"));
+                second += 1;
+            }
+            self.assert_recovered(&format!("crash at {first}"));
+            self.assert_not_done_twice(&format!("crash at {first}"));
+        }
+    }
+
+    /// What the crashed process has left: all of the command, or nothing of it.
+    fn stored(&self) -> Stored {
+        if self.sandbox.count_events() > self.start_events {
+            return Stored::Everything;
+        }
+        self.sandbox.settle();
+        Account::of(&self.sandbox).assert_same(&self.before, "a crash before the commit");
+        Stored::Nothing
+    }
+
+    /// The process after the crash, which crashes too if it gets as far as point `at`.
+    fn recover(&self, crashed: &Snapshot, recovery: &[&str], at: u64) -> bool {
+        self.sandbox.restore(crashed);
+        self.crashes(recovery, at)
+    }
+
+    fn recover_after_rebuild(&self, crashed: &Snapshot, recovery: &[&str]) {
+        self.sandbox.restore(crashed);
+        self.sandbox.rebuild();
+        self.sandbox.json(recovery);
+    }
+
+    /// Whether the command came as far as point `at`, and there to its end.
+    fn crashes(&self, command: &[&str], at: u64) -> bool {
+        let mut process = self.sandbox.command(command);
+        let output = process.env("HOOKLOOP_CRASH_AT", at.to_string()).output().unwrap();
+        match output.status.signal() {
+            Some(signal) => {
+                assert_eq!(signal, SIGABRT);
+                self.assert_no_empty_promise(command, &output);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// What was answered is stored, even if the process died before it could end well.
+    fn assert_no_empty_promise(&self, command: &[&str], output: &Output) {
+        if command == self.command && !output.stdout.is_empty() {
+            let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert!(self.sandbox.count_events() > self.start_events, "{answer}");
+        }
+    }
+
+    /// After whatever crashes, one more command: now all is as if there had been none.
+    fn assert_recovered(&self, how: &str) {
+        self.sandbox.settle();
+        let mut found = Account::of(&self.sandbox);
+        if found == self.before {
+            self.sandbox.json(self.command);
+            self.sandbox.settle();
+            found = Account::of(&self.sandbox);
+        }
+        found.assert_same(&self.after, how);
+        self.sandbox.assert_intact();
+    }
+
+    /// Whoever got no answer and asks again changes nothing.
+    fn assert_not_done_twice(&self, how: &str) {
+        let events = self.sandbox.count_events();
+        self.sandbox.run(self.command);
+        assert_eq!(self.sandbox.count_events(), events, "asked again after {how}");
+    }
+}
+
+fn task(id: &str, depends_on: &[&str]) -> Value {
+    json!({"id": id, "goal": format!("Goal of {id}"), "depends_on": depends_on})
+}
+
+fn agent_task(id: &str) -> Value {
+    json!({"id": id, "goal": format!("Goal of {id}"), "labels": ["agent"]})
+}
+
+fn hub_and_dependents(count: usize) -> Vec<Value> {
+    let dependents = (0..count).map(|n| task(&format!("leaf-{n}"), &["hub"]));
+    [agent_task("hub")].into_iter().chain(dependents).collect()
+}
+
+const ANNOUNCED: &str = r#"
+version: 1
+hooks:
+  task_created:
+    - name: greet
+      actions:
+        - log: {type: created, data: {goal: "{{goal}}"}}
+  dependency_added:
+    - name: link
+      actions:
+        - log: {type: linked}
+  task_completed:
+    - name: announce
+      priority: 5
+      actions:
+        - log: {type: done, data: {goal: "{{goal}}", result: "{{result}}"}}
+        - create_task: {goal: "Tell about {{goal}}", labels: [news]}
+    - name: failing
+      actions:
+        - update_task: {taskId: no-such-task, action: start}
+  dependency_satisfied:
+    - name: call
+      actions:
+        - log: {type: ready, data: {goal: "{{goal}}"}}
+  hook.call.ready:
+    - name: echo
+      actions:
+        - log: {type: heard}
+"#;
+
+/// Each dependent that is released is announced by one more event, and `chatter` before it takes so
+/// much of the batch that a few of the announcements are left over.
+fn announced_at_length() -> String {
+    let chatter: String =
+        (0..CHATTER).map(|n| format!("\n        - log: {{type: n{n}}}")).collect();
+    ANNOUNCED_AT_LENGTH.replace("{chatter}", &chatter)
+}
+
+const ANNOUNCED_AT_LENGTH: &str = r#"
+version: 1
+hooks:
+  task_completed:
+    - name: before
+      priority: 5
+      actions: {chatter}
+    - name: also-before
+      priority: 6
+      actions: {chatter}
+    - name: ship
+      priority: 60
+      actions:
+        - execute_workflow: ship
+        - log: {type: shipped, data: {goal: "{{goal}}"}}
+  dependency_satisfied:
+    - name: call
+      actions:
+        - log: {type: ready, data: {goal: "{{goal}}"}}
+  task_created:
+    - name: greet
+      actions:
+        - log: {type: created, data: {goal: "{{goal}}"}}
+workflows:
+  ship:
+    - log: {type: first}
+    - create_task: {goal: "Archive {{goal}}"}
+"#;
+
+const SHIPPED: &str = r#"
+version: 1
+hooks:
+  task_completed:
+    - name: ship
+      actions:
+        - execute_workflow: {workflowId: ship, context: {why: "{{result}}"}}
+    - name: tidy
+      actions:
+        - execute_workflow: tidy
+  task_blocked:
+    - name: alarm
+      actions:
+        - create_task: {goal: "Look at {{goal}}"}
+        - execute_workflow: tidy
+workflows:
+  ship:
+    - create_task: {goal: "Package {{goal}}", labels: [release]}
+    - log: {type: packaged}
+    - update_task: {taskId: x, action: block, payload: {reason: "{{goal}} ships"}}
+    - create_task: {goal: "Publish {{goal}}", dependsOn: [x]}
+  tidy:
+    - log: {type: swept}
+    - create_task: {goal: "Sweep after {{goal}}"}
+"#;

@@ -1,0 +1,151 @@
+//! Kills the program at any moment, thousands of times, and holds it to what it answered.
+//!
+//! Each cycle gives a random command to a process and kills it with SIGKILL after 0 to 6 ms (more on a
+//! machine where commands take longer), or lets it end. The test remembers what was acknowledged; the
+//! project has to hold all of that, nothing by halves, and every reaction once.
+//!
+//! The full size: `HOOKLOOP_KILL_CYCLES=100000 cargo nextest run -p hookloop --test kill9`
+//! To see one course again: `HOOKLOOP_KILL_SEED=<seed that a failure tells>`
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[allow(dead_code, reason = "each test uses its part")]
+mod support;
+
+use std::io::Write;
+use std::process::{Child, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::journal::{Answer, Ask, Journal};
+use support::random::Random;
+use support::{Sandbox, number_from_env, reactions};
+
+const CYCLES: u64 = 1_000;
+/// Cycles on one project: enough for its WAL to be moved many times, and its checks stay quick.
+const CYCLES_PER_PROJECT: u64 = 2_000;
+const CYCLES_PER_CHECK: u64 = 200;
+/// The latest moment for a kill, if commands take no longer.
+const KILL_AFTER_MAX: Duration = Duration::from_millis(6);
+/// Projects that are killed while they are made.
+const BIRTHS: u64 = 100;
+/// Projects that are worked on at the same time.
+const LANES: u64 = 2;
+
+#[test]
+fn what_was_acknowledged_survives_and_nothing_is_done_by_halves() {
+    let cycles = number_from_env("HOOKLOOP_KILL_CYCLES", CYCLES);
+    let seed = number_from_env("HOOKLOOP_KILL_SEED", u64::from(std::process::id()));
+    thread::scope(|scope| {
+        for lane in 0..LANES {
+            scope.spawn(move || work_lane(seed + lane, cycles.div_ceil(LANES)));
+        }
+    });
+}
+
+#[test]
+fn a_project_survives_a_death_at_its_birth() {
+    let seed = number_from_env("HOOKLOOP_KILL_SEED", u64::from(std::process::id()));
+    let _told = Told(seed);
+    let mut random = Random(seed);
+    let mut killed = 0;
+    for _ in 0..BIRTHS {
+        let mut sandbox = Sandbox::empty();
+        let mut process = sandbox.command(&["init", "--yes"]).spawn().unwrap();
+        thread::sleep(random.moment_before(KILL_AFTER_MAX));
+        process.kill().unwrap();
+        killed += u32::from(process.wait_with_output().unwrap().status.code().is_none());
+        sandbox.init();
+        sandbox.json(&["task", "add", "First"]);
+        assert_eq!(sandbox.tasks().len(), 1);
+        sandbox.assert_intact();
+    }
+    assert!(killed > 0, "all of them were quicker");
+}
+
+fn work_lane(seed: u64, mut cycles: u64) {
+    let _told = Told(seed);
+    let mut random = Random(seed);
+    while cycles > 0 {
+        let here = cycles.min(CYCLES_PER_PROJECT);
+        Course::new().run(here, &mut random);
+        cycles -= here;
+    }
+}
+
+/// Tells the seed if the test fails.
+struct Told(u64);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = writeln!(std::io::stderr(), "HOOKLOOP_KILL_SEED={}", self.0);
+        }
+    }
+}
+
+struct Course {
+    sandbox: Sandbox,
+    journal: Journal,
+    /// How long a command takes that is left alone.
+    typical: Duration,
+}
+
+impl Course {
+    fn new() -> Course {
+        let sandbox = Sandbox::new(reactions::CONFIG);
+        Course { sandbox, journal: Journal::default(), typical: KILL_AFTER_MAX }
+    }
+
+    fn run(mut self, cycles: u64, random: &mut Random) {
+        for cycle in 1..=cycles {
+            let ask = Ask::any(random, &self.journal, cycle);
+            let answer = self.give(&ask, random);
+            self.journal.record(ask, answer);
+            if cycle % CYCLES_PER_CHECK == 0 || cycle == cycles {
+                self.check();
+            }
+        }
+        self.journal.assert_varied(cycles);
+    }
+
+    /// Gives the command to a process that may not live to its end.
+    fn give(&mut self, ask: &Ask, random: &mut Random) -> Answer {
+        let arguments = ask.arguments();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let started = Instant::now();
+        let mut process = self.sandbox.command(&arguments).spawn().unwrap();
+        if random.below(4) == 0 {
+            let answer = answer_of(process, &arguments);
+            self.typical = (self.typical * 7 + started.elapsed()) / 8;
+            return answer;
+        }
+        let latest = KILL_AFTER_MAX.max(self.typical * 5 / 4);
+        thread::sleep(random.moment_before(latest));
+        process.kill().unwrap();
+        answer_of(process, &arguments)
+    }
+
+    fn check(&self) {
+        self.sandbox.settle();
+        let events = self.sandbox.events_from(1);
+        self.journal.assert_kept(&events);
+        reactions::assert_done_once(&events);
+        self.sandbox.assert_intact();
+    }
+}
+
+fn answer_of(process: Child, arguments: &[&str]) -> Answer {
+    let Output { status, stdout, stderr } = process.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&stderr);
+    match status.code() {
+        // The answer may be out while workflows still run.
+        None if stdout.is_empty() => Answer::None,
+        None | Some(0) => {
+            let answer: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
+            assert!(answer.is_object(), "{arguments:?}: {answer}");
+            Answer::Acknowledged
+        }
+        Some(1) => Answer::Refused,
+        Some(code) => panic!("{arguments:?} ended with {code}: {told}"),
+    }
+}

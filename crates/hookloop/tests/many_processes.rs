@@ -1,0 +1,157 @@
+//! Sixteen processes at a time on one project: ten that write, six that read.
+//!
+//! No command may fail because of the others, no acknowledged write may be lost, no reader may see a
+//! gap, and of all who start the same task one alone may be told that it is theirs.
+//!
+//! The full size: `HOOKLOOP_STRESS_SECONDS=120 cargo nextest run -p hookloop --test many_processes`
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[allow(dead_code, reason = "each test uses its part")]
+mod support;
+
+use std::collections::HashMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{Sandbox, number_from_env, reactions};
+
+const SECONDS: u64 = 20;
+const WRITERS: usize = 10;
+const READERS: usize = 6;
+/// Rounds of a writer between two tasks that all writers want.
+const ROUNDS_PER_SHARED: usize = 5;
+/// Rounds of one reader between two rebuilds.
+const ROUNDS_PER_REBUILD: usize = 20;
+
+/// What a writer was told.
+#[derive(Default)]
+struct Told {
+    added: Vec<String>,
+    completed: Vec<String>,
+    started: Vec<String>,
+}
+
+#[test]
+fn sixteen_processes_do_not_disturb_each_other() {
+    let sandbox = Sandbox::new(reactions::CONFIG);
+    let end =
+        Instant::now() + Duration::from_secs(number_from_env("HOOKLOOP_STRESS_SECONDS", SECONDS));
+    let told: Vec<Told> = thread::scope(|scope| {
+        let sandbox = &sandbox;
+        let write = |number| scope.spawn(move || write_until(sandbox, number, end));
+        let writers: Vec<_> = (0..WRITERS).map(write).collect();
+        let read = |number| scope.spawn(move || read_until(sandbox, number, end));
+        let readers: Vec<_> = (0..READERS).map(read).collect();
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        writers.into_iter().map(|writer| writer.join().unwrap()).collect()
+    });
+    sandbox.settle();
+    let events = sandbox.events_from(1);
+    assert_kept(&told, &events);
+    reactions::assert_done_once(&events);
+    sandbox.assert_intact();
+    assert_eq!(sandbox.integrity(), "ok");
+}
+
+/// Adds two tasks, one behind the other, completes them, and wants a task that others want too.
+fn write_until(sandbox: &Sandbox, writer: usize, end: Instant) -> Told {
+    let mut told = Told::default();
+    let mut round = 0;
+    while Instant::now() < end {
+        let (first, second) = (format!("w{writer}-{round}-a"), format!("w{writer}-{round}-b"));
+        sandbox.json(&["task", "add", &first, "--id", &first, "--label", "agent"]);
+        sandbox.json(&["task", "add", &second, "--id", &second, "--depends-on", &first]);
+        sandbox.json(&["task", "complete", &first, "--result", "done"]);
+        told.added.extend([first.clone(), second]);
+        told.completed.push(first);
+        if round % ROUNDS_PER_SHARED == 0 {
+            want_shared(sandbox, round, &mut told);
+        }
+        round += 1;
+    }
+    assert!(round > 0, "writer {writer} did nothing");
+    told
+}
+
+fn want_shared(sandbox: &Sandbox, round: usize, told: &mut Told) {
+    let shared = format!("shared-{round}");
+    if is_accepted(sandbox, &["task", "add", &shared, "--id", &shared]) {
+        told.added.push(shared.clone());
+    }
+    if is_accepted(sandbox, &["task", "start", &shared]) {
+        told.started.push(shared);
+    }
+}
+
+/// Whether a command that others may have been quicker with was accepted.
+fn is_accepted(sandbox: &Sandbox, args: &[&str]) -> bool {
+    let output = sandbox.run(args);
+    match output.status.code() {
+        Some(0) => true,
+        Some(1) => {
+            let why: Value = serde_json::from_slice(&output.stderr).unwrap();
+            let why = why["error"]["message"].as_str().unwrap();
+            assert!(why.contains("already"), "{args:?}: {why}");
+            false
+        }
+        _ => panic!("{args:?}: {output:?}"),
+    }
+}
+
+/// Asks one question again and again, and now and then makes the view anew under everybody's feet.
+fn read_until(sandbox: &Sandbox, reader: usize, end: Instant) {
+    let mut next = 1;
+    for round in 1.. {
+        match reader % 3 {
+            0 => next = read_on(sandbox, next),
+            1 => drop(sandbox.json(&["task", "ready"])),
+            _ => next = look_at_status(sandbox, next),
+        }
+        if reader == 0 && round % ROUNDS_PER_REBUILD == 0 {
+            sandbox.rebuild();
+        }
+        if Instant::now() > end {
+            break;
+        }
+    }
+    assert!(reader % 3 == 1 || next > 1, "reader {reader} saw nothing");
+}
+
+/// The events from `next` on, without a gap.
+fn read_on(sandbox: &Sandbox, mut next: u64) -> u64 {
+    for event in sandbox.events_from(next) {
+        assert_eq!(event["seq"], next);
+        next += 1;
+    }
+    next
+}
+
+/// The project only grows.
+fn look_at_status(sandbox: &Sandbox, seen: u64) -> u64 {
+    let status = sandbox.json(&["status"]);
+    let events = status["events"].as_u64().unwrap();
+    assert!(events + 1 >= seen, "{status} after {seen}");
+    events + 1
+}
+
+fn assert_kept(told: &[Told], events: &[Value]) {
+    let mut found: HashMap<(&str, &str), usize> = HashMap::new();
+    for event in events {
+        let key = (event["type"].as_str().unwrap(), event["nodeId"].as_str().unwrap());
+        *found.entry(key).or_default() += 1;
+    }
+    let check = |kind: &str, ids: Vec<&String>| {
+        assert!(!ids.is_empty(), "no {kind}");
+        for id in &ids {
+            assert_eq!(found.get(&(kind, id.as_str())), Some(&1), "{kind} of {id}");
+        }
+        let mut unique = ids.clone();
+        unique.sort();
+        unique.dedup();
+        assert_eq!(unique.len(), ids.len(), "{kind} was acknowledged twice");
+    };
+    check("task_created", told.iter().flat_map(|told| &told.added).collect());
+    check("task_completed", told.iter().flat_map(|told| &told.completed).collect());
+    check("task_started", told.iter().flat_map(|told| &told.started).collect());
+}

@@ -46,8 +46,10 @@ impl Work<'_, '_, '_> {
             let reaction = match hook.handler {
                 Handler::Builtin(Builtin::CheckDependencySatisfaction) => {
                     let Some(id) = event.subject.task() else { continue };
+                    // Whether a dependent still waits is up to other tasks: where they can change
+                    // meanwhile, the dispatcher looks, one batch after the other.
                     let dependents = self.unit.view()?.dependents(id, 0, INLINE_DEPENDENTS + 1)?;
-                    if dependents.len() > INLINE_DEPENDENTS {
+                    if !self.unit.is_alone() || dependents.len() > INLINE_DEPENDENTS {
                         return Ok(None);
                     }
                     satisfactions(hook, id, dependents.iter().map(|row| &row.task))

@@ -64,6 +64,8 @@ fn configured(mut conn: Connection) -> Result<Connection, OpenError> {
     }
     conn.busy_handler(Some(wait_for_others))?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // A statement keeps its plan whatever is bound to it; without this, some are planned anew each time.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use hookloop_core::id::Subject;
 use rusqlite::Connection;
 
-use group::{Home, Inner};
+use group::{Home, Inner, say};
 
 use crate::crash;
 use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
@@ -152,9 +152,9 @@ impl Store {
         let mut inner = self.lock();
         inner.settle_for_reader()?;
         self.0.settled.notify_all();
-        inner.conn.execute_batch("BEGIN").map_err(StoreError::from)?;
+        say(&inner.conn, "BEGIN")?;
         let answer = question(View::new(&inner.conn));
-        inner.conn.execute_batch("ROLLBACK").map_err(StoreError::from)?;
+        say(&inner.conn, "ROLLBACK")?;
         answer
     }
 
@@ -231,7 +231,11 @@ impl Store {
     pub fn finish_bulk(&self) -> Result<(), StoreError> {
         let mut inner = self.lock();
         inner.linger = 0;
-        self.settle(inner)
+        self.settle(inner)?;
+        // As it was: a WAL that is moved and used again needs no new blocks for each commit.
+        let usual = "PRAGMA wal_autocheckpoint = 1000; PRAGMA cache_size = -2000;
+            PRAGMA wal_checkpoint(PASSIVE);";
+        Ok(self.lock().conn.execute_batch(usual)?)
     }
 }
 

@@ -42,7 +42,6 @@ fn count(project: &Project, kind: &str) -> usize {
 }
 
 #[test]
-#[ignore = "a batch is checked for the subjects that it writes, not for those that it depends on"]
 fn a_dependent_that_is_added_while_its_dependency_completes_is_announced() {
     let mut case = Case::racing(Rng::new(0), Setup::builtin(), Overtaken::OnItsSubjects);
     let spec = Spec { goal: "g".into(), ..Spec::default() };
@@ -52,7 +51,6 @@ fn a_dependent_that_is_added_while_its_dependency_completes_is_announced() {
 }
 
 #[test]
-#[ignore = "a batch is checked for the subjects that it writes, not for those that it depends on"]
 fn the_last_two_dependencies_that_complete_at_once_announce_their_dependent() {
     let mut case = Case::racing(Rng::new(0), Setup::builtin(), Overtaken::OnItsSubjects);
     let task = |name, on| {

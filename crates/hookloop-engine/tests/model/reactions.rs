@@ -7,9 +7,6 @@ use crate::later::{Due, Run};
 use crate::rules::{Declared, Goal, Handler, Hook, Setup, Target};
 use crate::tasks::{Ask, Change, NOWHERE, Refused, Spec, State, Tasks};
 
-/// More dependents than this are released later.
-const AT_ONCE: usize = 200;
-
 /// Something that happened, and where it came from.
 #[derive(Clone, Debug)]
 pub(crate) struct Happened {
@@ -38,6 +35,8 @@ pub(crate) struct Plan {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
+    /// More dependents than this are released later; without a number, all are.
+    at_once: Option<usize>,
     pub(crate) tasks: Tasks,
     pub(crate) setup: Setup,
     pub(crate) due: VecDeque<Due>,
@@ -51,8 +50,9 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    pub(crate) fn new(setup: Setup) -> Model {
+    pub(crate) fn new(setup: Setup, at_once: Option<usize>) -> Model {
         Model {
+            at_once,
             tasks: Tasks::default(),
             setup,
             due: VecDeque::new(),
@@ -117,7 +117,8 @@ impl Model {
     pub(crate) fn is_too_wide(&self, event: &Happened) -> bool {
         let releases = |hook: &Hook| matches!(hook.handler, Handler::Satisfaction);
         let About::Task(task) = event.fact.0 else { return false };
-        self.hooks_of(event).iter().any(releases) && self.tasks.dependents(task).len() > AT_ONCE
+        let fits = |most| self.tasks.dependents(task).len() <= most;
+        self.hooks_of(event).iter().any(releases) && !self.at_once.is_some_and(fits)
     }
 
     /// What `hook` makes of `event`; dependents only from number `from` on, `most` of them.

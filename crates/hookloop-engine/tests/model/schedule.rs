@@ -70,9 +70,13 @@ impl Case {
         let rules = setup.load();
         let open = |_| Project::new(home.open(), rules.clone(), "someone");
         let processes = (0..processes).map(open).collect();
+        let at_once = match home {
+            Home::Memory(_) => None,
+            Home::File(_) => Some(200),
+        };
         Case {
             rng,
-            model: Model::new(setup),
+            model: Model::new(setup, at_once),
             names: Names::default(),
             home,
             rules,

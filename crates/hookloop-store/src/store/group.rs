@@ -59,7 +59,7 @@ impl Inner {
         if alone {
             self.begin()?;
         } else {
-            self.conn.execute_batch("SAVEPOINT unit").map_err(StoreError::from)?;
+            say(&self.conn, "SAVEPOINT unit")?;
         }
         self.busy = true;
         let staged = self.stage_unit(work);
@@ -67,7 +67,7 @@ impl Inner {
         match staged {
             Ok(done) => {
                 if !alone {
-                    self.conn.execute_batch("RELEASE unit").map_err(StoreError::from)?;
+                    say(&self.conn, "RELEASE unit")?;
                 }
                 Ok(done)
             }
@@ -83,7 +83,7 @@ impl Inner {
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
-        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        say(&self.conn, "BEGIN IMMEDIATE")?;
         let totals = View::new(&self.conn).totals()?;
         let number = self.settled + 1;
         self.group = Some(Group { number, units: 0, totals, changed: false });
@@ -135,11 +135,11 @@ impl Inner {
 
     fn write(&self, group: &Group) -> Result<(), StoreError> {
         if !group.changed {
-            return Ok(self.conn.execute_batch("ROLLBACK")?);
+            return say(&self.conn, "ROLLBACK");
         }
         View::new(&self.conn).write_totals(&group.totals)?;
         crash::point("commit");
-        self.conn.execute_batch("COMMIT")?;
+        say(&self.conn, "COMMIT")?;
         crash::point("committed");
         Ok(())
     }
@@ -158,14 +158,14 @@ impl Inner {
     ) -> Result<T, E> {
         for _ in 0..MAX_TRIES {
             self.catch_up()?;
-            self.conn.execute_batch("BEGIN").map_err(StoreError::from)?;
+            say(&self.conn, "BEGIN")?;
             let totals = View::new(&self.conn).totals().map_err(StoreError::from);
             let outcome = totals.map_err(E::from).and_then(|totals| {
                 let mut unit = Unit::new(&self.conn, &self.home, totals);
                 let done = work(&mut unit)?;
                 Ok((done, unit.batch()))
             });
-            self.conn.execute_batch("ROLLBACK").map_err(StoreError::from)?;
+            say(&self.conn, "ROLLBACK")?;
             let (done, batch) = outcome?;
             let Home::Elsewhere(log) = &self.home else { return Ok(done) };
             if batch.is_empty() {
@@ -188,7 +188,7 @@ impl Inner {
     pub(super) fn catch_up(&mut self) -> Result<(), StoreError> {
         let Home::Elsewhere(log) = &self.home else { return Ok(()) };
         if !self.conn.is_autocommit() {
-            self.conn.execute_batch("ROLLBACK")?;
+            say(&self.conn, "ROLLBACK")?;
         }
         loop {
             let mut fold = Fold::new(&self.conn, View::new(&self.conn).totals()?);
@@ -196,12 +196,12 @@ impl Inner {
             if events.is_empty() {
                 return Ok(());
             }
-            self.conn.execute_batch("BEGIN")?;
+            say(&self.conn, "BEGIN")?;
             for event in &events {
                 take(&mut fold, event)?;
             }
             fold.view()?.write_totals(&fold.totals)?;
-            self.conn.execute_batch("COMMIT")?;
+            say(&self.conn, "COMMIT")?;
         }
     }
 
@@ -234,6 +234,12 @@ impl Inner {
 fn take(fold: &mut Fold<'_>, stored: &StoredEvent) -> Result<(), LogError> {
     fold.apply(stored.seq, &stored.event)?;
     fold.owe(stored.seq, &stored.event)
+}
+
+/// Begins, ends or undoes a transaction.
+pub(super) fn say(conn: &Connection, word: &'static str) -> Result<(), StoreError> {
+    conn.prepare_cached(word)?.execute([])?;
+    Ok(())
 }
 
 fn last_hash(conn: &Connection) -> Result<chain::Hash, StoreError> {

@@ -43,6 +43,12 @@ impl<'a> Unit<'a> {
         &self.fold.totals
     }
 
+    /// Whether nobody can write between what this unit reads and the moment it is stored. With a log
+    /// elsewhere only the subjects that the batch writes are guarded.
+    pub fn is_alone(&self) -> bool {
+        matches!(self.home, Home::File(_))
+    }
+
     /// How many more events the batch can take.
     pub fn room(&self) -> usize {
         MAX_BATCH - self.staged.len()

@@ -189,9 +189,11 @@ impl<'c> Fold<'c> {
             }
             EventBody::TaskSubmitted(_) => self.set_state(seq, node, Stored::Submitted)?,
             EventBody::TaskCompleted(outcome) => {
-                let update = "UPDATE task SET completed_at = ?2, detail = ?3 WHERE num = ?1";
-                self.run(update, params![num, event.at.0, to_json(outcome)])?;
-                self.set_state(seq, node, Stored::Completed)?;
+                self.totals.moved(node.state.shown(node.open_deps), Stored::Completed.shown(0));
+                let update =
+                    "UPDATE task SET version = ?2, state = 3, completed_at = ?3, detail = ?4
+                    WHERE num = ?1";
+                self.run(update, params![num, seq as i64, event.at.0, to_json(outcome)])?;
                 self.release_dependents(node)?;
             }
             EventBody::TaskBlocked(obstacle) => {
@@ -229,13 +231,18 @@ impl<'c> Fold<'c> {
         if node.state == Stored::Completed {
             return Ok(());
         }
-        let update = "UPDATE task SET open_deps = open_deps - 1
-            WHERE num IN (SELECT task FROM edge WHERE needs = ?1) RETURNING state, open_deps";
+        let select = "SELECT task.num, state, open_deps FROM edge JOIN task ON task.num = edge.task
+            WHERE needs = ?1";
+        let mut select = self.conn.prepare_cached(select)?;
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let rows = select.query_map([node.num], read)?;
+        let dependents: Vec<(i64, i64, u32)> = rows.collect::<rusqlite::Result<_>>()?;
+        let update = "UPDATE task SET open_deps = open_deps - 1 WHERE num = ?1";
         let mut update = self.conn.prepare_cached(update)?;
-        let mut rows = update.query([node.num])?;
-        while let Some(row) = rows.next()? {
-            let (state, open_deps) = (Stored::read(row.get(0)?), row.get::<_, u32>(1)?);
-            if state == Stored::Open && open_deps == 0 {
+        for (num, state, open_deps) in dependents {
+            update.execute([num])?;
+            let state = Stored::read(state);
+            if open_deps == 1 {
                 self.totals.moved(state.shown(1), state.shown(0));
             }
         }

@@ -199,12 +199,13 @@ impl View<'_> {
 
     /// Dependents of `id` after number `after`, in the order of creation: the first `limit`.
     pub fn dependents(&self, id: &TaskId, after: u64, limit: usize) -> Result<Vec<TaskRow>> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM task WHERE num IN
-             (SELECT task FROM edge WHERE needs = (SELECT num FROM task WHERE id = ?1)
-              AND task > ?2 ORDER BY task LIMIT ?3) ORDER BY num"
-        );
-        self.tasks(&sql, params![id.as_str(), after as i64, limit as i64], |_| true, usize::MAX)
+        const DEPENDENTS: &str = "SELECT t.num, t.id, t.version, t.state, t.open_deps, t.announced,
+            t.created_at, t.started_at, t.completed_at, t.spec, t.detail
+            FROM edge JOIN task t ON t.num = edge.task
+            WHERE needs = (SELECT num FROM task WHERE id = ?1) AND edge.task > ?2
+            ORDER BY edge.task LIMIT ?3";
+        let values = params![id.as_str(), after as i64, limit as i64];
+        self.tasks(DEPENDENTS, values, |_| true, usize::MAX)
     }
 
     /// How many tasks depend on `id`, counted up to `limit`.

@@ -1,53 +1,86 @@
-//! Progress of long work: a bar on a terminal, nothing in a pipe.
+//! Progress of long work: one line on a terminal, nothing in a pipe.
+//!
+//! Drawn by hand: a library for it would make every command, however short, load the mathematics
+//! that its estimates need.
 
+use std::cell::Cell;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-const DRAWS_PER_SECOND: u8 = 10;
 /// Work that is over sooner shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
+const BETWEEN_DRAWS: Duration = Duration::from_millis(100);
+const WIDTH: u64 = 30;
+/// Events between two looks at the clock.
+const STEP: u64 = 4_096;
+/// Back to the start of the line, and empty it.
+const CLEAR: &str = "\r\x1b[K";
 
 /// A bar on standard error, if that is a terminal and the work takes a while.
 pub(crate) struct Progress {
-    bar: ProgressBar,
+    what: &'static str,
     started: Instant,
+    drawn: Cell<Option<Instant>>,
+    terminal: bool,
 }
 
 impl Progress {
     pub(crate) fn new(what: &'static str) -> Progress {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let template = "{msg} {bar:30} {human_pos} of {human_len}  {per_sec}  {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
-        Progress { bar: bar.with_message(what), started: Instant::now() }
+        let terminal = std::io::stderr().is_terminal();
+        Progress { what, started: Instant::now(), drawn: Cell::new(None), terminal }
     }
 
     pub(crate) fn at(&self, done: u64, all: u64) {
-        if self.bar.is_hidden() && self.started.elapsed() > PATIENCE {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND));
+        let elapsed = self.started.elapsed();
+        let just_drawn = self.drawn.get().is_some_and(|at| at.elapsed() < BETWEEN_DRAWS);
+        if !self.terminal || elapsed < PATIENCE || just_drawn {
+            return;
         }
-        self.bar.set_length(all);
-        self.bar.set_position(done);
-    }
-}
-
-/// Events between two updates of a bar.
-const STEP: u64 = 4_096;
-
-/// A bar for a walk over the project's `all` events: what to call at each of them.
-pub(crate) fn over_events(what: &'static str, all: u64) -> impl FnMut(u64) {
-    let progress = Progress::new(what);
-    move |seq| {
-        if seq % STEP == 0 {
-            progress.at(seq, all);
-        }
+        self.drawn.set(Some(Instant::now()));
+        let line = line(self.what, done, all, elapsed);
+        // A bar that can't be drawn is no reason to stop the work.
+        let _ = write!(std::io::stderr(), "{CLEAR}{line}");
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        if self.drawn.get().is_some() {
+            let _ = write!(std::io::stderr(), "{CLEAR}");
+        }
+    }
+}
+
+fn line(what: &str, done: u64, all: u64, elapsed: Duration) -> String {
+    let all = all.max(1);
+    let filled = (done.min(all) * WIDTH / all) as usize;
+    let bar = format!("{}{}", "█".repeat(filled), "░".repeat(WIDTH as usize - filled));
+    let rate = done * 1_000 / (elapsed.as_millis() as u64).max(1);
+    let left = all.saturating_sub(done) / rate.max(1);
+    format!("{what} {bar} {done} of {all}  {rate}/s  {left} s left")
+}
+
+/// A bar for a walk over the project's `all` events: what to call at each of them.
+pub(crate) fn over_events(what: &'static str, all: u64) -> impl FnMut(u64) {
+    let progress = Progress::new(what);
+    move |seq| {
+        if seq.is_multiple_of(STEP) {
+            progress.at(seq, all);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_and_how_long() {
+        let half = line("importing", 500, 1_000, Duration::from_secs(5));
+        assert_eq!(
+            half,
+            format!("importing {}{} 500 of 1000  100/s  5 s left", "█".repeat(15), "░".repeat(15))
+        );
+        assert!(line("x", 0, 0, Duration::ZERO).contains("0 of 1"));
     }
 }

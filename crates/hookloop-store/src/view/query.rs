@@ -225,6 +225,13 @@ impl View<'_> {
         self.tasks(&sql, [id.as_str()], |_| true, usize::MAX)
     }
 
+    /// Whether a blocked task is among the dependencies of task `num`.
+    pub fn waits_for_blocked(&self, num: u64) -> Result<bool> {
+        let select = "SELECT 1 FROM edge JOIN task ON task.num = edge.needs
+            WHERE edge.task = ?1 AND task.state = 4";
+        Ok(self.conn.prepare_cached(select)?.exists([num as i64])?)
+    }
+
     /// Waiting tasks that have a blocked task among their dependencies.
     pub fn count_stuck(&self) -> Result<u64> {
         let count = "SELECT count(DISTINCT waiting.num) FROM task blocked

@@ -44,6 +44,8 @@ fn a_blocked_task_says_why_and_those_that_wait_say_so_too() {
     let printed =
         project.ok(&["task", "block", "a", "--reason", "No access", "--needs", "A password"]);
     assert!(printed.contains("waiting for it: 1 task"), "{printed}");
+    let listed = project.ok(&["task", "list"]);
+    assert!(listed.contains("waits for 1, blocked"), "{listed}");
     let blocked = json!({"reason": "No access", "required_knowledge": "A password"});
     assert_eq!(project.task("a")["blocked"], blocked);
     assert_eq!(project.json(&["status"])["waiting_on_blocked"], 1);

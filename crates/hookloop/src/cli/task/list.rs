@@ -82,8 +82,11 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
     let terminal = out.terminal;
     let cells: Vec<Vec<Cell>> = project.read(|view| {
         rows.iter()
-            .map(|TaskRow { task, .. }| {
+            .map(|TaskRow { task, num, .. }| {
                 let waits = match task.state {
+                    TaskState::Created if view.waits_for_blocked(*num)? => {
+                        format!("waits for {}, blocked", task.open_dependencies)
+                    }
                     TaskState::Created => format!("waits for {}", task.open_dependencies),
                     _ => String::new(),
                 };

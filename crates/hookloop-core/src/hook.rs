@@ -23,6 +23,11 @@ pub struct Hook {
 }
 
 impl Hook {
+    /// Whether it is on and follows events of type `kind`.
+    fn follows(&self, kind: &str) -> bool {
+        self.enabled && self.events.iter().any(|event| event == kind)
+    }
+
     /// Whether `other` is the same hook but for the events it follows.
     pub fn is_alike(&self, other: &Hook) -> bool {
         *self == Hook { events: self.events.clone(), ..other.clone() }
@@ -144,17 +149,12 @@ impl Registry {
             Handler::Builtin(builtin) => builtin.acts_on(kind),
             Handler::Declared(_) => true,
         };
-        let follows = |hook: &Hook| hook.enabled && hook.events.iter().any(|event| event == kind);
-        self.hooks.iter().any(|hook| follows(hook) && acts(hook))
+        self.hooks.iter().any(|hook| hook.follows(kind) && acts(hook))
     }
 
     /// Enabled hooks that follow events of type `kind`, in the order they run.
     pub fn for_event(&self, kind: &str) -> Vec<&Hook> {
-        let mut hooks: Vec<&Hook> = self
-            .hooks
-            .iter()
-            .filter(|hook| hook.enabled && hook.events.iter().any(|event| event == kind))
-            .collect();
+        let mut hooks: Vec<&Hook> = self.hooks.iter().filter(|hook| hook.follows(kind)).collect();
         hooks.sort_by_key(|hook| hook.priority);
         hooks
     }

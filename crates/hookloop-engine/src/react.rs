@@ -48,8 +48,11 @@ impl Work<'_, '_, '_> {
                     let Some(id) = event.subject.task() else { continue };
                     // Whether a dependent still waits is up to other tasks: where they can change
                     // meanwhile, the dispatcher looks, one batch after the other.
+                    if !self.unit.is_alone() {
+                        return Ok(None);
+                    }
                     let dependents = self.unit.view()?.dependents(id, 0, INLINE_DEPENDENTS + 1)?;
-                    if !self.unit.is_alone() || dependents.len() > INLINE_DEPENDENTS {
+                    if dependents.len() > INLINE_DEPENDENTS {
                         return Ok(None);
                     }
                     satisfactions(hook, id, dependents.iter().map(|row| &row.task))

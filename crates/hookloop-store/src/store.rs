@@ -32,6 +32,9 @@ const BULK_GROUP: usize = 24;
 /// Pages that bulk work leaves in the WAL, and the cache it may use.
 const BULK_WAL_PAGES: u32 = 16_000;
 const BULK_CACHE_KIB: u32 = 96 * 1024;
+/// What SQLite starts with, and bulk work returns to.
+const USUAL_WAL_PAGES: u32 = 1_000;
+const USUAL_CACHE_KIB: u32 = 2_000;
 /// How often a unit is done again because others wrote first.
 pub(crate) const MAX_TRIES: usize = 1_000;
 
@@ -222,9 +225,7 @@ impl Store {
     pub fn begin_bulk(&self) -> Result<(), StoreError> {
         let mut inner = self.lock();
         inner.linger = BULK_GROUP;
-        let pages = format!("PRAGMA wal_autocheckpoint = {BULK_WAL_PAGES}");
-        let cache = format!("PRAGMA cache_size = -{BULK_CACHE_KIB}");
-        Ok(inner.conn.execute_batch(&format!("{pages}; {cache}"))?)
+        inner.tune(BULK_WAL_PAGES, BULK_CACHE_KIB)
     }
 
     /// Makes everything since [`Store::begin_bulk`] durable.
@@ -232,10 +233,10 @@ impl Store {
         let mut inner = self.lock();
         inner.linger = 0;
         self.settle(inner)?;
-        // As it was: a WAL that is moved and used again needs no new blocks for each commit.
-        let usual = "PRAGMA wal_autocheckpoint = 1000; PRAGMA cache_size = -2000;
-            PRAGMA wal_checkpoint(PASSIVE);";
-        Ok(self.lock().conn.execute_batch(usual)?)
+        let inner = self.lock();
+        inner.tune(USUAL_WAL_PAGES, USUAL_CACHE_KIB)?;
+        // A WAL that is moved and used again needs no new blocks for each commit.
+        Ok(inner.conn.execute_batch("PRAGMA wal_checkpoint(PASSIVE)")?)
     }
 }
 
@@ -341,6 +342,29 @@ mod tests {
             let events = EventLog::read(self, 1, usize::MAX).unwrap();
             events.iter().map(|stored| stored.event.subject.to_string()).collect()
         }
+    }
+
+    #[test]
+    fn a_full_disk_is_said_and_survived() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("log.db")).unwrap();
+        add(&store, "before");
+        let limit = |pages: u32| {
+            let inner = store.lock();
+            inner.conn.pragma_update(None, "max_page_count", pages).unwrap();
+        };
+        limit(1);
+        let large = TaskSpec { goal: "x".repeat(64 * 1024), ..TaskSpec::default() };
+        for _ in 0..2 {
+            let event = Event { body: EventBody::TaskCreated(large.clone()), ..created("large") };
+            let full: Result<(), StoreError> =
+                store.transact(|unit| unit.stage(event.clone()).map(drop));
+            assert!(full.unwrap_err().to_string().contains("full"));
+        }
+        limit(1_000_000);
+        add(&store, "after");
+        assert_eq!(store.read_all(), ["before", "after"]);
+        assert_eq!(store.verify(&mut |_| ()).unwrap(), Ok(2));
     }
 
     #[test]

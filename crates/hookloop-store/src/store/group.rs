@@ -72,10 +72,11 @@ impl Inner {
                 Ok(done)
             }
             Err(error) => {
-                let undo = if alone { "ROLLBACK" } else { "ROLLBACK TO unit; RELEASE unit" };
-                self.conn.execute_batch(undo).map_err(StoreError::from)?;
                 if alone {
-                    self.group = None;
+                    self.roll_back();
+                } else {
+                    let undo = "ROLLBACK TO unit; RELEASE unit";
+                    self.conn.execute_batch(undo).map_err(StoreError::from)?;
                 }
                 Err(error)
             }
@@ -84,10 +85,26 @@ impl Inner {
 
     fn begin(&mut self) -> Result<(), StoreError> {
         say(&self.conn, "BEGIN IMMEDIATE")?;
-        let totals = View::new(&self.conn).totals()?;
-        let number = self.settled + 1;
-        self.group = Some(Group { number, units: 0, totals, changed: false });
-        Ok(())
+        match View::new(&self.conn).totals() {
+            Ok(totals) => {
+                let number = self.settled + 1;
+                self.group = Some(Group { number, units: 0, totals, changed: false });
+                Ok(())
+            }
+            Err(error) => {
+                self.roll_back();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Ends the open transaction without a trace. SQLite may have done so itself, on a full disk for
+    /// example; what is reported is the error that led here.
+    fn roll_back(&mut self) -> Option<Group> {
+        if !self.conn.is_autocommit() {
+            let _ = self.conn.execute_batch("ROLLBACK");
+        }
+        self.group.take()
     }
 
     /// Runs `work` and writes what it staged behind the log's last event.
@@ -113,11 +130,17 @@ impl Inner {
         Ok(done)
     }
 
+    /// Sets the pages that may stay in the WAL, and the cache.
+    pub(super) fn tune(&self, wal_pages: u32, cache_kib: u32) -> Result<(), StoreError> {
+        let pages = format!("PRAGMA wal_autocheckpoint = {wal_pages}");
+        let cache = format!("PRAGMA cache_size = -{cache_kib}");
+        Ok(self.conn.execute_batch(&format!("{pages}; {cache}"))?)
+    }
+
     /// Undoes a group in which a unit panicked half-way.
     pub(super) fn give_up(&mut self) {
         self.busy = false;
-        let _ = self.conn.execute_batch("ROLLBACK");
-        if let Some(group) = self.group.take() {
+        if let Some(group) = self.roll_back() {
             self.failure = Some((group.number, "another write of the same commit panicked".into()));
             self.settled = group.number;
         }
@@ -127,7 +150,7 @@ impl Inner {
     pub(super) fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
         if let Err(error) = self.write(&group) {
-            let _ = self.conn.execute_batch("ROLLBACK");
+            self.roll_back();
             self.failure = Some((group.number, error.to_string()));
         }
         self.settled = group.number;

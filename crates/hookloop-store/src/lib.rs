@@ -2,6 +2,7 @@
 //!
 //! - [`log`]: what a log promises, whichever engine holds it
 //! - [`memory`]: a log in memory, shared by its clones: for tests, and the model of a remote engine
+//! - [`pulse`]: signs of life of those who hold something
 //! - [`sqlite`]: the log in a SQLite file
 //! - [`chain`]: the hash that ties each stored event to the one before it
 //! - [`view`]: tables derived from the log, and every question asked of them
@@ -15,6 +16,7 @@ pub mod conformance;
 pub mod crash;
 pub mod log;
 pub mod memory;
+pub mod pulse;
 pub mod sqlite;
 pub mod store;
 pub mod view;

@@ -10,6 +10,7 @@ use crate::crash;
 use crate::log::{
     AppendError, Appended, EventLog, Follow, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent,
 };
+use crate::pulse::{Beat, Held, Pulse};
 
 /// Events that a follower takes at once.
 const FOLLOW_BATCH: usize = 1_000;
@@ -25,6 +26,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Log {
+    beats: HashMap<Held, Beat>,
     events: Vec<StoredEvent>,
     /// The places of each subject's events.
     subjects: HashMap<Subject, Vec<Seq>>,
@@ -104,6 +106,19 @@ impl EventLog for MemoryLog {
 
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
         Ok(Box::new(Follower { log: self.clone(), next: from.max(1) }))
+    }
+}
+
+impl Pulse for MemoryLog {
+    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+        let mut log = self.lock();
+        let count = log.beats.get(held).map_or(1, |beat| beat.count + 1);
+        log.beats.insert(held.clone(), Beat { holder: holder.to_owned(), epoch, count });
+        Ok(())
+    }
+
+    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+        Ok(self.lock().beats.get(held).cloned())
     }
 }
 

@@ -20,6 +20,7 @@ use group::{Home, Inner, say};
 
 use crate::crash;
 use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
+use crate::pulse::{Beat, Held, Pulse};
 use crate::sqlite::{self, Broken, FileFollower, OpenError};
 use crate::view::View;
 
@@ -58,6 +59,11 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
+/// What holds a log that is elsewhere, and the signs of life around it.
+pub trait Engine: EventLog + Pulse {}
+
+impl<T: EventLog + Pulse> Engine for T {}
+
 /// A project's log and view. Clones share it; threads that write at the same time share commits.
 #[derive(Clone)]
 pub struct Store(Arc<Shared>);
@@ -83,7 +89,7 @@ impl Store {
     }
 
     /// A view in memory over a log that is elsewhere.
-    pub fn over(log: Box<dyn EventLog>) -> Result<Store, StoreError> {
+    pub fn over(log: Arc<dyn Engine>) -> Result<Store, StoreError> {
         let store = Store::new(sqlite::open_in_memory()?, Home::Elsewhere(log));
         store.lock().catch_up()?;
         Ok(store)
@@ -283,6 +289,22 @@ impl EventLog for Store {
                 Ok(Box::new(FileFollower { conn, next: from.max(1) }))
             }
             Home::Elsewhere(log) => log.follow(from),
+        }
+    }
+}
+
+impl Pulse for Store {
+    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+        match &self.lock().home {
+            Home::File(_) => todo!(),
+            Home::Elsewhere(log) => log.beat(held, holder, epoch),
+        }
+    }
+
+    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+        match &self.lock().home {
+            Home::File(_) => todo!(),
+            Home::Elsewhere(log) => log.last_beat(held),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The logs that exist, and the suite that all of them pass.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::sync::Arc;
+
 use hookloop_store::conformance;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
@@ -12,4 +14,4 @@ fn in_a_file() -> (Store, tempfile::TempDir) {
 
 conformance!(memory, (MemoryLog::default(), ()));
 conformance!(sqlite, in_a_file());
-conformance!(over_a_log_elsewhere, (Store::over(Box::new(MemoryLog::default())).unwrap(), ()));
+conformance!(over_a_log_elsewhere, (Store::over(Arc::new(MemoryLog::default())).unwrap(), ()));

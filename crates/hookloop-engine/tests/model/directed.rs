@@ -1,5 +1,7 @@
 //! Cases that chance would take long to meet.
 
+use std::sync::Arc;
+
 use hookloop_core::command::Command;
 use hookloop_core::task::TaskSpec;
 use hookloop_engine::config;
@@ -33,7 +35,7 @@ fn add(name: &str) -> Command {
 fn project(rules: Rules) -> Project {
     let wire = Wire::default();
     wire.plan_loss(Some(Loss { after: ENDLESS, stored: false }));
-    Project::new(Store::over(Box::new(wire)).unwrap(), rules, "someone")
+    Project::new(Store::over(Arc::new(wire)).unwrap(), rules, "someone")
 }
 
 fn count(project: &Project, kind: &str) -> usize {

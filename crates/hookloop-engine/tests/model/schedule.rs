@@ -26,7 +26,7 @@ pub(crate) enum Home {
 impl Home {
     pub(crate) fn open(&self) -> Store {
         match self {
-            Home::Memory(wire) => Store::over(Box::new(wire.clone())).unwrap(),
+            Home::Memory(wire) => Store::over(Arc::new(wire.clone())).unwrap(),
             Home::File(dir) => Store::open(&dir.path().join("hookloop.db")).unwrap(),
         }
     }

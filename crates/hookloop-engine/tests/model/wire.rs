@@ -7,6 +7,7 @@ use hookloop_store::log::{
     AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent,
 };
 use hookloop_store::memory::MemoryLog;
+use hookloop_store::pulse::{Beat, Held, Pulse};
 
 /// The connection is lost at the append after so many more.
 #[derive(Clone, Copy, Debug)]
@@ -113,5 +114,15 @@ impl EventLog for Wire {
 
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
         self.log.follow(from)
+    }
+}
+
+impl Pulse for Wire {
+    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+        self.log.beat(held, holder, epoch)
+    }
+
+    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+        self.log.last_beat(held)
     }
 }

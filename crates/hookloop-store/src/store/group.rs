@@ -1,12 +1,13 @@
 //! Units that become one transaction, and the same work over a log that is elsewhere.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rusqlite::Connection;
 
 use super::unit::{Staged, Unit};
-use super::{MAX_TRIES, StoreError};
-use crate::log::{AppendError, EventLog, LogError, Seq, StoredEvent};
+use super::{Engine, MAX_TRIES, StoreError};
+use crate::log::{AppendError, LogError, Seq, StoredEvent};
 use crate::view::{self, Fold, Totals, View};
 use crate::{chain, crash, sqlite};
 
@@ -29,7 +30,7 @@ pub(super) struct Inner {
 pub(super) enum Home {
     /// The log is a table beside the view.
     File(PathBuf),
-    Elsewhere(Box<dyn EventLog>),
+    Elsewhere(Arc<dyn Engine>),
 }
 
 impl Drop for Inner {

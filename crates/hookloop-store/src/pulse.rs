@@ -1,0 +1,43 @@
+//! Signs of life of those who hold something: a task's claim, the dispatcher's place.
+//!
+//! They are not events. Nothing is decided on what a beat says, only on its silence: an observer that
+//! saw no new beat for a whole lease, by its own clock, may take over, and the log decides whether
+//! it did. So beats may be lost, late or forgotten without harm.
+
+use hookloop_core::id::TaskId;
+
+use crate::log::LogError;
+
+/// What is held.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Held {
+    Task(TaskId),
+    Dispatcher,
+}
+
+impl std::fmt::Display for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Held::Task(id) => f.write_str(id.as_str()),
+            Held::Dispatcher => f.write_str("_dispatcher"),
+        }
+    }
+}
+
+/// The last sign of life. Any difference from the one seen before is life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// Who holds it: an agent's name, a process.
+    pub holder: String,
+    /// The holder's epoch, where what is held has one.
+    pub epoch: u64,
+    /// Moves with every beat.
+    pub count: u64,
+}
+
+pub trait Pulse: Send + Sync {
+    /// Shows that `holder` is alive.
+    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError>;
+
+    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError>;
+}

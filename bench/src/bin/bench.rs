@@ -92,9 +92,9 @@ fn in_process(rounds: usize) {
     let open = |name: &str| Store::open(&dir.path().join(name)).unwrap();
     let plain = project(open("plain.db"), &lines(n, "", pairs));
     let agent = project(open("agent.db"), &lines(n, "\"agent\"", pairs));
-    let memory = Store::over(Box::new(MemoryLog::default())).unwrap();
+    let memory = Store::over(Arc::new(MemoryLog::default())).unwrap();
     let memory = project(memory, &lines(n, "\"agent\"", pairs));
-    let idle = Store::over(Box::new(MemoryLog::default())).unwrap();
+    let idle = Store::over(Arc::new(MemoryLog::default())).unwrap();
     let idle = project(idle, &lines(n, "\"agent\"", pairs));
     for hook in idle.hooks().unwrap().list() {
         let name = hook.name.clone();

@@ -88,6 +88,47 @@ impl fmt::Display for TaskId {
     }
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a project's name: 1 to {TASK_ID_MAX} letters, digits, `_` or `-`, the first a letter or a digit"
+)]
+pub struct BadProjectName(String);
+
+/// A project's name where machines share it: what its directory is called is their own affair.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ProjectName(TaskId);
+
+impl ProjectName {
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// A name for a new project in a directory called `directory`, unlike that of any other.
+    pub fn generate(directory: &str, seed: EventId) -> ProjectName {
+        const READABLE: usize = 32;
+        let word = TaskId::generate(seed);
+        let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let start: String = directory.chars().filter(fits).take(READABLE).collect();
+        let named = format!("{}-{word}", start.trim_matches(['_', '-']));
+        ProjectName(named.parse().unwrap_or(word))
+    }
+}
+
+impl FromStr for ProjectName {
+    type Err = BadProjectName;
+
+    /// The same words as task ids, for the same reason: one token of a message subject.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(ProjectName).map_err(|BadTaskId(text)| BadProjectName(text))
+    }
+}
+
+impl fmt::Display for ProjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// A run of a workflow, named by the event that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId(pub String);
@@ -252,6 +293,16 @@ mod tests {
         assert_ne!(id.derive("hook", 1), id.derive("hooks", 1));
         assert_ne!(id.derive("hook", 1), EventId([8; 16]).derive("hook", 1));
         assert_eq!(id.derive("hook", 1).0[..6], id.0[..6], "sorts with its cause");
+    }
+
+    #[test]
+    fn a_new_project_is_named_after_its_directory() {
+        for (directory, start) in [("shop", "shop-"), ("my shop!", "myshop-"), ("-x-", "x-")] {
+            let name = ProjectName::generate(directory, EventId([7; 16])).to_string();
+            assert!(name.starts_with(start) && name.parse::<ProjectName>().is_ok(), "{name}");
+        }
+        let nameless = ProjectName::generate("∑", EventId([7; 16]));
+        assert_eq!(nameless.as_str(), TaskId::generate(EventId([7; 16])).as_str());
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Project {
         self.store.transact(|unit| {
             let Some(seq) = unit.view()?.next_due()? else { return Ok(Progress::Nothing) };
             let cursor = unit.totals().cursor.clone();
-            let Some(stored) = unit.event(seq)? else { return Ok(Progress::Nothing) };
+            let Some(stored) = unit.due_event(seq)? else { return Ok(Progress::Nothing) };
             let part = cursor.part.filter(|_| cursor.seq == seq);
             let mut work = Work::new(unit, &self.rules, now())?;
             let next = work.dispatch(&stored, part)?;

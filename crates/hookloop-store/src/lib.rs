@@ -1,8 +1,10 @@
 //! Where events live, and the view that is derived from them.
 //!
 //! - [`log`]: what a log promises, whichever engine holds it
+//! - [`jetstream`]: the log on NATS JetStream
 //! - [`memory`]: a log in memory, shared by its clones: for tests, and the model of a remote engine
 //! - [`pulse`]: signs of life of those who hold something
+//! - [`snapshot`]: a view as bytes, for a machine that starts
 //! - [`sqlite`]: the log in a SQLite file
 //! - [`chain`]: the hash that ties each stored event to the one before it
 //! - [`view`]: tables derived from the log, and every question asked of them
@@ -14,9 +16,11 @@ pub mod chain;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod crash;
+pub mod jetstream;
 pub mod log;
 pub mod memory;
 pub mod pulse;
+pub mod snapshot;
 pub mod sqlite;
 pub mod store;
 pub mod view;

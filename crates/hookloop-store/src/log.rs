@@ -27,6 +27,9 @@ pub struct NewEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredEvent {
     pub seq: Seq,
+    /// The version that its writer expected the subject to have, where the log keeps that: a reader
+    /// that knows the subject at another version has missed something.
+    pub after: Option<Seq>,
     pub event: Event,
 }
 
@@ -89,6 +92,9 @@ pub trait EventLog: Send + Sync {
 
     /// Up to `limit` events from place `from` on.
     fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError>;
+
+    /// The place of the last event; 0 for none.
+    fn head(&self) -> Result<Seq, LogError>;
 
     /// The events from place `from` on, and then those that come.
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError>;

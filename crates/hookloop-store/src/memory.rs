@@ -11,6 +11,7 @@ use crate::log::{
     AppendError, Appended, EventLog, Follow, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent,
 };
 use crate::pulse::{Beat, Held, Pulse};
+use crate::snapshot::{Snapshot, Snapshots};
 
 /// Events that a follower takes at once.
 const FOLLOW_BATCH: usize = 1_000;
@@ -27,6 +28,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Log {
     beats: HashMap<Held, Beat>,
+    snapshot: Option<Snapshot>,
     events: Vec<StoredEvent>,
     /// The places of each subject's events.
     subjects: HashMap<Subject, Vec<Seq>>,
@@ -79,7 +81,7 @@ impl EventLog for MemoryLog {
         let at = log.events.len() as Seq + 1;
         for (seq, new) in (at..).zip(batch) {
             log.subjects.entry(new.event.subject.clone()).or_default().push(seq);
-            log.events.push(StoredEvent { seq, event: new.event.clone() });
+            log.events.push(StoredEvent { seq, after: None, event: new.event.clone() });
         }
         self.0.grew.notify_all();
         Ok(Appended::At(at))
@@ -104,6 +106,10 @@ impl EventLog for MemoryLog {
         Ok(self.lock().from(from, limit))
     }
 
+    fn head(&self) -> Result<Seq, LogError> {
+        Ok(self.lock().events.len() as Seq)
+    }
+
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
         Ok(Box::new(Follower { log: self.clone(), next: from.max(1) }))
     }
@@ -119,6 +125,17 @@ impl Pulse for MemoryLog {
 
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         Ok(self.lock().beats.get(held).cloned())
+    }
+}
+
+impl Snapshots for MemoryLog {
+    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+        Ok(self.lock().snapshot.clone().filter(|snapshot| snapshot.schema == schema))
+    }
+
+    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+        self.lock().snapshot = Some(snapshot.clone());
+        Ok(())
     }
 }
 

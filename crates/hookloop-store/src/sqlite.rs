@@ -193,7 +193,7 @@ fn decode(row: &Row<'_>) -> Result<(Seq, StoredEvent), LogError> {
         body: EventBody::decode(link.kind, link.format, link.data)
             .map_err(|error| damaged(&error))?,
     };
-    Ok((link.prev, StoredEvent { seq: link.seq, event }))
+    Ok((link.prev, StoredEvent { seq: link.seq, after: None, event }))
 }
 
 /// Calls `each` for the events from `from` on, until it answers `false`.

@@ -6,6 +6,7 @@
 //! appended, and what the log answered is applied; on a conflict the work is done again from what
 //! the log then holds.
 
+mod elsewhere;
 mod group;
 mod unit;
 
@@ -16,11 +17,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use hookloop_core::id::Subject;
 use rusqlite::Connection;
 
+use elsewhere::Elsewhere;
 use group::{Home, Inner, say};
 
 use crate::crash;
 use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
 use crate::pulse::{Beat, Held, Pulse};
+use crate::snapshot::Snapshots;
 use crate::sqlite::{self, Broken, FileFollower, OpenError};
 use crate::view::View;
 
@@ -59,10 +62,10 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
-/// What holds a log that is elsewhere, and the signs of life around it.
-pub trait Engine: EventLog + Pulse {}
+/// What holds a log that is elsewhere, and what there is around it.
+pub trait Engine: EventLog + Pulse + Snapshots {}
 
-impl<T: EventLog + Pulse> Engine for T {}
+impl<T: EventLog + Pulse + Snapshots> Engine for T {}
 
 /// A project's log and view. Clones share it; threads that write at the same time share commits.
 #[derive(Clone)]
@@ -80,6 +83,8 @@ struct Shared {
     settled: Condvar,
     /// Threads that are about to add a unit to the open group.
     arriving: AtomicUsize,
+    /// The view took in events of a log that is elsewhere.
+    grew: Condvar,
 }
 
 impl Store {
@@ -89,10 +94,19 @@ impl Store {
     }
 
     /// A view in memory over a log that is elsewhere.
-    pub fn over(log: Arc<dyn Engine>) -> Result<Store, StoreError> {
-        let store = Store::new(sqlite::open_in_memory()?, Home::Elsewhere(log));
-        store.lock().catch_up()?;
+    pub fn over(engine: Arc<dyn Engine>) -> Result<Store, StoreError> {
+        let home = Home::Elsewhere(Elsewhere::new(engine));
+        let store = Store::new(sqlite::open_in_memory()?, home);
+        store.lock().catch_up(0)?;
         Ok(store)
+    }
+
+    /// A view in the file at `path` over a log that is elsewhere. A new one starts with the engine's
+    /// last snapshot. `log` names the log: the view of another one is thrown away.
+    pub fn over_at(engine: Arc<dyn Engine>, path: &Path, log: &str) -> Result<Store, StoreError> {
+        let conn = elsewhere::open_view(&*engine, path, log)?;
+        let elsewhere = Elsewhere::at(engine, path, &conn)?;
+        Ok(Store::new(conn, Home::Elsewhere(elsewhere)))
     }
 
     fn new(conn: Connection, home: Home) -> Store {
@@ -102,6 +116,7 @@ impl Store {
             inner: Mutex::new(inner),
             settled: Condvar::new(),
             arriving: AtomicUsize::new(0),
+            grew: Condvar::new(),
         }))
     }
 
@@ -123,13 +138,21 @@ impl Store {
         self.0.arriving.fetch_add(1, Ordering::SeqCst);
         let mut inner = self.lock();
         self.0.arriving.fetch_sub(1, Ordering::SeqCst);
-        match inner.home {
-            Home::Elsewhere(_) => inner.transact_elsewhere(&mut work),
-            Home::File(_) => {
-                let outcome = inner.add_unit(&mut work);
-                self.settle(inner)?;
-                outcome
-            }
+        if let Home::Elsewhere(elsewhere) = &inner.home {
+            let engine = elsewhere.engine.clone();
+            drop(inner);
+            return self.transact_elsewhere(&*engine, &mut work);
+        }
+        let outcome = inner.add_unit(&mut work);
+        self.settle(inner)?;
+        outcome
+    }
+
+    /// The engine, where the log is elsewhere.
+    fn engine(&self) -> Option<Arc<dyn Engine>> {
+        match &self.lock().home {
+            Home::Elsewhere(elsewhere) => Some(elsewhere.engine.clone()),
+            Home::File(_) => None,
         }
     }
 
@@ -181,10 +204,7 @@ impl Store {
     /// Ends the use of a store by a process that is about to end: moves the WAL if that is due, and
     /// leaves the rest to the system, which is quicker at it.
     pub fn leave(self) {
-        let worth_it = match &self.lock().home {
-            Home::File(path) => sqlite::is_wal_large(path),
-            Home::Elsewhere(_) => true,
-        };
+        let worth_it = self.lock().home.path().is_none_or(sqlite::is_wal_large);
         match worth_it {
             true => drop(self),
             false => std::mem::forget(self),
@@ -201,7 +221,7 @@ impl Store {
                 crash::point("rebuild");
                 inner.conn.execute_batch("COMMIT")?;
                 if let Home::Elsewhere(_) = inner.home {
-                    inner.catch_up()?;
+                    inner.read_all(progress)?;
                     after = View::new(&inner.conn).state_hash()?;
                 }
                 Ok((before, after))
@@ -216,6 +236,11 @@ impl Store {
     /// Checks that the log is what was written, and the file what SQLite wrote.
     pub fn verify(&self, progress: &mut dyn FnMut(Seq)) -> Result<Result<Seq, Broken>, StoreError> {
         let inner = self.lock();
+        if let Home::Elsewhere(elsewhere) = &inner.home {
+            let engine = elsewhere.engine.clone();
+            drop(inner);
+            return Ok(elsewhere::verify(&*engine, progress)?);
+        }
         if let Some(broken) = sqlite::check_file(&inner.conn)? {
             return Ok(Err(broken));
         }
@@ -249,8 +274,8 @@ impl Store {
 /// A store is a log too: its own, or the one that it follows.
 impl EventLog for Store {
     fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
-        if let Home::Elsewhere(log) = &self.lock().home {
-            return log.append(batch);
+        if let Some(engine) = self.engine() {
+            return engine.append(batch);
         }
         self.transact(|unit| unit.append(batch)).map_err(|error: StoreError| match error {
             StoreError::Append(error) => error,
@@ -270,7 +295,7 @@ impl EventLog for Store {
                 let version = View::new(&inner.conn).version(subject)?;
                 sqlite::back_from(&inner.conn, version, limit)
             }
-            Home::Elsewhere(log) => log.history(subject, limit),
+            Home::Elsewhere(elsewhere) => elsewhere.engine.history(subject, limit),
         }
     }
 
@@ -278,7 +303,14 @@ impl EventLog for Store {
         let inner = self.lock();
         match &inner.home {
             Home::File(_) => sqlite::read(&inner.conn, from, limit),
-            Home::Elsewhere(log) => log.read(from, limit),
+            Home::Elsewhere(elsewhere) => elsewhere.engine.read(from, limit),
+        }
+    }
+
+    fn head(&self) -> Result<Seq, LogError> {
+        match self.engine() {
+            Some(engine) => engine.head(),
+            None => Ok(View::new(&self.lock().conn).totals()?.head),
         }
     }
 
@@ -288,7 +320,7 @@ impl EventLog for Store {
                 let conn = sqlite::open(path).map_err(|error| LogError::Engine(Box::new(error)))?;
                 Ok(Box::new(FileFollower { conn, next: from.max(1) }))
             }
-            Home::Elsewhere(log) => log.follow(from),
+            Home::Elsewhere(elsewhere) => elsewhere.engine.follow(from),
         }
     }
 }
@@ -297,14 +329,14 @@ impl Pulse for Store {
     fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
         match &self.lock().home {
             Home::File(_) => todo!(),
-            Home::Elsewhere(log) => log.beat(held, holder, epoch),
+            Home::Elsewhere(elsewhere) => elsewhere.engine.beat(held, holder, epoch),
         }
     }
 
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         match &self.lock().home {
             Home::File(_) => todo!(),
-            Home::Elsewhere(log) => log.last_beat(held),
+            Home::Elsewhere(elsewhere) => elsewhere.engine.last_beat(held),
         }
     }
 }

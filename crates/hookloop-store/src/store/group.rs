@@ -1,18 +1,15 @@
-//! Units that become one transaction, and the same work over a log that is elsewhere.
+//! Units that become one transaction of the file that holds log and view.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use super::StoreError;
+use super::elsewhere::Elsewhere;
 use super::unit::{Staged, Unit};
-use super::{Engine, MAX_TRIES, StoreError};
-use crate::log::{AppendError, LogError, Seq, StoredEvent};
+use crate::log::{LogError, Seq, StoredEvent};
 use crate::view::{self, Fold, Totals, View};
 use crate::{chain, crash, sqlite};
-
-/// Events that a view takes over from a log elsewhere at once.
-const CATCH_UP: usize = 1_000;
 
 pub(super) struct Inner {
     pub(super) conn: Connection,
@@ -30,12 +27,22 @@ pub(super) struct Inner {
 pub(super) enum Home {
     /// The log is a table beside the view.
     File(PathBuf),
-    Elsewhere(Arc<dyn Engine>),
+    Elsewhere(Elsewhere),
+}
+
+impl Home {
+    /// The file that the view is in.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Home::File(path) => Some(path),
+            Home::Elsewhere(elsewhere) => elsewhere.path.as_deref(),
+        }
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Home::File(path) = &self.home {
+        if let Some(path) = self.home.path() {
             sqlite::before_close(&self.conn, path);
         }
     }
@@ -171,61 +178,8 @@ impl Inner {
     pub(super) fn settle_for_reader(&mut self) -> Result<(), StoreError> {
         self.commit();
         match &self.home {
-            Home::Elsewhere(_) => self.catch_up(),
+            Home::Elsewhere(_) => self.catch_up(0),
             Home::File(_) => Ok(()),
-        }
-    }
-
-    pub(super) fn transact_elsewhere<T, E: From<StoreError>>(
-        &mut self,
-        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
-    ) -> Result<T, E> {
-        for _ in 0..MAX_TRIES {
-            self.catch_up()?;
-            say(&self.conn, "BEGIN")?;
-            let totals = View::new(&self.conn).totals().map_err(StoreError::from);
-            let outcome = totals.map_err(E::from).and_then(|totals| {
-                let mut unit = Unit::new(&self.conn, &self.home, totals);
-                let done = work(&mut unit)?;
-                Ok((done, unit.batch()))
-            });
-            say(&self.conn, "ROLLBACK")?;
-            let (done, batch) = outcome?;
-            let Home::Elsewhere(log) = &self.home else { return Ok(done) };
-            if batch.is_empty() {
-                return Ok(done);
-            }
-            match log.append(&batch) {
-                Ok(_) => {
-                    crash::point("appended");
-                    self.catch_up()?;
-                    return Ok(done);
-                }
-                Err(AppendError::Conflict { .. }) => {}
-                Err(error) => return Err(StoreError::from(error).into()),
-            }
-        }
-        Err(StoreError::Contended.into())
-    }
-
-    /// Brings the view up to the end of a log that is elsewhere.
-    pub(super) fn catch_up(&mut self) -> Result<(), StoreError> {
-        let Home::Elsewhere(log) = &self.home else { return Ok(()) };
-        if !self.conn.is_autocommit() {
-            say(&self.conn, "ROLLBACK")?;
-        }
-        loop {
-            let mut fold = Fold::new(&self.conn, View::new(&self.conn).totals()?);
-            let events = log.read(fold.totals.head + 1, CATCH_UP)?;
-            if events.is_empty() {
-                return Ok(());
-            }
-            say(&self.conn, "BEGIN")?;
-            for event in &events {
-                take(&mut fold, event)?;
-            }
-            fold.view()?.write_totals(&fold.totals)?;
-            say(&self.conn, "COMMIT")?;
         }
     }
 
@@ -255,9 +209,11 @@ impl Inner {
     }
 }
 
-fn take(fold: &mut Fold<'_>, stored: &StoredEvent) -> Result<(), LogError> {
-    fold.apply(stored.seq, &stored.event)?;
-    fold.owe(stored.seq, &stored.event)
+/// Takes a stored event into the view; answers its subject's version before it.
+pub(super) fn take(fold: &mut Fold<'_>, stored: &StoredEvent) -> Result<Seq, LogError> {
+    let prev = fold.apply(stored.seq, &stored.event)?;
+    fold.owe(stored.seq, &stored.event)?;
+    Ok(prev)
 }
 
 /// Begins, ends or undoes a transaction.

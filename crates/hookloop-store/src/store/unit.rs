@@ -125,12 +125,10 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// An event that is in the log already.
-    pub fn event(&self, seq: Seq) -> Result<Option<StoredEvent>, StoreError> {
-        Ok(match self.home {
-            Home::File(_) => sqlite::read_at(self.conn, seq)?.map(|(_, event)| event),
-            Home::Elsewhere(log) => log.read(seq, 1)?.into_iter().next(),
-        })
+    /// An event in the log whose reactions are due.
+    pub fn due_event(&self, seq: Seq) -> Result<Option<StoredEvent>, StoreError> {
+        // A view over a log that is elsewhere keeps the events that are due.
+        Ok(sqlite::read_at(self.conn, seq)?.map(|(_, event)| event))
     }
 
     /// The batch: each subject's first event expects the version that the view had.

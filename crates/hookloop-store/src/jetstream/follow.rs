@@ -1,0 +1,114 @@
+//! Events out of the stream, in order and without a gap.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
+use futures_util::{FutureExt, StreamExt};
+use tokio::time::Instant;
+
+use super::{JetStream, JetStreamError, Patience, message};
+use crate::log::{Follow, LogError, Seq, StoredEvent};
+
+/// Events that a follower hands over at once.
+const FOLLOW_BATCH: usize = 4_000;
+
+/// An ordered consumer. The client makes it anew when deliveries are missing or the connection was
+/// lost; whatever it then starts with, nothing is handed over twice.
+pub(super) struct Follower {
+    log: JetStream,
+    filter: String,
+    next: Seq,
+    messages: Ordered,
+}
+
+impl Follower {
+    pub(super) async fn start(
+        log: JetStream,
+        filter: String,
+        from: Seq,
+    ) -> Result<Follower, LogError> {
+        let messages = subscribe(&log, &filter, from).await?;
+        Ok(Follower { log, filter, next: from, messages })
+    }
+
+    /// The next events; none if nothing came within `timeout`.
+    pub(super) async fn more(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
+        let end = Instant::now() + timeout;
+        let mut events = Vec::new();
+        while events.is_empty() {
+            let Ok(message) = tokio::time::timeout_at(end, self.messages.next()).await else {
+                return Ok(events);
+            };
+            self.take(message, &mut events).await?;
+            while events.len() < FOLLOW_BATCH
+                && let Some(message) = self.messages.next().now_or_never()
+            {
+                self.take(message, &mut events).await?;
+            }
+        }
+        Ok(events)
+    }
+
+    async fn take(
+        &mut self,
+        message: Option<Result<async_nats::jetstream::Message, impl std::error::Error>>,
+        events: &mut Vec<StoredEvent>,
+    ) -> Result<(), LogError> {
+        match message {
+            Some(Ok(message)) => {
+                let info = message.info().map_err(|e| JetStreamError::Answer(e.to_string()))?;
+                let seq = info.stream_sequence;
+                if seq >= self.next {
+                    events.push(message::decode(seq, &message.subject, &message.payload)?);
+                    self.next = seq + 1;
+                }
+                Ok(())
+            }
+            // Heartbeats were missing: it goes on by itself.
+            Some(Err(_)) => Ok(()),
+            None => {
+                self.messages = subscribe(&self.log, &self.filter, self.next).await?;
+                Ok(())
+            }
+        }
+    }
+}
+
+async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Ordered, LogError> {
+    let inner = &log.0;
+    let stream = inner.layout.stream();
+    let mut patience = Patience::new();
+    loop {
+        let inbox = inner.client.new_inbox();
+        let name = inbox.rsplit('.').next().unwrap_or_default().to_owned();
+        let config = OrderedConfig {
+            // A name puts the filter into the request's subject, where permissions see it.
+            name: Some(format!("hl-{name}")),
+            deliver_subject: inbox,
+            filter_subject: filter.to_owned(),
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
+            ..OrderedConfig::default()
+        };
+        let created = inner.context.create_consumer_on_stream(config, &stream).await;
+        let reason = match created {
+            Ok(consumer) => match consumer.messages().await {
+                Ok(messages) => return Ok(messages),
+                Err(error) => error.to_string(),
+            },
+            Err(error) => error.to_string(),
+        };
+        let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.hl-{name}.{filter}");
+        if inner.denials.contains(&subject) {
+            return Err(JetStreamError::Denied { subject }.into());
+        }
+        patience.pause(&subject, reason).await?;
+    }
+}
+
+impl Follow for Follower {
+    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
+        let log = self.log.clone();
+        log.run(self.more(timeout))
+    }
+}

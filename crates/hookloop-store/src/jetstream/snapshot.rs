@@ -1,0 +1,111 @@
+//! Views of a long log, so that a new machine need not read all of it.
+//!
+//! A snapshot is a view's file, compressed, in pieces; the manifest is written last and names it.
+//! It is a convenience that can be thrown away: `rebuild` reads the log itself.
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{JetStream, JetStreamError};
+use crate::log::{LogError, Seq};
+use crate::snapshot::{Snapshot, Snapshots};
+
+/// Bytes of a piece: well below what a server accepts as one message.
+const CHUNK: usize = 512 * 1024;
+/// Pieces on their way at once.
+const IN_FLIGHT: usize = 8;
+/// A snapshot larger than that is not read.
+const MAX_BYTES: usize = 8 << 30;
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    name: String,
+    head: Seq,
+    schema: i64,
+    chunks: usize,
+    bytes: usize,
+    sha256: String,
+}
+
+impl Snapshots for JetStream {
+    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+        self.run(async {
+            let (stream, subject) =
+                (self.0.layout.snapshot_stream(), self.0.layout.snapshot_manifest());
+            let Some(found) = self.0.last_on(stream, &subject).await? else { return Ok(None) };
+            let Ok(manifest) = serde_json::from_slice::<Manifest>(&found.payload) else {
+                return Ok(None);
+            };
+            if manifest.schema != schema || manifest.bytes > MAX_BYTES {
+                return Ok(None);
+            }
+            let chunks = (0..manifest.chunks).map(|n| {
+                let subject = self.0.layout.snapshot_chunk(&manifest.name, n);
+                async move { self.0.last_on(stream, &subject).await }
+            });
+            let chunks: Vec<_> = stream::iter(chunks).buffered(IN_FLIGHT).try_collect().await?;
+            let mut packed = Vec::with_capacity(manifest.bytes);
+            for chunk in chunks.into_iter().flatten() {
+                packed.extend_from_slice(&chunk.payload);
+            }
+            // A newer snapshot may be on its way; this one then has pieces missing.
+            if packed.len() != manifest.bytes || digest(&packed) != manifest.sha256 {
+                return Ok(None);
+            }
+            let view = lz4_flex::decompress_size_prepended(&packed);
+            Ok(view.ok().map(|view| Snapshot { head: manifest.head, schema, view }))
+        })
+    }
+
+    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+        let packed = Bytes::from(lz4_flex::compress_prepend_size(&snapshot.view));
+        let name = format!("{}", snapshot.head);
+        let manifest = Manifest {
+            name: name.clone(),
+            head: snapshot.head,
+            schema: snapshot.schema,
+            chunks: packed.len().div_ceil(CHUNK),
+            bytes: packed.len(),
+            sha256: digest(&packed),
+        };
+        let payload = serde_json::to_vec(&manifest).map_err(|e| LogError::Engine(Box::new(e)))?;
+        self.run(async {
+            let before = self.manifest().await?;
+            let chunks = (0..manifest.chunks).map(|n| {
+                let subject = self.0.layout.snapshot_chunk(&name, n);
+                let piece = packed.slice(n * CHUNK..packed.len().min((n + 1) * CHUNK));
+                async move { self.0.ask_patiently(&subject, &piece).await.map(drop) }
+            });
+            let mut sending = stream::iter(chunks).buffer_unordered(IN_FLIGHT);
+            while sending.try_next().await?.is_some() {}
+            let subject = self.0.layout.snapshot_manifest();
+            self.0.ask_patiently(&subject, &Bytes::from(payload)).await?;
+            if let Some(before) = before.filter(|before| before.name != name) {
+                self.forget(&before.name).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl JetStream {
+    async fn manifest(&self) -> Result<Option<Manifest>, JetStreamError> {
+        let (stream, subject) =
+            (self.0.layout.snapshot_stream(), self.0.layout.snapshot_manifest());
+        let found = self.0.last_on(stream, &subject).await?;
+        Ok(found.and_then(|found| serde_json::from_slice(&found.payload).ok()))
+    }
+
+    /// Drops the pieces of a snapshot that has a newer one.
+    async fn forget(&self, name: &str) -> Result<(), JetStreamError> {
+        let purge = format!("$JS.API.STREAM.PURGE.{}", self.0.layout.snapshot_stream());
+        let filter = serde_json::json!({ "filter": self.0.layout.snapshot_chunks(name) });
+        self.0.ask_patiently(&purge, &Bytes::from(filter.to_string())).await.map(drop)
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

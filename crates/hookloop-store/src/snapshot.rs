@@ -1,0 +1,20 @@
+//! A view as bytes, kept by an engine so that a new machine starts with it.
+
+use crate::log::{LogError, Seq};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The last event that is in it.
+    pub head: Seq,
+    /// The version of its tables.
+    pub schema: i64,
+    /// A SQLite file.
+    pub view: Vec<u8>,
+}
+
+pub trait Snapshots: Send + Sync {
+    /// The last snapshot with tables of this version.
+    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError>;
+
+    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError>;
+}

@@ -1,0 +1,410 @@
+//! A view over a log that is elsewhere: a local copy that follows it.
+//!
+//! Nobody holds the view's lock while a batch travels. A unit is staged on the view and undone, its
+//! batch is appended with the versions that the view had, and the view takes in what the log then
+//! holds. Others may write meanwhile, in this process or in any: the versions decide.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::group::{Home, Inner, say, take};
+use super::unit::Unit;
+use super::{Engine, MAX_TRIES, Shared, Store, StoreError};
+use crate::log::{AppendError, Appended, LogError, NewEvent, Seq, StoredEvent};
+use crate::snapshot::Snapshot;
+use crate::sqlite::{self, Broken};
+use crate::view::{self, Fold, View};
+use crate::{chain, crash};
+
+/// How long one wait for events lasts, and all of them together.
+const STEP: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Tries after which a unit that others keep overtaking waits a little before it is done again.
+const EAGER_TRIES: usize = 3;
+const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// Followers of a view that fail wait this long.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
+
+/// What the file of a view says about where it comes from: the log, and what this machine has
+/// written to it and may not have read back yet.
+const LOG: &str = "log";
+const WRITTEN: &str = "written";
+
+pub(super) struct Elsewhere {
+    pub(super) engine: Arc<dyn Engine>,
+    /// The view's file; none for a view in memory.
+    pub(super) path: Option<PathBuf>,
+    /// What this process has written: reads show at least that.
+    written: Seq,
+    /// A thread of this process follows the log all the time.
+    live: bool,
+}
+
+impl Elsewhere {
+    pub(super) fn new(engine: Arc<dyn Engine>) -> Elsewhere {
+        Elsewhere { engine, path: None, written: 0, live: false }
+    }
+
+    /// With the view in a file, `conn`.
+    pub(super) fn at(
+        engine: Arc<dyn Engine>,
+        path: &Path,
+        conn: &Connection,
+    ) -> Result<Elsewhere, StoreError> {
+        let written = origin(conn, WRITTEN)?.and_then(|seq| seq.parse().ok()).unwrap_or(0);
+        Ok(Elsewhere { engine, path: Some(path.to_owned()), written, live: false })
+    }
+}
+
+/// What a unit came to: the batch to append.
+struct Draft<T> {
+    done: T,
+    batch: Vec<NewEvent>,
+}
+
+impl Store {
+    /// Lets a thread of this process follow the log from now on, so that reads need not ask for it.
+    pub fn go_live(&self) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.catch_up(0)?;
+        let head = View::new(&inner.conn).totals()?.head;
+        let Home::Elsewhere(elsewhere) = &mut inner.home else { return Ok(()) };
+        if !std::mem::replace(&mut elsewhere.live, true) {
+            let (engine, store) = (elsewhere.engine.clone(), Arc::downgrade(&self.0));
+            let follower = std::thread::Builder::new().name("hookloop-view".to_owned());
+            follower
+                .spawn(move || follow(&*engine, &store, head))
+                .map_err(|error| LogError::Engine(Box::new(error)))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn transact_elsewhere<T, E: From<StoreError>>(
+        &self,
+        engine: &dyn Engine,
+        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut at_least = 0;
+        for tried in 0..MAX_TRIES {
+            if tried > EAGER_TRIES {
+                pause(tried);
+            }
+            let Draft { done, batch } = self.seeing(at_least)?.draft(work)?;
+            if batch.is_empty() {
+                return Ok(done);
+            }
+            match engine.append(&batch) {
+                Ok(appended) => {
+                    crash::point("appended");
+                    self.see_own(appended, batch)?;
+                    return Ok(done);
+                }
+                Err(AppendError::Conflict { actual, .. }) => at_least = at_least.max(actual),
+                Err(error) => return Err(StoreError::from(error).into()),
+            }
+        }
+        Err(StoreError::Contended.into())
+    }
+
+    /// The view, with everything up to `at_least`.
+    fn seeing(&self, at_least: Seq) -> Result<MutexGuard<'_, Inner>, StoreError> {
+        let mut inner = self.lock();
+        if !inner.is_live() {
+            inner.catch_up(at_least)?;
+            return Ok(inner);
+        }
+        let end = Instant::now() + PATIENCE;
+        while View::new(&inner.conn).totals()?.head < at_least {
+            let Some(left) = end.checked_duration_since(Instant::now()) else {
+                return Err(behind(at_least).into());
+            };
+            let waited = self.0.grew.wait_timeout(inner, left);
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(inner)
+    }
+
+    /// Brings what this process has just written into its view.
+    fn see_own(&self, appended: Appended, batch: Vec<NewEvent>) -> Result<(), StoreError> {
+        let first = appended.first();
+        let last = first + batch.len() as Seq - 1;
+        let mut inner = self.lock();
+        if inner.is_live() {
+            drop(inner);
+            return self.seeing(last).map(drop);
+        }
+        // If nobody wrote in between, what was written is all there is to see.
+        if View::new(&inner.conn).totals()?.head + 1 != first {
+            return inner.note_written(last);
+        }
+        let stored = |(seq, NewEvent { event, .. })| StoredEvent { seq, after: None, event };
+        let events: Vec<StoredEvent> = (first..).zip(batch).map(stored).collect();
+        inner.take_in(&events)
+    }
+
+    /// Saves the view for machines that start later. Answers the last event in it.
+    pub fn save_snapshot(&self) -> Result<Seq, StoreError> {
+        let Some(engine) = self.engine() else { return Ok(0) };
+        let (head, view) = {
+            let inner = self.lock();
+            (View::new(&inner.conn).totals()?.head, serialized(&inner.conn)?)
+        };
+        engine.save(&Snapshot { head, schema: sqlite::SCHEMA, view })?;
+        Ok(head)
+    }
+}
+
+/// A copy of the view as a file's bytes.
+fn serialized(conn: &Connection) -> Result<Vec<u8>, StoreError> {
+    let dir = std::env::temp_dir();
+    let unique = format!("hookloop-{}-{:?}.view", std::process::id(), std::thread::current().id());
+    let path = dir.join(unique.replace(['(', ')'], ""));
+    let made = conn
+        .execute("VACUUM INTO ?1", [path.to_string_lossy()])
+        .map_err(StoreError::from)
+        .and_then(|_| std::fs::read(&path).map_err(|e| LogError::Engine(Box::new(e)).into()));
+    // Gone already if it could not be made.
+    let _ = std::fs::remove_file(&path);
+    made
+}
+
+impl Inner {
+    fn is_live(&self) -> bool {
+        matches!(&self.home, Home::Elsewhere(elsewhere) if elsewhere.live)
+    }
+
+    /// Does `work` on the view and undoes it: what is left is the batch.
+    fn draft<T, E: From<StoreError>>(
+        &mut self,
+        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
+    ) -> Result<Draft<T>, E> {
+        say(&self.conn, "BEGIN IMMEDIATE")?;
+        let totals = View::new(&self.conn).totals().map_err(StoreError::from);
+        let outcome = totals.map_err(E::from).and_then(|totals| {
+            let mut unit = Unit::new(&self.conn, &self.home, totals);
+            let done = work(&mut unit)?;
+            Ok(Draft { done, batch: unit.batch() })
+        });
+        say(&self.conn, "ROLLBACK")?;
+        outcome
+    }
+
+    /// Brings the view up to the end of the log, and at least up to `at_least`. A view that follows
+    /// the log all the time is left alone.
+    pub(super) fn catch_up(&mut self, at_least: Seq) -> Result<(), StoreError> {
+        let Home::Elsewhere(elsewhere) = &self.home else { return Ok(()) };
+        if !self.conn.is_autocommit() {
+            say(&self.conn, "ROLLBACK")?;
+        }
+        if elsewhere.live {
+            return Ok(());
+        }
+        let engine = elsewhere.engine.clone();
+        let target = engine.head()?.max(at_least).max(elsewhere.written);
+        self.take_until(&*engine, target, &mut |_| ())
+    }
+
+    fn take_until(
+        &mut self,
+        engine: &dyn Engine,
+        target: Seq,
+        progress: &mut dyn FnMut(Seq),
+    ) -> Result<(), StoreError> {
+        let mut head = View::new(&self.conn).totals()?.head;
+        if head >= target {
+            return Ok(());
+        }
+        let mut follower = engine.follow(head + 1)?;
+        let mut end = Instant::now() + PATIENCE;
+        while head < target {
+            let events = follower.next(STEP)?;
+            match events.last() {
+                Some(last) => {
+                    self.take_in(&events)?;
+                    (head, end) = (last.seq, Instant::now() + PATIENCE);
+                    progress(head);
+                }
+                None if Instant::now() > end => return Err(behind(target).into()),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes events into the view that it does not have yet: another process of this machine may
+    /// have been first.
+    fn take_in(&mut self, events: &[StoredEvent]) -> Result<(), StoreError> {
+        say(&self.conn, "BEGIN IMMEDIATE")?;
+        let taken = self.take_in_transaction(events);
+        say(&self.conn, if taken.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        taken
+    }
+
+    fn take_in_transaction(&self, events: &[StoredEvent]) -> Result<(), StoreError> {
+        let mut fold = Fold::new(&self.conn, View::new(&self.conn).totals()?);
+        let had = fold.totals.head;
+        let mut keeps_books = false;
+        for stored in events.iter().filter(|stored| stored.seq > had) {
+            let prev = take(&mut fold, stored)?;
+            if let Some(after) = stored.after.filter(|after| *after != prev) {
+                let subject = &stored.event.subject;
+                let reason = format!(
+                    "it follows version {after} of `{subject}`, but the view has {prev}: something is missing"
+                );
+                return Err(LogError::damaged(stored.seq, reason).into());
+            }
+            if stored.event.due {
+                sqlite::insert(&self.conn, stored.seq, prev, &stored.event, &chain::START)?;
+            }
+            keeps_books |= stored.event.body.is_bookkeeping();
+        }
+        if keeps_books {
+            let done = "DELETE FROM event WHERE seq NOT IN (SELECT seq FROM due)";
+            self.conn.prepare_cached(done)?.execute([])?;
+        }
+        Ok(fold.view()?.write_totals(&fold.totals)?)
+    }
+
+    /// Remembers what was written where the view does not show it yet, also for the next process
+    /// that uses this view.
+    fn note_written(&mut self, seq: Seq) -> Result<(), StoreError> {
+        let Home::Elsewhere(elsewhere) = &mut self.home else { return Ok(()) };
+        elsewhere.written = elsewhere.written.max(seq);
+        match &elsewhere.path {
+            Some(_) => set_origin(&self.conn, WRITTEN, &seq.to_string()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes in the whole log, for a view that was emptied.
+    pub(super) fn read_all(&mut self, progress: &mut dyn FnMut(Seq)) -> Result<(), StoreError> {
+        let Home::Elsewhere(elsewhere) = &self.home else { return Ok(()) };
+        let engine = elsewhere.engine.clone();
+        let target = engine.head()?.max(elsewhere.written);
+        self.take_until(&*engine, target, progress)
+    }
+}
+
+fn behind(target: Seq) -> LogError {
+    let reason = format!("event {target} did not arrive within {} s", PATIENCE.as_secs());
+    LogError::Engine(reason.into())
+}
+
+/// Follows the log into the view of `store`, for as long as somebody has it.
+fn follow(engine: &dyn Engine, store: &Weak<Shared>, mut head: Seq) {
+    loop {
+        let Ok(mut follower) = engine.follow(head + 1) else {
+            std::thread::sleep(FOLLOW_PAUSE);
+            if store.strong_count() == 0 {
+                return;
+            }
+            continue;
+        };
+        loop {
+            let Ok(events) = follower.next(STEP) else { break };
+            let Some(shared) = store.upgrade() else { return };
+            let Some(last) = events.last() else { continue };
+            let store = Store(shared);
+            // A view that can't take an event in stays where it is; who waits for it is told.
+            if store.lock().take_in(&events).is_err() {
+                break;
+            }
+            head = last.seq;
+            store.0.grew.notify_all();
+        }
+        std::thread::sleep(FOLLOW_PAUSE);
+    }
+}
+
+/// A random while, longer with every try.
+fn pause(tried: usize) {
+    use std::hash::{BuildHasher, RandomState};
+    let longest = LONGEST_PAUSE.min(Duration::from_millis(tried as u64));
+    std::thread::sleep(longest / 64 * (RandomState::new().hash_one(tried) % 64) as u32);
+}
+
+/// Opens the file of a view, or makes it from the engine's last snapshot.
+pub(super) fn open_view(
+    engine: &dyn Engine,
+    path: &Path,
+    log: &str,
+) -> Result<Connection, StoreError> {
+    if !path.exists()
+        && let Some(snapshot) = engine.latest(sqlite::SCHEMA)?
+    {
+        let unusable = |error: std::io::Error| LogError::Engine(Box::new(error));
+        let draft = path.with_extension(format!("{}.new", std::process::id()));
+        std::fs::write(&draft, &snapshot.view).map_err(unusable)?;
+        std::fs::rename(&draft, path).map_err(unusable)?;
+    }
+    let conn = sqlite::open(path)?;
+    // What is lost with the machine is read again.
+    conn.pragma_update(None, "synchronous", "NORMAL")?;
+    let known = origin(&conn, LOG)?;
+    if known.as_deref() != Some(log) {
+        conn.execute_batch("BEGIN IMMEDIATE")?;
+        if known.is_some() {
+            conn.execute_batch(view::DROP)?;
+            conn.execute_batch(view::TABLES)?;
+            conn.execute_batch("DELETE FROM event; DELETE FROM origin")?;
+        }
+        set_origin(&conn, LOG, log)?;
+        conn.execute_batch("COMMIT")?;
+    }
+    Ok(conn)
+}
+
+/// What a view's file says about where it comes from.
+pub(crate) fn origin(conn: &Connection, key: &str) -> Result<Option<String>, StoreError> {
+    conn.execute_batch(
+        "CREATE TABLE IF NOT EXISTS origin(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+    )?;
+    let mut select = conn.prepare("SELECT value FROM origin WHERE key = ?1")?;
+    Ok(select.query_row([key], |row| row.get(0)).optional()?)
+}
+
+pub(crate) fn set_origin(conn: &Connection, key: &str, value: &str) -> Result<(), StoreError> {
+    conn.execute("INSERT OR REPLACE INTO origin VALUES (?1, ?2)", params![key, value])?;
+    Ok(())
+}
+
+/// Reads the whole log and checks that every subject's events follow each other.
+pub(super) fn verify(
+    engine: &dyn Engine,
+    progress: &mut dyn FnMut(Seq),
+) -> Result<Result<Seq, Broken>, LogError> {
+    let head = engine.head()?;
+    let (mut seen, mut count) = (std::collections::HashMap::new(), 0);
+    if head == 0 {
+        return Ok(Ok(0));
+    }
+    let mut follower = engine.follow(1)?;
+    let mut end = Instant::now() + PATIENCE;
+    loop {
+        let events = match follower.next(STEP) {
+            Ok(events) => events,
+            Err(LogError::Damaged { seq, reason }) => {
+                return Ok(Err(Broken::Unreadable { seq, reason }));
+            }
+            Err(error) => return Err(error),
+        };
+        if events.is_empty() && Instant::now() > end {
+            return Err(behind(head));
+        }
+        for StoredEvent { seq, after, event } in events {
+            let prev = seen.insert(event.subject, seq).unwrap_or(0);
+            if after.is_some_and(|after| after != prev) {
+                return Ok(Err(Broken::Missing { seq: after.unwrap_or(prev) }));
+            }
+            count += 1;
+            progress(seq);
+            end = Instant::now() + PATIENCE;
+            if seq >= head {
+                return Ok(Ok(count));
+            }
+        }
+    }
+}

@@ -34,14 +34,19 @@ pub use server::{Options, Server, Sync};
 pub fn wait_for<T>(
     limit: Duration,
     otherwise: impl FnOnce() -> String,
-    mut ask: impl FnMut() -> Option<T>,
+    ask: impl FnMut() -> Option<T>,
 ) -> T {
+    poll(limit, ask).unwrap_or_else(|| panic!("not within {limit:?}: {}", otherwise()))
+}
+
+/// Asks until there is an answer or `limit` is over.
+pub fn poll<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
-        if let Some(answer) = ask() {
+        let answer = ask();
+        if answer.is_some() || start.elapsed() > limit {
             return answer;
         }
-        assert!(start.elapsed() < limit, "not within {limit:?}: {}", otherwise());
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,0 +1,118 @@
+//! The testbed does what tests rely on: servers keep their data, elect, and find each other again.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use hookloop_testbed::{Cluster, Options, Server, Sync, wait_for};
+
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// Creates a stream on subjects that begin with its name.
+fn create(server: &Server, stream: &str, replicas: usize) {
+    let body = format!(
+        r#"{{"name":"{stream}","subjects":["{stream}.>"],"storage":"file","num_replicas":{replicas}}}"#
+    );
+    let answer = server.request(&format!("$JS.API.STREAM.CREATE.{stream}"), &body).unwrap();
+    assert_eq!(answer["error"], serde_json::Value::Null, "{answer}");
+}
+
+/// Appends one message and says its sequence, `None` while there is no leader.
+fn append(server: &Server, stream: &str) -> Option<u64> {
+    server.request(&format!("{stream}.a"), "{}").ok()?["seq"].as_u64()
+}
+
+fn listening(address: SocketAddr) -> bool {
+    std::net::TcpStream::connect(address).is_ok()
+}
+
+#[test]
+fn a_server_keeps_its_data_and_its_ports_over_a_kill() {
+    let server = Server::single();
+    assert!(server.monitor("/jsz").is_some_and(|page| page["config"]["sync_always"] == true));
+    create(&server, "S", 1);
+    assert_eq!(append(&server, "S"), Some(1));
+    let (url, pid) = (server.url(), server.pid());
+    server.restart();
+    assert_eq!(server.url(), url);
+    assert_ne!(server.pid(), pid);
+    assert_eq!(append(&server, "S"), Some(2));
+    server.kill9();
+    assert!(!server.is_running());
+    server.wipe();
+    server.restart();
+    assert_eq!(append(&server, "S"), None);
+}
+
+#[test]
+fn the_pid_is_that_of_the_server() {
+    let server = Server::with(Options { sync: Sync::Default, ..Options::default() });
+    let program = std::fs::read_link(format!("/proc/{}/exe", server.pid())).unwrap();
+    assert!(program.ends_with("nats-server"), "{program:?}");
+    assert!(server.log().contains("Server is ready"));
+}
+
+#[test]
+fn a_paused_server_answers_when_it_goes_on() {
+    let server = Server::single();
+    server.stop_signal();
+    assert!(server.monitor("/jsz").is_none());
+    server.cont();
+    assert!(server.monitor("/jsz").is_some());
+}
+
+#[test]
+fn a_dropped_server_is_gone() {
+    let server = Server::single();
+    let (address, data) = (server.client_address(), server.store_dir().to_owned());
+    assert!(data.exists());
+    drop(server);
+    assert!(!listening(address));
+    assert!(!data.exists());
+}
+
+#[test]
+fn a_server_outlives_the_thread_that_started_it() {
+    let server = std::thread::spawn(Server::single).join().unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(server.is_running());
+    assert!(listening(server.client_address()));
+}
+
+#[test]
+fn a_new_leader_follows_one_that_was_killed() {
+    let cluster = Cluster::three();
+    create(cluster.node(0), "S", 3);
+    let first = cluster.wait_leader_of("S", None);
+    assert_eq!(append(cluster.node(first), "S"), Some(1));
+    cluster.kill9(first);
+    let second = cluster.wait_leader_of("S", Some(first));
+    let seq = wait_for(LIMIT, || cluster.logs(), || append(cluster.node(second), "S"));
+    assert_eq!(seq, 2);
+    cluster.restart(first);
+    cluster.wait_whole();
+}
+
+#[test]
+fn a_parted_node_comes_back() {
+    let cluster = Cluster::in_namespaces();
+    create(cluster.node(0), "S", 3);
+    let leader = cluster.wait_leader_of("S", None);
+    let (parted, other) = ((leader + 1) % 3, (leader + 2) % 3);
+    cluster.partition(&[parted]);
+    assert!(wait_for(LIMIT, || cluster.logs(), || append(cluster.node(other), "S")) > 0);
+    // Reachable from here, and alone.
+    let route = cluster.node(leader).client_address();
+    let inside = cluster.node(parted).netns().unwrap();
+    let reach = |address: SocketAddr| {
+        let script = format!("timeout 1 bash -c '</dev/tcp/{}/{}'", address.ip(), address.port());
+        inside.command("sh").args(["-c", &script]).output().unwrap().status.success()
+    };
+    assert!(!reach(route));
+    assert!(listening(cluster.node(parted).client_address()));
+    cluster.heal();
+    assert!(reach(route));
+    let start = Instant::now();
+    cluster.wait_whole();
+    assert!(start.elapsed() < LIMIT);
+}

@@ -66,7 +66,8 @@ enum Answer {
     StoredBefore {
         last: Seq,
     },
-    Overtaken,
+    /// With the subject's last place, where the server says it.
+    Overtaken(Option<Seq>),
     InFlight,
     Nobody(String),
 }
@@ -90,7 +91,7 @@ impl Inner {
                     return Ok(Appended::At(first_of(last)));
                 }
                 Answer::StoredBefore { last } => return Ok(Appended::Before(first_of(last))),
-                Answer::Overtaken => match self.look(batch, is_retry).await? {
+                Answer::Overtaken(last) => match self.look(batch, is_retry, last).await? {
                     Some(appended) => return Ok(appended),
                     // What overtook it is not visible here yet, or is gone again.
                     None => self.pause(&mut patience, &messages, "overtaken").await?,
@@ -157,8 +158,16 @@ impl Inner {
         self: &Arc<Self>,
         batch: &[NewEvent],
         is_retry: bool,
+        last: Option<Seq>,
     ) -> Result<Option<Appended>, AppendError> {
         let Some(first) = batch.first() else { return Ok(None) };
+        // The subject never was where the batch expects it: nothing can be behind that.
+        if let ([new], Some(actual)) = (batch, last)
+            && actual < new.expected
+        {
+            let (subject, expected) = (new.event.subject.clone(), new.expected);
+            return Err(AppendError::Conflict { subject, expected, actual });
+        }
         if let Some(seq) = self.stored_before(first).await? {
             return Ok(Some(if is_retry { Appended::At(seq) } else { Appended::Before(seq) }));
         }
@@ -199,7 +208,11 @@ fn read_ack(message: &Message) -> Result<Answer, JetStreamError> {
         None if ack.duplicate => Ok(Answer::StoredBefore { last: ack.seq }),
         None => Ok(Answer::Stored { last: ack.seq }),
         Some(error) => match error.err_code {
-            WRONG_LAST | DUPLICATE_IN_BATCH => Ok(Answer::Overtaken),
+            WRONG_LAST => {
+                let last = error.description.rsplit(' ').next().and_then(|seq| seq.parse().ok());
+                Ok(Answer::Overtaken(last))
+            }
+            DUPLICATE_IN_BATCH => Ok(Answer::Overtaken(None)),
             IN_FLIGHT => Ok(Answer::InFlight),
             code if NOT_NOW.contains(&code) => Ok(Answer::Nobody(error.description)),
             code => Err(JetStreamError::Refused { code, description: error.description }),

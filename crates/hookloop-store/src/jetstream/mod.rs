@@ -128,9 +128,11 @@ impl JetStream {
             .map_err(|error| access.unreachable(error))?;
         let denials = Denials::default();
         let client = runtime.block_on(access.connect(&denials))?;
+        let entered = runtime.enter();
         let context = async_nats::jetstream::context::ContextBuilder::new()
             .timeout(REQUEST_TIMEOUT)
             .build(client.clone());
+        drop(entered);
         Ok(JetStream(Arc::new(Inner {
             runtime: Some(runtime),
             client,

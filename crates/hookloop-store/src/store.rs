@@ -295,15 +295,20 @@ impl EventLog for Store {
 
 impl Pulse for Store {
     fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
-        match &self.lock().home {
-            Home::File(_) => todo!(),
-            Home::Elsewhere(log) => log.beat(held, holder, epoch),
+        let mut inner = self.lock();
+        if let Home::Elsewhere(log) = &inner.home {
+            return log.beat(held, holder, epoch);
         }
+        // A transaction of its own: a unit that is undone must not take the beat with it.
+        inner.commit();
+        self.0.settled.notify_all();
+        sqlite::beat(&inner.conn, held, holder, epoch)
     }
 
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
-        match &self.lock().home {
-            Home::File(_) => todo!(),
+        let inner = self.lock();
+        match &inner.home {
+            Home::File(_) => sqlite::last_beat(&inner.conn, held),
             Home::Elsewhere(log) => log.last_beat(held),
         }
     }

@@ -1,5 +1,6 @@
 //! Commands that move a task along: start, complete, block, unblock, delete.
 
+use hookloop_core::claim::Fence;
 use hookloop_core::command::{Command, DependentsOfDeleted};
 use hookloop_core::task::{Obstacle, Outcome};
 
@@ -47,7 +48,12 @@ impl Complete {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let outcome = Outcome { result: self.result, artifacts: self.artifacts };
-        give(context, &project, "Completed", &Command::CompleteTask { id, outcome })?;
+        give(
+            context,
+            &project,
+            "Completed",
+            &Command::CompleteTask { id, outcome, fence: Fence::None },
+        )?;
         Ok(())
     }
 }
@@ -74,7 +80,12 @@ impl Block {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let obstacle = Obstacle { reason: self.reason, required_knowledge: self.needs };
-        give(context, &project, "Blocked", &Command::BlockTask { id: id.clone(), obstacle })?;
+        give(
+            context,
+            &project,
+            "Blocked",
+            &Command::BlockTask { id: id.clone(), obstacle, fence: Fence::None },
+        )?;
         let waiting = project.read(|view| view.count_dependents(&id, WAITING_COUNTED))?;
         if waiting > 0 && !context.out.json {
             let waiting = match waiting {

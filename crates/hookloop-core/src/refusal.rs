@@ -16,7 +16,7 @@ pub enum Refusal {
     EmptyGoal,
     #[error("`{what}` is too long: {len} bytes, at most {max}")]
     TooLong { what: &'static str, len: usize, max: usize },
-    #[error("a task can have {max} {what}, not {len}")]
+    #[error("{len} {what} are too many: at most {max}")]
     TooMany { what: &'static str, len: usize, max: usize },
     #[error("task `{id}` is {state}; it can't be {wanted}")]
     WrongState { id: TaskId, state: TaskState, wanted: &'static str },

@@ -51,6 +51,7 @@ pub enum Refusal {
 fn way_in(verb: &str) -> &'static str {
     match verb {
         "claim" => "",
+        "release" => "; if that is you, name the epoch",
         _ => "; if that is you, name the epoch, else it takes --force",
     }
 }

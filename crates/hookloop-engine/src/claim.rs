@@ -98,7 +98,7 @@ impl Project {
 }
 
 impl Claimed {
-    /// None where a hook deleted the task at once.
+    /// The task is there: nothing that can be in its batch deletes it.
     fn of(done: Done) -> Option<Claimed> {
         let task = done.task.clone()?;
         Some(Claimed { epoch: task.epoch, task, done })

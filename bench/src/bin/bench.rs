@@ -12,6 +12,7 @@ use std::time::Instant;
 use hookloop_bench::bare::Bare;
 use hookloop_bench::figures::{Sample, ms, table, times};
 use hookloop_bench::processes::{Runner, round_robin};
+use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::task::{Outcome, TaskSpec};
 use hookloop_engine::bulk;
@@ -79,7 +80,7 @@ fn fans(id: i64) -> Vec<i64> {
 fn complete(project: &Project, id: i64) {
     let id = format!("t{id}").parse().unwrap();
     let outcome = Outcome { result: Some("ok".into()), artifacts: vec![] };
-    project.execute(&Command::CompleteTask { id, outcome }).unwrap();
+    project.execute(&Command::CompleteTask { id, outcome, fence: Fence::None }).unwrap();
 }
 
 /// Completing a task in this process against the bare transaction, alternately, same fsync.

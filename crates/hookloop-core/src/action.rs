@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::claim::Fence;
 use crate::command::Command;
 use crate::event::EventBody;
 use crate::id::TaskId;
@@ -111,16 +112,18 @@ pub struct ChangePayload {
 }
 
 impl UpdateTask {
-    pub fn into_command(self) -> Command {
+    /// The command that this asks for, by right of `fence`.
+    pub fn into_command(self, fence: Fence) -> Command {
         let id = self.task_id;
         let payload = self.payload.unwrap_or_default();
         match self.action {
             TaskChange::TransitionToReady => Command::ConfirmReady { id },
             TaskChange::Start => Command::StartTask { id, context: payload.context },
-            TaskChange::Submit => Command::SubmitTask { id },
+            TaskChange::Submit => Command::SubmitTask { id, fence },
             TaskChange::Complete => Command::CompleteTask {
                 id,
                 outcome: Outcome { result: payload.result, artifacts: payload.artifacts },
+                fence,
             },
             TaskChange::Block => Command::BlockTask {
                 id,
@@ -128,6 +131,7 @@ impl UpdateTask {
                     reason: payload.reason.unwrap_or_default(),
                     required_knowledge: payload.required_knowledge,
                 },
+                fence,
             },
             TaskChange::Unblock => Command::UnblockTask { id },
         }

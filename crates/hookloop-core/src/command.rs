@@ -1,5 +1,6 @@
 //! What can be asked for.
 
+use crate::claim::{Fence, ReleaseReason};
 use crate::id::TaskId;
 use crate::task::{Obstacle, Outcome, TaskSpec};
 
@@ -14,16 +15,39 @@ pub enum Command {
         id: TaskId,
         context: Option<String>,
     },
+    /// Puts a ready task into an agent's hands.
+    ClaimTask {
+        id: TaskId,
+        agent: String,
+        lease_ms: u64,
+    },
+    /// Puts a claimed task into other hands, if its claim still has the epoch that was seen silent.
+    TakeOverTask {
+        id: TaskId,
+        agent: String,
+        lease_ms: u64,
+        silent_epoch: u64,
+    },
+    /// Makes a task that was begun ready again.
+    ReleaseTask {
+        id: TaskId,
+        fence: Fence,
+        reason: ReleaseReason,
+        note: Option<String>,
+    },
     SubmitTask {
         id: TaskId,
+        fence: Fence,
     },
     CompleteTask {
         id: TaskId,
         outcome: Outcome,
+        fence: Fence,
     },
     BlockTask {
         id: TaskId,
         obstacle: Obstacle,
+        fence: Fence,
     },
     UnblockTask {
         id: TaskId,
@@ -68,7 +92,10 @@ impl Command {
         match self {
             Command::AddTask { id, .. }
             | Command::StartTask { id, .. }
-            | Command::SubmitTask { id }
+            | Command::ClaimTask { id, .. }
+            | Command::TakeOverTask { id, .. }
+            | Command::ReleaseTask { id, .. }
+            | Command::SubmitTask { id, .. }
             | Command::CompleteTask { id, .. }
             | Command::BlockTask { id, .. }
             | Command::UnblockTask { id }

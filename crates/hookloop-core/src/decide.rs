@@ -1,5 +1,8 @@
 //! From a command and the facts it touches to events, or a refusal.
 
+mod claim;
+
+use crate::claim::Fence;
 use crate::command::{Command, DependentsOfDeleted};
 use crate::event::{
     Deleted, Dependency, Empty, EventBody, HookSwitched, RemovedDependency, Started,
@@ -7,6 +10,8 @@ use crate::event::{
 use crate::id::{Subject, TaskId};
 use crate::refusal::Refusal;
 use crate::task::{Obstacle, Task, TaskSpec, TaskState};
+
+pub use claim::check_fence;
 
 pub const GOAL_MAX_BYTES: usize = 4 * 1024;
 /// The longest description, result, context or reason.
@@ -46,14 +51,23 @@ pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal>
     match command {
         Command::AddTask { id, spec, depends_on } => add_task(id, spec, depends_on, facts),
         Command::StartTask { id, context } => start(existing(id, facts)?, context),
-        Command::SubmitTask { id } => submit(existing(id, facts)?),
-        Command::CompleteTask { id, outcome } => {
+        Command::ClaimTask { id, agent, lease_ms } => {
+            claim::claim(existing(id, facts)?, agent, *lease_ms)
+        }
+        Command::TakeOverTask { id, agent, lease_ms, silent_epoch } => {
+            claim::take_over(existing(id, facts)?, agent, *lease_ms, *silent_epoch)
+        }
+        Command::ReleaseTask { id, fence, reason, note } => {
+            claim::release(existing(id, facts)?, *fence, *reason, note)
+        }
+        Command::SubmitTask { id, fence } => submit(existing(id, facts)?, *fence),
+        Command::CompleteTask { id, outcome, fence } => {
             bounded("result", outcome.result.as_deref(), TEXT_MAX_BYTES)?;
             words("artifacts", &outcome.artifacts)?;
-            complete(existing(id, facts)?)?;
+            complete(existing(id, facts)?, *fence)?;
             Ok(vec![on_task(id, EventBody::TaskCompleted(outcome.clone()))])
         }
-        Command::BlockTask { id, obstacle } => block(existing(id, facts)?, obstacle),
+        Command::BlockTask { id, obstacle, fence } => block(existing(id, facts)?, obstacle, *fence),
         Command::UnblockTask { id } => unblock(existing(id, facts)?),
         Command::DeleteTask { id, dependents, force } => {
             delete(existing(id, facts)?, *dependents, *force, facts)
@@ -142,14 +156,15 @@ fn start(task: &Task, context: &Option<String>) -> Result<Vec<Decided>, Refusal>
     bounded("context", context.as_deref(), TEXT_MAX_BYTES)?;
     match task.state {
         TaskState::Ready => {
-            let started = Started { context: context.clone() };
+            let started = Started { context: context.clone(), ..Started::default() };
             Ok(vec![on_task(&task.id, EventBody::TaskStarted(started))])
         }
         _ => Err(not_from(task, "started", TaskState::Active)),
     }
 }
 
-fn submit(task: &Task) -> Result<Vec<Decided>, Refusal> {
+fn submit(task: &Task, fence: Fence) -> Result<Vec<Decided>, Refusal> {
+    check_fence(task, fence, "submit")?;
     match task.state {
         TaskState::Active => Ok(vec![on_task(&task.id, EventBody::TaskSubmitted(Empty {}))]),
         _ => Err(not_from(task, "submitted", TaskState::Submitted)),
@@ -157,14 +172,16 @@ fn submit(task: &Task) -> Result<Vec<Decided>, Refusal> {
 }
 
 /// A ready task may be completed without being started: a person did it elsewhere.
-fn complete(task: &Task) -> Result<(), Refusal> {
+fn complete(task: &Task, fence: Fence) -> Result<(), Refusal> {
+    check_fence(task, fence, "complete")?;
     match task.state {
         TaskState::Ready | TaskState::Active | TaskState::Submitted => Ok(()),
         _ => Err(not_from(task, "completed", TaskState::Completed)),
     }
 }
 
-fn block(task: &Task, obstacle: &Obstacle) -> Result<Vec<Decided>, Refusal> {
+fn block(task: &Task, obstacle: &Obstacle, fence: Fence) -> Result<Vec<Decided>, Refusal> {
+    check_fence(task, fence, "block")?;
     bounded("reason", Some(&obstacle.reason), TEXT_MAX_BYTES)?;
     bounded("required knowledge", obstacle.required_knowledge.as_deref(), TEXT_MAX_BYTES)?;
     match task.state {
@@ -208,7 +225,7 @@ fn delete(
     force: bool,
     facts: &Facts,
 ) -> Result<Vec<Decided>, Refusal> {
-    if task.state == TaskState::Active && !force {
+    if (task.state == TaskState::Active || task.claim.is_some()) && !force {
         let id = task.id.clone();
         return Err(Refusal::WrongState { id, state: task.state, wanted: "deleted" });
     }

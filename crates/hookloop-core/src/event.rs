@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::action::Action;
 use crate::cascade::{CascadeLimit, Cause};
+use crate::claim::{Claim, ReleaseReason};
 use crate::id::{EventId, RunId, Subject, TaskId};
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
 use crate::time::Timestamp;
@@ -55,6 +56,8 @@ impl Event {
 pub enum EventBody {
     TaskCreated(TaskSpec),
     TaskStarted(Started),
+    /// A claim ended and the work did not: it may be started again.
+    TaskReleased(Released),
     TaskSubmitted(Empty),
     TaskCompleted(Outcome),
     TaskBlocked(Obstacle),
@@ -82,10 +85,25 @@ pub enum EventBody {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
 
+/// Work began; with a claim, in the hands of its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Started {
     #[serde(default)]
     pub context: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
+    /// The silent agent whose claim this one ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_over: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Released {
+    pub epoch: u64,
+    pub reason: ReleaseReason,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -266,6 +284,7 @@ macro_rules! stored_types {
 stored_types! {
     TaskCreated => "task_created",
     TaskStarted => "task_started",
+    TaskReleased => "task_released",
     TaskSubmitted => "task_submitted",
     TaskCompleted => "task_completed",
     TaskBlocked => "task_blocked",
@@ -331,6 +350,10 @@ mod tests {
             json!({"goal": "g", "deliverables": ["d"], "labels": ["l"], "priority": 0}),
         );
         check("task_started", json!({"context": null}));
+        let claim = json!({"agent": "a", "epoch": 2, "leaseMs": 60000});
+        check("task_started", json!({"context": null, "claim": claim, "tookOver": "b"}));
+        check("task_released", json!({"epoch": 2, "reason": "expired"}));
+        check("task_released", json!({"epoch": 2, "reason": "released", "note": "n"}));
         check("task_completed", json!({"result": "r", "artifacts": ["a"]}));
         check("task_blocked", json!({"reason": "r", "requiredKnowledge": "k"}));
         check("task_deleted", json!({"edgesRemoved": 2}));

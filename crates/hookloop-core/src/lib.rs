@@ -6,6 +6,7 @@
 //! - [`id`]: names of tasks, events and subjects
 //! - [`time`]: instants, in milliseconds
 //! - [`task`]: a node of the graph and its states
+//! - [`claim`]: who holds a task, and the fence that keeps others out
 //! - [`event`]: the facts a log holds, and their stored format
 //! - [`command`]: what can be asked for
 //! - [`decide`]: from a command and the facts it touches to events, or a refusal
@@ -21,6 +22,7 @@
 pub mod action;
 pub mod builtin;
 pub mod cascade;
+pub mod claim;
 pub mod command;
 pub mod decide;
 pub mod event;

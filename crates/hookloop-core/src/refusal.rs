@@ -1,5 +1,6 @@
 //! Why a command was not accepted, and what to do about it.
 
+use crate::claim::{LEASE_MAX_MS, LEASE_MIN_MS, Now};
 use crate::id::TaskId;
 use crate::task::TaskState;
 
@@ -15,7 +16,7 @@ pub enum Refusal {
     EmptyGoal,
     #[error("`{what}` is too long: {len} bytes, at most {max}")]
     TooLong { what: &'static str, len: usize, max: usize },
-    #[error("a task can have {max} {what}, not {len}")]
+    #[error("{len} {what} are too many: at most {max}")]
     TooMany { what: &'static str, len: usize, max: usize },
     #[error("task `{id}` is {state}; it can't be {wanted}")]
     WrongState { id: TaskId, state: TaskState, wanted: &'static str },
@@ -23,6 +24,20 @@ pub enum Refusal {
     OpenDependencies { id: TaskId, open: u32 },
     #[error("task `{id}` is already {state}")]
     AlreadyThere { id: TaskId, state: TaskState },
+    #[error("task `{id}` is claimed by `{agent}`, epoch {epoch}{}", way_in(verb))]
+    Claimed { id: TaskId, agent: String, epoch: u64, verb: &'static str },
+    #[error("claim {yours} of task `{id}` is over: {now}")]
+    StaleClaim { id: TaskId, yours: u64, now: Now },
+    #[error("nobody has claimed task `{0}`")]
+    NotClaimed(TaskId),
+    #[error("a claim needs the name of an agent")]
+    NoAgent,
+    #[error(
+        "a lease of {ms} ms is out of range: {min} s to {max} h",
+        min = LEASE_MIN_MS / 1_000,
+        max = LEASE_MAX_MS / 3_600_000
+    )]
+    LeaseRange { ms: u64 },
     #[error("a task can't depend on itself: `{0}`")]
     SelfDependency(TaskId),
     #[error("`{task}` depends on `{on}` already")]
@@ -31,6 +46,14 @@ pub enum Refusal {
     NoSuchDependency { task: TaskId, on: TaskId },
     #[error("that would be a cycle: {}", path(.0))]
     Cycle(Vec<TaskId>),
+}
+
+fn way_in(verb: &str) -> &'static str {
+    match verb {
+        "claim" => "",
+        "release" => "; if that is you, name the epoch",
+        _ => "; if that is you, name the epoch, else it takes --force",
+    }
 }
 
 /// `a → b → a`, long paths with their middle left out.
@@ -55,9 +78,18 @@ impl Refusal {
             Refusal::WrongState { id, state: TaskState::Blocked, .. } => {
                 Some(format!("hookloop task unblock {id}"))
             }
-            Refusal::WrongState { id, state: TaskState::Active, wanted: "deleted" } => {
-                Some(format!("hookloop task delete {id} --force"))
+            Refusal::WrongState {
+                id,
+                state: TaskState::Active | TaskState::Submitted,
+                wanted: "deleted",
+            } => Some(format!("hookloop task delete {id} --force")),
+            Refusal::Claimed { id, verb: "claim", .. } => Some(format!("hookloop task steal {id}")),
+            Refusal::Claimed { verb: "submit", .. } => None,
+            Refusal::Claimed { id, epoch, verb, .. } => {
+                Some(format!("hookloop task {verb} {id} --epoch {epoch}"))
             }
+            Refusal::StaleClaim { id, .. } => Some(format!("hookloop task show {id}")),
+            Refusal::NotClaimed(id) => Some(format!("hookloop task requeue {id} --force")),
             _ => None,
         }
     }

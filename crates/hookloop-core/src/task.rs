@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::claim::Claim;
 use crate::id::TaskId;
 use crate::time::Timestamp;
 
@@ -164,6 +165,10 @@ pub struct Task {
     pub open_dependencies: u32,
     /// Whether `dependency_satisfied` was recorded since a dependency was last open.
     pub satisfaction_announced: bool,
+    /// Claims of it so far: the epoch of the last one.
+    pub epoch: u64,
+    /// Who holds it.
+    pub claim: Option<Claim>,
     pub created_at: Timestamp,
     pub started_at: Option<Timestamp>,
     pub completed_at: Option<Timestamp>,

@@ -7,17 +7,23 @@
 //! - [`work`]: a command and what follows from it, as one batch
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`dispatch`]: reactions and workflows that were left for later
+//! - [`claim`]: taking a task, the most urgent first
+//! - `spread`: how contended claims were of late
+//! - [`lease`]: whether a holder is still there
 //! - [`bulk`]: tasks by the million, in and out
 //!
 //! The engine never prints.
 
 pub mod bulk;
+pub mod claim;
 pub mod config;
 pub mod dispatch;
+pub mod lease;
 pub mod place;
 pub mod project;
 pub mod react;
 pub mod rules;
+mod spread;
 pub mod work;
 
 /// What callers of the engine see of the layers below it.

@@ -16,6 +16,7 @@ use hookloop_store::view::View;
 use crate::config::{self, ConfigError};
 use crate::place::{Place, PlaceError};
 use crate::rules::Rules;
+use crate::spread::Spread;
 use crate::work::{Origin, Work};
 
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +94,7 @@ pub struct Project {
     pub(crate) store: Store,
     pub(crate) rules: Rules,
     pub(crate) actor: String,
+    pub(crate) spread: Spread,
 }
 
 impl Project {
@@ -111,7 +113,7 @@ impl Project {
     }
 
     pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
-        Project { store, rules, actor: actor.to_owned() }
+        Project { store, rules, actor: actor.to_owned(), spread: Spread::default() }
     }
 
     /// Does what `command` asks, or says why not. When this returns, it is on disk, and so are the

@@ -3,9 +3,11 @@
 use hookloop_core::action::{Action, ExecuteWorkflow, LogEntry};
 use hookloop_core::builtin::{self, Builtin};
 use hookloop_core::cascade::Cause;
+use hookloop_core::claim::Fence;
 use hookloop_core::decide::DEPENDENCIES_MAX;
 use hookloop_core::event::{
-    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, Other, WorkflowRequested,
+    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, Other, Started,
+    WorkflowRequested,
 };
 use hookloop_core::hook::{DeclaredAction, Handler, Hook, HookFailure};
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
@@ -145,7 +147,8 @@ impl Work<'_, '_, '_> {
                 Ok(self.perform(&command, origin)?.map_err(refused))
             }
             Action::UpdateTask(update) => {
-                Ok(self.perform(&update.into_command(), origin)?.map_err(refused))
+                let fence = fence(event, &update.task_id);
+                Ok(self.perform(&update.into_command(fence), origin)?.map_err(refused))
             }
             Action::ExecuteWorkflow(execute) => self.request_workflow(execute, origin, event),
             Action::Log(LogEntry::Core(body)) => {
@@ -272,6 +275,19 @@ pub(crate) fn weight(action: &Action) -> usize {
         // More dependencies than that are refused, which is one event.
         Action::CreateTask(create) => 1 + create.depends_on.len().min(DEPENDENCIES_MAX),
         _ => 1,
+    }
+}
+
+/// By what right a hook of `event` changes `task`: where it follows the task's own claim, it acts for
+/// that claim, and for no later one. What others hold it leaves alone.
+fn fence(event: &Event, task: &TaskId) -> Fence {
+    match &event.body {
+        EventBody::TaskStarted(Started { claim: Some(claim), .. })
+            if event.subject.task() == Some(task) =>
+        {
+            Fence::Epoch(claim.epoch)
+        }
+        _ => Fence::None,
     }
 }
 

@@ -61,7 +61,7 @@ fn created(id: u16, name: &str) -> NewEvent {
 }
 
 fn started(id: u16, name: &str, expected: Seq) -> NewEvent {
-    let body = EventBody::TaskStarted(Started { context: None });
+    let body = EventBody::TaskStarted(Started::default());
     NewEvent { expected, event: event(id, task(name), body) }
 }
 

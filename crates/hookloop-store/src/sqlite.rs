@@ -16,10 +16,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::chain::{self, Hash, Link};
 use crate::log::{Follow, LogError, Seq, StoredEvent};
-use crate::view;
+use crate::pulse::{Beat, Held};
+use crate::view::{self, Fold, View};
 
 /// The version of the tables that this program makes and reads.
-pub const SCHEMA: i64 = 1;
+pub const SCHEMA: i64 = 2;
 /// Older libraries can lose committed data when a WAL is reset.
 const SQLITE_MIN: i32 = 3_051_003;
 /// A WAL of this size is moved into the file when it is closed. Small, because a process that opens
@@ -42,6 +43,8 @@ pub enum OpenError {
     OldLibrary { found: String },
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    #[error("its tables are of an older version, and can't be brought up to date: {0}")]
+    Migration(#[from] LogError),
 }
 
 /// Opens the file, makes it if it is not there, and brings its tables to [`SCHEMA`].
@@ -104,13 +107,41 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.execute_batch("BEGIN IMMEDIATE")?;
     // Another process may have been first.
-    if version(conn)? == 0 {
-        conn.execute_batch(include_str!("log.sql"))?;
-        conn.execute_batch(view::TABLES)?;
-        conn.pragma_update(None, "user_version", SCHEMA)?;
+    match version(conn)? {
+        0 => {
+            conn.execute_batch(include_str!("log.sql"))?;
+            conn.execute_batch(include_str!("pulse.sql"))?;
+            conn.execute_batch(view::TABLES)?;
+        }
+        1 => {
+            conn.execute_batch(include_str!("pulse.sql"))?;
+            remake_view(conn, &mut |_| ())?;
+        }
+        SCHEMA => {}
+        found => return Err(OpenError::Newer { found }),
     }
+    conn.pragma_update(None, "user_version", SCHEMA)?;
     conn.execute_batch("COMMIT")?;
     Ok(())
+}
+
+/// Empties the view and makes it again from the log beside it.
+pub(crate) fn remake_view(
+    conn: &Connection,
+    progress: &mut dyn FnMut(Seq),
+) -> Result<(), LogError> {
+    conn.execute_batch(view::DROP)?;
+    conn.execute_batch(view::TABLES)?;
+    let mut fold = Fold::new(conn, View::new(conn).totals()?);
+    each_event(conn, 1, |stored| {
+        fold.apply(stored.seq, &stored.event)?;
+        fold.owe(stored.seq, &stored.event)?;
+        progress(stored.seq);
+        Ok(true)
+    })?;
+    let last = "SELECT coalesce((SELECT hash FROM event ORDER BY seq DESC LIMIT 1), zeroblob(32))";
+    fold.totals.hash = conn.query_row(last, [], |row| row.get(0))?;
+    fold.view()?.write_totals(&fold.totals)
 }
 
 /// Stores an event behind the one whose hash is `before`; answers its own hash.
@@ -317,6 +348,39 @@ pub(crate) fn check_file(conn: &Connection) -> Result<Option<Broken>, LogError> 
         Ok(answer) => answer.filter(|text| text != "ok").map(Broken::File),
         Err(error) => Some(Broken::File(error.to_string())),
     })
+}
+
+/// Shows that `holder` is alive. The first beat of one forgets those that hold nothing any more, so
+/// that the table is as small as what is held.
+pub(crate) fn beat(
+    conn: &Connection,
+    held: &Held,
+    holder: &str,
+    epoch: u64,
+) -> Result<(), LogError> {
+    let key = held.to_string();
+    let again = "UPDATE pulse SET holder = ?2, epoch = ?3, count = count + 1 WHERE held = ?1";
+    if conn.prepare_cached(again)?.execute(params![key, holder, epoch as i64])? == 1 {
+        return Ok(());
+    }
+    let forget = "DELETE FROM pulse WHERE held IN (SELECT held FROM pulse
+        JOIN task ON task.id = held WHERE task.claim IS NULL)";
+    conn.prepare_cached(forget)?.execute([])?;
+    // Another process may have been first.
+    let first = "INSERT INTO pulse VALUES (?1, ?2, ?3, 1)
+        ON CONFLICT DO UPDATE SET holder = ?2, epoch = ?3, count = count + 1";
+    conn.prepare_cached(first)?.execute(params![key, holder, epoch as i64])?;
+    Ok(())
+}
+
+pub(crate) fn last_beat(conn: &Connection, held: &Held) -> Result<Option<Beat>, LogError> {
+    let mut select =
+        conn.prepare_cached("SELECT holder, epoch, count FROM pulse WHERE held = ?1")?;
+    let beat = select.query_row([held.to_string()], |row| {
+        let number = |column| row.get::<_, i64>(column).map(|n| n as u64);
+        Ok(Beat { holder: row.get(0)?, epoch: number(1)?, count: number(2)? })
+    });
+    Ok(beat.optional()?)
 }
 
 /// Follows the file, whichever process writes to it.

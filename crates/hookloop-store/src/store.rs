@@ -327,16 +327,20 @@ impl EventLog for Store {
 
 impl Pulse for Store {
     fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
-        match &self.lock().home {
-            Home::File(_) => todo!(),
-            Home::Elsewhere(elsewhere) => elsewhere.engine.beat(held, holder, epoch),
+        if let Some(engine) = self.engine() {
+            return engine.beat(held, holder, epoch);
         }
+        let mut inner = self.lock();
+        // A transaction of its own: a unit that is undone must not take the beat with it.
+        inner.commit();
+        self.0.settled.notify_all();
+        sqlite::beat(&inner.conn, held, holder, epoch)
     }
 
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
-        match &self.lock().home {
-            Home::File(_) => todo!(),
-            Home::Elsewhere(elsewhere) => elsewhere.engine.last_beat(held),
+        match self.engine() {
+            Some(engine) => engine.last_beat(held),
+            None => sqlite::last_beat(&self.lock().conn, held),
         }
     }
 }

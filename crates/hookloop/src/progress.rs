@@ -31,15 +31,18 @@ impl Progress {
     }
 
     pub(crate) fn at(&self, done: u64, all: u64) {
-        let elapsed = self.started.elapsed();
+        self.say(|| line(self.what, done, all, self.started.elapsed()));
+    }
+
+    /// Draws a line in the place of the one before, if it is time for one.
+    pub(crate) fn say(&self, line: impl FnOnce() -> String) {
         let just_drawn = self.drawn.get().is_some_and(|at| at.elapsed() < BETWEEN_DRAWS);
-        if !self.terminal || elapsed < PATIENCE || just_drawn {
+        if !self.terminal || self.started.elapsed() < PATIENCE || just_drawn {
             return;
         }
         self.drawn.set(Some(Instant::now()));
-        let line = line(self.what, done, all, elapsed);
-        // A bar that can't be drawn is no reason to stop the work.
-        let _ = write!(std::io::stderr(), "{CLEAR}{line}");
+        // A line that can't be drawn is no reason to stop the work.
+        let _ = write!(std::io::stderr(), "{CLEAR}{}", line());
     }
 }
 

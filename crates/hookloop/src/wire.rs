@@ -1,10 +1,13 @@
 //! The JSON that commands print. Field names are a promise: add, never rename.
 
+use std::time::Duration;
+
 use hookloop_core::event::Event;
 use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::id::TaskId;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
+use hookloop_engine::claim::Claimed;
 use hookloop_engine::project::Done;
 use hookloop_engine::store::StoredEvent;
 use serde::Serialize;
@@ -28,6 +31,15 @@ pub(crate) struct TaskJson<'a> {
     blocked: Option<BlockedJson<'a>>,
     result: Option<&'a str>,
     artifacts: &'a [String],
+    epoch: u64,
+    claim: Option<ClaimJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ClaimJson<'a> {
+    agent: &'a str,
+    epoch: u64,
+    lease_ms: u64,
 }
 
 #[derive(Serialize)]
@@ -58,6 +70,12 @@ impl<'a> From<&'a Task> for TaskJson<'a> {
             }),
             result: task.outcome.as_ref().and_then(|outcome| outcome.result.as_deref()),
             artifacts: task.outcome.as_ref().map_or(&[], |outcome| &outcome.artifacts),
+            epoch: task.epoch,
+            claim: task.claim.as_ref().map(|claim| ClaimJson {
+                agent: &claim.agent,
+                epoch: claim.epoch,
+                lease_ms: claim.lease_ms,
+            }),
         }
     }
 }
@@ -82,6 +100,21 @@ impl<'a> From<&'a Done> for DoneJson<'a> {
             blocked_dependents: &done.blocked,
             hook_failures: &done.failures,
         }
+    }
+}
+
+/// `task claim` and `task steal`: the task, which says its epoch, and how long its holder may be silent.
+#[derive(Serialize)]
+pub(crate) struct ClaimedJson<'a> {
+    #[serde(flatten)]
+    done: DoneJson<'a>,
+    lease_ms: u64,
+}
+
+impl<'a> ClaimedJson<'a> {
+    pub(crate) fn new(claimed: &'a Claimed, lease: Duration) -> ClaimedJson<'a> {
+        let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+        ClaimedJson { done: DoneJson::from(&claimed.done), lease_ms }
     }
 }
 

@@ -77,7 +77,7 @@ impl Line {
 
 /// What brought a task to the state that its line names, and when.
 pub(super) fn past(line: &Line) -> Vec<(Option<Timestamp>, EventBody)> {
-    let started = (line.started_at, EventBody::TaskStarted(Started { context: None }));
+    let started = (line.started_at, EventBody::TaskStarted(Started::default()));
     let was_started = match line.state {
         None | Some(TaskState::Created | TaskState::Ready) => false,
         Some(TaskState::Active | TaskState::Submitted) => true,

@@ -1,5 +1,6 @@
 //! Random commands, and the program's form of them.
 
+use hookloop_core::claim::Fence;
 use hookloop_core::command::{Command, DependentsOfDeleted};
 use hookloop_core::task::{Obstacle, Outcome, TaskSpec};
 
@@ -96,12 +97,14 @@ pub(crate) fn command(ask: &Ask, names: &Names) -> Command {
             let id = names.id(*task);
             match change {
                 Change::Start => Command::StartTask { id, context: None },
-                Change::Submit => Command::SubmitTask { id },
+                Change::Submit => Command::SubmitTask { id, fence: Fence::None },
                 Change::Complete(result) => {
                     let outcome = Outcome { result: result.clone(), artifacts: vec![] };
-                    Command::CompleteTask { id, outcome }
+                    Command::CompleteTask { id, outcome, fence: Fence::None }
                 }
-                Change::Block => Command::BlockTask { id, obstacle: Obstacle::default() },
+                Change::Block => {
+                    Command::BlockTask { id, obstacle: Obstacle::default(), fence: Fence::None }
+                }
                 Change::Unblock => Command::UnblockTask { id },
                 Change::ConfirmReady => Command::ConfirmReady { id },
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::task::TaskSpec;
 use hookloop_engine::config;
@@ -89,7 +90,9 @@ fn each_of_many_announcements_is_an_event_of_its_own() {
     let input = std::io::Cursor::new(batch.join("\n"));
     hookloop_engine::bulk::import(&project, input, &mut |_, _| {}).unwrap();
     let outcome = hookloop_core::task::Outcome::default();
-    project.execute(&Command::CompleteTask { id: "hub".parse().unwrap(), outcome }).unwrap();
+    project
+        .execute(&Command::CompleteTask { id: "hub".parse().unwrap(), outcome, fence: Fence::None })
+        .unwrap();
     project.dispatch().unwrap();
     assert_eq!(count(&project, "dependency_satisfied"), 401);
     assert_eq!(count(&project, "action_error"), 0);

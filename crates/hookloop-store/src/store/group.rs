@@ -9,7 +9,7 @@ use super::elsewhere::Elsewhere;
 use super::unit::{Staged, Unit};
 use crate::log::{LogError, Seq, StoredEvent};
 use crate::view::{self, Fold, Totals, View};
-use crate::{chain, crash, sqlite};
+use crate::{crash, sqlite};
 
 pub(super) struct Inner {
     pub(super) conn: Connection,
@@ -195,17 +195,11 @@ impl Inner {
     }
 
     pub(super) fn replay(&self, progress: &mut dyn FnMut(Seq)) -> Result<(), StoreError> {
+        if let Home::File(_) = &self.home {
+            return Ok(sqlite::remake_view(&self.conn, progress)?);
+        }
         self.conn.execute_batch(view::DROP)?;
-        self.conn.execute_batch(view::TABLES)?;
-        let mut fold = Fold::new(&self.conn, View::new(&self.conn).totals()?);
-        let Home::File(_) = &self.home else { return Ok(()) };
-        sqlite::each_event(&self.conn, 1, |event| {
-            take(&mut fold, &event)?;
-            progress(event.seq);
-            Ok(true)
-        })?;
-        fold.totals.hash = last_hash(&self.conn)?;
-        Ok(fold.view()?.write_totals(&fold.totals)?)
+        Ok(self.conn.execute_batch(view::TABLES)?)
     }
 }
 
@@ -220,9 +214,4 @@ pub(super) fn take(fold: &mut Fold<'_>, stored: &StoredEvent) -> Result<Seq, Log
 pub(super) fn say(conn: &Connection, word: &'static str) -> Result<(), StoreError> {
     conn.prepare_cached(word)?.execute([])?;
     Ok(())
-}
-
-fn last_hash(conn: &Connection) -> Result<chain::Hash, StoreError> {
-    let last = "SELECT coalesce((SELECT hash FROM event ORDER BY seq DESC LIMIT 1), zeroblob(32))";
-    Ok(conn.query_row(last, [], |row| row.get(0))?)
 }

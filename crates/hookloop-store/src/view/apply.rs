@@ -115,11 +115,11 @@ impl<'c> Fold<'c> {
             None => None,
         };
         let insert =
-            "INSERT INTO task(id, version, state, open_deps, announced, priority, created_at,
-            parent, spec) VALUES (?1, ?2, 0, 0, 0, ?3, ?4, ?5, ?6)";
-        let (version, priority) = (seq as i64, spec.priority.get());
-        let spec = to_json(spec);
-        self.run(insert, params![id.as_str(), version, priority, event.at.0, parent, spec])?;
+            "INSERT INTO task(id, version, state, open_deps, announced, priority, kind, epoch,
+            created_at, parent, spec) VALUES (?1, ?2, 0, 0, 0, ?3, ?4, 0, ?5, ?6, ?7)";
+        let (version, priority, kind) = (seq as i64, spec.priority.get(), &spec.kind);
+        let (at, json) = (event.at.0, to_json(spec));
+        self.run(insert, params![id.as_str(), version, priority, kind, at, parent, json])?;
         self.totals.add(Stored::Open.shown(0), 1);
         let num = self.conn.last_insert_rowid();
         let node = Node { num, version: seq, state: Stored::Open, open_deps: 0 };
@@ -182,23 +182,32 @@ impl<'c> Fold<'c> {
         let node = self.node(id)?.ok_or_else(|| never_created(seq, id))?;
         let num = node.num;
         match &event.body {
-            EventBody::TaskStarted(_) => {
+            EventBody::TaskStarted(started) => {
                 self.set_state(seq, node, Stored::Active)?;
-                let update = "UPDATE task SET started_at = ?2 WHERE num = ?1";
-                self.run(update, params![num, event.at.0])?;
+                let update = "UPDATE task SET started_at = ?2, claim = ?3,
+                    epoch = coalesce(?4, epoch) WHERE num = ?1";
+                let claim = started.claim.as_ref();
+                let epoch = claim.map(|claim| claim.epoch as i64);
+                self.run(update, params![num, event.at.0, claim.map(to_json), epoch])?;
+            }
+            EventBody::TaskReleased(_) => {
+                self.set_state(seq, node, Stored::Open)?;
+                // Work that nobody does has no beginning.
+                let update = "UPDATE task SET started_at = NULL, claim = NULL WHERE num = ?1";
+                self.run(update, [num])?;
             }
             EventBody::TaskSubmitted(_) => self.set_state(seq, node, Stored::Submitted)?,
             EventBody::TaskCompleted(outcome) => {
                 self.totals.moved(node.state.shown(node.open_deps), Stored::Completed.shown(0));
                 let update =
-                    "UPDATE task SET version = ?2, state = 3, completed_at = ?3, detail = ?4
-                    WHERE num = ?1";
+                    "UPDATE task SET version = ?2, state = 3, completed_at = ?3, detail = ?4,
+                    claim = NULL WHERE num = ?1";
                 self.run(update, params![num, seq as i64, event.at.0, to_json(outcome)])?;
                 self.release_dependents(node)?;
             }
             EventBody::TaskBlocked(obstacle) => {
                 self.set_state(seq, node, Stored::Blocked)?;
-                let update = "UPDATE task SET detail = ?2 WHERE num = ?1";
+                let update = "UPDATE task SET detail = ?2, claim = NULL WHERE num = ?1";
                 self.run(update, params![num, to_json(obstacle)])?;
             }
             EventBody::TaskUnblocked(_) => {
@@ -252,6 +261,7 @@ impl<'c> Fold<'c> {
     fn delete(&mut self, seq: Seq, node: Node) -> Result<()> {
         self.release_dependents(node)?;
         self.set_state(seq, node, Stored::Deleted)?;
+        self.run("UPDATE task SET claim = NULL WHERE num = ?1 AND claim IS NOT NULL", [node.num])?;
         self.run("DELETE FROM edge WHERE task = ?1", [node.num])?;
         let to = "DELETE FROM edge WHERE needs = ?1
             AND task IN (SELECT task FROM edge WHERE needs = ?1)";

@@ -2,9 +2,11 @@
 //!
 //! - [`apply`]: one event into the tables
 //! - [`query`]: what is read from them
+//! - [`front`]: what can be started, and what is held
 //! - [`hash`]: one value for all of it, equal wherever the same events were applied
 
 mod apply;
+mod front;
 mod hash;
 mod query;
 

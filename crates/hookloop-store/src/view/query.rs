@@ -49,11 +49,11 @@ impl TaskFilter {
     }
 }
 
-const COLUMNS: &str = "num, id, version, state, open_deps, announced, created_at, started_at,
-    completed_at, spec, detail";
+pub(super) const COLUMNS: &str = "num, id, version, state, open_deps, announced, created_at,
+    started_at, completed_at, spec, detail, epoch, claim";
 
 const TASK_BY_ID: &str = "SELECT num, id, version, state, open_deps, announced, created_at,
-    started_at, completed_at, spec, detail FROM task WHERE id = ?1";
+    started_at, completed_at, spec, detail, epoch, claim FROM task WHERE id = ?1";
 
 /// Steps from the tables to a task; `None` for one that is deleted.
 fn read_task(row: &Row<'_>) -> Result<Option<TaskRow>> {
@@ -71,6 +71,10 @@ fn read_task(row: &Row<'_>) -> Result<Option<TaskRow>> {
         (Some(text), TaskState::Completed) => Some(serde_json::from_str(text).map_err(damaged)?),
         _ => None,
     };
+    let claim = match row.get_ref(12)?.as_str_or_null().map_err(rusqlite::Error::from)? {
+        Some(text) => Some(serde_json::from_str(text).map_err(damaged)?),
+        None => None,
+    };
     let id: String = row.get(1)?;
     let task = Task {
         id: id.try_into().map_err(|error| LogError::damaged(version, error))?,
@@ -78,6 +82,8 @@ fn read_task(row: &Row<'_>) -> Result<Option<TaskRow>> {
         state,
         open_dependencies,
         satisfaction_announced: row.get(5)?,
+        epoch: row.get::<_, i64>(11)? as u64,
+        claim,
         created_at: Timestamp(row.get(6)?),
         started_at: row.get::<_, Option<i64>>(7)?.map(Timestamp),
         completed_at: row.get::<_, Option<i64>>(8)?.map(Timestamp),
@@ -137,14 +143,6 @@ impl View<'_> {
         Ok([one(before)?, one(after)?])
     }
 
-    /// Tasks that may be started, most urgent first, then oldest.
-    pub fn ready(&self, limit: usize) -> Result<Vec<TaskRow>> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM task WHERE state = 0 AND open_deps = 0 ORDER BY priority, num LIMIT ?1"
-        );
-        self.tasks(&sql, params![limit.min(i64::MAX as usize) as i64], |_| true, usize::MAX)
-    }
-
     /// Tasks that pass the filter, newest first.
     pub fn list(&self, filter: &TaskFilter) -> Result<Vec<TaskRow>> {
         let sql = format!(
@@ -170,7 +168,7 @@ impl View<'_> {
         Ok(())
     }
 
-    fn tasks(
+    pub(super) fn tasks(
         &self,
         sql: &str,
         values: impl rusqlite::Params,
@@ -200,8 +198,8 @@ impl View<'_> {
     /// Dependents of `id` after number `after`, in the order of creation: the first `limit`.
     pub fn dependents(&self, id: &TaskId, after: u64, limit: usize) -> Result<Vec<TaskRow>> {
         const DEPENDENTS: &str = "SELECT t.num, t.id, t.version, t.state, t.open_deps, t.announced,
-            t.created_at, t.started_at, t.completed_at, t.spec, t.detail
-            FROM edge JOIN task t ON t.num = edge.task
+            t.created_at, t.started_at, t.completed_at, t.spec, t.detail, t.epoch,
+            t.claim FROM edge JOIN task t ON t.num = edge.task
             WHERE needs = (SELECT num FROM task WHERE id = ?1) AND edge.task > ?2
             ORDER BY edge.task LIMIT ?3";
         let values = params![id.as_str(), after as i64, limit as i64];
@@ -272,7 +270,10 @@ impl View<'_> {
         let (id, named): (_, &[TaskId]) = match command {
             Command::AddTask { id, depends_on, .. } => (id, depends_on),
             Command::StartTask { id, .. }
-            | Command::SubmitTask { id }
+            | Command::ClaimTask { id, .. }
+            | Command::TakeOverTask { id, .. }
+            | Command::ReleaseTask { id, .. }
+            | Command::SubmitTask { id, .. }
             | Command::CompleteTask { id, .. }
             | Command::BlockTask { id, .. }
             | Command::UnblockTask { id }

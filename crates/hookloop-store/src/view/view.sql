@@ -22,6 +22,9 @@ CREATE TABLE task(
   open_deps INTEGER NOT NULL,
   announced INTEGER NOT NULL,
   priority INTEGER NOT NULL,
+  kind TEXT,
+  epoch INTEGER NOT NULL,     -- claims so far
+  claim TEXT,                 -- who holds it
   created_at INTEGER NOT NULL,
   started_at INTEGER,
   completed_at INTEGER,
@@ -31,6 +34,9 @@ CREATE TABLE task(
 ) STRICT;
 CREATE UNIQUE INDEX task_id ON task(id);
 CREATE INDEX task_ready ON task(priority, num) WHERE state = 0 AND open_deps = 0;
+CREATE INDEX task_ready_kind ON task(kind, priority, num)
+  WHERE state = 0 AND open_deps = 0 AND kind IS NOT NULL;
+CREATE INDEX task_claimed ON task(num) WHERE claim IS NOT NULL;
 CREATE INDEX task_busy ON task(state, num) WHERE state IN (1, 2, 4);
 CREATE INDEX task_parent ON task(parent, num) WHERE parent IS NOT NULL;
 

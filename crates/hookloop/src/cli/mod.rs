@@ -170,7 +170,7 @@ fn state_home() -> Result<PathBuf> {
 }
 
 /// Who gives the commands, as the log remembers it.
-fn actor() -> String {
+pub(crate) fn actor() -> String {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| env::var(name).ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }

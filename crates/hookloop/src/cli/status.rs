@@ -12,8 +12,9 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let place = context.place()?;
         let project = context.project()?;
-        let (totals, stuck, due, running) = project.read(|view| {
-            Ok((view.totals()?, view.count_stuck()?, view.count_due()?, view.count_runs()?))
+        let (totals, claimed, stuck, due, running) = project.read(|view| {
+            let (stuck, due) = (view.count_stuck()?, view.count_due()?);
+            Ok((view.totals()?, view.count_claimed()?, stuck, due, view.count_runs()?))
         })?;
         let counts = TaskState::ALL.map(|state| (state, totals.count(state)));
         let out = &mut context.out;
@@ -25,6 +26,7 @@ impl Args {
                 "state": place.state,
                 "events": totals.head,
                 "tasks": tasks,
+                "claimed": claimed,
                 "waiting_on_blocked": stuck,
                 "reactions_due": due,
                 "workflows": {
@@ -42,12 +44,13 @@ impl Args {
             let style = state_style(state);
             out.line(format_args!("{count:>9}  {style}{state}{style:#}"))?;
         }
-        let warnings = [
+        let notes = [
+            (claimed, "claimed: hookloop task list --state active"),
             (stuck, "waiting for a blocked task: hookloop task list --state blocked"),
             (due, "reactions left to do: any command does them"),
             (totals.runs.failed, "workflows failed: hookloop log --type workflow_failed"),
         ];
-        for (count, text) in warnings.into_iter().filter(|(count, _)| *count > 0) {
+        for (count, text) in notes.into_iter().filter(|(count, _)| *count > 0) {
             out.line(format_args!("{count:>9}  {text}"))?;
         }
         Ok(())

@@ -9,10 +9,12 @@ use crate::cli::{Project, fields, lines};
 const TASK: &[&str] = &[
     "artifacts",
     "blocked",
+    "claim",
     "completed_at",
     "created_at",
     "deliverables",
     "description",
+    "epoch",
     "goal",
     "id",
     "labels",
@@ -76,8 +78,16 @@ fn other_commands_print_an_object_each() {
     let project = Project::bare();
     let check = |args: &[&str], expected: &[&str]| check(&project.json(args), &[expected]);
     check(&["init", "--yes"], &["config", "created", "root", "state"]);
-    let status =
-        ["events", "reactions_due", "root", "state", "tasks", "waiting_on_blocked", "workflows"];
+    let status = [
+        "claimed",
+        "events",
+        "reactions_due",
+        "root",
+        "state",
+        "tasks",
+        "waiting_on_blocked",
+        "workflows",
+    ];
     check(&["status"], &status);
     check(&["verify"], &["events", "intact"]);
     check(&["rebuild"], &["after", "before", "equal", "events"]);

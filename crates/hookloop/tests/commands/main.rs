@@ -7,6 +7,7 @@ mod cli;
 
 mod bulk;
 mod changes;
+mod claims;
 mod fields;
 mod graph;
 mod hostile;

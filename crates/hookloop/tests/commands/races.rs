@@ -9,7 +9,7 @@ use crate::cli::{Project, Run};
 const PROCESSES: usize = 4;
 
 /// Runs the commands at once.
-fn at_once(project: &Project, commands: &[Vec<&str>]) -> Vec<Run> {
+pub(crate) fn at_once(project: &Project, commands: &[Vec<&str>]) -> Vec<Run> {
     let spawn = |args: &Vec<&str>| -> Child {
         let mut command = project.hookloop(args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

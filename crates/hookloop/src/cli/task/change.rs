@@ -3,6 +3,7 @@
 use hookloop_core::command::{Command, DependentsOfDeleted};
 use hookloop_core::task::{Obstacle, Outcome};
 
+use super::holder::Right;
 use super::{Context, give};
 use crate::ids;
 use crate::output::Result;
@@ -40,14 +41,18 @@ pub(crate) struct Complete {
     /// Something it left behind; may be given more than once
     #[arg(long = "artifact", value_name = "TEXT")]
     artifacts: Vec<String>,
+
+    #[command(flatten)]
+    right: Right,
 }
 
 impl Complete {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
+        let fence = self.right.fence(&id)?;
         let outcome = Outcome { result: self.result, artifacts: self.artifacts };
-        give(context, &project, "Completed", &Command::CompleteTask { id, outcome })?;
+        give(context, &project, "Completed", &Command::CompleteTask { id, outcome, fence })?;
         Ok(())
     }
 }
@@ -67,14 +72,23 @@ pub(crate) struct Block {
     /// What has to be known for it to go on
     #[arg(long, value_name = "TEXT")]
     needs: Option<String>,
+
+    #[command(flatten)]
+    right: Right,
 }
 
 impl Block {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
+        let fence = self.right.fence(&id)?;
         let obstacle = Obstacle { reason: self.reason, required_knowledge: self.needs };
-        give(context, &project, "Blocked", &Command::BlockTask { id: id.clone(), obstacle })?;
+        give(
+            context,
+            &project,
+            "Blocked",
+            &Command::BlockTask { id: id.clone(), obstacle, fence },
+        )?;
         let waiting = project.read(|view| view.count_dependents(&id, WAITING_COUNTED))?;
         if waiting > 0 && !context.out.json {
             let waiting = match waiting {
@@ -120,7 +134,7 @@ pub(crate) struct Delete {
     #[arg(long)]
     release: bool,
 
-    /// Even if it is active
+    /// Even if it is active, whoever holds it
     #[arg(long)]
     force: bool,
 }

@@ -1,6 +1,6 @@
 //! `task list` and `task ready`.
 
-use hookloop_core::task::TaskState;
+use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{TaskFilter, TaskRow};
 
@@ -53,6 +53,10 @@ impl ListArgs {
 /// List the tasks that can be started, most urgent first
 #[derive(clap::Args)]
 pub(crate) struct ReadyArgs {
+    /// Only tasks of this type; may be given more than once
+    #[arg(short, long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+
     /// At most so many; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value = "20")]
     limit: usize,
@@ -62,7 +66,10 @@ impl ReadyArgs {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
-        let rows = project.read(|view| view.ready(limit))?;
+        let rows = project.read(|view| match self.types.as_slice() {
+            [] => view.ready(limit),
+            types => view.ready_of(types, limit),
+        })?;
         print(context, &project, &rows)
     }
 }
@@ -83,18 +90,18 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
     let cells: Vec<Vec<Cell>> = project.read(|view| {
         rows.iter()
             .map(|TaskRow { task, num, .. }| {
-                let waits = match task.state {
+                let note = match task.state {
                     TaskState::Created if view.waits_for_blocked(*num)? => {
                         format!("waits for {}, blocked", task.open_dependencies)
                     }
                     TaskState::Created => format!("waits for {}", task.open_dependencies),
-                    _ => String::new(),
+                    _ => held(task),
                 };
                 Ok(vec![
                     ids::cell(view, &task.id, terminal)?,
                     Cell::new(format!("P{}", task.spec.priority.get())),
                     Cell::new(task.state).style(state_style(task.state)),
-                    Cell::new(waits).style(DIM),
+                    Cell::new(note).style(DIM),
                     Cell::new(task.spec.labels.join(",")).style(DIM),
                     Cell::new(&task.spec.goal),
                 ])
@@ -102,4 +109,12 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
             .collect()
     })?;
     out.table(&["id", "prio", "state", "", "labels", "goal"], &cells)
+}
+
+/// Who holds a task, and by which claim.
+fn held(task: &Task) -> String {
+    match &task.claim {
+        Some(claim) => format!("held by {}, epoch {}", claim.agent, claim.epoch),
+        None => String::new(),
+    }
 }

@@ -2,12 +2,19 @@
 
 mod add;
 mod change;
+mod claim;
 mod dependency;
 mod export;
 mod graph;
+mod heartbeat;
+mod holder;
 mod import;
 mod list;
+mod release;
+mod requeue;
 mod show;
+mod silence;
+mod steal;
 
 use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
@@ -27,6 +34,11 @@ pub(crate) enum Command {
     List(list::ListArgs),
     Ready(list::ReadyArgs),
     Start(change::Start),
+    Claim(claim::Args),
+    Heartbeat(heartbeat::Args),
+    Release(release::Args),
+    Requeue(requeue::Args),
+    Steal(steal::Args),
     Complete(change::Complete),
     Block(change::Block),
     Unblock(change::Unblock),
@@ -46,6 +58,11 @@ impl Command {
             Command::List(args) => args.run(context),
             Command::Ready(args) => args.run(context),
             Command::Start(args) => args.run(context),
+            Command::Claim(args) => args.run(context),
+            Command::Heartbeat(args) => args.run(context),
+            Command::Release(args) => args.run(context),
+            Command::Requeue(args) => args.run(context),
+            Command::Steal(args) => args.run(context),
             Command::Complete(args) => args.run(context),
             Command::Block(args) => args.run(context),
             Command::Unblock(args) => args.run(context),
@@ -70,10 +87,16 @@ fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Resu
     } else {
         show_done(context, project, verb, ask.task(), &done)?;
     }
-    if done.pending {
-        context.finish(project)?;
-    }
+    follow_up(context, project, &done)?;
     Ok(done)
+}
+
+/// After a command's answer: what it left to do.
+fn follow_up(context: &mut Context, project: &Project, done: &Done) -> Result {
+    match done.pending {
+        true => context.finish(project),
+        false => Ok(()),
+    }
 }
 
 /// Failures of hooks that are told with a command's answer.

@@ -1,7 +1,11 @@
+use std::time::Duration;
+
+use hookloop_core::claim::Claim;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::store::{LogError, TaskRow};
 
 use super::Context;
+use super::holder::said;
 use crate::error::CliError;
 use crate::ids;
 use crate::output::{BOLD, DIM, Output, Result, plain, plain_lines, state_style};
@@ -77,6 +81,10 @@ impl Detail {
         let times = [("started", self.task.started_at), ("completed", self.task.completed_at)];
         for (name, at) in times {
             field(out, name, &at.map_or(String::new(), |at| at.to_string()))?;
+        }
+        if let Some(Claim { agent, epoch, lease_ms }) = &self.task.claim {
+            let lease = said(Duration::from_millis(*lease_ms));
+            field(out, "held by", &format!("{agent}, epoch {epoch}, lease {lease}"))?;
         }
         if let Some(obstacle) = &self.task.obstacle {
             field(out, "blocked", &obstacle.reason)?;

@@ -1,0 +1,222 @@
+//! Whether a holder is still there, judged by silence that this process observed itself.
+//!
+//! Clocks of others are never looked at: what counts is that nothing changed between two looks that
+//! are a whole lease apart by this process's own clock. Who looks for the first time knows nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use hookloop_core::claim::{Claim, Fence, ReleaseReason};
+use hookloop_core::command::Command;
+use hookloop_core::decide::check_fence;
+use hookloop_core::id::TaskId;
+use hookloop_core::refusal::Refusal;
+use hookloop_core::task::Task;
+use hookloop_store::pulse::{Beat, Held, Pulse};
+
+use crate::project::{EngineError, Project};
+
+/// What shows life: any difference from what was seen before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sign {
+    pub epoch: u64,
+    pub beat: Option<Beat>,
+}
+
+/// What a look found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// Nothing was known before.
+    First,
+    /// A sign of life since the last look.
+    Alive,
+    /// The same as for so long.
+    Silent(Duration),
+}
+
+impl Sight {
+    /// Whether it was silent for a whole lease.
+    pub fn is_over(self, lease: Duration) -> bool {
+        matches!(self, Sight::Silent(silence) if silence >= lease)
+    }
+}
+
+/// What this process has seen of those who hold something.
+#[derive(Debug, Default)]
+pub struct Watch {
+    seen: HashMap<Held, (Sign, Instant)>,
+}
+
+impl Watch {
+    pub fn look(&mut self, held: &Held, sign: Sign, now: Instant) -> Sight {
+        let sight = match self.seen.get(held) {
+            Some((seen, since)) if *seen == sign => {
+                return Sight::Silent(now.saturating_duration_since(*since));
+            }
+            Some(_) => Sight::Alive,
+            None => Sight::First,
+        };
+        self.seen.insert(held.clone(), (sign, now));
+        sight
+    }
+
+    /// Forgets what is not held any more.
+    pub fn keep(&mut self, mut is_held: impl FnMut(&Held) -> bool) {
+        self.seen.retain(|held, _| is_held(held));
+    }
+}
+
+/// A claim, and what was seen of its holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    pub claim: Claim,
+    pub sight: Sight,
+}
+
+impl Sighting {
+    pub fn is_over(&self) -> bool {
+        self.sight.is_over(Duration::from_millis(self.claim.lease_ms))
+    }
+}
+
+/// A claim that a sweep ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expired {
+    pub id: TaskId,
+    pub claim: Claim,
+}
+
+impl Project {
+    /// Shows that the holder of claim `epoch` is alive; refused if that claim is over.
+    pub fn heartbeat(&self, id: &TaskId, epoch: u64) -> Result<(), EngineError> {
+        let task = self.task(id)?;
+        check_fence(&task, Fence::Epoch(epoch), "heartbeat")?;
+        let agent = task.claim.map_or(String::new(), |claim| claim.agent);
+        Ok(self.store.beat(&Held::Task(id.clone()), &agent, epoch)?)
+    }
+
+    /// Looks at the holder of a claimed task.
+    pub fn look_at(&self, id: &TaskId, watch: &mut Watch) -> Result<Sighting, EngineError> {
+        match self.task(id)?.claim {
+            Some(claim) => self.sighting(id, claim, watch),
+            None => Err(Refusal::NotClaimed(id.clone()).into()),
+        }
+    }
+
+    /// One sweep: makes those claimed tasks ready again whose holders `watch` has seen silent for
+    /// their lease. Another process may do the same; each claim is ended once.
+    pub fn expire_silent(&self, watch: &mut Watch) -> Result<Vec<Expired>, EngineError> {
+        let rows = self.read(|view| view.claimed())?;
+        let ids: HashSet<&TaskId> = rows.iter().map(|row| &row.task.id).collect();
+        watch.keep(|held| match held {
+            Held::Task(id) => ids.contains(id),
+            Held::Dispatcher => true,
+        });
+        let mut expired = Vec::new();
+        for Task { id, claim, .. } in rows.into_iter().map(|row| row.task) {
+            let Some(claim) = claim else { continue };
+            let sighting = self.sighting(&id, claim, watch)?;
+            if !sighting.is_over() {
+                continue;
+            }
+            let claim = sighting.claim;
+            let (fence, reason) = (Fence::Epoch(claim.epoch), ReleaseReason::Expired);
+            let release = Command::ReleaseTask { id: id.clone(), fence, reason, note: None };
+            match self.execute(&release) {
+                Ok(_) => expired.push(Expired { id, claim }),
+                // Its holder was done, or someone else was first.
+                Err(EngineError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(expired)
+    }
+
+    fn sighting(
+        &self,
+        id: &TaskId,
+        claim: Claim,
+        watch: &mut Watch,
+    ) -> Result<Sighting, EngineError> {
+        let held = Held::Task(id.clone());
+        let beat = self.store.last_beat(&held)?;
+        let sight = watch.look(&held, Sign { epoch: claim.epoch, beat }, Instant::now());
+        Ok(Sighting { claim, sight })
+    }
+
+    fn task(&self, id: &TaskId) -> Result<Task, EngineError> {
+        let row = self.read(|view| view.task(id))?;
+        Ok(row.map(|row| row.task).ok_or_else(|| Refusal::NoSuchTask(id.clone()))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(10);
+
+    fn beat(count: u64) -> Option<Beat> {
+        Some(Beat { holder: "a".into(), epoch: 1, count })
+    }
+
+    /// Looks at so many seconds after the start; answers what each look found.
+    fn check(looks: &[(u64, u64, Option<Beat>, Sight)]) {
+        let (start, mut watch) = (Instant::now(), Watch::default());
+        for (second, epoch, beat, expected) in looks {
+            let sign = Sign { epoch: *epoch, beat: beat.clone() };
+            let now = start + Duration::from_secs(*second);
+            let sight = watch.look(&Held::Dispatcher, sign, now);
+            assert_eq!(sight, *expected, "at second {second}");
+        }
+    }
+
+    fn silent(seconds: u64) -> Sight {
+        Sight::Silent(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn silence_counts_from_the_first_look() {
+        check(&[
+            (100, 1, None, Sight::First),
+            (109, 1, None, silent(9)),
+            (110, 1, None, silent(10)),
+        ]);
+        check(&[(0, 1, beat(7), Sight::First), (10, 1, beat(7), silent(10))]);
+    }
+
+    #[test]
+    fn any_change_is_life() {
+        check(&[
+            (0, 1, None, Sight::First),
+            (9, 1, beat(1), Sight::Alive),
+            (18, 1, beat(1), silent(9)),
+            (19, 1, beat(2), Sight::Alive),
+            (28, 2, beat(2), Sight::Alive),
+            (37, 2, beat(2), silent(9)),
+            (38, 2, None, Sight::Alive),
+        ]);
+    }
+
+    #[test]
+    fn a_claim_is_over_after_a_whole_lease_of_silence() {
+        for (sight, over) in [
+            (Sight::First, false),
+            (Sight::Alive, false),
+            (silent(9), false),
+            (silent(10), true),
+            (silent(11), true),
+        ] {
+            assert_eq!(sight.is_over(LEASE), over, "{sight:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_held_is_forgotten() {
+        let (now, mut watch) = (Instant::now(), Watch::default());
+        let sign = || Sign { epoch: 1, beat: None };
+        watch.look(&Held::Dispatcher, sign(), now);
+        watch.keep(|_| false);
+        assert_eq!(watch.look(&Held::Dispatcher, sign(), now + LEASE), Sight::First);
+    }
+}

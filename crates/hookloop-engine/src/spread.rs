@@ -1,0 +1,48 @@
+//! How contended claims were of late, as one process remembers it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The highest level: who met so many conflicts spreads as far as anyone does.
+pub(crate) const LEVEL_MAX: usize = 3;
+
+/// Shared by the clones of a project. Only a hint: a lost update costs a conflict at most.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spread(Arc<AtomicUsize>);
+
+impl Spread {
+    pub(crate) fn level(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// A claim that began at level `start` took so many tries: each conflict raises the level by one,
+    /// a claim without any lowers it.
+    pub(crate) fn learn(&self, start: usize, tries: usize) {
+        let level = match tries {
+            0 | 1 => start.saturating_sub(1),
+            more => (start + more - 1).min(LEVEL_MAX),
+        };
+        self.0.store(level, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflicts_raise_the_level_and_success_lowers_it() {
+        let spread = Spread::default();
+        let check = |tries: usize, level: usize| {
+            spread.learn(spread.level(), tries);
+            assert_eq!(spread.level(), level, "after {tries} tries");
+        };
+        check(1, 0);
+        check(2, 1);
+        check(3, 3);
+        check(9, 3);
+        check(1, 2);
+        check(1, 1);
+        check(1, 0);
+    }
+}

@@ -1,0 +1,272 @@
+//! Many who want a task, holders that fall silent, and hooks of what is held.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hookloop_core::claim::{Fence, LEASE_MIN_MS};
+use hookloop_core::command::Command;
+use hookloop_core::event::EventBody;
+use hookloop_core::id::TaskId;
+use hookloop_core::refusal::Refusal;
+use hookloop_core::task::{Outcome, Priority, TaskSpec, TaskState};
+use hookloop_engine::claim::{ClaimRequest, Claimed, TYPES_MAX, Wanted};
+use hookloop_engine::config;
+use hookloop_engine::lease::{Sight, Watch};
+use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::rules::Rules;
+use hookloop_store::memory::MemoryLog;
+use hookloop_store::store::Store;
+
+const LEASE: Duration = Duration::from_millis(LEASE_MIN_MS);
+const AGENT: &str = "agent";
+
+fn project(store: Store) -> Project {
+    Project::new(store, Rules::default(), "tester")
+}
+
+fn alone() -> Project {
+    project(Store::over(Arc::new(MemoryLog::default())).unwrap())
+}
+
+fn id(name: &str) -> TaskId {
+    name.parse().unwrap()
+}
+
+fn add(project: &Project, name: &str, priority: u8, kind: Option<&str>) {
+    let spec = TaskSpec {
+        goal: "g".into(),
+        priority: Priority::try_from(priority).unwrap(),
+        kind: kind.map(str::to_owned),
+        ..TaskSpec::default()
+    };
+    project.execute(&Command::AddTask { id: id(name), spec, depends_on: vec![] }).unwrap();
+}
+
+fn claim(project: &Project, wanted: Wanted) -> Result<Option<Claimed>, EngineError> {
+    project.claim(&ClaimRequest { agent: AGENT.into(), lease: LEASE, wanted })
+}
+
+fn claimed_id(project: &Project, wanted: Wanted) -> Option<String> {
+    claim(project, wanted).unwrap().map(|claimed| claimed.task.id.to_string())
+}
+
+fn refusal<T: std::fmt::Debug>(answer: Result<T, EngineError>) -> Refusal {
+    match answer {
+        Err(EngineError::Refused(refusal)) => refusal,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+fn complete(project: &Project, name: &str, fence: Fence) -> Result<(), EngineError> {
+    let outcome = Outcome::default();
+    project.execute(&Command::CompleteTask { id: id(name), outcome, fence }).map(drop)
+}
+
+#[test]
+fn the_most_urgent_comes_first_then_the_oldest() {
+    let project = alone();
+    for (name, priority) in [("low", 9), ("mid", 2), ("top", 0), ("also-mid", 2)] {
+        add(&project, name, priority, None);
+    }
+    for name in ["top", "mid", "also-mid", "low"] {
+        assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some(name));
+    }
+    assert_eq!(claimed_id(&project, Wanted::Any), None);
+}
+
+#[test]
+fn types_are_honoured() {
+    let project = alone();
+    let types = |names: &[&str]| Wanted::Types(names.iter().map(ToString::to_string).collect());
+    add(&project, "untyped", 0, None);
+    add(&project, "chore", 1, Some("chore"));
+    add(&project, "bug", 0, Some("bug"));
+    add(&project, "later-bug", 3, Some("bug"));
+    let check = |wanted: Wanted, expected: Option<&str>| {
+        assert_eq!(claimed_id(&project, wanted).as_deref(), expected);
+    };
+    check(types(&["docs"]), None);
+    check(types(&[]), None);
+    check(types(&["chore", "bug"]), Some("bug"));
+    check(types(&["chore", "bug"]), Some("chore"));
+    check(types(&["chore", "bug"]), Some("later-bug"));
+    check(types(&["chore", "bug"]), None);
+    check(Wanted::Any, Some("untyped"));
+    let many = Wanted::Types(vec!["x".to_owned(); TYPES_MAX + 1]);
+    assert!(matches!(refusal(claim(&project, many)), Refusal::TooMany { .. }));
+}
+
+#[test]
+fn a_task_is_claimed_by_name() {
+    let project = alone();
+    add(&project, "a", 0, None);
+    add(&project, "b", 9, None);
+    let claimed = claim(&project, Wanted::Task(id("b"))).unwrap().unwrap();
+    assert_eq!((claimed.task.id, claimed.epoch), (id("b"), 1));
+    assert_eq!(claimed.task.claim.unwrap().agent, AGENT);
+    let again = refusal(claim(&project, Wanted::Task(id("b"))));
+    assert!(matches!(again, Refusal::Claimed { epoch: 1, .. }), "{again:?}");
+}
+
+/// Many claim until nothing is left: each task is claimed once, the most urgent before the others.
+fn claim_all(opened: &[Project]) {
+    const TASKS: usize = 500;
+    const PRIORITIES: usize = 4;
+    for n in 0..TASKS {
+        add(&opened[0], &format!("t{n}"), (n * 7 % PRIORITIES) as u8, None);
+    }
+    let taken = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for project in opened {
+            let taken = &taken;
+            scope.spawn(move || {
+                while let Some(claimed) = claim(project, Wanted::Any).unwrap() {
+                    assert_eq!(claimed.epoch, 1);
+                    taken.lock().unwrap().push(claimed.task.id);
+                }
+            });
+        }
+    });
+    let taken = taken.into_inner().unwrap();
+    assert_eq!((taken.len(), taken.iter().collect::<HashSet<_>>().len()), (TASKS, TASKS));
+    let events = opened[0].log().read(TASKS as u64 + 1, usize::MAX >> 1).unwrap();
+    assert_eq!(events.len(), TASKS, "one event each");
+    let priorities: Vec<u8> = events
+        .iter()
+        .map(|stored| {
+            assert!(matches!(stored.event.body, EventBody::TaskStarted(_)));
+            let number: usize = stored.event.node_id()[1..].parse().unwrap();
+            (number * 7 % PRIORITIES) as u8
+        })
+        .collect();
+    assert!(priorities.is_sorted(), "{priorities:?}");
+}
+
+#[test]
+fn each_task_is_claimed_once_from_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |path: &Path| project(Store::open(path).unwrap());
+    let shared: Vec<Project> = (0..4).map(|_| open(&dir.path().join("log.db"))).collect();
+    // Two threads to each open file.
+    claim_all(&[shared.clone(), shared].concat());
+}
+
+#[test]
+fn each_task_is_claimed_once_from_a_log_elsewhere() {
+    let log = MemoryLog::default();
+    let open = |_| project(Store::over(Arc::new(log.clone())).unwrap());
+    let shared: Vec<Project> = (0..4).map(open).collect();
+    claim_all(&[shared.clone(), shared].concat());
+}
+
+#[test]
+fn a_beat_is_taken_from_the_holder_alone() {
+    let project = alone();
+    add(&project, "t", 0, None);
+    let beat = |epoch| project.heartbeat(&id("t"), epoch);
+    assert!(matches!(refusal(beat(1)), Refusal::StaleClaim { yours: 1, .. }));
+    claim(&project, Wanted::Any).unwrap();
+    beat(1).unwrap();
+    assert!(matches!(refusal(beat(2)), Refusal::StaleClaim { yours: 2, .. }));
+    project.take_over(&id("t"), 1, "other", LEASE).unwrap();
+    assert!(matches!(refusal(beat(1)), Refusal::StaleClaim { yours: 1, .. }));
+    beat(2).unwrap();
+}
+
+#[test]
+fn silent_claims_expire_and_others_do_not() {
+    let log = MemoryLog::default();
+    let open = || project(Store::over(Arc::new(log.clone())).unwrap());
+    let (holder, sweeper) = (open(), open());
+    for name in ["dead", "alive", "long"] {
+        add(&holder, name, 0, None);
+    }
+    claim(&holder, Wanted::Task(id("dead"))).unwrap();
+    claim(&holder, Wanted::Task(id("alive"))).unwrap();
+    let wanted = Wanted::Task(id("long"));
+    let lease = LEASE * 60;
+    holder.claim(&ClaimRequest { agent: AGENT.into(), lease, wanted }).unwrap();
+    let mut watch = Watch::default();
+    let mut expired = vec![];
+    for _ in 0..8 {
+        assert_eq!(expired, [], "too early");
+        holder.heartbeat(&id("alive"), 1).unwrap();
+        expired = sweeper.expire_silent(&mut watch).unwrap();
+        std::thread::sleep(LEASE / 6);
+        if !expired.is_empty() {
+            break;
+        }
+    }
+    let names: Vec<String> = expired.iter().map(|expired| expired.id.to_string()).collect();
+    assert_eq!(names, ["dead"]);
+    assert_eq!(sweeper.expire_silent(&mut watch).unwrap(), []);
+    let state = |name: &str| holder.read(|view| view.task(&id(name))).unwrap().unwrap().task.state;
+    assert_eq!(state("dead"), TaskState::Ready);
+    assert_eq!((state("alive"), state("long")), (TaskState::Active, TaskState::Active));
+    let late = refusal(complete(&holder, "dead", Fence::Epoch(1)));
+    assert!(matches!(late, Refusal::StaleClaim { .. }), "{late:?}");
+    complete(&holder, "alive", Fence::Epoch(1)).unwrap();
+    assert_eq!(claim(&sweeper, Wanted::Any).unwrap().unwrap().epoch, 2);
+}
+
+#[test]
+fn a_look_at_a_holder_tells_life_from_silence() {
+    let project = alone();
+    add(&project, "t", 0, None);
+    let mut watch = Watch::default();
+    let unclaimed = refusal(project.look_at(&id("t"), &mut watch));
+    assert_eq!(unclaimed, Refusal::NotClaimed(id("t")));
+    claim(&project, Wanted::Any).unwrap();
+    let mut look = || project.look_at(&id("t"), &mut watch).unwrap();
+    assert_eq!(look().sight, Sight::First);
+    assert!(matches!(look().sight, Sight::Silent(_)));
+    project.heartbeat(&id("t"), 1).unwrap();
+    assert_eq!(look().sight, Sight::Alive);
+    assert!(!look().is_over());
+    std::thread::sleep(LEASE);
+    assert!(look().is_over());
+}
+
+fn with_hooks(yaml: &str) -> Project {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("hookloop.yaml");
+    std::fs::write(&path, format!("version: 1\nhooks:\n{yaml}")).unwrap();
+    let rules = config::load(&path).unwrap();
+    Project::new(Store::over(Arc::new(MemoryLog::default())).unwrap(), rules, "tester")
+}
+
+#[test]
+fn a_hook_acts_for_the_claim_that_it_follows() {
+    let project = with_hooks(
+        "  task_started:\n    - name: refuse\n      actions:\n        \
+         - update_task: {task_id: \"{{task_id}}\", action: block, payload: {reason: no}}\n",
+    );
+    add(&project, "t", 0, None);
+    let claimed = claim(&project, Wanted::Any).unwrap().unwrap();
+    assert_eq!(claimed.done.failures, [] as [String; 0]);
+    assert_eq!((claimed.task.state, claimed.task.claim), (TaskState::Blocked, None));
+}
+
+#[test]
+fn a_hook_leaves_alone_what_another_holds() {
+    let project = with_hooks(
+        "  task_completed:\n    - name: finish\n      actions:\n        \
+         - update_task: {task_id: held, action: complete}\n",
+    );
+    add(&project, "held", 0, None);
+    add(&project, "other", 1, None);
+    claim(&project, Wanted::Any).unwrap();
+    complete(&project, "other", Fence::None).unwrap();
+    project.dispatch().unwrap();
+    let task = project.read(|view| view.task(&id("held"))).unwrap().unwrap().task;
+    assert_eq!(task.state, TaskState::Active);
+    let events = project.log().read(1, 100).unwrap();
+    let failed = |stored: &&hookloop_store::log::StoredEvent| match &stored.event.body {
+        EventBody::ActionError(error) => error.error.contains("claimed by `agent`"),
+        _ => false,
+    };
+    assert_eq!(events.iter().filter(failed).count(), 1);
+}

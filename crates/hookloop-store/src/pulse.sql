@@ -1,0 +1,7 @@
+-- Signs of life. Neither log nor view: nothing is decided on them, and a rebuild leaves them alone.
+CREATE TABLE pulse(
+  held TEXT PRIMARY KEY,
+  holder TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  count INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,101 @@
+//! What can be started, and what is held.
+
+use rusqlite::{Params, params};
+
+use super::query::COLUMNS;
+use super::{Result, TaskRow, View};
+
+const READY: &str = "state = 0 AND open_deps = 0";
+const FRONT: &str = "SELECT priority, num FROM task WHERE state = 0 AND open_deps = 0
+    ORDER BY priority, num LIMIT ?1";
+const FRONT_OF_KIND: &str = "SELECT priority, num FROM task
+    WHERE kind = ?1 AND state = 0 AND open_deps = 0 ORDER BY priority, num LIMIT ?2";
+const CLAIMED: &str = "SELECT count(*) FROM task WHERE claim IS NOT NULL";
+
+impl View<'_> {
+    /// Tasks that may be started, most urgent first, then oldest.
+    pub fn ready(&self, limit: usize) -> Result<Vec<TaskRow>> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM task WHERE {READY} ORDER BY priority, num LIMIT ?1");
+        self.tasks(&sql, [sql_limit(limit)], |_| true, usize::MAX)
+    }
+
+    /// As [`View::ready`], but only tasks of these types.
+    pub fn ready_of(&self, kinds: &[String], limit: usize) -> Result<Vec<TaskRow>> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM task WHERE kind = ?1 AND {READY} ORDER BY priority, num LIMIT ?2"
+        );
+        let mut rows = Vec::new();
+        for kind in distinct(kinds) {
+            rows.extend(self.tasks(&sql, params![kind, sql_limit(limit)], |_| true, usize::MAX)?);
+        }
+        rows.sort_by_key(|row| (row.task.spec.priority, row.num));
+        rows.truncate(limit);
+        Ok(rows)
+    }
+
+    /// Ready tasks of the highest priority that any ready task has, by number, oldest first: the
+    /// first `limit`. With `kinds`, only tasks of these types count.
+    pub fn front(&self, kinds: &[String], limit: usize) -> Result<Vec<u64>> {
+        let most = sql_limit(limit);
+        let mut found = Vec::new();
+        if kinds.is_empty() {
+            self.places(FRONT, [most], &mut found)?;
+        }
+        for kind in distinct(kinds) {
+            self.places(FRONT_OF_KIND, params![kind, most], &mut found)?;
+        }
+        found.sort_unstable();
+        let top = found.first().map(|(priority, _)| *priority);
+        let of_top = found.into_iter().take_while(|(priority, _)| Some(*priority) == top);
+        Ok(of_top.map(|(_, num)| num as u64).take(limit).collect())
+    }
+
+    fn places(&self, sql: &str, values: impl Params, found: &mut Vec<(i64, i64)>) -> Result<()> {
+        let mut select = self.conn.prepare_cached(sql)?;
+        let mut rows = select.query(values)?;
+        while let Some(row) = rows.next()? {
+            found.push((row.get(0)?, row.get(1)?));
+        }
+        Ok(())
+    }
+
+    /// Tasks that someone has claimed, oldest first.
+    pub fn claimed(&self) -> Result<Vec<TaskRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM task WHERE claim IS NOT NULL ORDER BY num");
+        self.tasks(&sql, [], |_| true, usize::MAX)
+    }
+
+    pub fn count_claimed(&self) -> Result<u64> {
+        Ok(self.conn.prepare_cached(CLAIMED)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
+    }
+}
+
+/// Each type once: a task must not be found twice.
+fn distinct(kinds: &[String]) -> impl Iterator<Item = &String> {
+    kinds.iter().enumerate().filter(|(i, kind)| !kinds[..*i].contains(kind)).map(|(_, kind)| kind)
+}
+
+fn sql_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However many tasks there are, these questions look at those they answer with.
+    #[test]
+    fn each_question_has_its_index() {
+        let conn = crate::sqlite::open_in_memory().unwrap();
+        let check = |sql: &str, values: &[&dyn rusqlite::ToSql], index: &str| {
+            let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let steps = explain.query_map(values, |row| row.get::<_, String>(3)).unwrap();
+            let plan: Vec<String> = steps.map(Result::unwrap).collect();
+            assert!(plan.len() == 1 && plan[0].contains(index), "{sql}: {plan:?}");
+        };
+        check(FRONT, &[&1], "COVERING INDEX task_ready");
+        check(FRONT_OF_KIND, &[&"x", &1], "INDEX task_ready_kind (kind=?)");
+        check(CLAIMED, &[], "INDEX task_claimed");
+    }
+}

@@ -1,0 +1,237 @@
+//! Claims in the view, signs of life in the file, and files of the version before them.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hookloop_core::claim::{Claim, ReleaseReason};
+use hookloop_core::event::{Empty, Event, EventBody, Released, Started};
+use hookloop_core::id::{EventId, Subject, TaskId};
+use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
+use hookloop_core::time::Timestamp;
+use hookloop_store::log::EventLog;
+use hookloop_store::memory::MemoryLog;
+use hookloop_store::pulse::{Beat, Held, Pulse};
+use hookloop_store::sqlite::SCHEMA;
+use hookloop_store::store::{Store, StoreError};
+use tempfile::TempDir;
+
+fn id(name: &str) -> TaskId {
+    name.parse().unwrap()
+}
+
+/// Adds an event to the log of `store`, at the time that its place makes.
+fn add(store: &Store, name: &str, body: EventBody) {
+    let stage = |unit: &mut hookloop_store::store::Unit<'_>| {
+        let n = unit.totals().head + 1;
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&n.to_be_bytes());
+        unit.stage(Event {
+            id: EventId(bytes),
+            at: Timestamp(n as i64),
+            subject: Subject::Task(id(name)),
+            actor: "tester".into(),
+            cause: None,
+            due: false,
+            body: body.clone(),
+        })
+    };
+    store.transact::<_, StoreError>(stage).unwrap();
+}
+
+fn created(priority: u8, kind: Option<&str>) -> EventBody {
+    EventBody::TaskCreated(TaskSpec {
+        goal: "g".into(),
+        priority: Priority::try_from(priority).unwrap(),
+        kind: kind.map(str::to_owned),
+        ..TaskSpec::default()
+    })
+}
+
+fn claimed(agent: &str, epoch: u64) -> EventBody {
+    let claim = Some(Claim { agent: agent.into(), epoch, lease_ms: 60_000 });
+    EventBody::TaskStarted(Started { claim, ..Started::default() })
+}
+
+fn released(epoch: u64) -> EventBody {
+    EventBody::TaskReleased(Released { epoch, reason: ReleaseReason::Expired, note: None })
+}
+
+fn file() -> (Store, TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    (Store::open(&dir.path().join("log.db")).unwrap(), dir)
+}
+
+fn task(store: &Store, name: &str) -> Task {
+    store.glance(|view| view.task(&id(name))).unwrap().unwrap().task
+}
+
+fn state_hash(store: &Store) -> String {
+    store.glance(|view| view.state_hash()).unwrap()
+}
+
+/// A task's state, epoch and holder after each event.
+fn check_course(store: &Store, course: &[(EventBody, TaskState, u64, Option<&str>)]) {
+    add(store, "t", created(2, None));
+    for (body, state, epoch, holder) in course {
+        add(store, "t", body.clone());
+        let task = task(store, "t");
+        let agent = task.claim.as_ref().map(|claim| claim.agent.as_str());
+        assert_eq!((task.state, task.epoch, agent), (*state, *epoch, *holder), "after {body:?}");
+        assert_eq!(task.started_at.is_some(), *state != TaskState::Ready, "after {body:?}");
+    }
+}
+
+#[test]
+fn the_view_knows_who_holds_a_task() {
+    let course = [
+        (claimed("a", 1), TaskState::Active, 1, Some("a")),
+        (released(1), TaskState::Ready, 1, None),
+        (claimed("b", 2), TaskState::Active, 2, Some("b")),
+        (claimed("c", 3), TaskState::Active, 3, Some("c")),
+        (EventBody::TaskSubmitted(Empty {}), TaskState::Submitted, 3, Some("c")),
+        (released(3), TaskState::Ready, 3, None),
+        (EventBody::TaskStarted(Started::default()), TaskState::Active, 3, None),
+        (released(3), TaskState::Ready, 3, None),
+        (claimed("d", 4), TaskState::Active, 4, Some("d")),
+        (EventBody::TaskBlocked(Obstacle::default()), TaskState::Blocked, 4, None),
+    ];
+    let (in_file, _dir) = file();
+    check_course(&in_file, &course);
+    let log = MemoryLog::default();
+    let over = Store::over(Arc::new(log.clone())).unwrap();
+    check_course(&over, &course);
+    assert_eq!(state_hash(&in_file), state_hash(&over));
+    assert_eq!(state_hash(&over), state_hash(&Store::over(Arc::new(log)).unwrap()));
+    let before = state_hash(&in_file);
+    assert_eq!(in_file.rebuild(&mut |_| ()).unwrap(), (before.clone(), before));
+}
+
+#[test]
+fn a_hash_tells_claims_apart() {
+    let with = |body: EventBody| {
+        let (store, _dir) = file();
+        add(&store, "t", created(2, None));
+        add(&store, "t", body);
+        state_hash(&store)
+    };
+    let unclaimed = with(EventBody::TaskStarted(Started::default()));
+    let hashes = [unclaimed, with(claimed("a", 1)), with(claimed("b", 1)), with(claimed("a", 2))];
+    for (i, hash) in hashes.iter().enumerate() {
+        assert!(!hashes[..i].contains(hash), "{i}");
+    }
+}
+
+#[test]
+fn the_front_is_the_oldest_of_the_most_urgent() {
+    let (store, _dir) = file();
+    let tasks =
+        [(2, None), (1, Some("a")), (1, None), (1, Some("b")), (0, Some("c")), (1, Some("a"))];
+    for (n, (priority, kind)) in tasks.into_iter().enumerate() {
+        add(&store, &format!("t{}", n + 1), created(priority, kind));
+    }
+    let check = |kinds: &[&str], limit: usize, front: &[u64], ready: &[u64]| {
+        let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+        assert_eq!(store.glance(|view| view.front(&kinds, limit)).unwrap(), front, "{kinds:?}");
+        let rows = store.glance(|view| view.ready_of(&kinds, limit)).unwrap();
+        assert_eq!(rows.iter().map(|row| row.num).collect::<Vec<_>>(), ready, "{kinds:?}");
+    };
+    check(&[], 9, &[5], &[]);
+    check(&["a"], 9, &[2, 6], &[2, 6]);
+    check(&["b", "a", "b"], 9, &[2, 4, 6], &[2, 4, 6]);
+    check(&["b", "a"], 2, &[2, 4], &[2, 4]);
+    check(&["a", "c"], 9, &[5], &[5, 2, 6]);
+    check(&["d"], 9, &[], &[]);
+    add(&store, "t5", claimed("x", 1));
+    check(&[], 2, &[2, 3], &[]);
+    check(&["c"], 9, &[], &[]);
+    let held = store.glance(|view| Ok((view.claimed()?, view.count_claimed()?))).unwrap();
+    assert_eq!((held.0.len(), held.0[0].num, held.1), (1, 5, 1));
+}
+
+fn check_beats(pulse: &dyn Pulse) {
+    let (one, other) = (Held::Task(id("t")), Held::Dispatcher);
+    assert_eq!(pulse.last_beat(&one).unwrap(), None);
+    pulse.beat(&one, "a", 1).unwrap();
+    let beat = |holder: &str, epoch, count| Some(Beat { holder: holder.into(), epoch, count });
+    assert_eq!(pulse.last_beat(&one).unwrap(), beat("a", 1, 1));
+    pulse.beat(&one, "a", 1).unwrap();
+    pulse.beat(&other, "p", 0).unwrap();
+    assert_eq!(pulse.last_beat(&one).unwrap(), beat("a", 1, 2));
+    pulse.beat(&one, "b", 2).unwrap();
+    assert_eq!(pulse.last_beat(&one).unwrap(), beat("b", 2, 3));
+    assert_eq!(pulse.last_beat(&other).unwrap(), beat("p", 0, 1));
+}
+
+#[test]
+fn beats_are_seen_wherever_the_log_is() {
+    check_beats(&MemoryLog::default());
+    check_beats(&Store::over(Arc::new(MemoryLog::default())).unwrap());
+    let (store, dir) = file();
+    check_beats(&store);
+    let other = Store::open(&dir.path().join("log.db")).unwrap();
+    assert_eq!(other.last_beat(&Held::Task(id("t"))).unwrap().unwrap().count, 3);
+    let hash = state_hash(&store);
+    assert_eq!(store.rebuild(&mut |_| ()).unwrap(), (hash.clone(), hash));
+    assert_eq!(other.last_beat(&Held::Task(id("t"))).unwrap().unwrap().count, 3);
+}
+
+#[test]
+fn beats_of_claims_that_are_over_are_forgotten() {
+    let (store, _dir) = file();
+    for name in ["t", "u"] {
+        add(&store, name, created(2, None));
+        add(&store, name, claimed("a", 1));
+        store.beat(&Held::Task(id(name)), "a", 1).unwrap();
+    }
+    add(&store, "t", EventBody::TaskCompleted(Outcome::default()));
+    store.beat(&Held::Dispatcher, "p", 0).unwrap();
+    assert_eq!(store.last_beat(&Held::Task(id("t"))).unwrap(), None);
+    assert!(store.last_beat(&Held::Task(id("u"))).unwrap().is_some());
+}
+
+/// A file of version 1 that holds the events of `store`, which is at `path`.
+fn version_1(dir: &Path, path: &Path) -> std::path::PathBuf {
+    let old = dir.join("old.db");
+    let conn = rusqlite::Connection::open(&old).unwrap();
+    conn.pragma_update(None, "journal_mode", "WAL").unwrap();
+    conn.execute_batch(include_str!("version_1.sql")).unwrap();
+    conn.execute("ATTACH ?1 AS new", [path.to_str().unwrap()]).unwrap();
+    conn.execute_batch(
+        "INSERT INTO event SELECT * FROM new.event;
+         INSERT INTO task SELECT num, id, version, state, open_deps, announced, priority, created_at,
+            started_at, completed_at, parent, spec, detail FROM new.task;
+         UPDATE totals SET (head, hash, ready, completed) =
+            (SELECT head, hash, ready, completed FROM new.totals);",
+    )
+    .unwrap();
+    old
+}
+
+#[test]
+fn a_file_of_version_1_is_brought_up_to_date() {
+    const PROCESSES: usize = 6;
+    let (store, dir) = file();
+    add(&store, "t", created(0, Some("chore")));
+    add(&store, "u", created(1, None));
+    add(&store, "u", EventBody::TaskCompleted(Outcome::default()));
+    let old = version_1(dir.path(), &dir.path().join("log.db"));
+    std::thread::scope(|scope| {
+        for _ in 0..PROCESSES {
+            scope.spawn(|| {
+                let opened = Store::open(&old).unwrap();
+                assert_eq!(state_hash(&opened), state_hash(&store));
+            });
+        }
+    });
+    let opened = Store::open(&old).unwrap();
+    assert_eq!(opened.verify(&mut |_| ()).unwrap(), Ok(3));
+    let front = opened.glance(|view| view.front(&["chore".to_owned()], 1)).unwrap();
+    assert_eq!(front, [1]);
+    add(&opened, "t", claimed("a", 1));
+    opened.beat(&Held::Task(id("t")), "a", 1).unwrap();
+    assert_eq!(EventLog::read(&opened, 1, 10).unwrap().len(), 4);
+    let conn = rusqlite::Connection::open(&old).unwrap();
+    let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!(version, SCHEMA);
+}

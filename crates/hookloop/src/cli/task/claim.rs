@@ -1,0 +1,69 @@
+use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted};
+use hookloop_engine::project::Project;
+
+use super::holder::{self, Holder};
+use super::{Context, follow_up, show_done};
+use crate::error::CliError;
+use crate::ids;
+use crate::output::Result;
+use crate::wire::ClaimedJson;
+
+/// Take a ready task: the most urgent one, then the oldest
+///
+/// Of all who ask, one gets it. What it prints as epoch is the claim's number: `task complete`,
+/// `block`, `release` and `heartbeat` take it as --epoch, and are refused once someone else has the
+/// task. A heartbeat now and then, well within the lease, shows that the work goes on.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// This task, or the start of its id; without it, the first that is ready
+    task: Option<String>,
+
+    /// Only a task of this type; may be given more than once
+    #[arg(short, long = "type", value_name = "TYPE", conflicts_with = "task")]
+    types: Vec<String>,
+
+    #[command(flatten)]
+    holder: Holder,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let nothing = match self.types.as_slice() {
+            [] => "no task is ready".to_owned(),
+            types => format!("no task of type {} is ready", types.join(" or ")),
+        };
+        let wanted = match (&self.task, self.types) {
+            (Some(task), _) => Wanted::Task(ids::resolve(&project, task)?),
+            (None, types) if types.is_empty() => Wanted::Any,
+            (None, types) => Wanted::Types(types),
+        };
+        let (agent, lease) = (self.holder.agent(), self.holder.lease);
+        match project.claim(&ClaimRequest { agent, lease, wanted })? {
+            Some(claimed) => show(context, &project, "Claimed", &self.holder, &claimed),
+            None => Err(CliError::refused(nothing).hint("hookloop status")),
+        }
+    }
+}
+
+/// Says what is now in whose hands, and lets follow what follows.
+pub(super) fn show(
+    context: &mut Context,
+    project: &Project,
+    verb: &str,
+    holder: &Holder,
+    claimed: &Claimed,
+) -> Result {
+    let done = &claimed.done;
+    if done.pending {
+        project.dispatch()?;
+    }
+    if context.out.json {
+        context.out.json(&ClaimedJson::new(claimed, holder.lease))?;
+    } else {
+        show_done(context, project, verb, Some(&claimed.task.id), done)?;
+        let lease = holder::said(holder.lease);
+        context.out.line(format_args!("  epoch {}, lease {lease}", claimed.epoch))?;
+    }
+    follow_up(context, project, done)
+}

@@ -1,0 +1,35 @@
+use serde_json::json;
+
+use super::Context;
+use super::holder::Epoch;
+use crate::error::CliError;
+use crate::ids;
+use crate::output::Result;
+
+/// Show that the work on a claimed task goes on
+///
+/// Refused once the claim is over: someone else may have the task now.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The task, or the start of its id
+    task: String,
+
+    #[command(flatten)]
+    epoch: Epoch,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let id = ids::resolve(&project, &self.task)?;
+        let Some(epoch) = self.epoch.of(&id)? else {
+            let usage = CliError::usage("a heartbeat names the claim that it is for: --epoch N");
+            return Err(usage.hint(format!("hookloop task show {id}")));
+        };
+        project.heartbeat(&id, epoch)?;
+        match context.out.json {
+            true => context.out.json(&json!({"id": id, "epoch": epoch})),
+            false => context.out.line(format_args!("Alive {id}  epoch {epoch}")),
+        }
+    }
+}

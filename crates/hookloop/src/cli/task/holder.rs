@@ -1,0 +1,131 @@
+//! Who asks for a task and for how long, and by what right a claimed one is changed.
+
+use std::env;
+use std::time::Duration;
+
+use clap::builder::NonEmptyStringValueParser;
+use hookloop_core::claim::{Fence, LEASE_MAX_MS, LEASE_MIN_MS};
+use hookloop_core::id::TaskId;
+
+use crate::error::CliError;
+use crate::output::Result;
+
+/// What a claimant says of itself.
+#[derive(clap::Args)]
+pub(super) struct Holder {
+    /// Who takes it; $HOOKLOOP_AGENT, else you on this machine
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    agent: Option<String>,
+
+    /// How long it may go without a heartbeat: `30s`, `5m`, `2h`; 1s to 24h
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_lease)]
+    pub(super) lease: Duration,
+}
+
+impl Holder {
+    pub(super) fn agent(&self) -> String {
+        let named = self.agent.clone().or_else(|| env::var("HOOKLOOP_AGENT").ok());
+        named.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| {
+            let host = rustix::system::uname();
+            format!("{}@{}", crate::cli::actor(), host.nodename().to_string_lossy())
+        })
+    }
+}
+
+/// By what right a task that may be claimed is changed.
+#[derive(clap::Args)]
+pub(super) struct Right {
+    #[command(flatten)]
+    epoch: Epoch,
+
+    /// Even if an agent has claimed it, which then is refused
+    #[arg(long, conflicts_with = "epoch")]
+    force: bool,
+}
+
+impl Right {
+    pub(super) fn fence(&self, id: &TaskId) -> Result<Fence> {
+        if self.force {
+            return Ok(Fence::Override);
+        }
+        Ok(self.epoch.of(id)?.map_or(Fence::None, Fence::Epoch))
+    }
+}
+
+#[derive(clap::Args)]
+pub(super) struct Epoch {
+    /// The epoch of your claim; $HOOKLOOP_EPOCH, for the task that $HOOKLOOP_TASK names
+    #[arg(long, value_name = "N")]
+    epoch: Option<u64>,
+}
+
+impl Epoch {
+    /// The epoch that is named for `id`. The environment counts for one task alone: who holds it may
+    /// change others as anyone may.
+    pub(super) fn of(&self, id: &TaskId) -> Result<Option<u64>> {
+        let task = env::var("HOOKLOOP_TASK").is_ok_and(|task| task == id.as_str());
+        match (self.epoch, env::var("HOOKLOOP_EPOCH")) {
+            (None, Ok(text)) if task => {
+                let wrong = |_| CliError::usage(format!("HOOKLOOP_EPOCH is no number: `{text}`"));
+                text.parse().map(Some).map_err(wrong)
+            }
+            (epoch, _) => Ok(epoch),
+        }
+    }
+}
+
+fn parse_lease(text: &str) -> std::result::Result<Duration, String> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+    let value = units.into_iter().find_map(|(unit, ms)| {
+        let number: u64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+        number.checked_mul(ms)
+    });
+    match value {
+        Some(ms) if (LEASE_MIN_MS..=LEASE_MAX_MS).contains(&ms) => Ok(Duration::from_millis(ms)),
+        Some(_) => Err("a lease is 1s to 24h long".to_owned()),
+        None => Err("a lease is a number and a unit: `30s`, `5m`, `2h`".to_owned()),
+    }
+}
+
+/// A length of time as people say it.
+pub(super) fn said(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        seconds if seconds % 3_600 == 0 => format!("{} h", seconds / 3_600),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_are_a_number_and_a_unit() {
+        let check = |text: &str, expected: Option<u64>| {
+            let ms = parse_lease(text).ok().map(|lease| lease.as_millis() as u64);
+            assert_eq!(ms, expected, "{text}");
+        };
+        check("1s", Some(1_000));
+        check("1500ms", Some(1_500));
+        check("5m", Some(300_000));
+        check("24h", Some(86_400_000));
+        for bad in ["", "5", "s", "-5s", "1.5s", "999ms", "25h", "99999999999999999999h", "5 weeks"]
+        {
+            check(bad, None);
+        }
+    }
+
+    #[test]
+    fn times_are_said_in_the_largest_whole_unit() {
+        let check = |ms: u64, expected: &str| {
+            assert_eq!(said(Duration::from_millis(ms)), expected);
+        };
+        check(400, "400 ms");
+        check(1_500, "1 s");
+        check(60_000, "1 min");
+        check(90_000, "90 s");
+        check(7_200_000, "2 h");
+    }
+}

@@ -1,0 +1,34 @@
+use hookloop_core::claim::{Fence, ReleaseReason};
+use hookloop_core::command::Command;
+
+use super::{Context, give, silence};
+use crate::ids;
+use crate::output::Result;
+
+/// Make a task ready again whose holder is gone
+///
+/// Watches the holder for the whole of its lease. A heartbeat in that time, and it is refused.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The task, or the start of its id
+    task: String,
+
+    /// At once, whoever holds it
+    #[arg(long)]
+    force: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let id = ids::resolve(&project, &self.task)?;
+        let fence = match self.force {
+            true => Fence::Override,
+            false => Fence::Epoch(silence::wait_for(&project, &id)?.epoch),
+        };
+        let reason = ReleaseReason::Requeued;
+        let command = Command::ReleaseTask { id, fence, reason, note: None };
+        give(context, &project, "Requeued", &command)?;
+        Ok(())
+    }
+}

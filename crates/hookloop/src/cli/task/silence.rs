@@ -1,0 +1,45 @@
+//! Watching a holder for as long as its lease is.
+
+use std::time::Duration;
+
+use hookloop_core::claim::Claim;
+use hookloop_core::id::TaskId;
+use hookloop_engine::lease::{Sight, Sighting, Watch};
+use hookloop_engine::project::Project;
+
+use super::holder::said;
+use crate::error::CliError;
+use crate::output::{Result, plain};
+use crate::progress::Progress;
+
+/// How often a holder is looked at in one lease, and the longest time between two looks.
+const LOOKS: u32 = 20;
+const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(500);
+
+/// Waits until the holder of `id` was silent for its whole lease; answers which claim that is.
+/// Refused as soon as it shows a sign of life.
+pub(super) fn wait_for(project: &Project, id: &TaskId) -> Result<Claim> {
+    let (mut watch, progress) = (Watch::default(), Progress::new("waiting"));
+    loop {
+        let sighting = project.look_at(id, &mut watch)?;
+        let over = sighting.is_over();
+        let Sighting { claim, sight } = sighting;
+        let lease = Duration::from_millis(claim.lease_ms);
+        match sight {
+            Sight::Alive => return Err(alive(id, &claim)),
+            Sight::Silent(_) if over => return Ok(claim),
+            Sight::Silent(silence) => progress.say(|| {
+                let (agent, lease) = (plain(&claim.agent), said(lease));
+                format!("`{agent}` has been silent for {} of {lease}", said(silence))
+            }),
+            Sight::First => {}
+        }
+        std::thread::sleep((lease / LOOKS).min(BETWEEN_LOOKS_MAX));
+    }
+}
+
+fn alive(id: &TaskId, claim: &Claim) -> CliError {
+    let (agent, epoch) = (&claim.agent, claim.epoch);
+    CliError::refused(format!("`{agent}` is alive and holds task `{id}`, epoch {epoch}"))
+        .hint(format!("hookloop task requeue {id} --force"))
+}

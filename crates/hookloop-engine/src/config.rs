@@ -9,6 +9,7 @@ use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::hook::{
     DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, RegistryError,
 };
+use hookloop_core::id::ProjectName;
 use hookloop_core::template::TemplateValue;
 use hookloop_core::workflow::MAX_STEPS;
 use serde::Deserialize;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use crate::rules::Rules;
+use crate::user::StoreName;
 
 /// The name of the file that makes a directory a project.
 pub const FILE_NAME: &str = "hookloop.yaml";
@@ -48,13 +50,13 @@ impl fmt::Display for ConfigError {
 }
 
 /// A complaint about one place in the file.
-struct Complaint {
-    at: Option<Location>,
-    message: String,
+pub(crate) struct Complaint {
+    pub(crate) at: Option<Location>,
+    pub(crate) message: String,
 }
 
 impl Complaint {
-    fn new(at: Location, message: impl ToString) -> Complaint {
+    pub(crate) fn new(at: Location, message: impl ToString) -> Complaint {
         Complaint { at: Some(at), message: message.to_string() }
     }
 }
@@ -63,6 +65,8 @@ impl Complaint {
 #[serde(deny_unknown_fields)]
 struct File {
     version: Spanned<u64>,
+    project: Option<Spanned<String>>,
+    store: Option<Spanned<String>>,
     #[serde(default)]
     hooks: BTreeMap<String, Vec<Entry>>,
     #[serde(default)]
@@ -144,8 +148,30 @@ struct ActionEntry {
     log: Option<Value>,
 }
 
+/// What a project's file says.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub rules: Rules,
+    /// The project's name among those who share a store.
+    pub project: Option<ProjectName>,
+    pub store: StoreName,
+}
+
 /// Reads the rules of a project from `path`.
 pub fn load(path: &Path) -> Result<Rules, ConfigError> {
+    settings(path).map(|settings| settings.rules)
+}
+
+/// Reads a project's file.
+pub fn settings(path: &Path) -> Result<Settings, ConfigError> {
+    read(path, parse)
+}
+
+/// Reads `path` within the limits that hold for every file of ours.
+pub(crate) fn read<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, Complaint>,
+) -> Result<T, ConfigError> {
     let error =
         |message: String| ConfigError { path: path.to_owned(), line: None, column: None, message };
     let size = std::fs::metadata(path).map_err(|e| error(e.to_string()))?.len();
@@ -160,7 +186,8 @@ pub fn load(path: &Path) -> Result<Rules, ConfigError> {
     })
 }
 
-fn parse(text: &str) -> Result<Rules, Complaint> {
+/// Reads YAML strictly: no anchors, nothing unknown, nothing deep.
+pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Complaint> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_aliases: 0,
@@ -173,7 +200,7 @@ fn parse(text: &str) -> Result<Rules, Complaint> {
         with_snippet: false,
         strict_booleans: true,
     };
-    let file: File = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let at = error.location();
         let message = error.to_string();
         let message = match message.strip_prefix("budget breached: ") {
@@ -183,12 +210,30 @@ fn parse(text: &str) -> Result<Rules, Complaint> {
             None => in_plain_words(message.split(" at line ").next().unwrap_or(&message)),
         };
         Complaint { at, message }
-    })?;
-    if file.version.value != VERSION {
-        let message =
-            format!("version {} is not known; write `version: {VERSION}`", file.version.value);
-        return Err(Complaint::new(file.version.referenced, message));
+    })
+}
+
+pub(crate) fn check_version(version: &Spanned<u64>) -> Result<(), Complaint> {
+    match version.value {
+        VERSION => Ok(()),
+        other => {
+            let message = format!("version {other} is not known; write `version: {VERSION}`");
+            Err(Complaint::new(version.referenced, message))
+        }
     }
+}
+
+/// Reads one word of the file as what it stands for.
+pub(crate) fn read_word<T>(word: Spanned<String>) -> Result<T, Complaint>
+where
+    T: std::str::FromStr<Err: fmt::Display>,
+{
+    word.value.parse().map_err(|error| Complaint::new(word.referenced, error))
+}
+
+fn parse(text: &str) -> Result<Settings, Complaint> {
+    let file: File = from_yaml(text)?;
+    check_version(&file.version)?;
     let defaults = CascadeLimits::default();
     let limits = CascadeLimits {
         depth: file.limits.cascade.depth.unwrap_or(defaults.depth),
@@ -197,7 +242,11 @@ fn parse(text: &str) -> Result<Rules, Complaint> {
     };
     let workflows = read_workflows(&file.workflows)?;
     let hooks = read_hooks(file.hooks, &workflows)?;
-    Ok(Rules { hooks, workflows, limits })
+    Ok(Settings {
+        rules: Rules { hooks, workflows, limits },
+        project: file.project.map(read_word).transpose()?,
+        store: file.store.map(read_word).transpose()?.unwrap_or_default(),
+    })
 }
 
 /// A parser's complaint in the words of someone who writes YAML.
@@ -418,7 +467,7 @@ hooks:
     - {use: track-agent-task-lifecycle, enabled: false}
 ",
         );
-        let hooks = rules.map_err(|c| c.message).unwrap().hooks;
+        let hooks = rules.map_err(|c| c.message).unwrap().rules.hooks;
         let review = hooks.get("auto-create-review-task").unwrap();
         assert_eq!(
             (review.events.as_slice(), review.priority),
@@ -439,7 +488,7 @@ hooks:
                 log(second)
             )
         };
-        let hooks = parse(&file("x")).map_err(|c| c.message).unwrap().hooks;
+        let hooks = parse(&file("x")).map_err(|c| c.message).unwrap().rules.hooks;
         assert_eq!(hooks.get("a").unwrap().events, ["task_created", "task_started"]);
         assert!(complaint(&file("y")).1.contains("two hooks named `a`"));
     }

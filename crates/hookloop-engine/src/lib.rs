@@ -1,7 +1,9 @@
 //! Makes things happen: commands in, events out, reactions run.
 //!
 //! - [`place`]: where a project is, and where its state lives
+//! - [`kept`]: where a project's log is kept, and how it is opened there
 //! - [`config`]: the file `hookloop.yaml`, read strictly
+//! - [`user`]: the user's own configuration: stores, and who one is to them
 //! - [`rules`]: what the configuration and the user's switches amount to
 //! - [`project`]: the one door for commands
 //! - [`work`]: a command and what follows from it, as one batch
@@ -18,17 +20,20 @@ pub mod bulk;
 pub mod claim;
 pub mod config;
 pub mod dispatch;
+pub mod kept;
 pub mod lease;
 pub mod place;
 pub mod project;
 pub mod react;
 pub mod rules;
 mod spread;
+pub mod user;
 pub mod work;
 
 /// What callers of the engine see of the layers below it.
 pub mod store {
     pub use hookloop_core::refusal::Refusal;
+    pub use hookloop_store::jetstream::{JetStreamError, Standing, Unsafe};
     pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
     pub use hookloop_store::sqlite::{Broken, OpenError};
     pub use hookloop_store::store::StoreError;

@@ -57,6 +57,11 @@ impl Place {
         self.root.join(FILE_NAME)
     }
 
+    /// The view of a log that is elsewhere.
+    pub fn view(&self) -> PathBuf {
+        self.state.join("view.db")
+    }
+
     pub fn database(&self) -> PathBuf {
         self.state.join("hookloop.db")
     }

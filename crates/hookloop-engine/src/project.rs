@@ -1,11 +1,12 @@
 //! The one door for commands: decide, store, react.
 
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hookloop_core::command::Command;
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::hook::Registry;
-use hookloop_core::id::{EventId, TaskId};
+use hookloop_core::id::{EventId, ProjectName, TaskId};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
@@ -14,9 +15,11 @@ use hookloop_store::store::{Store, StoreError};
 use hookloop_store::view::View;
 
 use crate::config::{self, ConfigError};
+use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::{Place, PlaceError};
 use crate::rules::Rules;
 use crate::spread::Spread;
+use crate::user::Unlisted;
 use crate::work::{Origin, Work};
 
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +34,10 @@ pub enum EngineError {
     Store(#[from] StoreError),
     #[error("there is no hook `{0}`")]
     NoSuchHook(String),
+    #[error(transparent)]
+    Unlisted(#[from] Unlisted),
+    #[error("{}: a project on a shared store needs a name that every machine uses for it", path.display())]
+    NoProjectName { path: PathBuf },
 }
 
 impl From<LogError> for EngineError {
@@ -95,25 +102,40 @@ pub struct Project {
     pub(crate) rules: Rules,
     pub(crate) actor: String,
     pub(crate) spread: Spread,
+    pub(crate) kept: Kept,
 }
 
 impl Project {
     /// Opens the project at `place` for `actor`.
-    pub fn open(place: &Place, actor: &str) -> Result<Project, EngineError> {
-        let rules = config::load(&place.config())?;
-        place.prepare()?;
-        let store = Store::open(&place.database())?;
-        Ok(Project::new(store, rules, actor))
+    pub fn open(
+        place: &Place,
+        actor: &str,
+        surroundings: &Surroundings,
+    ) -> Result<Project, EngineError> {
+        let settings = config::settings(&place.config())?;
+        let (store, kept) = kept::open_store(place, &settings, surroundings, AfterLoss::Refuse)?;
+        Ok(Project { kept, ..Project::new(store, settings.rules, actor) })
     }
 
-    /// Opens the project's log alone, without its configuration: to check and to mend it.
-    pub fn open_log(place: &Place, actor: &str) -> Result<Project, EngineError> {
-        place.prepare()?;
-        Ok(Project::new(Store::open(&place.database())?, Rules::default(), actor))
+    /// Opens the project's log alone, whatever its hooks are: to check and to mend it.
+    pub fn open_log(
+        place: &Place,
+        actor: &str,
+        surroundings: &Surroundings,
+    ) -> Result<Project, EngineError> {
+        let settings = config::settings(&place.config()).unwrap_or_default();
+        let (store, kept) = kept::open_store(place, &settings, surroundings, AfterLoss::Open)?;
+        Ok(Project { kept, ..Project::new(store, Rules::default(), actor) })
     }
 
     pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
-        Project { store, rules, actor: actor.to_owned(), spread: Spread::default() }
+        let (actor, spread) = (actor.to_owned(), Spread::default());
+        Project { store, rules, actor, spread, kept: Kept::Here }
+    }
+
+    /// Where the log is.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// Does what `command` asks, or says why not. When this returns, it is on disk, and so are the
@@ -186,6 +208,11 @@ impl Project {
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A name for a new project in a directory called `directory`.
+pub fn new_project_name(directory: &str) -> ProjectName {
+    ProjectName::generate(directory, fresh_id())
 }
 
 pub(crate) fn fresh_id() -> EventId {

@@ -18,6 +18,7 @@ use hookloop_core::id::Subject;
 use rusqlite::Connection;
 
 use elsewhere::Elsewhere;
+pub use elsewhere::Identity;
 use group::{Home, Inner, say};
 
 use crate::crash;
@@ -102,9 +103,14 @@ impl Store {
     }
 
     /// A view in the file at `path` over a log that is elsewhere. A new one starts with the engine's
-    /// last snapshot. `log` names the log: the view of another one is thrown away.
-    pub fn over_at(engine: Arc<dyn Engine>, path: &Path, log: &str) -> Result<Store, StoreError> {
-        let conn = elsewhere::open_view(&*engine, path, log)?;
+    /// last snapshot. `identify` is given what it answered last time: the view of another log is
+    /// thrown away.
+    pub fn over_at(
+        engine: Arc<dyn Engine>,
+        path: &Path,
+        identify: impl FnOnce(Option<String>) -> Result<Identity, StoreError>,
+    ) -> Result<Store, StoreError> {
+        let conn = elsewhere::open_view(&*engine, path, identify)?;
         let elsewhere = Elsewhere::at(engine, path, &conn)?;
         Ok(Store::new(conn, Home::Elsewhere(elsewhere)))
     }
@@ -215,6 +221,7 @@ impl Store {
     pub fn rebuild(&self, progress: &mut dyn FnMut(Seq)) -> Result<(String, String), StoreError> {
         let mut inner = self.lock();
         inner.settle_for_reader()?;
+        inner.forget_written()?;
         inner.conn.execute_batch("BEGIN IMMEDIATE")?;
         match inner.replay_between_hashes(progress) {
             Ok((before, mut after)) => {

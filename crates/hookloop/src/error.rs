@@ -7,7 +7,7 @@ use hookloop_engine::bulk::ImportError;
 use hookloop_engine::config::ConfigError;
 use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
-use hookloop_engine::store::{LogError, OpenError, Refusal, StoreError};
+use hookloop_engine::store::{JetStreamError, LogError, OpenError, Refusal, StoreError};
 use serde_json::json;
 
 /// The kinds of failure; each has its exit code, which scripts may rely on.
@@ -157,6 +157,17 @@ impl From<EngineError> for CliError {
             EngineError::Config(error) => error.into(),
             EngineError::Store(error) => error.into(),
             EngineError::NoSuchHook(_) => CliError::refused(error).hint("hookloop hooks list"),
+            EngineError::Unlisted(unlisted) => {
+                let (urls, path) = (&unlisted.urls, unlisted.path.display());
+                let hint =
+                    format!("add `stores: {{ \"{urls}\": {{}} }}` to {path} if you trust it");
+                CliError::refused(&unlisted).hint(hint)
+            }
+            EngineError::NoProjectName { path } => {
+                let message = EngineError::NoProjectName { path: path.clone() };
+                CliError::usage(message)
+                    .hint(format!("echo 'project: my-project' >> {}", path.display()))
+            }
         }
     }
 }
@@ -177,7 +188,30 @@ impl From<StoreError> for CliError {
             StoreError::Log(LogError::Damaged { .. }) => {
                 CliError::system(message).hint("hookloop verify")
             }
+            StoreError::Log(LogError::Engine(source)) => {
+                match source.downcast::<JetStreamError>() {
+                    Ok(error) => (*error).into(),
+                    Err(_) => CliError::system(message),
+                }
+            }
             _ => CliError::system(message),
+        }
+    }
+}
+
+impl From<JetStreamError> for CliError {
+    fn from(error: JetStreamError) -> CliError {
+        let failed = CliError::system(&error);
+        match error {
+            JetStreamError::Unreachable { .. } => {
+                failed.hint("hookloop nats up, or check `store` and HOOKLOOP_STORE")
+            }
+            JetStreamError::Lost { .. } => failed
+                .hint("restore the servers' data; `hookloop rebuild` accepts the log as it is now"),
+            JetStreamError::Unsafe(_) => failed.hint(
+                "mend the server; `durability: unsafe` in your own configuration takes the risk",
+            ),
+            _ => failed,
         }
     }
 }

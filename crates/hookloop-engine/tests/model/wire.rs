@@ -8,6 +8,8 @@ use hookloop_store::log::{
 };
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::pulse::{Beat, Held, Pulse};
+use hookloop_store::snapshot::{Snapshot, Snapshots};
+use hookloop_store::store::Engine;
 
 /// The connection is lost at the append after so many more.
 #[derive(Clone, Copy, Debug)]
@@ -36,17 +38,29 @@ pub(crate) enum Overtaken {
 
 type Rival = Box<dyn FnOnce() + Send>;
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Wire {
-    log: MemoryLog,
+    log: Arc<dyn Engine>,
     loss: Arc<Mutex<Option<Loss>>>,
     rival: Arc<Mutex<Option<Rival>>>,
     overtaken: Overtaken,
 }
 
+impl Default for Wire {
+    fn default() -> Wire {
+        Wire::new(Overtaken::default())
+    }
+}
+
 impl Wire {
     pub(crate) fn new(overtaken: Overtaken) -> Wire {
-        Wire { overtaken, ..Wire::default() }
+        let log = Arc::new(MemoryLog::default());
+        Wire { log, loss: Arc::default(), rival: Arc::default(), overtaken }
+    }
+
+    /// The way to a log of another kind.
+    pub(crate) fn to(log: Arc<dyn Engine>) -> Wire {
+        Wire { log, ..Wire::default() }
     }
 
     pub(crate) fn plan_loss(&self, loss: Option<Loss>) {
@@ -70,9 +84,9 @@ impl Wire {
     /// Lets the rival act, if there is one; answers whether it wrote.
     fn let_rival_act(&self) -> Result<bool, LogError> {
         let Some(rival) = self.rival.lock().unwrap().take() else { return Ok(false) };
-        let before = self.log.read(1, usize::MAX)?.len();
+        let before = self.log.head()?;
         rival();
-        Ok(self.log.read(1, usize::MAX)?.len() > before)
+        Ok(self.log.head()? > before)
     }
 
     fn next_loss(&self) -> Option<Loss> {
@@ -112,6 +126,10 @@ impl EventLog for Wire {
         self.log.read(from, limit)
     }
 
+    fn head(&self) -> Result<Seq, LogError> {
+        self.log.head()
+    }
+
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
         self.log.follow(from)
     }
@@ -124,5 +142,15 @@ impl Pulse for Wire {
 
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         self.log.last_beat(held)
+    }
+}
+
+impl Snapshots for Wire {
+    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+        self.log.latest(schema)
+    }
+
+    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+        self.log.save(snapshot)
     }
 }

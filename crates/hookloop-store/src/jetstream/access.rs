@@ -57,6 +57,10 @@ pub enum Durability {
 }
 
 impl Access {
+    pub(super) fn accepts_unsafe(&self) -> bool {
+        self.durability == Durability::Unsafe
+    }
+
     pub(super) fn unreachable(&self, reason: impl fmt::Display) -> JetStreamError {
         JetStreamError::Unreachable { urls: self.urls.clone(), reason: reason.to_string() }
     }

@@ -5,6 +5,7 @@
 //! - [`message`]: an event as a message
 //! - [`append`]: a batch into the stream, whatever the server answers
 //! - [`follow`]: events out of it, in order and without a gap
+//! - [`open`]: a project's log with its view on this machine
 //! - [`safety`]: what a server must promise before it is trusted
 //!
 //! The interface is synchronous, as that of every log; a runtime of its own moves the bytes. It
@@ -15,6 +16,7 @@ mod append;
 mod follow;
 mod layout;
 mod message;
+mod open;
 mod pulse;
 mod safety;
 mod snapshot;
@@ -34,7 +36,8 @@ use crate::store::StoreError;
 
 pub use access::{Access, Credentials, Durability};
 pub use layout::SHARDS;
-pub use safety::{Safety, Standing};
+pub use open::{Opened, open};
+pub use safety::{Safety, Standing, Unsafe};
 
 use access::Denials;
 use follow::Follower;

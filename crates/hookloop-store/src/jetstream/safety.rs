@@ -60,6 +60,8 @@ pub struct Standing {
     pub copies: usize,
     /// When the stream was made: another one is another log.
     pub created: String,
+    /// The last place in the stream, by its leader.
+    pub last: u64,
     /// What is not as it should be, and was accepted by `durability: unsafe`.
     pub accepted: Vec<String>,
 }
@@ -92,15 +94,24 @@ impl Safety for JetStream {
             events.get_or_insert(found);
         }
         doubts.extend(self.ask_monitors());
-        let (created, copies) = match events {
-            Some(events) => (events.created.to_string(), events.config.num_replicas),
-            None => (String::new(), wanted),
+        let (created, copies, last) = match events {
+            Some(Info { created, config, state, .. }) => {
+                (created.to_string(), config.num_replicas, state.last_sequence)
+            }
+            None => (String::new(), wanted, 0),
         };
         let accepted = match (self.0.access.durability, doubts.first()) {
             (Durability::Safe, Some(doubt)) => return Err(doubt.clone().into()),
             _ => doubts.iter().map(Unsafe::to_string).collect(),
         };
-        Ok(Standing { server: info.server_id, version: info.version, copies, created, accepted })
+        Ok(Standing {
+            server: info.server_id,
+            version: info.version,
+            copies,
+            created,
+            last,
+            accepted,
+        })
     }
 
     fn is_of_this_server(&self, standing: &Standing) -> bool {

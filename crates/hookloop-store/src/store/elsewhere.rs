@@ -32,6 +32,7 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 /// written to it and may not have read back yet.
 const LOG: &str = "log";
 const WRITTEN: &str = "written";
+const NOTE: &str = "note";
 
 pub(super) struct Elsewhere {
     pub(super) engine: Arc<dyn Engine>,
@@ -279,6 +280,16 @@ impl Inner {
         }
     }
 
+    /// For a view that is made again: it shows what the log has.
+    pub(super) fn forget_written(&mut self) -> Result<(), StoreError> {
+        let Home::Elsewhere(elsewhere) = &mut self.home else { return Ok(()) };
+        elsewhere.written = 0;
+        match &elsewhere.path {
+            Some(_) => set_origin(&self.conn, WRITTEN, "0"),
+            None => Ok(()),
+        }
+    }
+
     /// Takes in the whole log, for a view that was emptied.
     pub(super) fn read_all(&mut self, progress: &mut dyn FnMut(Seq)) -> Result<(), StoreError> {
         let Home::Elsewhere(elsewhere) = &self.home else { return Ok(()) };
@@ -326,35 +337,61 @@ fn pause(tried: usize) {
     std::thread::sleep(longest / 64 * (RandomState::new().hash_one(tried) % 64) as u32);
 }
 
+/// Which log a view belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub log: String,
+    /// What to hand to `identify` the next time.
+    pub note: String,
+}
+
 /// Opens the file of a view, or makes it from the engine's last snapshot.
 pub(super) fn open_view(
     engine: &dyn Engine,
     path: &Path,
-    log: &str,
+    identify: impl FnOnce(Option<String>) -> Result<Identity, StoreError>,
 ) -> Result<Connection, StoreError> {
-    if !path.exists()
-        && let Some(snapshot) = engine.latest(sqlite::SCHEMA)?
-    {
-        let unusable = |error: std::io::Error| LogError::Engine(Box::new(error));
-        let draft = path.with_extension(format!("{}.new", std::process::id()));
-        std::fs::write(&draft, &snapshot.view).map_err(unusable)?;
-        std::fs::rename(&draft, path).map_err(unusable)?;
-    }
-    let conn = sqlite::open(path)?;
+    let (conn, noted) = match path.exists() {
+        true => {
+            let conn = sqlite::open(path)?;
+            let noted = origin(&conn, NOTE)?;
+            (Some(conn), noted)
+        }
+        false => (None, None),
+    };
+    let Identity { log, note } = identify(noted.clone())?;
+    let conn = match conn {
+        Some(conn) => conn,
+        None => {
+            unpack_snapshot(engine, path)?;
+            sqlite::open(path)?
+        }
+    };
     // What is lost with the machine is read again.
     conn.pragma_update(None, "synchronous", "NORMAL")?;
     let known = origin(&conn, LOG)?;
-    if known.as_deref() != Some(log) {
+    if known.as_ref() != Some(&log) || noted.as_ref() != Some(&note) {
         conn.execute_batch("BEGIN IMMEDIATE")?;
-        if known.is_some() {
+        if known.is_some_and(|known| known != log) {
             conn.execute_batch(view::DROP)?;
             conn.execute_batch(view::TABLES)?;
             conn.execute_batch("DELETE FROM event; DELETE FROM origin")?;
         }
-        set_origin(&conn, LOG, log)?;
+        set_origin(&conn, LOG, &log)?;
+        set_origin(&conn, NOTE, &note)?;
         conn.execute_batch("COMMIT")?;
     }
     Ok(conn)
+}
+
+/// Makes the file of a view from the engine's last snapshot, if it has one.
+fn unpack_snapshot(engine: &dyn Engine, path: &Path) -> Result<(), StoreError> {
+    let Some(snapshot) = engine.latest(sqlite::SCHEMA)? else { return Ok(()) };
+    let unusable = |error: std::io::Error| LogError::Engine(Box::new(error));
+    // It gets its name when it is whole.
+    let draft = path.with_extension(format!("{}.new", std::process::id()));
+    std::fs::write(&draft, &snapshot.view).map_err(unusable)?;
+    Ok(std::fs::rename(&draft, path).map_err(unusable)?)
 }
 
 /// What a view's file says about where it comes from.

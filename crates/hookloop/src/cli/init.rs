@@ -3,15 +3,17 @@ use std::path::Path;
 
 use hookloop_engine::config::FILE_NAME;
 use hookloop_engine::place::Place;
-use hookloop_engine::project::Project;
+use hookloop_engine::project::{Project, new_project_name};
 use serde_json::json;
 
-use super::{Context, actor, state_home};
+use super::{Context, actor, state_home, surroundings};
 use crate::error::CliError;
 use crate::output::Result;
 
 const TEMPLATE: &str = "# What hookloop does in this project.
 version: 1
+# Its name where machines share it.
+project: {name}
 
 # Three hooks are built in and on; see them with `hookloop hooks list`:
 #   auto-create-review-task        a review for each completed task labelled `agent`
@@ -47,8 +49,8 @@ impl Args {
             .canonicalize()
             .map_err(|error| CliError::usage(format!("{}: {error}", directory.display())))?;
         let place = Place::at(&root, &state_home()?);
-        let written = self.write_config(&place.config())?;
-        Project::open(&place, &actor())?;
+        let written = self.write_config(&place.config(), &template(&root))?;
+        Project::open(&place, &actor(), &surroundings()?)?;
         let out = &mut context.out;
         if out.json {
             return out.json(&json!({
@@ -66,7 +68,7 @@ impl Args {
     }
 
     /// Writes the file unless it is there; answers whether it did.
-    fn write_config(&self, path: &Path) -> Result<bool> {
+    fn write_config(&self, path: &Path, text: &str) -> Result<bool> {
         if path.exists() {
             return Ok(false);
         }
@@ -81,10 +83,16 @@ impl Args {
         // It gets its name when it is whole: who dies in between leaves no half of it.
         let failed = |error| CliError::system(format!("{}: {error}", path.display()));
         let draft = path.with_extension(format!("yaml.{}", std::process::id()));
-        std::fs::write(&draft, TEMPLATE).map_err(failed)?;
+        std::fs::write(&draft, text).map_err(failed)?;
         std::fs::rename(&draft, path).map_err(failed)?;
         Ok(true)
     }
+}
+
+/// The file for a new project in `root`.
+fn template(root: &Path) -> String {
+    let directory = root.file_name().unwrap_or_default().to_string_lossy();
+    TEMPLATE.replace("{name}", new_project_name(&directory).as_str())
 }
 
 /// Asks on a terminal; elsewhere there is nobody to ask.

@@ -14,8 +14,10 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
+use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{self, Place};
 use hookloop_engine::project::Project;
+use hookloop_engine::user::{self, BadStoreName};
 
 use crate::error::CliError;
 use crate::output::{Output, Result};
@@ -139,7 +141,7 @@ impl Context {
 
     /// Opens the project, and finishes what a process that died has left undone.
     pub(crate) fn project(&mut self) -> Result<Project> {
-        let project = Project::open(&self.place()?, &actor())?;
+        let project = Project::open(&self.place()?, &actor(), &surroundings()?)?;
         self.opened = Some(project.clone());
         if project.has_pending()? {
             project.dispatch()?;
@@ -150,7 +152,7 @@ impl Context {
 
     /// Opens the project's log alone, whatever its configuration says.
     pub(crate) fn log_alone(&mut self) -> Result<Project> {
-        let project = Project::open_log(&self.place()?, &actor())?;
+        let project = Project::open_log(&self.place()?, &actor(), &surroundings()?)?;
         self.opened = Some(project.clone());
         Ok(project)
     }
@@ -167,6 +169,20 @@ fn state_home() -> Result<PathBuf> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let (xdg, home) = (variable("XDG_STATE_HOME"), variable("HOME"));
     Ok(place::state_home(xdg.as_deref(), home.as_deref())?)
+}
+
+/// What the user's environment says about stores.
+fn surroundings() -> Result<Surroundings> {
+    let variable = |name| env::var_os(name).map(PathBuf::from);
+    let store = match env::var("HOOKLOOP_STORE") {
+        Ok(store) if !store.is_empty() => {
+            let wrong = |error: BadStoreName| CliError::usage(format!("HOOKLOOP_STORE: {error}"));
+            Some(store.parse().map_err(wrong)?)
+        }
+        _ => None,
+    };
+    let (xdg, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
+    Ok(Surroundings { store, user_file: user::user_file(xdg.as_deref(), home.as_deref()) })
 }
 
 /// Who gives the commands, as the log remembers it.

@@ -1,0 +1,70 @@
+//! Where a project's log is kept, and how it is opened there.
+
+use std::path::PathBuf;
+
+use hookloop_core::id::ProjectName;
+use hookloop_store::jetstream::{self, JetStreamError, Opened, Standing};
+use hookloop_store::store::{Store, StoreError};
+
+use crate::config::Settings;
+use crate::place::Place;
+use crate::project::EngineError;
+use crate::user::{NamedBy, StoreName, User};
+
+/// What the process was started with.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The store that the user wants, whatever the repository says.
+    pub store: Option<StoreName>,
+    /// The user's own configuration.
+    pub user_file: Option<PathBuf>,
+}
+
+/// Where an open project's log is.
+#[derive(Clone, Debug)]
+pub enum Kept {
+    /// In a file on this machine, or in memory.
+    Here,
+    Nats {
+        urls: String,
+        project: ProjectName,
+        standing: Standing,
+    },
+}
+
+/// Whether a log that has lost events is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterLoss {
+    Refuse,
+    Open,
+}
+
+pub(crate) fn open_store(
+    place: &Place,
+    settings: &Settings,
+    surroundings: &Surroundings,
+    after_loss: AfterLoss,
+) -> Result<(Store, Kept), EngineError> {
+    place.prepare()?;
+    let (store, named_by) = match &surroundings.store {
+        Some(store) => (store, NamedBy::User),
+        None => (&settings.store, NamedBy::Repository),
+    };
+    let StoreName::Nats(urls) = store else {
+        return Ok((Store::open(&place.database())?, Kept::Here));
+    };
+    let user = match &surroundings.user_file {
+        Some(path) => User::load(path)?,
+        None => User::default(),
+    };
+    let access = user.access(urls, named_by)?;
+    let project = settings.project.clone();
+    let project = project.ok_or_else(|| EngineError::NoProjectName { path: place.config() })?;
+    let Opened { store, standing, lost } = jetstream::open(&access, &project, &place.view())?;
+    match lost {
+        Some((seen, found)) if after_loss == AfterLoss::Refuse => {
+            Err(StoreError::from(JetStreamError::Lost { found, seen }).into())
+        }
+        _ => Ok((store, Kept::Nats { urls: urls.clone(), project, standing })),
+    }
+}

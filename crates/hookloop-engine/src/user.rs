@@ -1,0 +1,279 @@
+//! The user's own configuration: which stores there are, and who one is to them.
+//!
+//! A repository may name a store, but not how to get in, nor that it may be unsafe; and one that is
+//! not on this machine must be listed here before a repository's word leads anyone to it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use hookloop_store::jetstream::{Access, Credentials, Durability};
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use crate::config::{Complaint, ConfigError, check_version, from_yaml, read, read_word};
+
+/// Where a project's log is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StoreName {
+    /// In a file on this machine.
+    #[default]
+    Sqlite,
+    /// On NATS servers: URLs with commas between.
+    Nats(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a store: `sqlite`, or `nats://host:port` (several with commas between)")]
+pub struct BadStoreName(String);
+
+impl FromStr for StoreName {
+    type Err = BadStoreName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_server = |url: &str| {
+            let host = url.strip_prefix("nats://").or_else(|| url.strip_prefix("tls://"));
+            host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '@', ' ']))
+        };
+        match text {
+            "sqlite" => Ok(StoreName::Sqlite),
+            urls if urls.split(',').all(is_server) => Ok(StoreName::Nats(urls.to_owned())),
+            _ => Err(BadStoreName(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for StoreName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreName::Sqlite => f.write_str("sqlite"),
+            StoreName::Nats(urls) => f.write_str(urls),
+        }
+    }
+}
+
+/// Who chose the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedBy {
+    /// The user, by `HOOKLOOP_STORE`.
+    User,
+    /// The file of a repository.
+    Repository,
+}
+
+/// The user's configuration; empty where there is no file.
+#[derive(Clone, Debug, Default)]
+pub struct User {
+    pub path: PathBuf,
+    durability: Durability,
+    stores: BTreeMap<String, Access>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: Spanned<u64>,
+    durability: Option<Spanned<String>>,
+    #[serde(default)]
+    stores: BTreeMap<String, Spanned<Entry>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    credentials: Option<PathBuf>,
+    nkey: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    #[serde(default)]
+    monitors: Vec<String>,
+    inbox: Option<String>,
+    durability: Option<Spanned<String>>,
+}
+
+struct Word(Durability);
+
+impl FromStr for Word {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "safe" => Ok(Word(Durability::Safe)),
+            "unsafe" => Ok(Word(Durability::Unsafe)),
+            _ => Err(format!("`{text}` is not a durability: `safe` or `unsafe`")),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "this repository wants to keep its log at {urls}, which your own configuration does not list"
+)]
+pub struct Unlisted {
+    pub urls: String,
+    /// The user's file.
+    pub path: PathBuf,
+}
+
+impl User {
+    /// Reads the user's file at `path`, which need not be there.
+    pub fn load(path: &Path) -> Result<User, ConfigError> {
+        let none = User { path: path.to_owned(), ..User::default() };
+        if !path.exists() {
+            return Ok(none);
+        }
+        let base = path.parent().unwrap_or(Path::new("/"));
+        let user = read(path, |text| parse(text, base))?;
+        Ok(User { path: path.to_owned(), ..user })
+    }
+
+    /// How to reach `urls`. A repository leads nobody to a machine that the user does not know.
+    pub fn access(&self, urls: &str, named_by: NamedBy) -> Result<Access, Unlisted> {
+        let urls_set = |urls: &str| {
+            urls.split(',').map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+        };
+        let listed =
+            self.stores.iter().find(|(known, _)| urls_set(known).is_superset(&urls_set(urls)));
+        match listed {
+            Some((_, access)) => Ok(Access { urls: urls.to_owned(), ..access.clone() }),
+            None if named_by == NamedBy::Repository && !urls.split(',').all(is_loopback) => {
+                Err(Unlisted { urls: urls.to_owned(), path: self.path.clone() })
+            }
+            None => Ok(Access {
+                urls: urls.to_owned(),
+                durability: self.durability,
+                ..Access::default()
+            }),
+        }
+    }
+}
+
+fn is_loopback(url: &str) -> bool {
+    let host = url.split("://").nth(1).unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    let host = host.trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn parse(text: &str, base: &Path) -> Result<User, Complaint> {
+    let file: File = from_yaml(text)?;
+    check_version(&file.version)?;
+    let durability = match file.durability {
+        Some(word) => read_word::<Word>(word)?.0,
+        None => Durability::default(),
+    };
+    let mut stores = BTreeMap::new();
+    for (urls, Spanned { value: entry, referenced, .. }) in file.stores {
+        if !matches!(urls.parse(), Ok(StoreName::Nats(_))) {
+            let message = BadStoreName(urls).to_string();
+            return Err(Complaint::new(referenced, message));
+        }
+        let complain = |message: &str| Err(Complaint::new(referenced, message));
+        let at = |path: PathBuf| base.join(path);
+        let credentials = match (entry.credentials, entry.nkey) {
+            (Some(_), Some(_)) => return complain("either `credentials` or `nkey`"),
+            (Some(file), None) => Some(Credentials::File(at(file))),
+            (None, Some(seed)) => Some(Credentials::NKey(at(seed))),
+            (None, None) => None,
+        };
+        let certificate = match (entry.certificate, entry.key) {
+            (Some(certificate), Some(key)) => Some((at(certificate), at(key))),
+            (None, None) => None,
+            _ => return complain("`certificate` and `key` go together"),
+        };
+        let access = Access {
+            urls: urls.clone(),
+            credentials,
+            ca: entry.ca.map(at),
+            certificate,
+            monitors: entry.monitors,
+            inbox: entry.inbox,
+            durability: match entry.durability {
+                Some(word) => read_word::<Word>(word)?.0,
+                None => durability,
+            },
+        };
+        stores.insert(urls, access);
+    }
+    Ok(User { path: PathBuf::new(), durability, stores })
+}
+
+/// The user's file: `$XDG_CONFIG_HOME/hookloop/config.yaml`, else `~/.config/hookloop/config.yaml`.
+pub fn user_file(xdg: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
+    let absolute = |path: &&Path| path.is_absolute();
+    let base = xdg.filter(absolute).map(Path::to_owned);
+    let base = base.or_else(|| Some(home.filter(absolute)?.join(".config")))?;
+    Some(base.join("hookloop/config.yaml"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(text: &str) -> User {
+        parse(text, Path::new("/home/u/.config/hookloop")).map_err(|c| c.message).unwrap()
+    }
+
+    #[test]
+    fn a_repository_leads_nobody_to_a_server_that_the_user_does_not_know() {
+        let user = user("version: 1\nstores: {'nats://a:1,nats://b:1': {inbox: _INBOX_w}}\n");
+        for (urls, named_by, allowed) in [
+            ("nats://evil:4222", NamedBy::Repository, false),
+            ("nats://evil:4222", NamedBy::User, true),
+            ("nats://127.0.0.1:4222", NamedBy::Repository, true),
+            ("nats://localhost:4222", NamedBy::Repository, true),
+            ("nats://[::1]:4222", NamedBy::Repository, true),
+            ("nats://127.0.0.1:4222,nats://evil:4222", NamedBy::Repository, false),
+            ("nats://127.0.0.1.evil:4222", NamedBy::Repository, false),
+            ("nats://b:1", NamedBy::Repository, true),
+            ("nats://b:1,nats://evil:1", NamedBy::Repository, false),
+        ] {
+            assert_eq!(user.access(urls, named_by).is_ok(), allowed, "{urls} {named_by:?}");
+        }
+        assert_eq!(user.access("nats://b:1", NamedBy::User).unwrap().inbox.unwrap(), "_INBOX_w");
+    }
+
+    #[test]
+    fn only_the_users_own_file_makes_a_store_unsafe() {
+        let everywhere = user("version: 1\ndurability: unsafe\n");
+        let access = everywhere.access("nats://h:1", NamedBy::User).unwrap();
+        assert_eq!(access.durability, Durability::Unsafe);
+        let one = user("version: 1\nstores: {'nats://h:1': {durability: unsafe}}\n");
+        assert_eq!(one.access("nats://h:1", NamedBy::User).unwrap().durability, Durability::Unsafe);
+        assert_eq!(one.access("nats://i:1", NamedBy::User).unwrap().durability, Durability::Safe);
+    }
+
+    #[test]
+    fn paths_are_beside_the_file_and_mistakes_have_a_line() {
+        let user = user("version: 1\nstores:\n  nats://h:1: {credentials: w.creds}\n");
+        let access = user.access("nats://h:1", NamedBy::User).unwrap();
+        let Some(Credentials::File(path)) = access.credentials else { panic!("no credentials") };
+        assert_eq!(path, Path::new("/home/u/.config/hookloop/w.creds"));
+        for (text, line) in [
+            ("version: 1\ndurability: sure\n", 2),
+            ("version: 1\nstores:\n  nats://h:1: {credentials: a, nkey: b}\n", 3),
+            ("version: 1\nstores:\n  nats://h:1: {password: a}\n", 3),
+            ("version: 1\nstores:\n  http://h: {}\n", 3),
+        ] {
+            let complaint = parse(text, Path::new("/")).map(drop).unwrap_err();
+            assert_eq!(
+                complaint.at.map(|at| at.line()),
+                Some(line),
+                "{text}: {}",
+                complaint.message
+            );
+        }
+    }
+
+    #[test]
+    fn stores_have_names() {
+        for good in ["sqlite", "nats://h:1", "tls://h", "nats://a:1,nats://b:2"] {
+            assert_eq!(good.parse::<StoreName>().unwrap().to_string(), good);
+        }
+        for bad in ["", "nats://", "http://h", "nats://user:secret@h:1", "nats://h:1,", "nats:h"] {
+            assert!(bad.parse::<StoreName>().is_err(), "{bad}");
+        }
+    }
+}

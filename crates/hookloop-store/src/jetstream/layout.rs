@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn a_project_stays_in_its_shard() {
         let layout = |name: &str| Layout::new(&name.parse().unwrap());
-        assert_eq!(layout("demo").all(), "hl.ev.042.demo.>");
-        assert_eq!(layout("demo").subject(&Subject::Cursor), "hl.ev.042.demo._cur");
+        assert_eq!(layout("demo").all(), "hl.ev.151.demo.>");
+        assert_eq!(layout("demo").subject(&Subject::Cursor), "hl.ev.151.demo._cur");
         let shards: std::collections::HashSet<String> =
             (0..5_000).map(|n| layout(&format!("p{n}")).shard).collect();
         assert_eq!(shards.len(), usize::from(SHARDS));

@@ -3,6 +3,8 @@
 //!
 //! - [`bare`]: a task graph straight on SQLite
 //! - [`figures`]: medians, percentiles, tables
+//! - [`nats`]: events and claims straight on JetStream
+//! - [`pair`]: two sides of one measurement, taken in turns
 //! - [`processes`]: commands as processes, round robin
 #![expect(
     clippy::unwrap_used,
@@ -13,4 +15,6 @@
 
 pub mod bare;
 pub mod figures;
+pub mod nats;
+pub mod pair;
 pub mod processes;

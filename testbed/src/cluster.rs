@@ -75,9 +75,9 @@ impl Cluster {
             Server::configured(member, Options { store_dir, ..options.server.clone() })
         });
         let cluster = Cluster { nodes: nodes.collect(), network };
-        match options.store_dirs {
-            Some(_) => cluster.start_all(),
-            None => cluster.start_fresh(),
+        match cluster.nodes.iter().any(Server::has_data) {
+            true => cluster.start_all(),
+            false => cluster.start_fresh(),
         }
         cluster
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`server`]: one server with its ports, its data and its log
 //! - [`cluster`]: three of them
+//! - [`disk`]: disks whose power can be cut
 //! - [`network`]: namespaces on a bridge that can be parted
 //! - [`wire`]: one request over the NATS protocol, and the monitoring pages
 //! - `binary`, `lease`, `process`: where the server is, whose ports are whose, children that die with us
@@ -18,6 +19,7 @@
 
 mod binary;
 pub mod cluster;
+pub mod disk;
 mod lease;
 pub mod network;
 mod process;
@@ -27,6 +29,7 @@ pub mod wire;
 use std::time::{Duration, Instant};
 
 pub use cluster::{Cluster, ClusterOptions, Placement};
+pub use disk::{Disk, cut_power};
 pub use network::{Netns, Network};
 pub use server::{Options, Server, Sync};
 

@@ -224,7 +224,16 @@ impl Server {
     /// Deletes the data of a server that does not run.
     pub fn wipe(&self) {
         assert!(!self.is_running(), "{} runs: kill it before its data is wiped", self.name);
-        let _ = fs::remove_dir_all(self.store_dir.join("jetstream"));
+        let _ = fs::remove_dir_all(self.data());
+    }
+
+    pub fn has_data(&self) -> bool {
+        self.data().exists()
+    }
+
+    /// The one directory that the server makes in its `store_dir`.
+    fn data(&self) -> PathBuf {
+        self.store_dir.join("jetstream")
     }
 
     pub(crate) fn start(&self) {

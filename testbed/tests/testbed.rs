@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use hookloop_testbed::{Cluster, Options, Server, Sync, wait_for};
+use hookloop_testbed::{Cluster, ClusterOptions, Disk, Options, Server, Sync, cut_power, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(15);
 
@@ -115,4 +115,46 @@ fn a_parted_node_comes_back() {
     let start = Instant::now();
     cluster.wait_whole();
     assert!(start.elapsed() < LIMIT);
+}
+
+/// Appends to a server of its own, cuts its power and says how many of the appends are still there.
+fn survivors(sync: Sync, appends: u64) -> u64 {
+    let disk = Disk::new();
+    let store_dir = Some(disk.path().to_owned());
+    let server = Server::with(Options { sync, store_dir, ..Options::default() });
+    create(&server, "S", 1);
+    (1..=appends).for_each(|seq| assert_eq!(append(&server, "S"), Some(seq)));
+    cut_power([&server], [&disk]);
+    server.restart();
+    messages(&server, "S")
+}
+
+fn messages(server: &Server, stream: &str) -> u64 {
+    let info = server.request(&format!("$JS.API.STREAM.INFO.{stream}"), "").unwrap();
+    info["state"]["messages"].as_u64().unwrap_or(0)
+}
+
+#[test]
+fn a_power_cut_takes_what_was_not_synced() {
+    assert_eq!(survivors(Sync::Default, 50), 0);
+}
+
+#[test]
+fn a_power_cut_leaves_what_was_synced() {
+    assert_eq!(survivors(Sync::Always, 50), 50);
+}
+
+#[test]
+fn a_cluster_that_lost_power_has_what_was_synced() {
+    let disks = [Disk::new(), Disk::new(), Disk::new()];
+    let cluster = Cluster::with(ClusterOptions {
+        store_dirs: Some(disks.each_ref().map(|disk| disk.path().to_owned())),
+        ..ClusterOptions::default()
+    });
+    create(cluster.node(0), "S", 3);
+    (1..=50).for_each(|seq| assert_eq!(append(cluster.node(0), "S"), Some(seq)));
+    cut_power(cluster.nodes(), &disks);
+    cluster.start_all();
+    let leader = cluster.wait_leader_of("S", None);
+    assert_eq!(messages(cluster.node(leader), "S"), 50);
 }

@@ -19,6 +19,8 @@ use crate::work::{Origin, Work};
 
 /// Dependents that one batch of the dispatcher looks at.
 const CHUNK: usize = 400;
+/// Due events that one batch of the dispatcher takes on, at most.
+const DUE_AT_ONCE: usize = 128;
 /// Events that a batch of the dispatcher keeps free for its own records.
 const RESERVE: usize = 64;
 
@@ -38,7 +40,7 @@ impl Project {
     /// Finishes reactions that are due, of this process or of one that died. Cascade limits bound it.
     pub fn dispatch(&self) -> Result<(), EngineError> {
         while self.read(|view| view.next_due())?.is_some() {
-            if self.dispatch_one()? == Progress::Nothing {
+            if self.dispatch_some()? == Progress::Nothing {
                 break;
             }
         }
@@ -56,17 +58,26 @@ impl Project {
         Ok(())
     }
 
-    fn dispatch_one(&self) -> Result<Progress, EngineError> {
+    /// One batch: the reactions to as many due events as fit, and the cursor's move past them.
+    fn dispatch_some(&self) -> Result<Progress, EngineError> {
         self.store.transact(|unit| {
-            let Some(seq) = unit.view()?.next_due()? else { return Ok(Progress::Nothing) };
+            let Some(mut seq) = unit.view()?.next_due()? else { return Ok(Progress::Nothing) };
             let cursor = unit.totals().cursor.clone();
-            let Some(stored) = unit.due_event(seq)? else { return Ok(Progress::Nothing) };
-            let part = cursor.part.filter(|_| cursor.seq == seq);
+            let mut part = cursor.part.filter(|_| cursor.seq == seq);
             let mut work = Work::new(unit, &self.rules, now())?;
-            let next = work.dispatch(&stored, part)?;
-            work.react()?;
-            work.move_cursor(&stored.event, seq, next)?;
-            Ok(Progress::Some)
+            for left in (0..DUE_AT_ONCE).rev() {
+                let Some(stored) = work.unit.due_event(seq)? else { return Ok(Progress::Nothing) };
+                let next = work.dispatch(&stored, part.take())?;
+                work.react()?;
+                match work.due_after(seq, &next)? {
+                    Some(further) if left > 0 => seq = further,
+                    _ => {
+                        work.move_cursor(&stored.event, seq, next)?;
+                        return Ok(Progress::Some);
+                    }
+                }
+            }
+            Ok(Progress::Nothing)
         })
     }
 
@@ -82,6 +93,19 @@ impl Project {
 }
 
 impl Work<'_, '_, '_> {
+    /// The due event that the same batch can take on after the one at `seq`: that one is done, and
+    /// any other surely fits.
+    fn due_after(
+        &self,
+        seq: Seq,
+        unfinished: &Option<CursorPart>,
+    ) -> Result<Option<Seq>, EngineError> {
+        match unfinished.is_none() && self.unit.room() >= 2 * CHUNK + RESERVE {
+            true => Ok(self.unit.view()?.next_due_after(seq)?),
+            false => Ok(None),
+        }
+    }
+
     /// Runs what is left of the hooks of a due event, as far as the batch goes; answers where it
     /// stopped, if it did.
     fn dispatch(

@@ -12,6 +12,7 @@
 //! - [`claim`]: taking a task, the most urgent first
 //! - `spread`: how contended claims were of late
 //! - [`lease`]: whether a holder is still there
+//! - [`dispatcher`]: one dispatcher at a time, on one of many machines
 //! - [`bulk`]: tasks by the million, in and out
 //!
 //! The engine never prints.
@@ -20,6 +21,7 @@ pub mod bulk;
 pub mod claim;
 pub mod config;
 pub mod dispatch;
+pub mod dispatcher;
 pub mod kept;
 pub mod lease;
 pub mod place;

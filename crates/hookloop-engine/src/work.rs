@@ -14,6 +14,7 @@ use hookloop_core::event::{Event, EventBody};
 use hookloop_core::hook::Registry;
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::refusal::Refusal;
+use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_store::log::LogError;
 use hookloop_store::store::{StoreError, Unit};
@@ -23,6 +24,9 @@ use crate::rules::Rules;
 
 /// Dependents of a deleted task that one batch deals with.
 const DELETION_BATCH: usize = 500;
+
+/// Dependents of a completed task that are looked at to say which became ready.
+const READIED_SHOWN: usize = 100;
 
 /// Where events come from: the id they are named after, who asked, and which hook if one did.
 #[derive(Clone, Debug)]
@@ -164,6 +168,15 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
             }
         }
         if let Some(id) = id {
+            // Announced later, by the dispatcher; ready they are at once.
+            if done.pending
+                && let Command::CompleteTask { .. } = command
+            {
+                let dependents = self.unit.view()?.dependents(id, 0, READIED_SHOWN)?;
+                let is_ready = |task: &Task| task.state == TaskState::Ready;
+                let ready = dependents.into_iter().map(|row| row.task).filter(is_ready);
+                done.readied.extend(ready.map(|task| task.id));
+            }
             done.task = self.unit.view()?.task(id)?.map(|row| row.task);
         }
         Ok((done, finished))

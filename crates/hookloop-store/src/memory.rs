@@ -133,6 +133,10 @@ impl Snapshots for MemoryLog {
         Ok(self.lock().snapshot.clone().filter(|snapshot| snapshot.schema == schema))
     }
 
+    fn latest_head(&self, schema: i64) -> Result<Seq, LogError> {
+        Ok(self.latest(schema)?.map_or(0, |snapshot| snapshot.head))
+    }
+
     fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
         self.lock().snapshot = Some(snapshot.clone());
         Ok(())

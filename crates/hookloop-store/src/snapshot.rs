@@ -16,5 +16,8 @@ pub trait Snapshots: Send + Sync {
     /// The last snapshot with tables of this version.
     fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError>;
 
+    /// The last event in that snapshot; 0 if there is none.
+    fn latest_head(&self, schema: i64) -> Result<Seq, LogError>;
+
     fn save(&self, snapshot: &Snapshot) -> Result<(), LogError>;
 }

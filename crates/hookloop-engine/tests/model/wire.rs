@@ -150,6 +150,10 @@ impl Snapshots for Wire {
         self.log.latest(schema)
     }
 
+    fn latest_head(&self, schema: i64) -> Result<Seq, LogError> {
+        self.log.latest_head(schema)
+    }
+
     fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
         self.log.save(snapshot)
     }

@@ -16,8 +16,9 @@ use super::{Durability, JetStream, JetStreamError, Patience};
 
 /// Older servers have no dependable atomic batches.
 const VERSION_MIN: (u64, u64) = (2, 14);
-/// Where a server tells about itself, unless the configuration says otherwise.
-const MONITOR_PORT: u16 = 8222;
+/// A server tells about itself on a port so far above the one for clients (4222 and 8222 are usual),
+/// unless the configuration says otherwise.
+const MONITOR_PORT_ABOVE: u16 = 4000;
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(3);
 /// Answers of a monitor longer than that are not read.
 const MONITOR_MAX_BYTES: u64 = 1024 * 1024;
@@ -44,7 +45,7 @@ pub enum Unsafe {
     )]
     NotSynced { server: String },
     #[error(
-        "{missing} of {servers} servers do not show whether they sync before they acknowledge ({reason}). Add `http: 127.0.0.1:8222` (or another address) to each server's configuration, and the addresses to `monitors` in your own"
+        "{missing} of {servers} servers do not show whether they sync before they acknowledge ({reason}). Add `http: HOST:PORT` to each server's configuration, and the addresses to `monitors` of this store in your own"
     )]
     NotShown { missing: usize, servers: usize, reason: String },
     #[error("stream {stream} is set up by someone else: {what}")]
@@ -200,15 +201,24 @@ impl JetStream {
         })
     }
 
-    /// The usual port on every host that is known.
+    /// The usual ports on every host that is known.
     fn guess_monitors(&self) -> Vec<String> {
         let servers = self.0.access.servers().unwrap_or_default();
-        let known = servers.iter().map(|server| server.host().to_owned());
+        let known = servers.iter().map(|server| (server.host().to_owned(), server.port()));
         let info = self.0.client.server_info();
-        let told =
-            info.connect_urls.iter().filter_map(|url| Some(url.rsplit_once(':')?.0.to_owned()));
-        let hosts: BTreeSet<String> = known.chain(told).collect();
-        hosts.into_iter().map(|host| format!("http://{host}:{MONITOR_PORT}")).collect()
+        let told = info.connect_urls.iter().filter_map(|url| {
+            let (host, port) = url.rsplit_once(':')?;
+            Some((host.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
+        });
+        let hosts: BTreeSet<(String, u16)> = known.chain(told).collect();
+        let monitor = |(host, port): (String, u16)| {
+            let port = port.saturating_add(MONITOR_PORT_ABOVE);
+            match host.contains(':') {
+                true => format!("http://[{host}]:{port}"),
+                false => format!("http://{host}:{port}"),
+            }
+        };
+        hosts.into_iter().map(monitor).collect()
     }
 }
 

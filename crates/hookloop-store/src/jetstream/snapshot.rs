@@ -32,12 +32,8 @@ struct Manifest {
 impl Snapshots for JetStream {
     fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
         self.run(async {
-            let (stream, subject) =
-                (self.0.layout.snapshot_stream(), self.0.layout.snapshot_manifest());
-            let Some(found) = self.0.last_on(stream, &subject).await? else { return Ok(None) };
-            let Ok(manifest) = serde_json::from_slice::<Manifest>(&found.payload) else {
-                return Ok(None);
-            };
+            let stream = self.0.layout.snapshot_stream();
+            let Some(manifest) = self.manifest().await? else { return Ok(None) };
             if manifest.schema != schema || manifest.bytes > MAX_BYTES {
                 return Ok(None);
             }
@@ -57,6 +53,12 @@ impl Snapshots for JetStream {
             let view = lz4_flex::decompress_size_prepended(&packed);
             Ok(view.ok().map(|view| Snapshot { head: manifest.head, schema, view }))
         })
+    }
+
+    fn latest_head(&self, schema: i64) -> Result<Seq, LogError> {
+        let manifest = self.run(self.manifest())?;
+        let of_these_tables = manifest.filter(|manifest| manifest.schema == schema);
+        Ok(of_these_tables.map_or(0, |manifest| manifest.head))
     }
 
     fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {

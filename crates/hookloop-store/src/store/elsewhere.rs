@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Tries after which a unit that others keep overtaking waits a little before it is done again.
 const EAGER_TRIES: usize = 3;
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// How often a view that nobody follows for us is looked at for news.
+const NEWS_POLL: Duration = Duration::from_millis(20);
 /// Followers of a view that fail wait this long.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
@@ -40,13 +42,23 @@ pub(super) struct Elsewhere {
     pub(super) path: Option<PathBuf>,
     /// What this process has written: reads show at least that.
     written: Seq,
-    /// A thread of this process follows the log all the time.
-    live: bool,
+    pace: Pace,
+}
+
+/// When a view is brought up to the end of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// Before every use.
+    EachTime,
+    /// Once, and again when others turn out to have written: a short command sees one moment.
+    Once,
+    /// All the time, by a thread of this process.
+    Live,
 }
 
 impl Elsewhere {
     pub(super) fn new(engine: Arc<dyn Engine>) -> Elsewhere {
-        Elsewhere { engine, path: None, written: 0, live: false }
+        Elsewhere { engine, path: None, written: 0, pace: Pace::EachTime }
     }
 
     /// With the view in a file, `conn`.
@@ -56,7 +68,7 @@ impl Elsewhere {
         conn: &Connection,
     ) -> Result<Elsewhere, StoreError> {
         let written = origin(conn, WRITTEN)?.and_then(|seq| seq.parse().ok()).unwrap_or(0);
-        Ok(Elsewhere { engine, path: Some(path.to_owned()), written, live: false })
+        Ok(Elsewhere { engine, path: Some(path.to_owned()), written, pace: Pace::EachTime })
     }
 }
 
@@ -73,7 +85,7 @@ impl Store {
         inner.catch_up(0)?;
         let head = View::new(&inner.conn).totals()?.head;
         let Home::Elsewhere(elsewhere) = &mut inner.home else { return Ok(()) };
-        if !std::mem::replace(&mut elsewhere.live, true) {
+        if std::mem::replace(&mut elsewhere.pace, Pace::Live) != Pace::Live {
             let (engine, store) = (elsewhere.engine.clone(), Arc::downgrade(&self.0));
             let follower = std::thread::Builder::new().name("hookloop-view".to_owned());
             follower
@@ -81,6 +93,61 @@ impl Store {
                 .map_err(|error| LogError::Engine(Box::new(error)))?;
         }
         Ok(())
+    }
+
+    /// Brings the view up to the end of the log now, and from here on only when others turn out to
+    /// have written.
+    pub fn hold_still(&self) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        inner.catch_up(0)?;
+        match &mut inner.home {
+            Home::Elsewhere(elsewhere) if elsewhere.pace == Pace::EachTime => {
+                elsewhere.pace = Pace::Once;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Undoes [`Store::hold_still`]: every use sees the end of the log.
+    pub fn keep_up(&self) {
+        match &mut self.lock().home {
+            Home::Elsewhere(elsewhere) if elsewhere.pace == Pace::Once => {
+                elsewhere.pace = Pace::EachTime;
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits until the view has more than event `known`; answers its last one.
+    pub fn wait_for_news(&self, known: Seq, timeout: Duration) -> Result<Seq, StoreError> {
+        let end = Instant::now() + timeout;
+        loop {
+            let mut inner = self.lock();
+            inner.settle_for_reader()?;
+            let head = View::new(&inner.conn).totals()?.head;
+            let left = end.saturating_duration_since(Instant::now());
+            if head > known || left.is_zero() {
+                return Ok(head);
+            }
+            if inner.is_live() {
+                drop(self.0.grew.wait_timeout(inner, left));
+            } else {
+                drop(inner);
+                std::thread::sleep(NEWS_POLL.min(left));
+            }
+        }
+    }
+
+    /// What this machine keeps beside the view of a log that is elsewhere.
+    pub fn recall(&self, key: &str) -> Result<Option<String>, StoreError> {
+        origin(&self.lock().conn, key)
+    }
+
+    pub fn remember(&self, key: &str, value: &str) -> Result<(), StoreError> {
+        let inner = self.lock();
+        origin(&inner.conn, key)?;
+        set_origin(&inner.conn, key, value)
     }
 
     pub(super) fn transact_elsewhere<T, E: From<StoreError>>(
@@ -146,6 +213,14 @@ impl Store {
         inner.take_in(&events)
     }
 
+    /// The last event in the engine's snapshot; 0 if it has none.
+    pub fn snapshot_head(&self) -> Result<Seq, StoreError> {
+        match self.engine() {
+            Some(engine) => Ok(engine.latest_head(sqlite::SCHEMA)?),
+            None => Ok(0),
+        }
+    }
+
     /// Saves the view for machines that start later. Answers the last event in it.
     pub fn save_snapshot(&self) -> Result<Seq, StoreError> {
         let Some(engine) = self.engine() else { return Ok(0) };
@@ -174,7 +249,7 @@ fn serialized(conn: &Connection) -> Result<Vec<u8>, StoreError> {
 
 impl Inner {
     fn is_live(&self) -> bool {
-        matches!(&self.home, Home::Elsewhere(elsewhere) if elsewhere.live)
+        matches!(&self.home, Home::Elsewhere(elsewhere) if elsewhere.pace == Pace::Live)
     }
 
     /// Does `work` on the view and undoes it: what is left is the batch.
@@ -200,11 +275,13 @@ impl Inner {
         if !self.conn.is_autocommit() {
             say(&self.conn, "ROLLBACK")?;
         }
-        if elsewhere.live {
-            return Ok(());
-        }
         let engine = elsewhere.engine.clone();
-        let target = engine.head()?.max(at_least).max(elsewhere.written);
+        let at_least = at_least.max(elsewhere.written);
+        let target = match elsewhere.pace {
+            Pace::EachTime => engine.head()?.max(at_least),
+            Pace::Once => at_least,
+            Pace::Live => return Ok(()),
+        };
         self.take_until(&*engine, target, &mut |_| ())
     }
 

@@ -382,8 +382,14 @@ impl View<'_> {
 
     /// The oldest event whose reactions are owed.
     pub fn next_due(&self) -> Result<Option<Seq>> {
-        let mut select = self.conn.prepare_cached("SELECT min(seq) FROM due")?;
-        Ok(select.query_row([], |row| row.get::<_, Option<i64>>(0))?.map(|seq| seq as Seq))
+        self.next_due_after(0)
+    }
+
+    /// The next such event after place `seq`.
+    pub fn next_due_after(&self, seq: Seq) -> Result<Option<Seq>> {
+        let mut select = self.conn.prepare_cached("SELECT min(seq) FROM due WHERE seq > ?1")?;
+        let next = select.query_row([seq as i64], |row| row.get::<_, Option<i64>>(0))?;
+        Ok(next.map(|seq| seq as Seq))
     }
 
     /// Whether reactions or workflow runs are waiting to be done.

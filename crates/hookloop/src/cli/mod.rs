@@ -1,10 +1,12 @@
 //! The command line: one file per command.
 
 mod completions;
+mod dispatch;
 mod hooks;
 mod import;
 mod init;
 mod log;
+mod nats;
 mod rebuild;
 mod status;
 mod task;
@@ -16,7 +18,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand, ValueEnum};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{self, Place};
-use hookloop_engine::project::Project;
+use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::user::{self, BadStoreName};
 
 use crate::error::CliError;
@@ -65,6 +67,10 @@ enum Command {
     #[command(subcommand)]
     Hooks(hooks::Command),
     Log(log::Args),
+    Dispatch(dispatch::Args),
+    /// A NATS server on this machine, to try a shared store
+    #[command(subcommand)]
+    Nats(nats::Command),
     Status(status::Args),
     /// Take over another tool's configuration
     #[command(subcommand)]
@@ -87,6 +93,8 @@ impl Cli {
             Command::Task(command) => command.run(context),
             Command::Hooks(command) => command.run(context),
             Command::Log(args) => args.run(context),
+            Command::Dispatch(args) => args.run(context),
+            Command::Nats(command) => command.run(context),
             Command::Status(args) => args.run(context),
             Command::Import(command) => command.run(context),
             Command::Verify(args) => args.run(context),
@@ -143,10 +151,8 @@ impl Context {
     pub(crate) fn project(&mut self) -> Result<Project> {
         let project = Project::open(&self.place()?, &actor(), &surroundings()?)?;
         self.opened = Some(project.clone());
-        if project.has_pending()? {
-            project.dispatch()?;
-            project.run_workflows()?;
-        }
+        project.store().hold_still().map_err(EngineError::from)?;
+        project.tend()?;
         Ok(project)
     }
 
@@ -160,7 +166,7 @@ impl Context {
     /// After a command's answer: flushes it, then runs the workflows that it led to.
     pub(crate) fn finish(&mut self, project: &Project) -> Result {
         self.out.flush()?;
-        project.run_workflows()?;
+        project.tend()?;
         Ok(())
     }
 }
@@ -189,6 +195,11 @@ fn surroundings() -> Result<Surroundings> {
 pub(crate) fn actor() -> String {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| env::var(name).ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// What this machine is called.
+pub(crate) fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Fails with what to do if a file can't be read.

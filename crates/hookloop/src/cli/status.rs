@@ -1,8 +1,9 @@
 use hookloop_core::task::TaskState;
-use serde_json::json;
+use hookloop_engine::kept::Kept;
+use serde_json::{Value, json};
 
 use super::Context;
-use crate::output::{DIM, Result, state_style};
+use crate::output::{DIM, Result, plain, state_style};
 
 /// Say how the project stands
 #[derive(clap::Args)]
@@ -16,6 +17,7 @@ impl Args {
             let (stuck, due) = (view.count_stuck()?, view.count_due()?);
             Ok((view.totals()?, view.count_claimed()?, stuck, due, view.count_runs()?))
         })?;
+        let kept = project.kept();
         let counts = TaskState::ALL.map(|state| (state, totals.count(state)));
         let out = &mut context.out;
         if out.json {
@@ -24,6 +26,7 @@ impl Args {
             return out.json(&json!({
                 "root": place.root,
                 "state": place.state,
+                "store": store_json(kept),
                 "events": totals.head,
                 "tasks": tasks,
                 "claimed": claimed,
@@ -37,7 +40,22 @@ impl Args {
             }));
         }
         out.line(format_args!("{DIM}project{DIM:#}  {}", place.root.display()))?;
-        out.line(format_args!("{DIM}kept in{DIM:#}  {}", place.state.display()))?;
+        match kept {
+            Kept::Here => {
+                out.line(format_args!("{DIM}kept in{DIM:#}  {}", place.state.display()))?
+            }
+            Kept::Nats { urls, project, standing } => {
+                let copies = match standing.copies {
+                    1 => "1 copy".to_owned(),
+                    n => format!("{n} copies"),
+                };
+                out.line(format_args!("{DIM}kept in{DIM:#}  {urls} as {project}, {copies}"))?;
+                for doubt in &standing.accepted {
+                    let red = anstyle::AnsiColor::Red.on_default().bold();
+                    out.line(format_args!("{red} UNSAFE{red:#}  {}", plain(doubt)))?;
+                }
+            }
+        }
         out.line(format_args!("{DIM} events{DIM:#}  {}", totals.head))?;
         out.line(format_args!("{DIM}  tasks{DIM:#}  {}", totals.tasks()))?;
         for (state, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
@@ -54,5 +72,19 @@ impl Args {
             out.line(format_args!("{count:>9}  {text}"))?;
         }
         Ok(())
+    }
+}
+
+fn store_json(kept: &Kept) -> Value {
+    match kept {
+        Kept::Here => json!({ "engine": "sqlite" }),
+        Kept::Nats { urls, project, standing } => json!({
+            "engine": "jetstream",
+            "urls": urls,
+            "project": project.as_str(),
+            "copies": standing.copies,
+            "server_version": standing.version,
+            "unsafe": standing.accepted,
+        }),
     }
 }

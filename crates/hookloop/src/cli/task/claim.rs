@@ -56,7 +56,7 @@ pub(super) fn show(
 ) -> Result {
     let done = &claimed.done;
     if done.pending {
-        project.dispatch()?;
+        project.react_here()?;
     }
     if context.out.json {
         context.out.json(&ClaimedJson::new(claimed, holder.lease))?;

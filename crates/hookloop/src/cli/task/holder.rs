@@ -25,10 +25,9 @@ pub(super) struct Holder {
 impl Holder {
     pub(super) fn agent(&self) -> String {
         let named = self.agent.clone().or_else(|| env::var("HOOKLOOP_AGENT").ok());
-        named.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| {
-            let host = rustix::system::uname();
-            format!("{}@{}", crate::cli::actor(), host.nodename().to_string_lossy())
-        })
+        named
+            .filter(|name| !name.trim().is_empty())
+            .unwrap_or_else(|| format!("{}@{}", crate::cli::actor(), crate::cli::machine()))
     }
 }
 

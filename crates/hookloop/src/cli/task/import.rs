@@ -34,7 +34,7 @@ impl Args {
         let imported = bulk::import(&project, input, &mut |done, all| progress.at(done, all));
         drop(progress);
         let imported = imported?;
-        project.dispatch()?;
+        project.react_here()?;
         let out = &mut context.out;
         match out.json {
             true => out.json(&json!({"added": imported.added, "present": imported.present}))?,

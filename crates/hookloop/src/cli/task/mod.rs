@@ -80,7 +80,7 @@ impl Command {
 fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
     let done = project.execute(ask)?;
     if done.pending {
-        project.dispatch()?;
+        project.react_here()?;
     }
     if context.out.json {
         context.out.json(&DoneJson::from(&done))?;

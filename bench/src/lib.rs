@@ -4,10 +4,12 @@
 //! - [`bare`]: a task graph straight on SQLite
 //! - [`figures`]: medians, percentiles, tables
 //! - [`nats`]: events and claims straight on JetStream
+//! - [`ours`]: the same through the product
 //! - [`pair`]: two sides of one measurement, taken in turns
 //! - [`processes`]: commands as processes, round robin
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::print_stdout,
     clippy::missing_panics_doc,
     reason = "a measuring tool: a failure ends it, and it prints what it finds"
@@ -16,5 +18,6 @@
 pub mod bare;
 pub mod figures;
 pub mod nats;
+pub mod ours;
 pub mod pair;
 pub mod processes;

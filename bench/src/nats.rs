@@ -3,6 +3,7 @@
 //! Every append carries an id and the sequence that its subject is expected to end in, as the product's
 //! do. Streams are led by the node that the client is connected to, so that runs compare.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,10 +20,12 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use async_nats::jetstream::{self, Context};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use hookloop_store::jetstream::Access;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::figures::Sample;
+use crate::ours::Ours;
 use crate::pair::Figure;
 
 const EVENTS: &str = "HL_EV_000";
@@ -48,6 +51,10 @@ pub struct Setup {
     pub pass: Duration,
     /// How many events are replayed.
     pub replayed: u64,
+    /// Where the product keeps its view.
+    pub dir: PathBuf,
+    /// Where the servers tell about themselves.
+    pub monitors: Vec<String>,
 }
 
 /// A connection with its streams.
@@ -58,6 +65,8 @@ pub struct Bench {
     queue: Stream,
     workers: PullConsumer,
     replay: Stream,
+    /// The product on the same servers.
+    pub ours: Ours,
 }
 
 /// The event stream, as one writer sees it.
@@ -109,7 +118,11 @@ impl Bench {
         };
         let workers = queue.create_consumer(config).await.unwrap();
         lead(&setup, &js, "CONSUMER", &format!("{QUEUE}.{WORKERS}")).await;
-        let bench = Bench { setup, log, queue, workers, replay };
+        let ours = product(&setup).await;
+        for stream in ours.streams() {
+            lead(&setup, &js, "STREAM", &stream).await;
+        }
+        let bench = Bench { setup, log, queue, workers, replay, ours };
         bench.fill_replay().await;
         bench
     }
@@ -499,6 +512,22 @@ fn hints() -> Config {
         discard_new_per_subject: true,
         ..Default::default()
     }
+}
+
+/// The product, set up on a thread of its own: it is synchronous.
+async fn product(setup: &Setup) -> Ours {
+    let Setup { url, dir, pass, replayed, monitors, .. } = setup.clone();
+    let access = Access { urls: url, monitors, ..Access::default() };
+    tokio::task::spawn_blocking(move || Ours::new(&access, &dir, pass, replayed)).await.unwrap()
+}
+
+/// One pass of the product, on a thread of its own.
+pub async fn with_ours(
+    bench: &mut Bench,
+    measure: impl FnOnce(&Ours) -> Figure + Send + 'static,
+) -> Figure {
+    let ours = bench.ours.clone();
+    tokio::task::spawn_blocking(move || measure(&ours)).await.unwrap()
 }
 
 async fn create(setup: &Setup, js: &Context, config: Config) -> Stream {

@@ -1,11 +1,13 @@
-//! `bench-nats [--quick] [--single] [NAME]…`: what JetStream does at best, in a cluster of three or on a
+//! `bench-nats [--quick] [--single] [NAME]…`: what JetStream does at best and what the
+//! product does on it, side by side, in a cluster of three or on a
 //! server of its own that syncs every write. A name picks the rows that contain it.
-#![expect(clippy::print_stdout, reason = "a measuring tool")]
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "a measuring tool")]
 
 use std::time::Duration;
 
 use hookloop_bench::figures::table;
 use hookloop_bench::nats::{self, Bench, Claim, Setup};
+use hookloop_bench::ours::{self, Ours};
 use hookloop_bench::pair::{self, Figure, Measure, Pair};
 use hookloop_testbed::{Cluster, Server};
 
@@ -22,15 +24,20 @@ async fn main() {
         true => (2, Duration::from_millis(300), replayed / 10),
         false => (7, Duration::from_secs(1), replayed),
     };
+    let dir = tempfile::tempdir().expect("a temporary directory");
     if flag("--single") {
         let server = Server::single();
-        let setup = Setup { url: server.url(), leader: None, replicas: 1, pass, replayed };
+        let (url, monitors) = (server.url(), vec![server.monitor_url()]);
+        let dir = dir.path().to_owned();
+        let setup = Setup { url, leader: None, replicas: 1, pass, replayed, dir, monitors };
         measure(&pairs, setup, passes).await;
     } else {
         let cluster = Cluster::three();
         let node = cluster.node(0);
         let leader = Some(node.name().to_owned());
-        let setup = Setup { url: node.url(), leader, replicas: 3, pass, replayed };
+        let (url, dir) = (node.url(), dir.path().to_owned());
+        let monitors = cluster.nodes().iter().map(Server::monitor_url).collect();
+        let setup = Setup { url, leader, replicas: 3, pass, replayed, dir, monitors };
         measure(&pairs, setup, passes).await;
     }
 }
@@ -43,34 +50,39 @@ async fn measure(pairs: &[Pair<Bench>], setup: Setup, passes: usize) {
 
 fn pairs() -> Vec<Pair<Bench>> {
     let mut pairs = vec![
-        bare("append", |bench| Box::pin(nats::append(bench))),
-        bare("append, 32 writers", |bench| Box::pin(nats::append_many(bench, 32))),
-        bare("batch of 2", |bench| Box::pin(nats::batch(bench, 2))),
-        bare("batch of 10", |bench| Box::pin(nats::batch(bench, 10))),
-        bare("lifecycle, 1 worker", |bench| Box::pin(nats::lifecycle(bench, 1))),
-        bare("lifecycle, 16 workers", |bench| Box::pin(nats::lifecycle(bench, 16))),
-        bare("replay, push", |bench| Box::pin(nats::replay_push(bench))),
-        bare("replay, pull", |bench| Box::pin(nats::replay_pull(bench))),
-        bare("replay, direct", |bench| Box::pin(nats::replay_direct(bench))),
+        both("append", |bench| Box::pin(nats::append(bench)), ours::append),
+        both(
+            "append, 32 writers",
+            |b| Box::pin(nats::append_many(b, 32)),
+            |o| ours::append_many(o, 32),
+        ),
+        both("batch of 2", |bench| Box::pin(nats::batch(bench, 2)), |o| ours::batch(o, 2)),
+        both("batch of 10", |bench| Box::pin(nats::batch(bench, 10)), |o| ours::batch(o, 10)),
+        both("lifecycle, 1 worker", |b| Box::pin(nats::lifecycle(b, 1)), |o| ours::lifecycle(o, 1)),
+        both(
+            "lifecycle, 16 workers",
+            |b| Box::pin(nats::lifecycle(b, 16)),
+            |o| ours::lifecycle(o, 16),
+        ),
+        both("replay, push", |bench| Box::pin(nats::replay_push(bench)), ours::replay),
+        both("replay into a view", |bench| Box::pin(nats::replay_push(bench)), ours::view),
     ];
     for (name, how) in [
-        ("fetch one, double ack", Claim::FetchOneDoubleAck),
         ("fetch one, ack", Claim::FetchOne),
         ("open pull, ack", Claim::Stream),
-        ("fetch 64, ack", Claim::Together),
         ("fetch 64, one batch, ack", Claim::Batch),
-        ("4 × fetch 16, one batch, ack", Claim::FourBatches),
     ] {
         let name = format!("claim, 64 workers: {name}");
-        pairs.push(bare(&name, move |bench| Box::pin(nats::claim(bench, 64, how))));
+        pairs.push(both(&name, move |b| Box::pin(nats::claim(b, 64, how)), |o| ours::claim(o, 64)));
     }
     pairs
 }
 
-fn bare<F>(name: &str, measure: F) -> Pair<Bench>
+fn both<F>(name: &str, bare: F, ours: fn(&Ours) -> Figure) -> Pair<Bench>
 where
     F: for<'a> Fn(&'a mut Bench) -> std::pin::Pin<Box<dyn Future<Output = Figure> + 'a>> + 'static,
 {
-    let bare: Measure<Bench> = Box::new(measure);
-    Pair { name: name.to_owned(), bare, ours: None }
+    let bare: Measure<Bench> = Box::new(bare);
+    let ours: Measure<Bench> = Box::new(move |bench| Box::pin(nats::with_ours(bench, ours)));
+    Pair { name: name.to_owned(), bare, ours: Some(ours) }
 }

@@ -9,6 +9,7 @@ use hookloop_core::task::Task;
 use hookloop_store::store::Unit;
 
 use crate::project::{Done, EngineError, Project, fresh_id, now};
+use crate::sought::Hold;
 use crate::spread::LEVEL_MAX;
 use crate::work::{Origin, Work};
 
@@ -63,12 +64,22 @@ impl Project {
         let origin = Origin::command(fresh_id(), &self.actor);
         let start = self.spread.level();
         let mut tries = 0;
+        // Until the claim is in the view, this process's other claimants leave the task alone.
+        let mut held = None;
         let claimed = self.store.transact(|unit| -> Result<_, EngineError> {
             let width = SPREAD[(start + tries).min(LEVEL_MAX)];
             // A further try is another event: it may be about another task.
             let origin = origin.part(tries);
             tries += 1;
-            let Some(id) = pick(unit, &request.wanted, width)? else { return Ok(None) };
+            held.take();
+            let picked = match &request.wanted {
+                Wanted::Task(id) => Some((id.clone(), None)),
+                Wanted::Types(types) if types.is_empty() => None,
+                Wanted::Types(types) => self.pick(unit, types, width)?,
+                Wanted::Any => self.pick(unit, &[], width)?,
+            };
+            let Some((id, hold)) = picked else { return Ok(None) };
+            held = hold;
             let command = Command::ClaimTask { id, agent: request.agent.clone(), lease_ms };
             let mut work = Work::new(unit, &self.rules, now())?;
             work.perform(&command, &origin)??;
@@ -77,6 +88,23 @@ impl Project {
         })?;
         self.spread.learn(start, tries);
         Ok(claimed.and_then(Claimed::of))
+    }
+
+    /// The task to try for, among the first `width` that no claimant of this process is after.
+    fn pick(
+        &self,
+        unit: &Unit<'_>,
+        types: &[String],
+        width: usize,
+    ) -> Result<Option<(TaskId, Option<Hold>)>, EngineError> {
+        let view = unit.view()?;
+        let front = self.sought.among(|sought| view.front(types, width, sought))?;
+        let one = match front.len() {
+            0 => return Ok(None),
+            1 => front[0],
+            len => front[random_below(len)],
+        };
+        Ok(Some((view.id_of(one)?, Some(self.sought.hold(one)))))
     }
 
     /// Takes a claim over that was silent for its lease when it had the epoch `silent_epoch`.
@@ -107,24 +135,6 @@ impl Claimed {
 
 fn lease_ms(lease: Duration) -> u64 {
     u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The task to try for, among the first `width`.
-fn pick(unit: &Unit<'_>, wanted: &Wanted, width: usize) -> Result<Option<TaskId>, EngineError> {
-    let types: &[String] = match wanted {
-        Wanted::Task(id) => return Ok(Some(id.clone())),
-        Wanted::Types(types) if types.is_empty() => return Ok(None),
-        Wanted::Types(types) => types,
-        Wanted::Any => &[],
-    };
-    let view = unit.view()?;
-    let front = view.front(types, width)?;
-    let one = match front.len() {
-        0 => return Ok(None),
-        1 => front[0],
-        len => front[random_below(len)],
-    };
-    Ok(Some(view.id_of(one)?))
 }
 
 /// A number that no two claimants share, from what makes ids differ.

@@ -28,6 +28,7 @@ pub mod place;
 pub mod project;
 pub mod react;
 pub mod rules;
+mod sought;
 mod spread;
 pub mod user;
 pub mod work;

@@ -18,6 +18,7 @@ use crate::config::{self, ConfigError};
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::{Place, PlaceError};
 use crate::rules::Rules;
+use crate::sought::Sought;
 use crate::spread::Spread;
 use crate::user::Unlisted;
 use crate::work::{Origin, Work};
@@ -102,6 +103,7 @@ pub struct Project {
     pub(crate) rules: Rules,
     pub(crate) actor: String,
     pub(crate) spread: Spread,
+    pub(crate) sought: Sought,
     pub(crate) kept: Kept,
 }
 
@@ -130,7 +132,7 @@ impl Project {
 
     pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
         let (actor, spread) = (actor.to_owned(), Spread::default());
-        Project { store, rules, actor, spread, kept: Kept::Here }
+        Project { store, rules, actor, spread, sought: Sought::default(), kept: Kept::Here }
     }
 
     /// Where the log is.

@@ -8,6 +8,7 @@
 
 mod elsewhere;
 mod group;
+mod progress;
 mod unit;
 
 use std::path::Path;
@@ -20,6 +21,7 @@ use rusqlite::Connection;
 use elsewhere::Elsewhere;
 pub use elsewhere::Identity;
 use group::{Home, Inner, say};
+use progress::Progress;
 
 use crate::crash;
 use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
@@ -84,8 +86,8 @@ struct Shared {
     settled: Condvar,
     /// Threads that are about to add a unit to the open group.
     arriving: AtomicUsize,
-    /// The view took in events of a log that is elsewhere.
-    grew: Condvar,
+    /// How far a view that follows its log has come, and who waits for more.
+    progress: Progress,
 }
 
 impl Store {
@@ -122,7 +124,7 @@ impl Store {
             inner: Mutex::new(inner),
             settled: Condvar::new(),
             arriving: AtomicUsize::new(0),
-            grew: Condvar::new(),
+            progress: Progress::default(),
         }))
     }
 

@@ -1,6 +1,7 @@
 //! Claims in the view, signs of life in the file, and files of the version before them.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -132,7 +133,11 @@ fn the_front_is_the_oldest_of_the_most_urgent() {
     }
     let check = |kinds: &[&str], limit: usize, front: &[u64], ready: &[u64]| {
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
-        assert_eq!(store.glance(|view| view.front(&kinds, limit)).unwrap(), front, "{kinds:?}");
+        assert_eq!(
+            store.glance(|view| view.front(&kinds, limit, &HashSet::new())).unwrap(),
+            front,
+            "{kinds:?}"
+        );
         let rows = store.glance(|view| view.ready_of(&kinds, limit)).unwrap();
         assert_eq!(rows.iter().map(|row| row.num).collect::<Vec<_>>(), ready, "{kinds:?}");
     };
@@ -226,7 +231,8 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     });
     let opened = Store::open(&old).unwrap();
     assert_eq!(opened.verify(&mut |_| ()).unwrap(), Ok(3));
-    let front = opened.glance(|view| view.front(&["chore".to_owned()], 1)).unwrap();
+    let front =
+        opened.glance(|view| view.front(&["chore".to_owned()], 1, &HashSet::new())).unwrap();
     assert_eq!(front, [1]);
     add(&opened, "t", claimed("a", 1));
     opened.beat(&Held::Task(id("t")), "a", 1).unwrap();

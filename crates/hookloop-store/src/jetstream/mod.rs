@@ -146,6 +146,11 @@ impl JetStream {
         })))
     }
 
+    /// The stream that holds the events of `project`.
+    pub fn stream_of(project: &ProjectName) -> String {
+        Layout::new(project).stream()
+    }
+
     fn wait<T>(&self, future: impl Future<Output = T>) -> Option<T> {
         self.0.runtime.as_ref().map(|runtime| runtime.block_on(future))
     }

@@ -5,7 +5,7 @@
 //! holds. Others may write meanwhile, in this process or in any: the versions decide.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -86,6 +86,7 @@ impl Store {
         let head = View::new(&inner.conn).totals()?.head;
         let Home::Elsewhere(elsewhere) = &mut inner.home else { return Ok(()) };
         if std::mem::replace(&mut elsewhere.pace, Pace::Live) != Pace::Live {
+            self.0.progress.reach(head);
             let (engine, store) = (elsewhere.engine.clone(), Arc::downgrade(&self.0));
             let follower = std::thread::Builder::new().name("hookloop-view".to_owned());
             follower
@@ -130,11 +131,13 @@ impl Store {
             if head > known || left.is_zero() {
                 return Ok(head);
             }
-            if inner.is_live() {
-                drop(self.0.grew.wait_timeout(inner, left));
-            } else {
-                drop(inner);
-                std::thread::sleep(NEWS_POLL.min(left));
+            let is_live = inner.is_live();
+            drop(inner);
+            match is_live {
+                true => {
+                    self.0.progress.wait(known + 1, end);
+                }
+                false => std::thread::sleep(NEWS_POLL.min(left)),
             }
         }
     }
@@ -184,15 +187,20 @@ impl Store {
             inner.catch_up(at_least)?;
             return Ok(inner);
         }
-        let end = Instant::now() + PATIENCE;
-        while View::new(&inner.conn).totals()?.head < at_least {
-            let Some(left) = end.checked_duration_since(Instant::now()) else {
-                return Err(behind(at_least).into());
-            };
-            let waited = self.0.grew.wait_timeout(inner, left);
-            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if at_least == 0 {
+            return Ok(inner);
         }
-        Ok(inner)
+        drop(inner);
+        self.wait_seen(at_least)?;
+        Ok(self.lock())
+    }
+
+    /// Waits until a view that follows its log has event `seq`.
+    fn wait_seen(&self, seq: Seq) -> Result<(), StoreError> {
+        match self.0.progress.wait(seq, Instant::now() + PATIENCE) {
+            true => Ok(()),
+            false => Err(behind(seq).into()),
+        }
     }
 
     /// Brings what this process has just written into its view.
@@ -200,17 +208,19 @@ impl Store {
         let first = appended.first();
         let last = first + batch.len() as Seq - 1;
         let mut inner = self.lock();
-        if inner.is_live() {
-            drop(inner);
-            return self.seeing(last).map(drop);
-        }
         // If nobody wrote in between, what was written is all there is to see.
         if View::new(&inner.conn).totals()?.head + 1 != first {
-            return inner.note_written(last);
+            if !inner.is_live() {
+                return inner.note_written(last);
+            }
+            drop(inner);
+            return self.wait_seen(last);
         }
         let stored = |(seq, NewEvent { event, .. })| StoredEvent { seq, after: None, event };
         let events: Vec<StoredEvent> = (first..).zip(batch).map(stored).collect();
-        inner.take_in(&events)
+        inner.take_in(&events)?;
+        self.0.progress.reach(last);
+        Ok(())
     }
 
     /// The last event in the engine's snapshot; 0 if it has none.
@@ -315,6 +325,10 @@ impl Inner {
     /// Takes events into the view that it does not have yet: another process of this machine may
     /// have been first.
     fn take_in(&mut self, events: &[StoredEvent]) -> Result<(), StoreError> {
+        let head = View::new(&self.conn).totals()?.head;
+        if events.last().is_none_or(|last| last.seq <= head) {
+            return Ok(());
+        }
         say(&self.conn, "BEGIN IMMEDIATE")?;
         let taken = self.take_in_transaction(events);
         say(&self.conn, if taken.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
@@ -401,7 +415,7 @@ fn follow(engine: &dyn Engine, store: &Weak<Shared>, mut head: Seq) {
                 break;
             }
             head = last.seq;
-            store.0.grew.notify_all();
+            store.0.progress.reach(head);
         }
         std::thread::sleep(FOLLOW_PAUSE);
     }

@@ -1,5 +1,7 @@
 //! What can be started, and what is held.
 
+use std::collections::HashSet;
+
 use rusqlite::{Params, params};
 
 use super::query::COLUMNS;
@@ -35,9 +37,14 @@ impl View<'_> {
     }
 
     /// Ready tasks of the highest priority that any ready task has, by number, oldest first: the
-    /// first `limit`. With `kinds`, only tasks of these types count.
-    pub fn front(&self, kinds: &[String], limit: usize) -> Result<Vec<u64>> {
-        let most = sql_limit(limit);
+    /// first `limit`. With `kinds`, only tasks of these types count; those in `without` do not.
+    pub fn front(
+        &self,
+        kinds: &[String],
+        limit: usize,
+        without: &HashSet<u64>,
+    ) -> Result<Vec<u64>> {
+        let most = sql_limit(limit.saturating_add(without.len()));
         let mut found = Vec::new();
         if kinds.is_empty() {
             self.places(FRONT, [most], &mut found)?;
@@ -45,6 +52,7 @@ impl View<'_> {
         for kind in distinct(kinds) {
             self.places(FRONT_OF_KIND, params![kind, most], &mut found)?;
         }
+        found.retain(|(_, num)| !without.contains(&(*num as u64)));
         found.sort_unstable();
         let top = found.first().map(|(priority, _)| *priority);
         let of_top = found.into_iter().take_while(|(priority, _)| Some(*priority) == top);

@@ -1,0 +1,53 @@
+//! How far a view that follows its log has come, and who waits for more.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
+use std::time::Instant;
+
+use crate::log::Seq;
+
+/// Each waiter is woken once, when what it waits for is there: many threads wait for their own
+/// writes at the same time, and need not wake each other.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    seen: AtomicU64,
+    waiting: Mutex<Vec<(Seq, Thread)>>,
+}
+
+impl Progress {
+    fn waiting(&self) -> MutexGuard<'_, Vec<(Seq, Thread)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything up to `seq` is in the view.
+    pub(super) fn reach(&self, seq: Seq) {
+        self.seen.fetch_max(seq, Ordering::SeqCst);
+        self.waiting().retain(|(wanted, thread)| {
+            let waits_on = *wanted > seq;
+            if !waits_on {
+                thread.unpark();
+            }
+            waits_on
+        });
+    }
+
+    /// Waits until everything up to `seq` is in the view; whether it is, by `end`.
+    pub(super) fn wait(&self, seq: Seq, end: Instant) -> bool {
+        let seen = || self.seen.load(Ordering::SeqCst) >= seq;
+        if seen() {
+            return true;
+        }
+        let me = std::thread::current();
+        self.waiting().push((seq, me.clone()));
+        while !seen() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.waiting().retain(|(_, thread)| thread.id() != me.id());
+                return seen();
+            }
+            std::thread::park_timeout(left);
+        }
+        true
+    }
+}

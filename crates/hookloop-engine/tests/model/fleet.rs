@@ -95,7 +95,7 @@ impl<S> Fleet<S> {
 #[test]
 fn one_server_agrees_with_the_model() {
     let fleet = one_server();
-    check("one_server", 10, |rng| fleet.play(rng));
+    check("one_server", 6, |rng| fleet.play(rng));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! - [`cluster`]: three of them
 //! - [`disk`]: disks whose power can be cut
 //! - [`network`]: namespaces on a bridge that can be parted
+//! - [`proxy`]: a way to a server on which things go wrong when a test says so
 //! - [`wire`]: one request over the NATS protocol, and the monitoring pages
 //! - `binary`, `lease`, `process`: where the server is, whose ports are whose, children that die with us
 //!
@@ -23,6 +24,7 @@ pub mod disk;
 mod lease;
 pub mod network;
 mod process;
+pub mod proxy;
 pub mod server;
 pub mod wire;
 
@@ -31,6 +33,7 @@ use std::time::{Duration, Instant};
 pub use cluster::{Cluster, ClusterOptions, Placement};
 pub use disk::{Disk, cut_power};
 pub use network::{Netns, Network};
+pub use proxy::{Fault, Plan, Proxy};
 pub use server::{Options, Server, Sync};
 
 /// Asks until there is an answer; panics with what `otherwise` says when `limit` is over.

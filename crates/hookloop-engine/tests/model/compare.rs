@@ -14,7 +14,8 @@ impl Case {
     /// Compares what changed, and what every reader asks for.
     pub(crate) fn compare(&mut self, after: &str) {
         let process = &self.processes[self.turn];
-        let new = process.log().read(self.events.len() as Seq + 1, usize::MAX >> 1).unwrap();
+        let seen = self.events.last().map_or(0, |last| last.seq);
+        let new = process.log().read(seen + 1, usize::MAX >> 1).unwrap();
         let mut real: Vec<Caused> = new.iter().filter_map(|e| self.names.read(&e.event)).collect();
         let grown = !new.is_empty();
         self.events.extend(new);

@@ -16,10 +16,35 @@ use crate::rng::Rng;
 use crate::rules::Setup;
 use crate::schedule::Case;
 use crate::tasks::{Ask, Change, Spec};
-use crate::wire::{Loss, Overtaken, Wire};
+use crate::wire::{Loss, Wire};
 
 /// Batches that no correct cascade of these tests needs.
 const ENDLESS: usize = 2_000;
+
+/// Defines a test of each case over a log in memory, and the list of them for logs elsewhere.
+macro_rules! directed {
+    ($($name:ident),* $(,)?) => {
+        mod in_memory {
+            $(#[test]
+            fn $name() {
+                super::$name(crate::wire::Wire::default());
+            })*
+        }
+
+        pub(crate) const DIRECTED: &[(&str, fn(Wire))] = &[$((stringify!($name), $name)),*];
+    };
+}
+
+directed!(
+    a_dependent_that_is_added_while_its_dependency_completes_is_announced,
+    the_last_two_dependencies_that_complete_at_once_announce_their_dependent,
+    each_of_many_announcements_is_an_event_of_its_own,
+    a_workflow_that_runs_itself_ends,
+    the_total_of_a_cascade_holds_across_workflows,
+    a_cascade_larger_than_a_batch_ends_at_its_limit,
+    an_action_that_no_batch_can_take_is_refused,
+    a_view_of_a_log_elsewhere_is_rebuilt_too,
+);
 
 fn rules(config: Value) -> Rules {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -33,8 +58,7 @@ fn add(name: &str) -> Command {
 }
 
 /// A project whose connection is lost before an endless cascade fills the memory.
-fn project(rules: Rules) -> Project {
-    let wire = Wire::default();
+fn project(wire: Wire, rules: Rules) -> Project {
     wire.plan_loss(Some(Loss { after: ENDLESS, stored: false }));
     Project::new(Store::over(Arc::new(wire)).unwrap(), rules, "someone")
 }
@@ -44,18 +68,16 @@ fn count(project: &Project, kind: &str) -> usize {
     events.iter().filter(|stored| stored.event.body.kind() == kind).count()
 }
 
-#[test]
-fn a_dependent_that_is_added_while_its_dependency_completes_is_announced() {
-    let mut case = Case::racing(Rng::new(0), Setup::builtin(), Overtaken::OnItsSubjects);
+fn a_dependent_that_is_added_while_its_dependency_completes_is_announced(wire: Wire) {
+    let mut case = Case::racing(Rng::new(0), Setup::builtin(), wire);
     let spec = Spec { goal: "g".into(), ..Spec::default() };
     case.commands(&[Ask::Add { name: Some(0), spec: spec.clone(), on: vec![] }]);
     let dependent = Ask::Add { name: Some(1), spec, on: vec![0] };
     case.race(&Ask::Change(0, Change::Complete(None)), &dependent);
 }
 
-#[test]
-fn the_last_two_dependencies_that_complete_at_once_announce_their_dependent() {
-    let mut case = Case::racing(Rng::new(0), Setup::builtin(), Overtaken::OnItsSubjects);
+fn the_last_two_dependencies_that_complete_at_once_announce_their_dependent(wire: Wire) {
+    let mut case = Case::racing(Rng::new(0), Setup::builtin(), wire);
     let task = |name, on| {
         let spec = Spec { goal: "g".into(), ..Spec::default() };
         Ask::Add { name: Some(name), spec, on }
@@ -67,7 +89,8 @@ fn the_last_two_dependencies_that_complete_at_once_announce_their_dependent() {
 
 #[test]
 fn a_switch_between_the_parts_of_a_reaction_drops_and_repeats_nothing() {
-    let mut case = Case::racing(Rng::new(0), Setup::builtin(), Overtaken::OnItsSubjects);
+    let wire = Wire::default();
+    let mut case = Case::racing(Rng::new(0), Setup::builtin(), wire);
     add_wide(&mut case, 1, 401);
     case.commands(&[Ask::Change(0, Change::Complete(None))]);
     case.dispatch_one_batch();
@@ -77,11 +100,10 @@ fn a_switch_between_the_parts_of_a_reaction_drops_and_repeats_nothing() {
     case.compare_all();
 }
 
-#[test]
-fn each_of_many_announcements_is_an_event_of_its_own() {
+fn each_of_many_announcements_is_an_event_of_its_own(wire: Wire) {
     let on_announcement = json!([{"name": "h", "actions": [{"create_task": {"goal": "next"}}]}]);
     let rules = rules(json!({"version": 1, "hooks": {"dependency_satisfied": on_announcement}}));
-    let project = project(rules);
+    let project = project(wire, rules);
     let mut batch = Vec::new();
     project.execute(&add("hub")).unwrap();
     for i in 0..401 {
@@ -99,63 +121,88 @@ fn each_of_many_announcements_is_an_event_of_its_own() {
     assert_eq!(count(&project, "task_created"), 1 + 401 + 401);
 }
 
-#[test]
-fn a_workflow_that_runs_itself_ends() {
-    let project = project(rules(json!({
-        "version": 1,
-        "hooks": {"task_created": [{"name": "h", "actions": [{"execute_workflow": "w"}]}]},
-        "workflows": {"w": [{"execute_workflow": "w"}]},
-    })));
+fn a_workflow_that_runs_itself_ends(wire: Wire) {
+    let project = project(
+        wire,
+        rules(json!({
+            "version": 1,
+            "hooks": {"task_created": [{"name": "h", "actions": [{"execute_workflow": "w"}]}]},
+            "workflows": {"w": [{"execute_workflow": "w"}]},
+        })),
+    );
     project.execute(&add("t")).unwrap();
     project.run_workflows().unwrap();
 }
 
-#[test]
-fn the_total_of_a_cascade_holds_across_workflows() {
-    let project = project(rules(json!({
-        "version": 1,
-        "hooks": {"task_created": [{"name": "h", "actions": [{"execute_workflow": "w"}]}]},
-        "workflows": {"w": [{"create_task": {"goal": "again"}}]},
-        "limits": {"cascade": {"depth": 20, "total": 5}},
-    })));
+fn the_total_of_a_cascade_holds_across_workflows(wire: Wire) {
+    let project = project(
+        wire,
+        rules(json!({
+            "version": 1,
+            "hooks": {"task_created": [{"name": "h", "actions": [{"execute_workflow": "w"}]}]},
+            "workflows": {"w": [{"create_task": {"goal": "again"}}]},
+            "limits": {"cascade": {"depth": 20, "total": 5}},
+        })),
+    );
     project.execute(&add("t")).unwrap();
     project.run_workflows().unwrap();
     let actions = count(&project, "workflow_requested") + count(&project, "task_created") - 1;
     assert!(actions <= 5, "{actions} actions");
 }
 
-#[test]
-fn a_cascade_larger_than_a_batch_ends_at_its_limit() {
-    let three = json!([{"create_task": {"goal": "a"}}, {"create_task": {"goal": "b"}},
-        {"create_task": {"goal": "c"}}]);
-    let hooks = json!({"task_created": [{"name": "h", "actions": three}]});
-    let rules = rules(json!({"version": 1, "hooks": hooks}));
-    let dir = tempfile::tempdir().unwrap();
-    let file = Store::open(&dir.path().join("hookloop.db")).unwrap();
-    for project in [project(rules.clone()), Project::new(file, rules, "someone")] {
-        assert!(project.execute(&add("t")).unwrap().pending);
-        project.dispatch().unwrap();
-        assert!(!project.has_pending().unwrap());
-        assert_eq!(count(&project, "task_created"), 1 + 1_000);
-        assert!(count(&project, "cascade_cut") > 0);
-    }
+fn a_cascade_larger_than_a_batch_ends_at_its_limit(wire: Wire) {
+    ends_at_its_limit(&project(wire, cascade_larger_than_a_batch()));
 }
 
 #[test]
-fn an_action_that_no_batch_can_take_is_refused() {
+fn a_cascade_larger_than_a_batch_ends_at_its_limit_in_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = Store::open(&dir.path().join("hookloop.db")).unwrap();
+    ends_at_its_limit(&Project::new(file, cascade_larger_than_a_batch(), "someone"));
+}
+
+fn cascade_larger_than_a_batch() -> Rules {
+    let three = json!([{"create_task": {"goal": "a"}}, {"create_task": {"goal": "b"}},
+        {"create_task": {"goal": "c"}}]);
+    let hooks = json!({"task_created": [{"name": "h", "actions": three}]});
+    rules(json!({"version": 1, "hooks": hooks}))
+}
+
+fn ends_at_its_limit(project: &Project) {
+    assert!(project.execute(&add("t")).unwrap().pending);
+    project.dispatch().unwrap();
+    assert!(!project.has_pending().unwrap());
+    assert_eq!(count(project, "task_created"), 1 + 1_000);
+    assert!(count(project, "cascade_cut") > 0);
+}
+
+fn an_action_that_no_batch_can_take_is_refused(wire: Wire) {
     let names: Vec<String> = (0..950).map(|i| format!("x{i}")).collect();
     let create = json!({"create_task": {"goal": "g", "dependsOn": names}});
     let hooks = json!({"task_created": [{"name": "h", "actions": [create]}]});
-    let project = project(rules(json!({"version": 1, "hooks": hooks})));
+    let project = project(wire, rules(json!({"version": 1, "hooks": hooks})));
     project.execute(&add("t")).unwrap();
     project.dispatch().unwrap();
     assert_eq!(count(&project, "action_error"), 1);
 }
 
-#[test]
-fn a_view_of_a_log_elsewhere_is_rebuilt_too() {
-    let project = project(Rules::default());
+fn a_view_of_a_log_elsewhere_is_rebuilt_too(wire: Wire) {
+    let project = project(wire, Rules::default());
     project.execute(&add("t")).unwrap();
-    let (before, after) = project.store().rebuild(&mut |_| {}).unwrap();
-    assert_eq!(before, after);
+    let next = Command::AddTask {
+        id: "next".parse().unwrap(),
+        spec: TaskSpec { goal: "g".into(), ..TaskSpec::default() },
+        depends_on: vec!["t".parse().unwrap()],
+    };
+    project.execute(&next).unwrap();
+    let (id, outcome) = ("t".parse().unwrap(), hookloop_core::task::Outcome::default());
+    project.execute(&Command::CompleteTask { id, outcome, fence: Fence::None }).unwrap();
+    for is_pending in [true, false] {
+        assert_eq!(project.has_pending().unwrap(), is_pending);
+        let (before, after) = project.store().rebuild(&mut |_| {}).unwrap();
+        assert_eq!(before, after);
+        assert_eq!(project.has_pending().unwrap(), is_pending);
+        project.dispatch().unwrap();
+    }
+    assert_eq!(count(&project, "dependency_satisfied"), 1);
 }

@@ -6,6 +6,9 @@ use crate::rules::Handler;
 
 /// Dependents that one batch looks at.
 const AT_ONCE: usize = 400;
+/// What is due that one batch takes on, and the facts after which it takes on no more.
+const DUE_AT_ONCE: usize = 128;
+const ENOUGH: usize = 136;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
@@ -46,7 +49,19 @@ impl Model {
         taken
     }
 
+    /// One batch, of what was due before it.
     fn dispatch_one(&mut self) -> bool {
+        let (due, before) = (self.due.len().min(DUE_AT_ONCE), self.facts());
+        for _ in 0..due {
+            if !self.dispatch_next() || self.facts() - before > ENOUGH {
+                break;
+            }
+        }
+        due > 0
+    }
+
+    /// Does what is due next, as far as a batch goes; answers whether that is all of it.
+    fn dispatch_next(&mut self) -> bool {
         let Some(mut due) = self.due.pop_front() else { return false };
         let finished = match due.hooks_done.is_empty() && due.from == 0 {
             true if !self.is_too_wide(&due.event) => {
@@ -59,7 +74,7 @@ impl Model {
             self.due.push_front(due);
         }
         self.react();
-        true
+        finished
     }
 
     /// One hook after the other, until one has more dependents than a batch takes.

@@ -8,6 +8,7 @@ mod asks;
 mod compare;
 mod directed;
 mod facts;
+mod fleet;
 mod later;
 mod reactions;
 mod rng;
@@ -22,7 +23,7 @@ use rng::Rng;
 use rules::Setup;
 use schedule::Case;
 use tasks::{Ask, Change, Spec};
-use wire::Overtaken;
+use wire::{Overtaken, Wire};
 
 const CASES: u64 = 10_000;
 
@@ -43,18 +44,19 @@ fn check(test: &str, per_mille: u64, case: impl Fn(Rng)) {
     }
 }
 
-fn play(mut case: Case) {
+fn play(mut case: Case) -> Case {
     let turns = if case.rng.chance(4) { 40 } else { 5 + case.rng.below(11) };
     case.play(turns);
     if case.rng.chance(50) {
         case.finish();
     }
     case.compare_all();
+    case
 }
 
 #[test]
 fn builtin_hooks_agree_with_the_model() {
-    check("builtin_hooks", 461, |rng| play(Case::in_memory(rng, Setup::builtin())));
+    check("builtin_hooks", 461, |rng| drop(play(Case::in_memory(rng, Setup::builtin()))));
 }
 
 #[test]
@@ -80,12 +82,16 @@ fn commands_that_meet_a_conflict_agree_with_the_model() {
 
 fn race(mut rng: Rng) {
     let setup = if rng.chance(50) { Setup::builtin() } else { Setup::declared(&mut rng) };
-    let mut case = Case::racing(rng, setup, Overtaken::Anywhere);
+    overtake(Case::racing(rng, setup, Wire::new(Overtaken::Anywhere)));
+}
+
+fn overtake(mut case: Case) -> Case {
     for _ in 0..4 + case.rng.below(12) {
         case.overtaken_command();
     }
     case.finish();
     case.compare_all();
+    case
 }
 
 #[test]

@@ -68,6 +68,11 @@ impl Model {
         std::mem::take(&mut self.news)
     }
 
+    /// Facts since they were last asked for.
+    pub(crate) fn facts(&self) -> usize {
+        self.news.len()
+    }
+
     pub(crate) fn is_pending(&self) -> bool {
         !self.due.is_empty() || self.runs.iter().any(|run| !run.over)
     }

@@ -15,18 +15,18 @@ use crate::reactions::Model;
 use crate::rng::Rng;
 use crate::rules::Setup;
 use crate::tasks::Ask;
-use crate::wire::{Loss, Overtaken, Wire};
+use crate::wire::{Loss, Wire};
 
 /// Where the processes of a case meet.
 pub(crate) enum Home {
-    Memory(Wire),
+    Elsewhere(Wire),
     File(TempDir),
 }
 
 impl Home {
     pub(crate) fn open(&self) -> Store {
         match self {
-            Home::Memory(wire) => Store::over(Arc::new(wire.clone())).unwrap(),
+            Home::Elsewhere(wire) => Store::over(Arc::new(wire.clone())).unwrap(),
             Home::File(dir) => Store::open(&dir.path().join("hookloop.db")).unwrap(),
         }
     }
@@ -52,14 +52,19 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    pub(crate) fn in_memory(mut rng: Rng, setup: Setup) -> Case {
-        let processes = *rng.pick(&[1, 1, 1, 1, 2, 2, 2, 3]);
-        Case::new(rng, setup, Home::Memory(Wire::default()), processes)
+    pub(crate) fn in_memory(rng: Rng, setup: Setup) -> Case {
+        Case::over(rng, setup, Wire::default())
     }
 
-    /// Two processes over a log that takes the batches which `overtaken` says.
-    pub(crate) fn racing(rng: Rng, setup: Setup, overtaken: Overtaken) -> Case {
-        Case::new(rng, setup, Home::Memory(Wire::new(overtaken)), 2)
+    /// A few processes over the log at the end of `wire`.
+    pub(crate) fn over(mut rng: Rng, setup: Setup, wire: Wire) -> Case {
+        let processes = *rng.pick(&[1, 1, 1, 1, 2, 2, 2, 3]);
+        Case::new(rng, setup, Home::Elsewhere(wire), processes)
+    }
+
+    /// Two processes that overtake each other.
+    pub(crate) fn racing(rng: Rng, setup: Setup, wire: Wire) -> Case {
+        Case::new(rng, setup, Home::Elsewhere(wire), 2)
     }
 
     pub(crate) fn in_file(rng: Rng, setup: Setup) -> Case {
@@ -71,7 +76,7 @@ impl Case {
         let open = |_| Project::new(home.open(), rules.clone(), "someone");
         let processes = (0..processes).map(open).collect();
         let at_once = match home {
-            Home::Memory(_) => None,
+            Home::Elsewhere(_) => None,
             Home::File(_) => Some(200),
         };
         Case {
@@ -162,7 +167,7 @@ impl Case {
 
     /// The answers to two commands, where the quick one got in between if there was a between.
     fn overtake(&mut self, slow: &Ask, quick: &Ask) -> (Answer, Option<Answer>) {
-        let Home::Memory(wire) = &self.home else { panic!("a file has no between") };
+        let Home::Elsewhere(wire) = &self.home else { panic!("a file has no between") };
         let (wire, heard) = (wire.clone(), Arc::new(Mutex::new(None)));
         let slow = asks::command(slow, &self.names);
         let quick = asks::command(quick, &self.names);
@@ -202,7 +207,7 @@ impl Case {
 
     /// A dispatcher that is lost after its first batch.
     pub(crate) fn dispatch_one_batch(&mut self) {
-        let Home::Memory(wire) = &self.home else { return self.dispatch() };
+        let Home::Elsewhere(wire) = &self.home else { return self.dispatch() };
         let loss = Loss { after: 0, stored: true };
         wire.plan_loss(Some(loss));
         self.dispatch_until(Some(loss));
@@ -236,7 +241,7 @@ impl Case {
 
     /// Loses the connection within the next `most` batches, at times.
     fn plan_loss(&mut self, most: usize) -> Option<Loss> {
-        let Home::Memory(wire) = &self.home else { return None };
+        let Home::Elsewhere(wire) = &self.home else { return None };
         let planned = self.rng.chance(10);
         let loss = Loss { after: self.rng.below(most), stored: self.rng.chance(50) };
         let loss = planned.then_some(loss);
@@ -246,7 +251,7 @@ impl Case {
 
     /// The loss that was planned, if it came to it.
     fn came(&self, loss: Option<Loss>) -> Option<Loss> {
-        let Home::Memory(wire) = &self.home else { return None };
+        let Home::Elsewhere(wire) = &self.home else { return None };
         let loss = loss.filter(|_| !wire.is_loss_pending());
         wire.plan_loss(None);
         loss
@@ -293,7 +298,7 @@ impl Case {
             self.run_workflows();
             self.dispatch();
         }
-        if let Home::Memory(wire) = &self.home {
+        if let Home::Elsewhere(wire) = &self.home {
             wire.plan_loss(None);
         }
         for process in &self.processes {

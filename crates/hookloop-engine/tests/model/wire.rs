@@ -1,6 +1,8 @@
 //! The way to a log that others write to as well, and that fails at times.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use hookloop_core::id::Subject;
 use hookloop_store::log::{
@@ -38,9 +40,15 @@ pub(crate) enum Overtaken {
 
 type Rival = Box<dyn FnOnce() + Send>;
 
+/// How long a copy of the log may be behind.
+const BEHIND: Duration = Duration::from_secs(20);
+
 #[derive(Clone)]
 pub(crate) struct Wire {
     log: Arc<dyn Engine>,
+    /// The last place that was acknowledged to any process. One copy of a log may be behind another;
+    /// the model has no such thing, so every process sees at least this.
+    acknowledged: Arc<AtomicU64>,
     loss: Arc<Mutex<Option<Loss>>>,
     rival: Arc<Mutex<Option<Rival>>>,
     overtaken: Overtaken,
@@ -54,13 +62,25 @@ impl Default for Wire {
 
 impl Wire {
     pub(crate) fn new(overtaken: Overtaken) -> Wire {
-        let log = Arc::new(MemoryLog::default());
-        Wire { log, loss: Arc::default(), rival: Arc::default(), overtaken }
+        Wire {
+            log: Arc::new(MemoryLog::default()),
+            acknowledged: Arc::default(),
+            loss: Arc::default(),
+            rival: Arc::default(),
+            overtaken,
+        }
     }
 
     /// The way to a log of another kind.
-    pub(crate) fn to(log: Arc<dyn Engine>) -> Wire {
-        Wire { log, ..Wire::default() }
+    pub(crate) fn to(log: Arc<dyn Engine>, overtaken: Overtaken) -> Wire {
+        Wire { log, ..Wire::new(overtaken) }
+    }
+
+    fn send(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+        let appended = self.log.append(batch)?;
+        let last = appended.first() + batch.len() as Seq - 1;
+        self.acknowledged.fetch_max(last, Ordering::SeqCst);
+        Ok(appended)
     }
 
     pub(crate) fn plan_loss(&self, loss: Option<Loss>) {
@@ -84,9 +104,9 @@ impl Wire {
     /// Lets the rival act, if there is one; answers whether it wrote.
     fn let_rival_act(&self) -> Result<bool, LogError> {
         let Some(rival) = self.rival.lock().unwrap().take() else { return Ok(false) };
-        let before = self.log.head()?;
+        let before = self.acknowledged.load(Ordering::SeqCst);
         rival();
-        Ok(self.log.head()? > before)
+        Ok(self.acknowledged.load(Ordering::SeqCst) > before)
     }
 
     fn next_loss(&self) -> Option<Loss> {
@@ -107,9 +127,9 @@ impl EventLog for Wire {
             let subject = Subject::Project;
             return Err(AppendError::Conflict { subject, expected: 0, actual: 1 });
         }
-        let Some(loss) = self.next_loss() else { return self.log.append(batch) };
+        let Some(loss) = self.next_loss() else { return self.send(batch) };
         if loss.stored {
-            self.log.append(batch)?;
+            self.send(batch)?;
         }
         Err(LogError::Engine("the connection is lost".into()).into())
     }
@@ -123,11 +143,18 @@ impl EventLog for Wire {
     }
 
     fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
-        self.log.read(from, limit)
+        let (to, end) = (self.acknowledged.load(Ordering::SeqCst), Instant::now() + BEHIND);
+        loop {
+            let events = self.log.read(from, limit)?;
+            let last = events.last().map_or(from.saturating_sub(1), |last| last.seq);
+            if last >= to || events.len() >= limit || Instant::now() > end {
+                return Ok(events);
+            }
+        }
     }
 
     fn head(&self) -> Result<Seq, LogError> {
-        self.log.head()
+        Ok(self.log.head()?.max(self.acknowledged.load(Ordering::SeqCst)))
     }
 
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {

@@ -6,7 +6,7 @@
 //! | place, duplicate | stored by an earlier try | done |
 //! | [`WRONG_LAST`] | someone wrote, or an earlier try got through | the event behind the expected version tells |
 //! | [`DUPLICATE_IN_BATCH`] | an event of the batch is there; none was stored now | the same |
-//! | [`IN_FLIGHT`] | another write to the subject is on its way | again, soon |
+//! | [`IN_FLIGHT`] | another write to the subject, or an earlier try, is on its way | again, soon |
 //! | nobody, no answer | an election, a lost connection: unknown | again, the same ids and versions, for a while |
 //!
 //! Nothing is guessed: a batch that may have been stored is sent again unchanged, and the server
@@ -24,10 +24,12 @@ use crate::log::{AppendError, Appended, LogError, MAX_BATCH, NewEvent, Seq};
 
 /// The subject's last event is not the expected one.
 const WRONG_LAST: u64 = 10_071;
-/// A write to the same subject is on its way through the cluster.
-const IN_FLIGHT: u64 = 10_164;
+/// On its way through the cluster is a write to the same subject, or the same event.
+const IN_FLIGHT: [u64; 2] = [10_164, 10_158];
 /// An id of the batch was seen before.
 const DUPLICATE_IN_BATCH: u64 = 10_201;
+/// There is no message on the subject.
+const NO_MESSAGE: u64 = 10_037;
 /// The server can't do it now, and has not done it.
 const NOT_NOW: [u64; 6] = [
     10_008, // JetStream is not available
@@ -57,6 +59,18 @@ struct AckError {
     description: String,
 }
 
+/// The last message on a subject, if there is one.
+#[derive(Deserialize)]
+struct Found {
+    message: Option<FoundMessage>,
+    error: Option<AckError>,
+}
+
+#[derive(Deserialize)]
+struct FoundMessage {
+    seq: Seq,
+}
+
 /// What one try came to.
 enum Answer {
     /// The last event of the batch is here.
@@ -66,8 +80,8 @@ enum Answer {
     StoredBefore {
         last: Seq,
     },
-    /// With the subject's last place, where the server says it.
-    Overtaken(Option<Seq>),
+    /// The server says so; why, the log tells.
+    Overtaken,
     InFlight,
     Nobody(String),
 }
@@ -80,7 +94,7 @@ impl Inner {
         if batch.is_empty() || batch.len() > MAX_BATCH {
             return Err(AppendError::BatchSize(batch.len()));
         }
-        let messages = message::encode(batch, |subject| self.layout.subject(subject))?;
+        let messages = message::encode(batch, &self.layout)?;
         let first_of = |last: Seq| last + 1 - batch.len() as Seq;
         let mut patience = Patience::new();
         let mut is_retry = false;
@@ -91,9 +105,9 @@ impl Inner {
                     return Ok(Appended::At(first_of(last)));
                 }
                 Answer::StoredBefore { last } => return Ok(Appended::Before(first_of(last))),
-                Answer::Overtaken(last) => match self.look(batch, is_retry, last).await? {
+                Answer::Overtaken => match self.look(batch, is_retry).await? {
                     Some(appended) => return Ok(appended),
-                    // What overtook it is not visible here yet, or is gone again.
+                    // What overtook it is not visible here yet, or nothing did.
                     None => self.pause(&mut patience, &messages, "overtaken").await?,
                 },
                 Answer::InFlight => {
@@ -158,16 +172,8 @@ impl Inner {
         self: &Arc<Self>,
         batch: &[NewEvent],
         is_retry: bool,
-        last: Option<Seq>,
     ) -> Result<Option<Appended>, AppendError> {
         let Some(first) = batch.first() else { return Ok(None) };
-        // The subject never was where the batch expects it: nothing can be behind that.
-        if let ([new], Some(actual)) = (batch, last)
-            && actual < new.expected
-        {
-            let (subject, expected) = (new.event.subject.clone(), new.expected);
-            return Err(AppendError::Conflict { subject, expected, actual });
-        }
         if let Some(seq) = self.stored_before(first).await? {
             return Ok(Some(if is_retry { Appended::At(seq) } else { Appended::Before(seq) }));
         }
@@ -176,13 +182,37 @@ impl Inner {
             batch.iter().filter(|new| seen.insert(&new.event.subject))
         {
             let last = self.last_event(&self.layout.subject(&event.subject)).await?;
-            let (expected, actual) = (*expected, last.map_or(0, |last| last.seq));
-            if actual > expected {
+            let (expected, mut actual) = (*expected, last.map_or(0, |last| last.seq));
+            // A copy may be behind: only the leader can say that a subject never got so far.
+            if actual < expected {
+                let subject = self.layout.subject(&event.subject);
+                actual = self.last_by_leader(&subject).await?.unwrap_or(expected).min(expected);
+            }
+            if actual != expected {
                 let subject = event.subject.clone();
                 return Err(AppendError::Conflict { subject, expected, actual });
             }
         }
         Ok(None)
+    }
+
+    /// The last place on a subject by the leader's word; none if it can't be asked now, or not by this
+    /// user.
+    async fn last_by_leader(&self, subject: &str) -> Result<Option<Seq>, JetStreamError> {
+        let get = format!("$JS.API.STREAM.MSG.GET.{}", self.layout.stream());
+        let payload = serde_json::json!({ "last_by_subj": subject }).to_string();
+        let reply = match self.ask(&get, Request::new().payload(payload.into())).await {
+            Ok(Reply::Message(message)) => message,
+            Ok(Reply::Nobody(_)) | Err(JetStreamError::Denied { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let found: Found = serde_json::from_slice(&reply.payload)
+            .map_err(|error| JetStreamError::Answer(error.to_string()))?;
+        Ok(match (found.message, found.error) {
+            (Some(message), _) => Some(message.seq),
+            (None, Some(error)) if error.err_code == NO_MESSAGE => Some(0),
+            _ => None,
+        })
     }
 
     /// Where `new` was stored before, if it was: right behind the version that it expects. To look
@@ -201,6 +231,18 @@ impl Inner {
     }
 }
 
+/// Refused, if the server says so.
+pub(super) fn read_refusal(message: &Message) -> Result<(), JetStreamError> {
+    let ack: Ack = serde_json::from_slice(&message.payload)
+        .map_err(|error| JetStreamError::Answer(error.to_string()))?;
+    match ack.error {
+        Some(AckError { err_code: code, description }) => {
+            Err(JetStreamError::Refused { code, description })
+        }
+        None => Ok(()),
+    }
+}
+
 fn read_ack(message: &Message) -> Result<Answer, JetStreamError> {
     let ack: Ack = serde_json::from_slice(&message.payload)
         .map_err(|error| JetStreamError::Answer(error.to_string()))?;
@@ -208,12 +250,8 @@ fn read_ack(message: &Message) -> Result<Answer, JetStreamError> {
         None if ack.duplicate => Ok(Answer::StoredBefore { last: ack.seq }),
         None => Ok(Answer::Stored { last: ack.seq }),
         Some(error) => match error.err_code {
-            WRONG_LAST => {
-                let last = error.description.rsplit(' ').next().and_then(|seq| seq.parse().ok());
-                Ok(Answer::Overtaken(last))
-            }
-            DUPLICATE_IN_BATCH => Ok(Answer::Overtaken(None)),
-            IN_FLIGHT => Ok(Answer::InFlight),
+            WRONG_LAST | DUPLICATE_IN_BATCH => Ok(Answer::Overtaken),
+            code if IN_FLIGHT.contains(&code) => Ok(Answer::InFlight),
             code if NOT_NOW.contains(&code) => Ok(Answer::Nobody(error.description)),
             code => Err(JetStreamError::Refused { code, description: error.description }),
         },

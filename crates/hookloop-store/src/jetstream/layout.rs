@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use hookloop_core::id::{ProjectName, Subject};
+use hookloop_core::id::{EventId, ProjectName, Subject};
 use sha2::{Digest, Sha256};
 
 use crate::pulse::Held;
@@ -49,6 +49,12 @@ impl Layout {
 
     pub(crate) fn subject(&self, subject: &Subject) -> String {
         format!("hl.ev.{}.{}.{subject}", self.shard, self.project)
+    }
+
+    /// What the server knows an event by. A stream has many projects, and copies of one log may be
+    /// among them.
+    pub(crate) fn message_id(&self, event: EventId) -> String {
+        format!("{}.{event}", self.project)
     }
 
     pub(crate) fn pulse_stream(&self) -> &'static str {

@@ -12,6 +12,7 @@ use hookloop_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::layout::Layout;
 use crate::log::{LogError, NewEvent, Seq, StoredEvent};
 
 /// The payload. The subject is in the message's own, the id also in its header.
@@ -66,10 +67,7 @@ pub(crate) struct Outgoing {
 
 /// The messages of a batch. Only the first on each subject expects a version; the server takes care
 /// of the others, which no one can come between.
-pub(crate) fn encode(
-    batch: &[NewEvent],
-    name: impl Fn(&Subject) -> String,
-) -> Result<Vec<Outgoing>, LogError> {
+pub(crate) fn encode(batch: &[NewEvent], layout: &Layout) -> Result<Vec<Outgoing>, LogError> {
     let mut seen = std::collections::HashSet::new();
     batch
         .iter()
@@ -89,11 +87,11 @@ pub(crate) fn encode(
             };
             let payload = serde_json::to_vec(&written).map_err(unwritable)?.into();
             let mut headers = HeaderMap::new();
-            headers.insert(NATS_MESSAGE_ID, event.id.to_string());
+            headers.insert(NATS_MESSAGE_ID, layout.message_id(event.id));
             if let Some(after) = after {
                 headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string());
             }
-            Ok(Outgoing { subject: name(&event.subject), headers, payload })
+            Ok(Outgoing { subject: layout.subject(&event.subject), headers, payload })
         })
         .collect()
 }

@@ -207,6 +207,12 @@ impl Inner {
         }
     }
 
+    /// Publishes until the stream has it, or for [`PATIENCE`].
+    async fn put(&self, subject: &str, payload: &Bytes) -> Result<(), JetStreamError> {
+        let answer = self.ask_patiently(subject, payload).await?;
+        append::read_refusal(&answer)
+    }
+
     /// The last message on a subject, which may have wildcards: any replica answers.
     async fn last_on(
         &self,

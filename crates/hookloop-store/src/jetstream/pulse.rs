@@ -18,10 +18,7 @@ impl Pulse for JetStream {
         let message = Message { holder: holder.to_owned(), epoch };
         let payload = serde_json::to_vec(&message).map_err(|e| LogError::Engine(Box::new(e)))?;
         let subject = self.0.layout.pulse(held);
-        self.run(async {
-            self.0.ask_patiently(&subject, &Bytes::from(payload)).await?;
-            Ok(())
-        })
+        Ok(self.run(self.0.put(&subject, &Bytes::from(payload)))?)
     }
 
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {

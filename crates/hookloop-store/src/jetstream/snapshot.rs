@@ -78,12 +78,12 @@ impl Snapshots for JetStream {
             let chunks = (0..manifest.chunks).map(|n| {
                 let subject = self.0.layout.snapshot_chunk(&name, n);
                 let piece = packed.slice(n * CHUNK..packed.len().min((n + 1) * CHUNK));
-                async move { self.0.ask_patiently(&subject, &piece).await.map(drop) }
+                async move { self.0.put(&subject, &piece).await }
             });
             let mut sending = stream::iter(chunks).buffer_unordered(IN_FLIGHT);
             while sending.try_next().await?.is_some() {}
             let subject = self.0.layout.snapshot_manifest();
-            self.0.ask_patiently(&subject, &Bytes::from(payload)).await?;
+            self.0.put(&subject, &Bytes::from(payload)).await?;
             if let Some(before) = before.filter(|before| before.name != name) {
                 self.forget(&before.name).await?;
             }

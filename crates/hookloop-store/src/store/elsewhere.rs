@@ -482,7 +482,20 @@ fn unpack_snapshot(engine: &dyn Engine, path: &Path) -> Result<(), StoreError> {
     // It gets its name when it is whole.
     let draft = path.with_extension(format!("{}.new", std::process::id()));
     std::fs::write(&draft, &snapshot.view).map_err(unusable)?;
-    Ok(std::fs::rename(&draft, path).map_err(unusable)?)
+    match is_whole(&draft, snapshot.head) {
+        true => Ok(std::fs::rename(&draft, path).map_err(unusable)?),
+        // The log has it all.
+        false => Ok(std::fs::remove_file(&draft).map_err(unusable)?),
+    }
+}
+
+/// Whether the file at `path` is a view up to event `head`; makes it one that many processes can use,
+/// which a copy is not.
+fn is_whole(path: &Path, head: Seq) -> bool {
+    let Ok(conn) = Connection::open(path) else { return false };
+    matches!(sqlite::check_file(&conn), Ok(None))
+        && View::new(&conn).totals().is_ok_and(|totals| totals.head == head)
+        && conn.pragma_update(None, "journal_mode", "WAL").is_ok()
 }
 
 /// What a view's file says about where it comes from.

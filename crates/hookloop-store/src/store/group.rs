@@ -199,7 +199,9 @@ impl Inner {
             return Ok(sqlite::remake_view(&self.conn, progress)?);
         }
         self.conn.execute_batch(view::DROP)?;
-        Ok(self.conn.execute_batch(view::TABLES)?)
+        self.conn.execute_batch(view::TABLES)?;
+        // Copies of what was due, which come again with the rest of the log.
+        Ok(self.conn.execute_batch("DELETE FROM event")?)
     }
 }
 

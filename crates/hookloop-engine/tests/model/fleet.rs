@@ -1,0 +1,204 @@
+//! The same cases over a real server and a real cluster, and one state wherever the events are.
+//!
+//! A server is started once. Each case has a project of its own, all of them in one stream: places in
+//! such a log start anywhere and have gaps.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hookloop_core::id::{ProjectName, Subject};
+use hookloop_engine::project::Project;
+use hookloop_store::jetstream::{self, Access, JetStream, Safety};
+use hookloop_store::log::{EventLog, NewEvent, Seq, StoredEvent};
+use hookloop_store::memory::MemoryLog;
+use hookloop_store::store::{Store, StoreError};
+use hookloop_testbed::{Cluster, Server};
+use sha2::{Digest, Sha256};
+
+use crate::directed::DIRECTED;
+use crate::rng::Rng;
+use crate::rules::Setup;
+use crate::schedule::{Case, Home};
+use crate::wire::{Overtaken, Wire};
+use crate::{check, overtake, play};
+
+/// Servers, for as long as they are needed.
+struct Fleet<S> {
+    access: Access,
+    names: AtomicU64,
+    _servers: S,
+}
+
+fn one_server() -> Fleet<Server> {
+    let server = Server::single();
+    Fleet::new(access(std::slice::from_ref(&server)), server)
+}
+
+fn three_servers() -> Fleet<Cluster> {
+    let cluster = Cluster::three();
+    Fleet::new(access(cluster.nodes()), cluster)
+}
+
+fn access(servers: &[Server]) -> Access {
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let monitors = servers.iter().map(Server::monitor_url).collect();
+    Access { urls: urls.join(","), monitors, ..Access::default() }
+}
+
+impl<S> Fleet<S> {
+    fn new(access: Access, servers: S) -> Fleet<S> {
+        Fleet { access, names: AtomicU64::new(0), _servers: servers }
+    }
+
+    /// A project that the servers have not seen yet, in the same stream as the others.
+    fn project(&self) -> ProjectName {
+        loop {
+            let name = format!("p{}", self.names.fetch_add(1, Ordering::Relaxed));
+            if Sha256::digest(&name)[1] == 0 {
+                return name.parse().unwrap();
+            }
+        }
+    }
+
+    fn log(&self, project: &ProjectName) -> JetStream {
+        let log = JetStream::connect(&self.access, project).unwrap();
+        log.prepare().unwrap();
+        log
+    }
+
+    fn wire(&self, overtaken: Overtaken) -> Wire {
+        Wire::to(Arc::new(self.log(&self.project())), overtaken)
+    }
+
+    /// Plays a case at random, of one of three kinds.
+    fn play(&self, mut rng: Rng) {
+        let setup = if rng.chance(40) { Setup::builtin() } else { Setup::declared(&mut rng) };
+        let case = match rng.chance(30) {
+            true => {
+                let wire = self.wire(Overtaken::Anywhere);
+                overtake(Case::racing(rng, setup, wire))
+            }
+            false => play(Case::over(rng, setup, self.wire(Overtaken::OnItsSubjects))),
+        };
+        compare_with_a_file(&case);
+    }
+
+    fn play_directed(&self) {
+        for (_, case) in DIRECTED {
+            case(self.wire(Overtaken::OnItsSubjects));
+        }
+    }
+}
+
+#[test]
+fn one_server_agrees_with_the_model() {
+    let fleet = one_server();
+    check("one_server", 6, |rng| fleet.play(rng));
+}
+
+#[test]
+fn three_servers_agree_with_the_model() {
+    let fleet = three_servers();
+    check("three_servers", 5, |rng| fleet.play(rng));
+}
+
+#[test]
+fn directed_cases_on_one_server() {
+    one_server().play_directed();
+}
+
+#[test]
+fn directed_cases_on_three_servers() {
+    three_servers().play_directed();
+}
+
+fn hash(store: &Store) -> String {
+    store.read(|view| Ok::<_, StoreError>(view.state_hash()?)).unwrap()
+}
+
+/// What a log elsewhere came to is what a file comes to with the same events, also when the view is
+/// made again.
+fn compare_with_a_file(case: &Case) {
+    let Home::Elsewhere(_) = &case.home else { panic!("a log elsewhere") };
+    let dir = tempfile::tempdir().unwrap();
+    let file = Store::open(&dir.path().join("hookloop.db")).unwrap();
+    append_all(&case.events, &file);
+    let store = case.home.open();
+    assert_eq!(hash(&store), hash(&file), "a log elsewhere and a file");
+    assert_eq!(store.rebuild(&mut |_| {}).unwrap(), (hash(&file), hash(&file)));
+    assert_eq!(store.verify(&mut |_| {}).unwrap().unwrap(), case.events.len() as Seq);
+}
+
+/// Appends the events of another log in batches of several sizes. What they name by its place there,
+/// the dispatcher's cursor, is not in the state that is compared.
+fn append_all(events: &[StoredEvent], to: &dyn EventLog) {
+    let (mut versions, mut rest, mut rng) = (HashMap::<Subject, Seq>::new(), events, Rng::new(0));
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(rest.len().min(1 + rng.below(12)));
+        let batch: Vec<NewEvent> = now
+            .iter()
+            .map(|StoredEvent { event, .. }| NewEvent {
+                expected: versions.get(&event.subject).copied().unwrap_or(0),
+                event: event.clone(),
+            })
+            .collect();
+        let first = to.append(&batch).unwrap().first();
+        for (seq, new) in (first..).zip(batch) {
+            versions.insert(new.event.subject, seq);
+        }
+        rest = later;
+    }
+}
+
+/// The same events in a file, in memory, on a server and on a cluster.
+#[test]
+fn the_same_events_make_the_same_state_everywhere() {
+    let (one, three) = (one_server(), three_servers());
+    for seed in 0..3 {
+        let mut rng = Rng::new(seed);
+        let setup = Setup::declared(&mut rng);
+        let mut case = Case::in_file(rng, setup);
+        case.play(40);
+        case.finish();
+        let expected = hash(&case.home.open());
+        let memory = MemoryLog::default();
+        append_all(&case.events, &memory);
+        assert_eq!(hash(&Store::over(Arc::new(memory)).unwrap()), expected);
+        same_on(&one, &case, &expected);
+        same_on(&three, &case, &expected);
+    }
+}
+
+/// The view in memory, in a file, rebuilt, and made again after its file was deleted.
+fn same_on<S>(fleet: &Fleet<S>, case: &Case, expected: &str) {
+    let project = fleet.project();
+    let log = fleet.log(&project);
+    append_all(&case.events, &log);
+    let same = |store: &Store| {
+        assert_eq!(hash(store), expected);
+        let rebuilt = store.rebuild(&mut |_| {}).unwrap();
+        assert_eq!(rebuilt, (expected.to_owned(), expected.to_owned()));
+        assert_eq!(store.verify(&mut |_| {}).unwrap().unwrap(), case.events.len() as Seq);
+    };
+    same(&Store::over(Arc::new(log)).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let path = dir.path().join("view.db");
+        jetstream::open(&fleet.access, &project, &path).unwrap().store
+    };
+    same(&open());
+    same(&open());
+    delete_files(dir.path());
+    same(&open());
+    // Whoever works with it sees the same.
+    let project = Project::new(open(), case.rules.clone(), "someone");
+    assert_eq!(project.read(|view| view.state_hash()).unwrap(), expected);
+}
+
+fn delete_files(dir: &Path) {
+    for file in std::fs::read_dir(dir).unwrap() {
+        std::fs::remove_file(file.unwrap().path()).unwrap();
+    }
+}

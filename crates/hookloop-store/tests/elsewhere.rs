@@ -1,0 +1,214 @@
+//! A view over a log that is elsewhere, when what comes from there is not whole.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookloop_core::event::{Event, EventBody, Started};
+use hookloop_core::id::{EventId, Subject};
+use hookloop_core::task::TaskSpec;
+use hookloop_core::time::Timestamp;
+use hookloop_store::log::{
+    AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent,
+};
+use hookloop_store::memory::MemoryLog;
+use hookloop_store::pulse::{Beat, Held, Pulse};
+use hookloop_store::snapshot::{Snapshot, Snapshots};
+use hookloop_store::sqlite::{Broken, SCHEMA};
+use hookloop_store::store::{Identity, Store, StoreError};
+
+/// A log that tells what each event follows, and does not deliver one of them.
+#[derive(Clone)]
+struct Leaky {
+    log: MemoryLog,
+    lost: Seq,
+}
+
+impl EventLog for Leaky {
+    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+        self.log.append(batch)
+    }
+
+    fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {
+        self.log.last(subject)
+    }
+
+    fn history(&self, subject: &Subject, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        self.log.history(subject, limit)
+    }
+
+    fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        self.log.read(from, limit)
+    }
+
+    fn head(&self) -> Result<Seq, LogError> {
+        self.log.head()
+    }
+
+    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        let follower = LeakyFollower {
+            events: self.log.follow(1)?,
+            from,
+            lost: self.lost,
+            versions: HashMap::new(),
+        };
+        Ok(Box::new(follower))
+    }
+}
+
+struct LeakyFollower {
+    events: Box<dyn Follow>,
+    from: Seq,
+    lost: Seq,
+    versions: HashMap<Subject, Seq>,
+}
+
+impl Follow for LeakyFollower {
+    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
+        let mut events = self.events.next(timeout)?;
+        for stored in &mut events {
+            let before = self.versions.insert(stored.event.subject.clone(), stored.seq);
+            stored.after = Some(before.unwrap_or(0));
+        }
+        events.retain(|stored| stored.seq >= self.from && stored.seq != self.lost);
+        Ok(events)
+    }
+}
+
+impl Pulse for Leaky {
+    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+        self.log.beat(held, holder, epoch)
+    }
+
+    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+        self.log.last_beat(held)
+    }
+}
+
+impl Snapshots for Leaky {
+    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+        self.log.latest(schema)
+    }
+
+    fn latest_head(&self, schema: i64) -> Result<Seq, LogError> {
+        self.log.latest_head(schema)
+    }
+
+    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+        self.log.save(snapshot)
+    }
+}
+
+fn event(id: u8, name: &str, body: EventBody) -> Event {
+    Event {
+        id: EventId([id; 16]),
+        at: Timestamp(i64::from(id)),
+        subject: Subject::Task(name.parse().unwrap()),
+        actor: "tester".into(),
+        cause: None,
+        due: false,
+        body,
+    }
+}
+
+fn created(id: u8, name: &str) -> NewEvent {
+    let spec = TaskSpec { goal: "g".into(), ..TaskSpec::default() };
+    NewEvent { expected: 0, event: event(id, name, EventBody::TaskCreated(spec)) }
+}
+
+fn started(id: u8, name: &str, expected: Seq) -> NewEvent {
+    let body = EventBody::TaskStarted(Started::default());
+    NewEvent { expected, event: event(id, name, body) }
+}
+
+/// A log of five events, of which a follower does not get the one at `lost`.
+fn leaky(lost: Seq) -> Leaky {
+    let log = MemoryLog::default();
+    log.append(&[created(1, "a"), created(2, "b")]).unwrap();
+    log.append(&[started(3, "a", 1)]).unwrap();
+    log.append(&[started(4, "a", 3)]).unwrap();
+    log.append(&[created(5, "c")]).unwrap();
+    Leaky { log, lost }
+}
+
+fn hash(store: &Store) -> String {
+    store.read(|view| Ok::<_, StoreError>(view.state_hash()?)).unwrap()
+}
+
+fn identity(_: Option<String>) -> Result<Identity, StoreError> {
+    Ok(Identity { log: "the log".to_owned(), note: String::new() })
+}
+
+#[test]
+fn a_view_that_misses_nothing_is_whole() {
+    let store = Store::over(Arc::new(leaky(0))).unwrap();
+    let memory = Store::over(Arc::new(leaky(0).log)).unwrap();
+    assert_eq!(hash(&store), hash(&memory));
+    assert_eq!(store.verify(&mut |_| ()).unwrap(), Ok(5));
+}
+
+/// The event behind it on its task tells.
+#[test]
+fn an_event_that_did_not_arrive_is_missed() {
+    let missed = Store::over(Arc::new(leaky(3))).map(drop);
+    let damaged = matches!(missed, Err(StoreError::Log(LogError::Damaged { seq: 4, ref reason }))
+        if reason.contains("something is missing"));
+    assert!(damaged, "{missed:?}");
+}
+
+/// What was taken in before the gap stays, and nothing behind it comes in.
+#[test]
+fn a_view_in_a_file_stays_before_the_gap() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("view.db");
+    let open = |engine: Leaky| Store::over_at(Arc::new(engine), &path, identity).unwrap();
+    let leaking = open(leaky(3));
+    for _ in 0..2 {
+        let missed = leaking.glance(|view| view.totals());
+        let damaged = matches!(missed, Err(StoreError::Log(LogError::Damaged { seq: 4, .. })));
+        assert!(damaged, "{missed:?}");
+    }
+    let verified = leaking.verify(&mut |_| ()).unwrap();
+    assert_eq!(verified, Err(Broken::Missing { seq: 3 }));
+    drop(leaking);
+    let whole = open(leaky(0));
+    assert_eq!(hash(&whole), hash(&Store::over(Arc::new(leaky(0).log)).unwrap()));
+}
+
+#[test]
+fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
+    let (log, dir) = (MemoryLog::default(), tempfile::tempdir().unwrap());
+    let old = Store::over(Arc::new(log.clone())).unwrap();
+    log.append(&[created(1, "a"), created(2, "b")]).unwrap();
+    hash(&old);
+    assert_eq!(old.save_snapshot().unwrap(), 2);
+    log.append(&[started(3, "a", 1)]).unwrap();
+    // Without the snapshot, the first event would be missed.
+    let log = Leaky { log, lost: 1 };
+    let path = dir.path().join("view.db");
+    let new = Store::over_at(Arc::new(log), &path, identity).unwrap();
+    assert_eq!(hash(&new), hash(&old));
+    // As in a view that was read from the log: who reads does not wait for who writes.
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    let mode: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, "wal");
+}
+
+#[test]
+fn a_snapshot_that_is_no_view_is_ignored() {
+    let log = MemoryLog::default();
+    log.append(&[created(1, "a"), created(2, "b")]).unwrap();
+    let whole = Store::over(Arc::new(log.clone())).unwrap();
+    whole.save_snapshot().unwrap();
+    let snapshot = log.latest(SCHEMA).unwrap().unwrap();
+    let half = snapshot.view[..snapshot.view.len() / 2].to_vec();
+    for view in [b"not a database".repeat(99), half, vec![]] {
+        log.save(&Snapshot { view, ..snapshot.clone() }).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("view.db");
+        let new = Store::over_at(Arc::new(log.clone()), &path, identity).unwrap();
+        assert_eq!(hash(&new), hash(&whole));
+        assert_eq!(new.rebuild(&mut |_| ()).unwrap(), (hash(&whole), hash(&whole)));
+    }
+}

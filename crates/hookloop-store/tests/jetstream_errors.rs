@@ -1,0 +1,424 @@
+//! Whatever a server answers, or fails to: an append ends as the log really is.
+//!
+//! Every failure happens to an event alone and to an atomic batch, on one server and on three.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::time::Duration;
+
+use hookloop_core::event::{Event, EventBody, Started};
+use hookloop_core::id::{EventId, Subject};
+use hookloop_core::task::TaskSpec;
+use hookloop_core::time::Timestamp;
+use hookloop_store::jetstream::{Access, JetStream, Safety};
+use hookloop_store::log::{AppendError, Appended, EventLog, LogError, NewEvent, Seq};
+use hookloop_store::pulse::{Held, Pulse};
+use hookloop_testbed::{Cluster, Fault, Plan, Proxy, Server, wait_for};
+use serde_json::{Value, json};
+
+/// Every event of every project.
+const EVENTS: &str = "hl.ev.";
+/// Longer than the client waits for an answer.
+const TOO_LATE: Duration = Duration::from_millis(3_500);
+const STORED: Duration = Duration::from_secs(20);
+
+/// How many events go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Size {
+    Alone,
+    Batch,
+}
+
+/// A project's log twice: on a way where things go wrong, and as it is.
+struct Bed<'s> {
+    servers: &'s [Server],
+    project: String,
+    proxy: Proxy,
+    troubled: JetStream,
+    direct: JetStream,
+}
+
+impl<'s> Bed<'s> {
+    fn new(servers: &'s [Server], name: &str, size: Size) -> Bed<'s> {
+        let project = format!("{name}-{size:?}").to_lowercase().replace('_', "-");
+        let proxy = Proxy::to(servers[0].client_address());
+        let monitors: Vec<String> = servers.iter().map(Server::monitor_url).collect();
+        let connect = |urls| {
+            let access = Access { urls, monitors: monitors.clone(), ..Access::default() };
+            JetStream::connect(&access, &project.parse().unwrap()).unwrap()
+        };
+        let (troubled, direct) = (connect(proxy.url()), connect(servers[0].url()));
+        direct.prepare().unwrap();
+        Bed { servers, project, proxy, troubled, direct }
+    }
+
+    fn plan(&self, fault: Fault) {
+        self.proxy.plan(Plan::next(EVENTS, fault));
+    }
+
+    /// Waits until somebody sees `events` events in the log.
+    fn wait_stored(&self, events: usize) {
+        let stored = || (self.count() == events).then_some(());
+        wait_for(STORED, || format!("{} of {events} events", self.count()), stored);
+    }
+
+    /// The events of the project, as the server counts them.
+    fn count(&self) -> usize {
+        self.subjects().values().map(|count| count.as_u64().unwrap() as usize).sum()
+    }
+
+    /// The subjects of the project, with the server's count of the events on each.
+    fn subjects(&self) -> serde_json::Map<String, Value> {
+        let filter = format!("hl.ev.*.{}.>", self.project);
+        let ask = |subject: &str, body: Value| {
+            let answer = || self.servers[0].request(subject, &body.to_string()).ok();
+            wait_for(STORED, || subject.to_owned(), answer)
+        };
+        let names = ask("$JS.API.STREAM.NAMES", json!({ "subject": filter }));
+        let mut subjects = serde_json::Map::new();
+        for stream in names["streams"].as_array().into_iter().flatten() {
+            let subject = format!("$JS.API.STREAM.INFO.{}", stream.as_str().unwrap());
+            let info = ask(&subject, json!({ "subjects_filter": filter }));
+            subjects.extend(info["state"]["subjects"].as_object().cloned().unwrap_or_default());
+        }
+        subjects
+    }
+
+    /// The log holds these events in this order and no others.
+    fn assert_log(&self, expected: &[&[NewEvent]]) {
+        let events = expected.iter().flat_map(|batch| batch.iter());
+        let expected: Vec<&Event> = events.map(|new| &new.event).collect();
+        self.wait_stored(expected.len());
+        let stored = wait_for(
+            STORED,
+            || "the log is read".to_owned(),
+            || self.direct.read(1, 1_000).ok().filter(|stored| stored.len() == expected.len()),
+        );
+        let stored: Vec<&Event> = stored.iter().map(|stored| &stored.event).collect();
+        assert_eq!(stored, expected);
+    }
+}
+
+fn task(name: &str) -> Subject {
+    Subject::Task(name.parse().unwrap())
+}
+
+/// An event whose id is the same in every project: a server may not mistake them for one.
+fn new(id: u8, name: &str, expected: Seq) -> NewEvent {
+    let body = match expected {
+        0 => EventBody::TaskCreated(TaskSpec { goal: "g".into(), ..TaskSpec::default() }),
+        _ => EventBody::TaskStarted(Started::default()),
+    };
+    let event = Event {
+        id: EventId([id; 16]),
+        at: Timestamp(i64::from(id)),
+        subject: task(name),
+        actor: "tester".into(),
+        cause: None,
+        due: false,
+        body,
+    };
+    NewEvent { expected, event }
+}
+
+/// The first events on tasks `a` and, in a batch, `b` and `c`.
+fn first(size: Size) -> Vec<NewEvent> {
+    match size {
+        Size::Alone => vec![new(1, "a", 0)],
+        Size::Batch => vec![new(1, "a", 0), new(2, "b", 0), new(3, "c", 0)],
+    }
+}
+
+/// What comes behind `first`, which is stored from `at` on: an event of another writer on the task
+/// that it wrote to last.
+fn behind(first: &[NewEvent], at: Seq) -> NewEvent {
+    let last = at + first.len() as Seq - 1;
+    NewEvent {
+        event: Event {
+            subject: first[first.len() - 1].event.subject.clone(),
+            ..new(9, "x", 1).event
+        },
+        expected: last,
+    }
+}
+
+#[track_caller]
+fn conflicts(result: Result<Appended, AppendError>, new: &NewEvent, at: Seq) {
+    match result {
+        Err(AppendError::Conflict { subject, expected, actual }) => {
+            assert_eq!((subject, expected, actual), (new.event.subject.clone(), new.expected, at));
+        }
+        other => panic!("not a conflict: {other:?}"),
+    }
+}
+
+/// Defines a test of each failure on one server, and one of all of them on a cluster.
+macro_rules! failures {
+    ($($name:ident),* $(,)?) => {
+        mod one_server {
+            use super::*;
+
+            $(#[test]
+            fn $name() {
+                let server = Server::single();
+                for size in [Size::Alone, Size::Batch] {
+                    super::$name(&Bed::new(std::slice::from_ref(&server), "p", size), size);
+                }
+            })*
+        }
+
+        #[test]
+        fn three_servers() {
+            let cluster = Cluster::three();
+            std::thread::scope(|scope| {
+                $(for size in [Size::Alone, Size::Batch] {
+                    let name = concat!("three_servers::", stringify!($name));
+                    let nodes = cluster.nodes();
+                    let failure = move || $name(&Bed::new(nodes, stringify!($name), size), size);
+                    let thread = std::thread::Builder::new().name(format!("{name} {size:?}"));
+                    thread.spawn_scoped(scope, failure).unwrap();
+                })*
+            });
+        }
+    };
+}
+
+failures!(
+    another_write_in_flight,
+    overtaken_says_the_server_and_is_wrong,
+    far_behind_says_the_server_and_is_wrong,
+    duplicate_says_the_server_and_is_wrong,
+    really_overtaken,
+    never_was_there,
+    an_answer_that_is_lost,
+    an_answer_that_is_lost_before_someone_writes,
+    an_event_that_is_lost,
+    an_event_that_is_lost_before_someone_writes,
+    nobody_listens,
+    a_connection_cut_before,
+    a_connection_cut_after,
+    a_connection_cut_half_way,
+    an_event_that_is_late,
+    a_refusal,
+    a_batch_again,
+);
+
+fn stores_once_after(bed: &Bed<'_>, size: Size, fault: Fault, times: usize) {
+    let batch = first(size);
+    bed.proxy.plan(Plan { times, ..Plan::next(EVENTS, fault) });
+    let appended = bed.troubled.append(&batch).unwrap();
+    bed.proxy.wait_happened();
+    bed.assert_log(&[&batch]);
+    let at = bed.direct.last(&task("a")).unwrap().unwrap().seq;
+    assert_eq!(appended, Appended::At(at));
+}
+
+fn another_write_in_flight(bed: &Bed<'_>, size: Size) {
+    stores_once_after(bed, size, Fault::refusal(10_164, "wrong last sequence"), 3);
+}
+
+fn overtaken_says_the_server_and_is_wrong(bed: &Bed<'_>, size: Size) {
+    stores_once_after(bed, size, Fault::refusal(10_071, "wrong last sequence: 7"), 2);
+}
+
+/// A server that has just become the leader may not have everything yet that it has to show.
+fn far_behind_says_the_server_and_is_wrong(bed: &Bed<'_>, size: Size) {
+    let before = first(size);
+    let at = bed.direct.append(&before).unwrap().first();
+    let mut next = vec![new(4, "a", at)];
+    if size == Size::Batch {
+        next.push(new(5, "d", 0));
+    }
+    bed.plan(Fault::refusal(10_071, "wrong last sequence: 0"));
+    let appended = bed.troubled.append(&next).unwrap();
+    bed.proxy.wait_happened();
+    bed.assert_log(&[&before, &next]);
+    assert_eq!(appended, Appended::At(at + before.len() as Seq));
+}
+
+fn duplicate_says_the_server_and_is_wrong(bed: &Bed<'_>, size: Size) {
+    stores_once_after(bed, size, Fault::refusal(10_201, "contains duplicate"), 2);
+}
+
+fn really_overtaken(bed: &Bed<'_>, size: Size) {
+    let mut batch = first(size);
+    let rival = NewEvent {
+        event: Event { id: EventId([8; 16]), ..batch[batch.len() - 1].event.clone() },
+        expected: 0,
+    };
+    let at = bed.direct.append(std::slice::from_ref(&rival)).unwrap().first();
+    conflicts(bed.troubled.append(&batch), &rival, at);
+    bed.assert_log(&[std::slice::from_ref(&rival)]);
+    batch.last_mut().unwrap().expected = at;
+    assert!(matches!(bed.troubled.append(&batch).unwrap(), Appended::At(first) if first > at));
+    bed.assert_log(&[&[rival], &batch]);
+}
+
+/// A version that the subject never had.
+fn never_was_there(bed: &Bed<'_>, size: Size) {
+    let batch = first(size);
+    let at = bed.direct.append(&batch).unwrap().first();
+    let mut next = vec![new(4, "a", at + 1_000)];
+    if size == Size::Batch {
+        next.push(new(5, "d", 0));
+    }
+    conflicts(bed.troubled.append(&next), &next[0], at);
+    bed.assert_log(&[&batch]);
+}
+
+fn an_answer_that_is_lost(bed: &Bed<'_>, size: Size) {
+    stores_once_after(bed, size, Fault::LoseAnswer, 1);
+}
+
+fn an_answer_that_is_lost_before_someone_writes(bed: &Bed<'_>, size: Size) {
+    let batch = first(size);
+    bed.plan(Fault::LoseAnswer);
+    std::thread::scope(|scope| {
+        let append = scope.spawn(|| bed.troubled.append(&batch).unwrap());
+        bed.wait_stored(batch.len());
+        let at = bed.direct.last(&task("a")).unwrap().unwrap().seq;
+        let rival = behind(&batch, at);
+        bed.direct.append(std::slice::from_ref(&rival)).unwrap();
+        assert_eq!(append.join().unwrap(), Appended::At(at));
+        bed.assert_log(&[&batch, &[rival]]);
+    });
+}
+
+fn an_event_that_is_lost(bed: &Bed<'_>, size: Size) {
+    stores_once_after(bed, size, Fault::Lose, 1);
+}
+
+fn an_event_that_is_lost_before_someone_writes(bed: &Bed<'_>, size: Size) {
+    let batch = first(size);
+    bed.plan(Fault::Lose);
+    std::thread::scope(|scope| {
+        let append = scope.spawn(|| bed.troubled.append(&batch));
+        bed.proxy.wait_happened();
+        let rival = new(8, "a", 0);
+        let at = bed.direct.append(std::slice::from_ref(&rival)).unwrap().first();
+        conflicts(append.join().unwrap(), &rival, at);
+        bed.assert_log(&[&[rival]]);
+    });
+}
+
+fn nobody_listens(bed: &Bed<'_>, size: Size) {
+    stores_once_after(bed, size, Fault::NoResponders, 3);
+}
+
+fn a_connection_cut_before(bed: &Bed<'_>, size: Size) {
+    stores_once_after(bed, size, Fault::Cut, 1);
+}
+
+fn a_connection_cut_after(bed: &Bed<'_>, size: Size) {
+    stores_once_after(bed, size, Fault::CutAnswer, 1);
+}
+
+fn a_connection_cut_half_way(bed: &Bed<'_>, size: Size) {
+    let batch = first(size);
+    let fault = Plan { after: batch.len() - 1, ..Plan::next(EVENTS, Fault::Cut) };
+    bed.proxy.plan(fault);
+    let appended = bed.troubled.append(&batch).unwrap();
+    bed.proxy.wait_happened();
+    bed.assert_log(&[&batch]);
+    assert_eq!(appended.first(), bed.direct.last(&task("a")).unwrap().unwrap().seq);
+}
+
+fn an_event_that_is_late(bed: &Bed<'_>, size: Size) {
+    stores_once_after(bed, size, Fault::Delay(TOO_LATE), 1);
+}
+
+/// What can't succeed is not tried again, and nothing is stored.
+fn a_refusal(bed: &Bed<'_>, size: Size) {
+    bed.plan(Fault::refusal(10_054, "message size exceeds maximum allowed"));
+    let refused = bed.troubled.append(&first(size));
+    assert!(
+        matches!(&refused, Err(AppendError::Log(LogError::Engine(error)))
+            if error.to_string().contains("10054")),
+        "{refused:?}"
+    );
+    bed.assert_log(&[]);
+}
+
+/// A batch that was stored before is known, also when the server can't answer at first.
+fn a_batch_again(bed: &Bed<'_>, size: Size) {
+    let batch = first(size);
+    let at = bed.direct.append(&batch).unwrap().first();
+    assert_eq!(bed.troubled.append(&batch).unwrap(), Appended::Before(at));
+    let rival = behind(&batch, at);
+    bed.direct.append(std::slice::from_ref(&rival)).unwrap();
+    assert_eq!(bed.troubled.append(&batch).unwrap(), Appended::Before(at));
+    bed.plan(Fault::NoResponders);
+    assert_eq!(bed.troubled.append(&batch).unwrap().first(), at);
+    bed.assert_log(&[&batch, &[rival]]);
+}
+
+/// Who holds something must know that it did not show a sign of life.
+#[test]
+fn a_beat_that_is_refused_is_said() {
+    let server = Server::single();
+    let bed = Bed::new(std::slice::from_ref(&server), "p", Size::Alone);
+    let held = Held::Task("a".parse().unwrap());
+    bed.proxy.plan(Plan::next("hl.pulse.", Fault::refusal(10_023, "insufficient resources")));
+    assert!(bed.troubled.beat(&held, "me", 1).is_err());
+    assert_eq!(bed.direct.last_beat(&held).unwrap(), None);
+    bed.troubled.beat(&held, "me", 1).unwrap();
+    assert_eq!(bed.direct.last_beat(&held).unwrap().unwrap().holder, "me");
+}
+
+/// The log of a project that was copied has the ids of the other, and may share its stream.
+#[test]
+fn two_projects_of_one_stream_with_the_same_ids() {
+    let server = Server::single();
+    let access =
+        Access { urls: server.url(), monitors: vec![server.monitor_url()], ..Access::default() };
+    let logs = ["demo", "p21"].map(|name| {
+        let log = JetStream::connect(&access, &name.parse().unwrap()).unwrap();
+        log.prepare().unwrap();
+        log
+    });
+    let streams = server.request("$JS.API.STREAM.NAMES", r#"{"subject":"hl.ev.>"}"#).unwrap();
+    assert_eq!(streams["total"], 1, "{streams}");
+    for size in [Size::Batch, Size::Alone] {
+        let batch: Vec<NewEvent> = first(size)
+            .into_iter()
+            .map(|mut new| {
+                new.event.id.0[0] = size as u8;
+                new.event.subject = task(&format!("{}-{size:?}", new.event.subject));
+                new
+            })
+            .collect();
+        let [one, other] = logs.each_ref().map(|log| log.append(&batch).unwrap());
+        assert_eq!(other, Appended::At(one.first() + batch.len() as Seq));
+        assert_eq!(logs[1].append(&batch).unwrap(), Appended::Before(other.first()));
+    }
+    for log in &logs {
+        assert_eq!(log.read(1, 100).unwrap().len(), 4);
+    }
+}
+
+/// A server takes so many batches at a time; those that were begun and left hold their places for
+/// ten seconds.
+#[test]
+fn more_batches_than_a_server_takes_at_once() {
+    const AT_ONCE: usize = 50;
+    let server = Server::single();
+    let bed = Bed::new(std::slice::from_ref(&server), "p", Size::Batch);
+    bed.direct.append(&[new(1, "a", 0)]).unwrap();
+    let mut crowd = std::net::TcpStream::connect(server.client_address()).unwrap();
+    write!(crowd, "CONNECT {{\"verbose\":false,\"headers\":true}}\r\n").unwrap();
+    let of_a = bed.subjects().keys().next().unwrap().clone();
+    let subject = format!("{}left", of_a.strip_suffix('a').unwrap());
+    for n in 0..AT_ONCE {
+        let headers =
+            format!("NATS/1.0\r\nNats-Batch-Id: left{n}\r\nNats-Batch-Sequence: 1\r\n\r\n");
+        let (length, total) = (headers.len(), headers.len() + 2);
+        write!(crowd, "HPUB {subject} {length} {total}\r\n{headers}{{}}\r\n").unwrap();
+    }
+    write!(crowd, "PING\r\n").unwrap();
+    let mut lines = BufReader::new(crowd).lines();
+    assert!(lines.any(|line| line.unwrap() == "PONG"), "the server has all of it");
+    let batch = [new(2, "b", 0), new(3, "c", 0)];
+    let appended = bed.direct.append(&batch).unwrap();
+    assert_eq!(appended, Appended::At(2));
+    bed.assert_log(&[&[new(1, "a", 0)], &batch]);
+}

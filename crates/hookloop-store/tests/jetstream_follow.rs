@@ -1,0 +1,296 @@
+//! Events out of a real server, in order and without a gap, whatever happens on the way.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hookloop_core::event::{Event, EventBody};
+use hookloop_core::id::{EventId, Subject};
+use hookloop_core::task::TaskSpec;
+use hookloop_core::time::Timestamp;
+use hookloop_store::jetstream::{self, Access, JetStream, Safety};
+use hookloop_store::log::{EventLog, Follow, MAX_BATCH, NewEvent, Seq};
+use hookloop_store::snapshot::{Snapshot, Snapshots};
+use hookloop_store::sqlite::SCHEMA;
+use hookloop_store::store::{Store, StoreError};
+use hookloop_testbed::{Fault, Plan, Proxy, Server};
+use serde_json::{Value, json};
+
+/// A client takes up to ten seconds to find that a consumer is gone.
+const LIMIT: Duration = Duration::from_secs(40);
+
+fn access(server: &Server, urls: String) -> Access {
+    Access { urls, monitors: vec![server.monitor_url()], ..Access::default() }
+}
+
+fn connect(server: &Server, urls: String) -> JetStream {
+    let log = JetStream::connect(&access(server, urls), &"demo".parse().unwrap()).unwrap();
+    log.prepare().unwrap();
+    log
+}
+
+fn created(n: u64) -> NewEvent {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&n.to_be_bytes());
+    let spec = TaskSpec { goal: "g".into(), ..TaskSpec::default() };
+    let event = Event {
+        id: EventId(id),
+        at: Timestamp(n as i64),
+        subject: Subject::Task(format!("t{n}").parse().unwrap()),
+        actor: "tester".into(),
+        cause: None,
+        due: false,
+        body: EventBody::TaskCreated(spec),
+    };
+    NewEvent { expected: 0, event }
+}
+
+/// Appends event after event, from number `from` up to `to`.
+fn append(log: &JetStream, from: Seq, to: Seq) {
+    for n in from..=to {
+        log.append(&[created(n)]).unwrap();
+    }
+}
+
+/// What a follower gets up to event `last`, which has to be everything from `first` on.
+#[track_caller]
+fn assert_follows(follower: &mut dyn Follow, first: Seq, last: Seq) {
+    let (mut seen, end) = (Vec::new(), Instant::now() + LIMIT);
+    while seen.last() != Some(&last) && Instant::now() < end {
+        let next = follower.next(Duration::from_millis(200)).unwrap();
+        seen.extend(next.into_iter().map(|stored| stored.seq));
+    }
+    assert!(seen.into_iter().eq(first..=last), "every event from {first} to {last}, once");
+}
+
+fn ask(server: &Server, subject: &str) -> Value {
+    server.request(subject, &json!({}).to_string()).unwrap()
+}
+
+/// Deletes what the server keeps for its followers; answers how many there were.
+fn delete_consumers(server: &Server) -> usize {
+    let streams = ask(server, "$JS.API.STREAM.NAMES");
+    let streams = streams["streams"].as_array().unwrap();
+    let mut deleted = 0;
+    for stream in streams.iter().map(|stream| stream.as_str().unwrap()) {
+        let found = ask(server, &format!("$JS.API.CONSUMER.NAMES.{stream}"));
+        for consumer in found["consumers"].as_array().into_iter().flatten() {
+            let name = consumer.as_str().unwrap();
+            let answer = ask(server, &format!("$JS.API.CONSUMER.DELETE.{stream}.{name}"));
+            assert_eq!(answer["success"], true, "{answer}");
+            deleted += 1;
+        }
+    }
+    deleted
+}
+
+#[test]
+fn follows_across_a_restart_of_the_server() {
+    let server = Server::single();
+    let log = connect(&server, server.url());
+    let mut follower = log.follow(1).unwrap();
+    append(&log, 1, 5);
+    assert_follows(&mut *follower, 1, 5);
+    server.restart();
+    append(&log, 6, 10);
+    assert_follows(&mut *follower, 6, 10);
+}
+
+/// Nothing is read while the server restarts and events come.
+#[test]
+fn follows_across_a_restart_that_it_does_not_notice() {
+    let server = Server::single();
+    let log = connect(&server, server.url());
+    let mut follower = log.follow(1).unwrap();
+    append(&log, 1, 5);
+    server.restart();
+    append(&log, 6, 10);
+    server.restart();
+    append(&log, 11, 15);
+    assert_follows(&mut *follower, 1, 15);
+}
+
+#[test]
+fn follows_across_lost_connections() {
+    let server = Server::single();
+    let proxy = Proxy::to(server.client_address());
+    let (log, direct) = (connect(&server, proxy.url()), connect(&server, server.url()));
+    let mut follower = log.follow(1).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| append(&direct, 1, 300));
+        scope.spawn(|| {
+            for _ in 0..4 {
+                std::thread::sleep(Duration::from_millis(150));
+                proxy.cut();
+            }
+        });
+        assert_follows(&mut *follower, 1, 300);
+    });
+}
+
+#[test]
+fn follows_when_its_consumer_is_deleted() {
+    let server = Server::single();
+    let log = connect(&server, server.url());
+    let mut follower = log.follow(1).unwrap();
+    append(&log, 1, 5);
+    assert_follows(&mut *follower, 1, 5);
+    assert_eq!(delete_consumers(&server), 1);
+    append(&log, 6, 10);
+    assert_follows(&mut *follower, 6, 10);
+}
+
+/// More events than a client keeps for a follower that does not read.
+#[test]
+fn follows_when_it_was_too_slow() {
+    const BATCHES: u64 = 72;
+    let server = Server::single();
+    let (log, writer) = (connect(&server, server.url()), connect(&server, server.url()));
+    let mut follower = log.follow(1).unwrap();
+    append(&writer, 1, 1);
+    assert_follows(&mut *follower, 1, 1);
+    for n in 0..BATCHES {
+        let first = 2 + n * MAX_BATCH as Seq;
+        let batch: Vec<NewEvent> = (first..first + MAX_BATCH as Seq).map(created).collect();
+        writer.append(&batch).unwrap();
+    }
+    assert_follows(&mut *follower, 2, 1 + BATCHES * MAX_BATCH as Seq);
+}
+
+fn tasks(store: &Store) -> u64 {
+    store.read(|view| Ok::<_, StoreError>(view.totals()?.tasks())).unwrap()
+}
+
+fn hash(store: &Store) -> String {
+    store.read(|view| Ok::<_, StoreError>(view.state_hash()?)).unwrap()
+}
+
+fn add(store: &Store, n: u64) {
+    store.transact(|unit| unit.stage(created(n).event).map(drop)).unwrap();
+}
+
+/// A machine with a view in a file of its own.
+struct Machine {
+    dir: tempfile::TempDir,
+    access: Access,
+}
+
+impl Machine {
+    fn new(access: Access) -> Machine {
+        Machine { dir: tempfile::tempdir().unwrap(), access }
+    }
+
+    fn open(&self) -> Store {
+        let path = self.dir.path().join("view.db");
+        jetstream::open(&self.access, &"demo".parse().unwrap(), &path).unwrap().store
+    }
+
+    fn delete_view(&self) {
+        for file in std::fs::read_dir(self.dir.path()).unwrap() {
+            std::fs::remove_file(file.unwrap().path()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_view_whose_file_is_deleted_is_made_again() {
+    let server = Server::single();
+    let machine = Machine::new(access(&server, server.url()));
+    let store = machine.open();
+    (1..=5).for_each(|n| add(&store, n));
+    machine.delete_view();
+    // Who has it open goes on with what is no longer there.
+    add(&store, 6);
+    let next = machine.open();
+    add(&next, 7);
+    add(&store, 8);
+    assert_eq!((tasks(&store), tasks(&next), tasks(&machine.open())), (8, 8, 8));
+    assert_eq!(hash(&store), hash(&next));
+    let (before, after) = next.rebuild(&mut |_| ()).unwrap();
+    assert_eq!((&before, &after), (&hash(&store), &hash(&store)));
+}
+
+#[test]
+fn a_live_view_follows_across_a_restart() {
+    let server = Server::single();
+    let machines = [(); 2].map(|()| Machine::new(access(&server, server.url())));
+    let [one, two] = machines.each_ref().map(Machine::open);
+    one.go_live().unwrap();
+    add(&one, 1);
+    server.restart();
+    add(&two, 2);
+    add(&one, 3);
+    assert_eq!(tasks(&one), 3);
+    assert_eq!(hash(&one), hash(&two));
+}
+
+#[test]
+fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
+    let server = Server::single();
+    let machine = Machine::new(access(&server, server.url()));
+    let old = machine.open();
+    (1..=300).for_each(|n| add(&old, n));
+    assert_eq!(old.save_snapshot().unwrap(), 300);
+    (301..=310).for_each(|n| add(&old, n));
+    let proxy = Proxy::to(server.client_address());
+    // Only to see that it is asked for a piece of the snapshot.
+    let piece = "$JS.API.DIRECT.GET.HL_SNAPSHOT.hl.snap.demo.300.0";
+    proxy.plan(Plan::next(piece, Fault::Delay(Duration::ZERO)));
+    let machine = Machine::new(access(&server, proxy.url()));
+    let new = machine.open();
+    proxy.wait_happened();
+    assert_eq!((tasks(&new), hash(&new)), (310, hash(&old)));
+    let (before, after) = new.rebuild(&mut |_| ()).unwrap();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn half_a_snapshot_is_ignored() {
+    let server = Server::single();
+    let machine = Machine::new(access(&server, server.url()));
+    let old = machine.open();
+    (1..=20).for_each(|n| add(&old, n));
+    old.save_snapshot().unwrap();
+    let purged = server
+        .request("$JS.API.STREAM.PURGE.HL_SNAPSHOT", r#"{"filter":"hl.snap.demo.*.0"}"#)
+        .unwrap();
+    assert_eq!(purged["purged"], 1, "{purged}");
+    let machine = Machine::new(access(&server, server.url()));
+    let new = machine.open();
+    assert_eq!(hash(&new), hash(&old));
+}
+
+/// The snapshot before it stays, and a new machine starts with that one.
+#[test]
+fn a_snapshot_that_can_not_be_saved_is_said() {
+    let server = Server::single();
+    let proxy = Proxy::to(server.client_address());
+    let machine = Machine::new(access(&server, proxy.url()));
+    let old = machine.open();
+    add(&old, 1);
+    old.save_snapshot().unwrap();
+    add(&old, 2);
+    let full = Fault::refusal(10_023, "insufficient resources");
+    proxy.plan(Plan::next("hl.snap.demo.2.", full));
+    assert!(old.save_snapshot().is_err(), "a piece of it was refused");
+    proxy.wait_happened();
+    let kept = connect(&server, server.url()).latest(SCHEMA).unwrap();
+    assert_eq!(kept.map(|snapshot| snapshot.head), Some(1));
+    let machine = Machine::new(access(&server, server.url()));
+    let new = machine.open();
+    assert_eq!(hash(&new), hash(&old));
+}
+
+#[test]
+fn what_is_not_a_view_is_no_snapshot() {
+    let server = Server::single();
+    let log = connect(&server, server.url());
+    append(&log, 1, 3);
+    let view = b"not a database, and long enough not to be taken for an empty one".to_vec();
+    log.save(&Snapshot { head: 3, schema: SCHEMA, view }).unwrap();
+    let machine = Machine::new(access(&server, server.url()));
+    let new = machine.open();
+    assert_eq!(tasks(&new), 3);
+    let over = Store::over(Arc::new(log)).unwrap();
+    assert_eq!(hash(&new), hash(&over));
+}

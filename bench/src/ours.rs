@@ -37,7 +37,64 @@ pub struct Ours {
     replay: JetStream,
     replayed: u64,
     project: Project,
-    next: Arc<AtomicU64>,
+    feed: Feed,
+}
+
+/// Events to append, no two alike.
+#[derive(Clone, Debug)]
+pub struct Feed(Arc<AtomicU64>);
+
+impl Default for Feed {
+    /// Begins where no earlier run on the same servers was.
+    fn default() -> Feed {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        Feed(Arc::new(AtomicU64::new(now.as_micros() as u64)))
+    }
+}
+
+impl Feed {
+    fn unique(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub fn task(&self) -> TaskId {
+        format!("t{}", self.unique()).parse().unwrap()
+    }
+
+    fn event(&self, task: &TaskId, body: EventBody) -> Event {
+        let mut id = [0; 16];
+        id[8..].copy_from_slice(&self.unique().to_be_bytes());
+        Event {
+            id: EventId(id),
+            at: Timestamp(1_767_225_600_000),
+            subject: Subject::Task(task.clone()),
+            actor: "worker-17".to_owned(),
+            cause: None,
+            due: false,
+            body,
+        }
+    }
+
+    pub fn created(&self, task: &TaskId) -> NewEvent {
+        let spec = TaskSpec {
+            goal: "write the release notes for the next version".to_owned(),
+            labels: vec!["docs".to_owned(), "release".to_owned()],
+            ..TaskSpec::default()
+        };
+        NewEvent { expected: 0, event: self.event(task, EventBody::TaskCreated(spec)) }
+    }
+
+    fn started(&self, task: &TaskId, expected: Seq) -> NewEvent {
+        NewEvent { expected, event: self.event(task, EventBody::TaskStarted(Started::default())) }
+    }
+
+    /// All events of a task: created, started, completed.
+    pub fn life(&self) -> [NewEvent; 3] {
+        let task = self.task();
+        let completed = EventBody::TaskCompleted(Outcome::default());
+        let completed = NewEvent { expected: 0, event: self.event(&task, completed) };
+        [self.created(&task), self.started(&task, 0), completed]
+    }
 }
 
 impl Ours {
@@ -57,11 +114,11 @@ impl Ours {
             replay: log(NAMES[2]),
             replayed,
             project: Project::new(store, Rules::default(), "bench"),
-            next: Arc::new(AtomicU64::new(fresh())),
+            feed: Feed::default(),
         };
         let mut created = Vec::new();
         for _ in 0..replayed {
-            created.push(ours.created(&ours.task()));
+            created.push(ours.feed.created(&ours.feed.task()));
             if created.len() == BATCH {
                 ours.replay.append(&std::mem::take(&mut created)).unwrap();
             }
@@ -74,47 +131,12 @@ impl Ours {
         NAMES.map(|name| JetStream::stream_of(&name.parse().unwrap())).to_vec()
     }
 
-    fn unique(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn task(&self) -> TaskId {
-        format!("t{}", self.unique()).parse().unwrap()
-    }
-
-    fn event(&self, task: &TaskId, body: EventBody) -> Event {
-        let mut id = [0; 16];
-        id[8..].copy_from_slice(&self.unique().to_be_bytes());
-        Event {
-            id: EventId(id),
-            at: Timestamp(1_767_225_600_000),
-            subject: Subject::Task(task.clone()),
-            actor: "worker-17".to_owned(),
-            cause: None,
-            due: false,
-            body,
-        }
-    }
-
-    fn created(&self, task: &TaskId) -> NewEvent {
-        let spec = TaskSpec {
-            goal: "write the release notes for the next version".to_owned(),
-            labels: vec!["docs".to_owned(), "release".to_owned()],
-            ..TaskSpec::default()
-        };
-        NewEvent { expected: 0, event: self.event(task, EventBody::TaskCreated(spec)) }
-    }
-
-    fn started(&self, task: &TaskId, expected: Seq) -> NewEvent {
-        NewEvent { expected, event: self.event(task, EventBody::TaskStarted(Started::default())) }
-    }
-
     /// Makes tasks ready for one pass, in the view too.
     fn fill(&self) {
         let count = (READY_PER_SECOND * self.pass.as_secs_f64()) as usize;
         let mut last = 0;
         for _ in 0..count.div_ceil(BATCH) {
-            let batch: Vec<_> = (0..BATCH).map(|_| self.created(&self.task())).collect();
+            let batch: Vec<_> = (0..BATCH).map(|_| self.feed.created(&self.feed.task())).collect();
             last = self.project.log().append(&batch).unwrap().first() + BATCH as Seq - 1;
         }
         while self.project.store().wait_for_news(last - 1, LEASE).unwrap() < last {}
@@ -128,22 +150,16 @@ impl Ours {
     }
 }
 
-/// Where ids begin: no earlier run on the same servers has used them.
-fn fresh() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    now.as_micros() as u64
-}
-
 /// One writer that waits for every answer: the median.
 pub fn append(ours: &Ours) -> Figure {
     let mut sample = Sample::default();
     let end = Instant::now() + ours.pass;
     while Instant::now() < end {
-        let task = ours.task();
-        let mut next = ours.created(&task);
+        let task = ours.feed.task();
+        let mut next = ours.feed.created(&task);
         for _ in 0..4 {
             let seq = sample.time(|| ours.log.append(std::slice::from_ref(&next)).unwrap()).first();
-            next = ours.started(&task, seq);
+            next = ours.feed.started(&task, seq);
         }
     }
     Figure::Milliseconds(sample.median())
@@ -152,11 +168,11 @@ pub fn append(ours: &Ours) -> Figure {
 /// Writers side by side, each waiting for its own answers.
 pub fn append_many(ours: &Ours, writers: usize) -> Figure {
     side_by_side(ours, writers, |_| {
-        let task = ours.task();
-        let mut next = ours.created(&task);
+        let task = ours.feed.task();
+        let mut next = ours.feed.created(&task);
         for _ in 0..4 {
             let seq = ours.log.append(std::slice::from_ref(&next)).unwrap().first();
-            next = ours.started(&task, seq);
+            next = ours.feed.started(&task, seq);
         }
         4
     })
@@ -167,7 +183,7 @@ pub fn batch(ours: &Ours, size: usize) -> Figure {
     let mut sample = Sample::default();
     let end = Instant::now() + ours.pass;
     while Instant::now() < end {
-        let batch: Vec<_> = (0..size).map(|_| ours.created(&ours.task())).collect();
+        let batch: Vec<_> = (0..size).map(|_| ours.feed.created(&ours.feed.task())).collect();
         sample.time(|| ours.log.append(&batch).unwrap());
     }
     Figure::Milliseconds(sample.median())

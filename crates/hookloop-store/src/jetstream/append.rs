@@ -99,7 +99,7 @@ impl Inner {
         let mut patience = Patience::new();
         let mut is_retry = false;
         loop {
-            match self.publish(&messages).await? {
+            let (reason, is_brief) = match self.publish(&messages).await? {
                 Answer::Stored { last } => return Ok(Appended::At(first_of(last))),
                 Answer::StoredBefore { last } if is_retry => {
                     return Ok(Appended::At(first_of(last)));
@@ -108,32 +108,24 @@ impl Inner {
                 Answer::Overtaken => match self.look(batch, is_retry).await? {
                     Some(appended) => return Ok(appended),
                     // What overtook it is not visible here yet, or nothing did.
-                    None => self.pause(&mut patience, &messages, "overtaken").await?,
+                    None => ("overtaken".to_owned(), true),
                 },
-                Answer::InFlight => {
-                    self.pause(&mut patience, &messages, "in flight").await?;
-                }
+                Answer::InFlight => ("in flight".to_owned(), true),
                 Answer::Nobody(reason) => {
                     is_retry = true;
-                    let paused = patience.pause(&messages[0].subject, reason).await;
-                    paused.map_err(|error| JetStreamError::Unknown(Box::new(error)))?;
+                    (reason, false)
                 }
+            };
+            if is_brief && tokio::time::Instant::now() < patience.end {
+                tokio::time::sleep(jittered(IN_FLIGHT_PAUSE)).await;
+                continue;
             }
+            let paused = patience.pause(&messages[0].subject, reason).await;
+            paused.map_err(|error| match is_retry {
+                true => JetStreamError::Unknown(Box::new(error)),
+                false => error,
+            })?;
         }
-    }
-
-    /// A short pause, within the same patience.
-    async fn pause(
-        &self,
-        patience: &mut Patience,
-        messages: &[Outgoing],
-        reason: &str,
-    ) -> Result<(), LogError> {
-        if tokio::time::Instant::now() < patience.end {
-            tokio::time::sleep(jittered(IN_FLIGHT_PAUSE)).await;
-            return Ok(());
-        }
-        Ok(patience.pause(&messages[0].subject, reason.to_owned()).await?)
     }
 
     /// One try.

@@ -17,7 +17,7 @@ const CHUNK: usize = 512 * 1024;
 /// Pieces on their way at once.
 const IN_FLIGHT: usize = 8;
 /// A snapshot larger than that is not read.
-const MAX_BYTES: usize = 8 << 30;
+const MAX_BYTES: usize = 2 << 30;
 
 #[derive(Serialize, Deserialize)]
 struct Manifest {
@@ -63,14 +63,16 @@ impl Snapshots for JetStream {
 
     fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
         let packed = Bytes::from(lz4_flex::compress_prepend_size(&snapshot.view));
-        let name = format!("{}", snapshot.head);
+        let sha256 = digest(&packed);
+        // Two machines may save the same moment, and not the same bytes of it.
+        let name = format!("{}-{}", snapshot.head, &sha256[..16]);
         let manifest = Manifest {
             name: name.clone(),
             head: snapshot.head,
             schema: snapshot.schema,
             chunks: packed.len().div_ceil(CHUNK),
             bytes: packed.len(),
-            sha256: digest(&packed),
+            sha256,
         };
         let payload = serde_json::to_vec(&manifest).map_err(|e| LogError::Engine(Box::new(e)))?;
         self.run(async {

@@ -1,0 +1,93 @@
+//! Two machines, each with its own home and its own place in the network, on one project.
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hookloop_testbed::{Cluster, Server, network::Netns};
+use serde_json::Value;
+
+/// What is completed on one machine is seen on the other within this time, in 99 of 100 cases.
+const BOUND: Duration = Duration::from_millis(200);
+const ROUNDS: usize = 100;
+
+struct Machine<'a> {
+    network: &'a Netns,
+    home: &'a Path,
+    store: &'a str,
+}
+
+impl Machine<'_> {
+    fn new<'a>(
+        network: &'a Netns,
+        home: &'a Path,
+        store: &'a str,
+        monitors: &[String],
+    ) -> Machine<'a> {
+        let config = home.join(".config/hookloop");
+        std::fs::create_dir_all(&config).unwrap();
+        std::fs::create_dir_all(home.join("project")).unwrap();
+        let text = format!(
+            "version: 1\nstores:\n  \"{store}\": {{monitors: {}}}\n",
+            serde_json::to_string(monitors).unwrap()
+        );
+        std::fs::write(config.join("config.yaml"), text).unwrap();
+        let project = "version: 1\nproject: shared\n";
+        std::fs::write(home.join("project/hookloop.yaml"), project).unwrap();
+        Machine { network, home, store }
+    }
+
+    fn hookloop(&self, args: &[&str]) -> Value {
+        let out = self
+            .network
+            .command(env!("CARGO_BIN_EXE_hookloop"))
+            .args(args)
+            .arg("--json")
+            .current_dir(self.home.join("project"))
+            .env_clear()
+            .env("HOME", self.home)
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOOKLOOP_STORE", self.store)
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{args:?}: {error}");
+        serde_json::from_slice(&out.stdout).unwrap_or(Value::Null)
+    }
+
+    fn has_ready(&self, task: &str) -> bool {
+        let ready = self.hookloop(&["task", "ready"]);
+        ready.as_array().unwrap().iter().any(|found| found["id"] == task)
+    }
+}
+
+#[test]
+fn what_is_completed_on_one_is_soon_ready_on_the_other() {
+    let cluster = Cluster::in_namespaces();
+    let (store, monitors) =
+        (cluster.urls().join(","), cluster.nodes().iter().map(Server::monitor_url));
+    let monitors: Vec<String> = monitors.collect();
+    let homes = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let networks = [cluster.network().netns(), cluster.network().netns()];
+    let [a, b] = [0, 1].map(|i| Machine::new(&networks[i], homes[i].path(), &store, &monitors));
+    let mut waits = Vec::new();
+    for round in 0..ROUNDS {
+        let (first, then) = (format!("first-{round}"), format!("then-{round}"));
+        a.hookloop(&["task", "add", "first", "--id", &first]);
+        b.hookloop(&["task", "add", "then", "--id", &then, "--depends-on", &first]);
+        assert!(!b.has_ready(&then));
+        a.hookloop(&["task", "complete", &first]);
+        let completed = Instant::now();
+        while !b.has_ready(&then) {
+            assert!(completed.elapsed() < Duration::from_secs(10), "{then} is never ready");
+        }
+        waits.push(completed.elapsed());
+        b.hookloop(&["task", "complete", &then]);
+    }
+    waits.sort_unstable();
+    let (median, p99) = (waits[ROUNDS / 2], waits[ROUNDS * 99 / 100 - 1]);
+    assert!(p99 <= BOUND, "median {median:?}, p99 {p99:?}, longest {:?}", waits[ROUNDS - 1]);
+    let hashes = [&a, &b].map(|machine| machine.hookloop(&["rebuild"])["after"].clone());
+    assert_eq!(hashes[0], hashes[1]);
+    assert!(hashes[0].is_string());
+}

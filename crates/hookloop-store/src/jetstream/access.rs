@@ -3,10 +3,13 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event, ServerAddr};
+
+use tokio::sync::Notify;
 
 use super::JetStreamError;
 
@@ -72,13 +75,22 @@ impl Access {
 
     pub(super) async fn connect(&self, denials: &Denials) -> Result<Client, JetStreamError> {
         let denials = denials.clone();
+        let connected = Arc::new(AtomicBool::new(false));
+        let was_connected = connected.clone();
         let mut options = ConnectOptions::new()
             .name("hookloop")
             .connection_timeout(CONNECT_TIMEOUT)
             .ping_interval(PING_INTERVAL)
             .subscription_capacity(BUFFERED)
-            .reconnect_delay_callback(reconnect_pause)
+            // The client also asks before it connects at all.
+            .reconnect_delay_callback(move |attempts| {
+                match was_connected.load(Ordering::Relaxed) || attempts > 1 {
+                    true => reconnect_pause(attempts),
+                    false => Duration::ZERO,
+                }
+            })
             .event_callback(move |event| {
+                connected.fetch_or(matches!(event, Event::Connected), Ordering::Relaxed);
                 denials.note(&event);
                 std::future::ready(())
             });
@@ -131,7 +143,7 @@ fn secret(path: &Path) -> Result<String, JetStreamError> {
 /// What the server did not let this user do. It says so beside the request, which never gets an
 /// answer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Denials(Arc<Mutex<VecDeque<String>>>);
+pub(super) struct Denials(Arc<(Mutex<VecDeque<String>>, Notify)>);
 
 impl Denials {
     fn note(&self, event: &Event) {
@@ -140,16 +152,30 @@ impl Denials {
         if !text.to_lowercase().contains("permissions violation") {
             return;
         }
-        let mut denials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut denials = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         denials.push_back(text);
         if denials.len() > DENIALS {
             denials.pop_front();
+        }
+        drop(denials);
+        self.0.1.notify_waiters();
+    }
+
+    /// Ends when the server has denied `subject`, which may be never.
+    pub(super) async fn of(&self, subject: &str) {
+        loop {
+            let mut next = std::pin::pin!(self.0.1.notified());
+            next.as_mut().enable();
+            if self.contains(subject) {
+                return;
+            }
+            next.await;
         }
     }
 
     pub(super) fn contains(&self, subject: &str) -> bool {
         let quoted = format!("\"{subject}\"");
-        let denials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let denials = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         denials.iter().any(|denial| denial.contains(&quoted))
     }
 }

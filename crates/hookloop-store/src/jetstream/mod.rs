@@ -4,6 +4,7 @@
 //! - [`layout`]: names of streams and subjects
 //! - [`message`]: an event as a message
 //! - [`append`]: a batch into the stream, whatever the server answers
+//! - [`direct`]: a few events out of it, at once
 //! - [`follow`]: events out of it, in order and without a gap
 //! - [`open`]: a project's log with its view on this machine
 //! - [`safety`]: what a server must promise before it is trusted
@@ -13,6 +14,7 @@
 
 mod access;
 mod append;
+mod direct;
 mod follow;
 mod layout;
 mod message;
@@ -27,6 +29,7 @@ use std::time::Duration;
 use async_nats::client::RequestErrorKind;
 use async_nats::{Client, Message, Request, StatusCode};
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use hookloop_core::id::{ProjectName, Subject};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
@@ -177,12 +180,17 @@ impl Inner {
     /// One try of a request.
     async fn ask(&self, subject: &str, request: Request) -> Result<Reply, JetStreamError> {
         let request = request.timeout(Some(REQUEST_TIMEOUT));
-        match self.client.send_request(subject.to_owned(), request).await {
+        let answered = std::pin::pin!(self.client.send_request(subject.to_owned(), request));
+        let denied = std::pin::pin!(self.denials.of(subject));
+        let answer = match select(answered, denied).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(_) => {
+                return Err(JetStreamError::Denied { subject: subject.to_owned() });
+            }
+        };
+        match answer {
             Ok(message) => Ok(Reply::Message(message)),
             Err(error) => match error.kind() {
-                RequestErrorKind::TimedOut if self.denials.contains(subject) => {
-                    Err(JetStreamError::Denied { subject: subject.to_owned() })
-                }
                 RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
                     Err(JetStreamError::Refused { code: 0, description: error.to_string() })
                 }
@@ -273,6 +281,10 @@ impl Inner {
     }
 }
 
+fn is_denied(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(JetStreamError::Denied { .. }))
+}
+
 /// Where the stream holds a message that was asked for directly.
 fn place(message: &Message) -> Result<(Seq, &str), JetStreamError> {
     let header = |name: &'static str| {
@@ -333,9 +345,15 @@ impl EventLog for JetStream {
     }
 
     fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        let from = from.max(1);
         self.run(async {
-            let head = self.0.head().await?;
-            self.0.scan(self.0.layout.all(), (from.max(1), head), limit).await
+            match self.0.read_directly(from, limit).await {
+                Err(LogError::Engine(error)) if is_denied(&*error) => {
+                    let head = self.0.head().await?;
+                    self.0.scan(self.0.layout.all(), (from, head), limit).await
+                }
+                read => read,
+            }
         })
     }
 

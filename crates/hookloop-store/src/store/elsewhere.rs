@@ -25,6 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Tries after which a unit that others keep overtaking waits a little before it is done again.
 const EAGER_TRIES: usize = 3;
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+/// Events that a view asks for at once; one that misses more follows the log until it has them.
+const CATCH_UP: usize = 1_000;
 /// How often a view that nobody follows for us is looked at for news.
 const NEWS_POLL: Duration = Duration::from_millis(20);
 /// Followers of a view that fail wait this long.
@@ -287,11 +289,19 @@ impl Inner {
         }
         let engine = elsewhere.engine.clone();
         let at_least = at_least.max(elsewhere.written);
-        let target = match elsewhere.pace {
-            Pace::EachTime => engine.head()?.max(at_least),
-            Pace::Once => at_least,
+        let head = View::new(&self.conn).totals()?.head;
+        match elsewhere.pace {
             Pace::Live => return Ok(()),
-        };
+            Pace::Once if head >= at_least => return Ok(()),
+            Pace::Once | Pace::EachTime => {}
+        }
+        let events = engine.read(head + 1, CATCH_UP)?;
+        self.take_in(&events)?;
+        let head = events.last().map_or(head, |last| last.seq);
+        if head >= at_least && events.len() < CATCH_UP {
+            return Ok(());
+        }
+        let target = engine.head()?.max(at_least);
         self.take_until(&*engine, target, &mut |_| ())
     }
 

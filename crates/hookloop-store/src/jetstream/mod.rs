@@ -55,6 +55,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 pub enum JetStreamError {
     #[error("no NATS server answers at {urls}: {reason}")]
     Unreachable { urls: String, reason: String },
+    #[error("the server at {urls} does not let this user in: {reason}")]
+    UnknownUser { urls: String, reason: String },
+    #[error("no TLS with the server at {urls}: {reason}")]
+    Untrusted { urls: String, reason: String },
     #[error("{}: {reason}", path.display())]
     Credentials { path: std::path::PathBuf, reason: String },
     #[error("the server does not let this user use `{subject}`")]
@@ -177,12 +181,10 @@ impl Inner {
     /// One try of a request.
     async fn ask(&self, subject: &str, request: Request) -> Result<Reply, JetStreamError> {
         let request = request.timeout(Some(REQUEST_TIMEOUT));
-        match self.client.send_request(subject.to_owned(), request).await {
+        let answer = self.client.send_request(subject.to_owned(), request);
+        match self.denials.or_denied(subject, answer).await? {
             Ok(message) => Ok(Reply::Message(message)),
             Err(error) => match error.kind() {
-                RequestErrorKind::TimedOut if self.denials.contains(subject) => {
-                    Err(JetStreamError::Denied { subject: subject.to_owned() })
-                }
                 RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
                     Err(JetStreamError::Refused { code: 0, description: error.to_string() })
                 }

@@ -153,6 +153,11 @@ impl Store {
         set_origin(&inner.conn, key, value)
     }
 
+    /// Forgets what `identify` answered: the next process that opens this view asks again.
+    pub(crate) fn forget_note(&self) -> Result<(), StoreError> {
+        self.remember(NOTE, "")
+    }
+
     pub(super) fn transact_elsewhere<T, E: From<StoreError>>(
         &self,
         engine: &dyn Engine,

@@ -65,8 +65,18 @@ impl Layout {
         format!("hl.pulse.{}.{held}", self.project)
     }
 
+    /// The subjects of all signs of life in the project.
+    pub(crate) fn pulses(&self) -> String {
+        format!("hl.pulse.{}.>", self.project)
+    }
+
     pub(crate) fn snapshot_stream(&self) -> &'static str {
         SNAPSHOT_STREAM
+    }
+
+    /// The subjects of all snapshots of the project.
+    pub(crate) fn snapshots(&self) -> String {
+        format!("hl.snap.{}.>", self.project)
     }
 
     /// What tells which snapshot is the last whole one.

@@ -6,6 +6,7 @@
 //! - [`append`]: a batch into the stream, whatever the server answers
 //! - [`follow`]: events out of it, in order and without a gap
 //! - [`open`]: a project's log with its view on this machine
+//! - [`permissions`]: what a user of the servers must be allowed
 //! - [`safety`]: what a server must promise before it is trusted
 //!
 //! The interface is synchronous, as that of every log; a runtime of its own moves the bytes. It
@@ -17,6 +18,7 @@ mod follow;
 mod layout;
 mod message;
 mod open;
+mod permissions;
 mod pulse;
 mod safety;
 mod snapshot;
@@ -37,6 +39,7 @@ use crate::store::StoreError;
 pub use access::{Access, Credentials, Durability};
 pub use layout::SHARDS;
 pub use open::{Opened, open};
+pub use permissions::{Permissions, Role};
 pub use safety::{Safety, Standing, Unsafe};
 
 use access::Denials;

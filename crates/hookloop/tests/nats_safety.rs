@@ -181,6 +181,21 @@ fn a_log_that_was_made_anew_is_another_log() {
     assert_eq!(machine.lines(&["log"]).len(), 1);
 }
 
+/// The server was found safe a moment ago, so nobody asks which stream it has.
+#[test]
+fn a_stream_that_was_made_anew_behind_our_back_is_another_log() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["task", "add", "Old", "--id", "old"]);
+    server.request("$JS.API.STREAM.DELETE.HL_EV_151", "").unwrap();
+    Machine::on(&server, "demo").ok(&["status"]);
+    let refused = machine.refused(&["task", "add", "New", "--id", "new"]);
+    assert!(refused.error.contains("acknowledged events are gone"), "{}", refused.error);
+    assert_eq!(machine.json(&["task", "list"]), json!([]));
+    machine.ok(&["task", "add", "New", "--id", "new"]);
+    assert_eq!(machine.lines(&["log"]).len(), 1);
+}
+
 #[test]
 fn a_log_that_lost_its_end_is_not_worked_on() {
     let server = Server::single();

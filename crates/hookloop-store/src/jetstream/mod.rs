@@ -353,4 +353,11 @@ impl EventLog for JetStream {
     fn head(&self) -> Result<Seq, LogError> {
         self.run(self.0.head())
     }
+
+    fn check_has(&self, seen: Seq) -> Result<(), LogError> {
+        match self.run(self.0.last_in_stream())? {
+            Some(found) if found < seen => Err(JetStreamError::Lost { found, seen }.into()),
+            _ => Ok(()),
+        }
+    }
 }

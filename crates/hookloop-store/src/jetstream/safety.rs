@@ -120,6 +120,22 @@ impl Safety for JetStream {
     }
 }
 
+impl super::Inner {
+    /// The stream's last place by its leader's word; none if it can't be asked now.
+    pub(super) async fn last_in_stream(&self) -> Result<Option<u64>, JetStreamError> {
+        let subject = format!("STREAM.INFO.{}", self.layout.stream());
+        let asked = self.context.request(subject.clone(), &());
+        let full = format!("$JS.API.{subject}");
+        Ok(match self.denials.or_denied(&full, asked).await? {
+            Ok(Response::Ok(Info { state, .. })) => Some(state.last_sequence),
+            Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                Some(0)
+            }
+            _ => None,
+        })
+    }
+}
+
 impl JetStream {
     /// The stream as it is; made if it is not there. Only the cluster's own word that there is none
     /// leads to making one: during an election nobody answers, which says nothing.

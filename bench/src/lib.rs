@@ -7,6 +7,7 @@
 //! - [`ours`]: the same through the product
 //! - [`pair`]: two sides of one measurement, taken in turns
 //! - [`processes`]: commands as processes, round robin
+//! - [`scale`]: what more of something costs a server
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,3 +22,4 @@ pub mod nats;
 pub mod ours;
 pub mod pair;
 pub mod processes;
+pub mod scale;

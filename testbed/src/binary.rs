@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "nats-server";
 
 /// `NATS_SERVER`, or the first binary on the PATH.
-pub(crate) fn nats_server() -> PathBuf {
+pub fn nats_server() -> PathBuf {
     if let Some(path) = std::env::var_os("NATS_SERVER") {
         return path.into();
     }

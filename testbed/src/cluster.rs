@@ -74,7 +74,26 @@ impl Cluster {
             let store_dir = options.store_dirs.as_ref().map(|dirs| dirs[i].clone());
             Server::configured(member, Options { store_dir, ..options.server.clone() })
         });
-        let cluster = Cluster { nodes: nodes.collect(), network };
+        Cluster::started(Cluster { nodes: nodes.collect(), network })
+    }
+
+    /// Three nodes on loopback with the configuration that `write` makes for each, told of all of them and
+    /// which one it is for.
+    pub fn written(write: impl Fn(&[Server], usize) -> String) -> Cluster {
+        let nodes: Vec<Server> = (1..=SIZE)
+            .map(|number| {
+                let (name, ports) = (format!("n{number}"), Ports::take());
+                let member = Member { name, ports, netns: None, cluster: String::new() };
+                Server::configured(member, Options::default())
+            })
+            .collect();
+        for (i, node) in nodes.iter().enumerate() {
+            node.configure(&write(&nodes, i));
+        }
+        Cluster::started(Cluster { nodes, network: None })
+    }
+
+    fn started(cluster: Cluster) -> Cluster {
         match cluster.nodes.iter().any(Server::has_data) {
             true => cluster.start_all(),
             false => cluster.start_fresh(),

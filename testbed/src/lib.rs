@@ -30,6 +30,7 @@ pub mod wire;
 
 use std::time::{Duration, Instant};
 
+pub use binary::nats_server;
 pub use cluster::{Cluster, ClusterOptions, Placement};
 pub use disk::{Disk, cut_power};
 pub use network::{Netns, Network};

@@ -105,9 +105,18 @@ impl Server {
         let child = Mutex::new(None);
         let paused = AtomicBool::new(false);
         let server = Server { name, address, ports, home, store_dir, netns, child, paused };
-        let text = server.configuration(&options, &cluster);
-        fs::write(server.home.join("server.conf"), text).unwrap();
+        server.configure(&server.configuration(&options, &cluster));
         server
+    }
+
+    /// Replaces the configuration; it holds from the next start on.
+    pub fn configure(&self, text: &str) {
+        fs::write(self.home.join("server.conf"), text).unwrap();
+    }
+
+    /// Where the configuration is: what it includes is looked for here.
+    pub fn home(&self) -> &Path {
+        &self.home
     }
 
     fn configuration(&self, options: &Options, cluster: &str) -> String {
@@ -144,6 +153,11 @@ impl Server {
 
     pub fn monitor_address(&self) -> SocketAddr {
         SocketAddr::new(self.address, self.ports.monitor.number)
+    }
+
+    /// Where other nodes of a cluster find this one.
+    pub fn route_address(&self) -> SocketAddr {
+        SocketAddr::new(self.address, self.ports.route.number)
     }
 
     pub fn store_dir(&self) -> &Path {

@@ -36,7 +36,9 @@ pub mod work;
 /// What callers of the engine see of the layers below it.
 pub mod store {
     pub use hookloop_core::refusal::Refusal;
-    pub use hookloop_store::jetstream::{JetStreamError, Standing, Unsafe};
+    pub use hookloop_store::jetstream::{
+        JetStream, JetStreamError, Permissions, Role, Standing, Unsafe,
+    };
     pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
     pub use hookloop_store::sqlite::{Broken, OpenError};
     pub use hookloop_store::store::StoreError;

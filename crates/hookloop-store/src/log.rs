@@ -96,6 +96,13 @@ pub trait EventLog: Send + Sync {
     /// The place of the last event; 0 for none.
     fn head(&self) -> Result<Seq, LogError>;
 
+    /// Fails if the log is known not to have event `seen` any more. Asked where `head` is before it: what
+    /// answered may only have been a copy that is behind.
+    fn check_has(&self, seen: Seq) -> Result<(), LogError> {
+        let _ = seen;
+        Ok(())
+    }
+
     /// The events from place `from` on, and then those that come.
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError>;
 }

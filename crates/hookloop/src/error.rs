@@ -206,6 +206,18 @@ impl From<JetStreamError> for CliError {
             JetStreamError::Unreachable { .. } => {
                 failed.hint("hookloop nats up, or check `store` and HOOKLOOP_STORE")
             }
+            JetStreamError::UnknownUser { .. } => {
+                failed.hint("check `nkey` or `credentials` of this store in your own configuration")
+            }
+            JetStreamError::Untrusted { .. } => {
+                failed.hint("check `ca` and `certificate` of this store in your own configuration")
+            }
+            JetStreamError::Denied { subject } if subject.starts_with("$JS.API.STREAM.CREATE.") => {
+                failed.hint("let someone who may make streams run `hookloop status` here once")
+            }
+            JetStreamError::Denied { .. } => failed.hint(
+                "`hookloop nats permissions` prints what a user must be allowed, docs/nats.md why",
+            ),
             JetStreamError::Lost { .. } => failed
                 .hint("restore the servers' data; `hookloop rebuild` accepts the log as it is now"),
             JetStreamError::Unsafe(_) => failed.hint(

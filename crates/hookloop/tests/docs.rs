@@ -1,48 +1,20 @@
 //! Every command and configuration in the documents runs as it is written.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::path::{Path, PathBuf};
+mod documents;
+
+use std::path::Path;
 use std::process::Command;
 
-/// A fenced block: its language, what else its fence says, and its text.
-struct Block {
-    language: String,
-    run: bool,
-    text: String,
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn blocks(document: &str) -> Vec<Block> {
-    let text = std::fs::read_to_string(root().join(document)).unwrap();
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut open = false;
-    for line in text.lines() {
-        match line.strip_prefix("```") {
-            Some(_) if open => open = false,
-            Some(fence) => {
-                let mut words = fence.split(' ');
-                let language = words.next().unwrap_or_default().to_owned();
-                let run = !words.any(|word| word == "no-run");
-                blocks.push(Block { language, run, text: String::new() });
-                open = true;
-            }
-            None if open => {
-                let block = blocks.last_mut().unwrap();
-                block.text.push_str(line);
-                block.text.push('\n');
-            }
-            None => {}
-        }
-    }
-    assert!(!open, "{document} has a block without an end");
-    blocks
-}
+use documents::{Block, blocks};
 
 /// Runs the shell blocks of a document one after the other, in one new project and home.
 fn check_commands(document: &str) {
+    check_commands_with(document, str::to_owned);
+}
+
+/// The same with each block changed a little before it is run.
+fn check_commands_with(document: &str, change: impl Fn(&str) -> String) {
     let home = tempfile::tempdir().unwrap();
     let project = home.path().join("project");
     std::fs::create_dir(&project).unwrap();
@@ -52,12 +24,13 @@ fn check_commands(document: &str) {
         blocks(document).into_iter().filter(|b| b.language == "sh" && b.run).collect();
     assert!(!shell.is_empty(), "{document} has no commands to run");
     for block in shell {
-        let script = format!("set -euo pipefail\n{}", block.text);
+        let script = format!("set -euo pipefail\n{}", change(&block.text));
         let output = Command::new("bash")
             .args(["-c", &script])
             .current_dir(&project)
             .env_clear()
             .envs([("PATH", path.as_str()), ("HOME", home.path().to_str().unwrap())])
+            .env("NATS_SERVER", hookloop_testbed::nats_server())
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -83,6 +56,23 @@ fn hooks() {
 #[test]
 fn log() {
     check_commands("docs/log.md");
+}
+
+#[test]
+fn nats() {
+    let port = free_port().to_string();
+    // Whatever becomes of a block, nothing that it started stays.
+    let trap = format!(
+        "trap '(kill $(jobs -p); hookloop nats down --port {port}) 2>/dev/null || true' EXIT"
+    );
+    check_commands_with("docs/nats.md", |text| format!("{trap}\n{}", text.replace("4222", &port)));
+}
+
+/// A port that is free together with the one for monitoring that goes with it.
+fn free_port() -> u16 {
+    let is_free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let start = 29_000 + (std::process::id() % 1_500) as u16;
+    (start..).find(|port| is_free(*port) && is_free(port + 4_000)).unwrap()
 }
 
 #[test]

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event, ServerAddr};
-
-use tokio::sync::Notify;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use futures_util::future::Either;
 
 use super::JetStreamError;
 
@@ -113,8 +112,28 @@ impl Access {
             }
             Some(Credentials::NKey(path)) => options.nkey(secret(path)?.trim().to_owned()),
         };
-        options.connect(self.servers()?).await.map_err(|error| self.unreachable(error))
+        options.connect(self.servers()?).await.map_err(|error| self.refused(&error))
     }
+
+    /// A server that is there and does not let us in is told from one that is not there.
+    fn refused(&self, error: &async_nats::ConnectError) -> JetStreamError {
+        let urls = self.urls.clone();
+        match error.kind() {
+            ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+                JetStreamError::UnknownUser { urls, reason: error.to_string() }
+            }
+            ConnectErrorKind::Tls | ConnectErrorKind::Io if is_about_tls(&error.to_string()) => {
+                JetStreamError::Untrusted { urls, reason: error.to_string() }
+            }
+            _ => self.unreachable(error),
+        }
+    }
+}
+
+/// A handshake that fails is an I/O error to the client; only its text says more.
+fn is_about_tls(reason: &str) -> bool {
+    let reason = reason.to_lowercase();
+    ["certificate", "fatal alert", "tls"].iter().any(|word| reason.contains(word))
 }
 
 fn reconnect_pause(attempts: usize) -> Duration {
@@ -142,8 +161,24 @@ fn secret(path: &Path) -> Result<String, JetStreamError> {
 
 /// What the server did not let this user do. It says so beside the request, which never gets an
 /// answer.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Denials(Arc<(Mutex<VecDeque<String>>, Notify)>);
+#[derive(Clone, Debug)]
+pub(super) struct Denials {
+    noted: Arc<Mutex<VecDeque<Denial>>>,
+    /// How many there were so far.
+    count: tokio::sync::watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Denial {
+    number: u64,
+    text: String,
+}
+
+impl Default for Denials {
+    fn default() -> Denials {
+        Denials { noted: Arc::default(), count: tokio::sync::watch::Sender::new(0) }
+    }
+}
 
 impl Denials {
     fn note(&self, event: &Event) {
@@ -152,30 +187,86 @@ impl Denials {
         if !text.to_lowercase().contains("permissions violation") {
             return;
         }
-        let mut denials = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        denials.push_back(text);
-        if denials.len() > DENIALS {
-            denials.pop_front();
+        let number = *self.count.borrow() + 1;
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.push_back(Denial { number, text });
+        if noted.len() > DENIALS {
+            noted.pop_front();
         }
-        drop(denials);
-        self.0.1.notify_waiters();
+        drop(noted);
+        self.count.send_replace(number);
     }
 
-    /// Ends when the server has denied `subject`, which may be never.
-    pub(super) async fn of(&self, subject: &str) {
-        loop {
-            let mut next = std::pin::pin!(self.0.1.notified());
-            next.as_mut().enable();
-            if self.contains(subject) {
-                return;
+    /// Where one is before a request: only what is denied after it can be about it. Permissions change
+    /// while a process lives.
+    pub(super) fn mark(&self) -> u64 {
+        *self.count.borrow()
+    }
+
+    /// A subject that was denied after `mark` and that `is_asked` knows. A denied inbox is denied at the
+    /// first request, and for good: no answer can come.
+    pub(super) fn after(&self, mark: u64, is_asked: impl Fn(&str) -> bool) -> Option<String> {
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_inbox = |denial: &Denial| denial.text.to_lowercase().contains("subscription to");
+        noted.iter().find_map(|denial| {
+            let subject = denial.text.split('"').nth(1)?;
+            let counts = is_inbox(denial) || (denial.number > mark && is_asked(subject));
+            counts.then(|| subject.to_owned())
+        })
+    }
+
+    /// Waits for `answer`, unless the server denies `subject` first.
+    pub(super) async fn or_denied<T>(
+        &self,
+        subject: &str,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, JetStreamError> {
+        let mark = self.mark();
+        let mut count = self.count.subscribe();
+        let denied = async {
+            loop {
+                if let Some(subject) = self.after(mark, |denied| denied == subject) {
+                    return subject;
+                }
+                if count.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
             }
-            next.await;
+        };
+        match futures_util::future::select(std::pin::pin!(answer), std::pin::pin!(denied)).await {
+            Either::Left((answer, _)) => Ok(answer),
+            Either::Right((subject, _)) => Err(JetStreamError::Denied { subject }),
         }
     }
+}
 
-    pub(super) fn contains(&self, subject: &str) -> bool {
-        let quoted = format!("\"{subject}\"");
-        let denials = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        denials.iter().any(|denial| denial.contains(&quoted))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_nats::ServerError;
+
+    fn deny(denials: &Denials, what: &str) {
+        let text = format!("Permissions Violation for {what}");
+        denials.note(&Event::ServerError(ServerError::Other(text)));
+    }
+
+    #[test]
+    fn a_denial_is_about_requests_that_were_made_before_it() {
+        let denials = Denials::default();
+        deny(&denials, "Publish to \"a.b\"");
+        let mark = denials.mark();
+        let is_asked = |subject: &str| subject == "a.b";
+        assert_eq!(denials.after(mark, is_asked), None);
+        assert_eq!(denials.after(0, is_asked).as_deref(), Some("a.b"));
+        assert_eq!(denials.after(0, |subject| subject == "a"), None);
+        deny(&denials, "Publish to \"a.b\"");
+        assert_eq!(denials.after(mark, is_asked).as_deref(), Some("a.b"));
+    }
+
+    #[test]
+    fn without_an_inbox_nothing_is_answered() {
+        let denials = Denials::default();
+        deny(&denials, "Subscription to \"_INBOX.x.*\"");
+        assert_eq!(denials.after(denials.mark(), |_| false).as_deref(), Some("_INBOX.x.*"));
     }
 }

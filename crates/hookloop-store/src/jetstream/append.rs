@@ -130,6 +130,7 @@ impl Inner {
 
     /// One try.
     async fn publish(&self, messages: &[Outgoing]) -> Result<Answer, JetStreamError> {
+        let mark = self.denials.mark();
         let reply = match messages {
             [only] => self.send(only.clone()).await?,
             [before @ .., last] => {
@@ -148,7 +149,17 @@ impl Inner {
             [] => return Err(JetStreamError::Answer("nothing to publish".to_owned())),
         };
         match reply {
-            Reply::Message(message) => read_ack(&message),
+            Reply::Message(message) => match read_ack(&message)? {
+                // A message of the batch never arrived: was it one that may not be sent?
+                Answer::Nobody(reason) => {
+                    let is_ours = |subject: &str| messages.iter().any(|m| m.subject == subject);
+                    match self.denials.after(mark, is_ours) {
+                        Some(subject) => Err(JetStreamError::Denied { subject }),
+                        None => Ok(Answer::Nobody(reason)),
+                    }
+                }
+                answer => Ok(answer),
+            },
             Reply::Nobody(reason) => Ok(Answer::Nobody(reason)),
         }
     }

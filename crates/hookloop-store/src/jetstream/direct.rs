@@ -4,11 +4,10 @@
 //! a user who may not ask it gets a consumer.
 
 use futures_util::StreamExt;
-use futures_util::future::{Either, select};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Inner, JetStreamError, Patience, REQUEST_TIMEOUT, message, place};
+use super::{Inner, Patience, REQUEST_TIMEOUT, message, place};
 use crate::log::{LogError, Seq, StoredEvent};
 
 /// Events that a server answers with at once.
@@ -48,6 +47,11 @@ impl Inner {
 
     async fn read_part(&self, from: Seq, limit: usize) -> Result<Part, LogError> {
         let subject = format!("$JS.API.DIRECT.GET.{}", self.layout.stream());
+        let asked = self.ask_part(&subject, from, limit);
+        self.denials.or_denied(&subject, asked).await?
+    }
+
+    async fn ask_part(&self, subject: &str, from: Seq, limit: usize) -> Result<Part, LogError> {
         let unsent = |error: &dyn std::fmt::Display| Ok(Part::Nobody(error.to_string()));
         let inbox = self.client.new_inbox();
         let mut answers = match self.client.subscribe(inbox.clone()).await {
@@ -55,22 +59,16 @@ impl Inner {
             Err(error) => return unsent(&error),
         };
         let ask = json!({ "seq": from, "batch": limit, "next_by_subj": self.layout.all() });
-        let asked = self.client.publish_with_reply(subject.clone(), inbox, ask.to_string().into());
-        if let Err(error) = asked.await {
+        let ask = ask.to_string().into();
+        if let Err(error) = self.client.publish_with_reply(subject.to_owned(), inbox, ask).await {
             return unsent(&error);
         }
         let mut events = Vec::new();
         let end = Instant::now() + REQUEST_TIMEOUT;
         loop {
-            let answer = std::pin::pin!(tokio::time::timeout_at(end, answers.next()));
-            let denied = std::pin::pin!(self.denials.of(&subject));
-            let answer = match select(answer, denied).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(_) => {
-                    return Err(JetStreamError::Denied { subject: subject.clone() }.into());
-                }
+            let Ok(Some(answer)) = tokio::time::timeout_at(end, answers.next()).await else {
+                return unsent(&"no answer");
             };
-            let Ok(Some(answer)) = answer else { return unsent(&"no answer") };
             match answer.status.map(|status| status.as_u16()) {
                 None => {
                     let (seq, subject) = place(&answer)?;

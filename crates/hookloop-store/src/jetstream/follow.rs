@@ -20,6 +20,8 @@ pub(super) struct Follower {
     filter: String,
     next: Seq,
     messages: Ordered,
+    /// What was denied before is not about this follower.
+    mark: u64,
 }
 
 impl Follower {
@@ -28,8 +30,21 @@ impl Follower {
         filter: String,
         from: Seq,
     ) -> Result<Follower, LogError> {
+        let mark = log.0.denials.mark();
         let messages = subscribe(&log, &filter, from).await?;
-        Ok(Follower { log, filter, next: from, messages })
+        Ok(Follower { log, filter, next: from, messages, mark })
+    }
+
+    /// Fails if nothing comes because the server denies what the client does by itself: asking for the
+    /// next portion of a long log, making the consumer anew.
+    fn check_allowed(&self) -> Result<(), JetStreamError> {
+        let stream = self.log.0.layout.stream();
+        let own = [format!("$JS.FC.{stream}."), format!("$JS.API.CONSUMER.CREATE.{stream}.")];
+        let is_own = |subject: &str| own.iter().any(|start| subject.starts_with(start));
+        match self.log.0.denials.after(self.mark, is_own) {
+            Some(subject) => Err(JetStreamError::Denied { subject }),
+            None => Ok(()),
+        }
     }
 
     /// The next events; none if nothing came within `timeout`.
@@ -38,6 +53,7 @@ impl Follower {
         let mut events = Vec::new();
         while events.is_empty() {
             let Ok(message) = tokio::time::timeout_at(end, self.messages.next()).await else {
+                self.check_allowed()?;
                 return Ok(events);
             };
             self.take(message, &mut events).await?;
@@ -103,18 +119,15 @@ async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Ordered, 
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
             ..OrderedConfig::default()
         };
-        let created = inner.context.create_consumer_on_stream(config, &stream).await;
-        let reason = match created {
+        let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.hl-{name}.{filter}");
+        let created = inner.context.create_consumer_on_stream(config, &stream);
+        let reason = match inner.denials.or_denied(&subject, created).await? {
             Ok(consumer) => match consumer.messages().await {
                 Ok(messages) => return Ok(messages),
                 Err(error) => error.to_string(),
             },
             Err(error) => error.to_string(),
         };
-        let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.hl-{name}.{filter}");
-        if inner.denials.contains(&subject) {
-            return Err(JetStreamError::Denied { subject }.into());
-        }
         patience.pause(&subject, reason).await?;
     }
 }

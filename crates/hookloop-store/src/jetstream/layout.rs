@@ -18,6 +18,10 @@ pub const SHARDS: u16 = 256;
 /// How long the server knows an event's id. The expected versions make appending idempotent for
 /// ever; within this time the server also says so by itself.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
+/// How long a sign of life is kept: longer than the longest lease, and not for ever, since
+/// every task that was ever claimed would keep one in memory. One that goes is seen as a change, which
+/// at worst counts as life once more.
+const PULSE_AGE: Duration = Duration::from_secs(48 * 60 * 60);
 /// Copies in a cluster.
 pub(super) const REPLICAS: usize = 3;
 /// Signs of life and snapshots of all projects.
@@ -65,8 +69,18 @@ impl Layout {
         format!("hl.pulse.{}.{held}", self.project)
     }
 
+    /// The subjects of all signs of life in the project.
+    pub(crate) fn pulses(&self) -> String {
+        format!("hl.pulse.{}.>", self.project)
+    }
+
     pub(crate) fn snapshot_stream(&self) -> &'static str {
         SNAPSHOT_STREAM
+    }
+
+    /// The subjects of all snapshots of the project.
+    pub(crate) fn snapshots(&self) -> String {
+        format!("hl.snap.{}.>", self.project)
     }
 
     /// What tells which snapshot is the last whole one.
@@ -105,6 +119,7 @@ impl Layout {
             storage: StorageType::Memory,
             num_replicas: replicas,
             max_messages_per_subject: 1,
+            max_age: PULSE_AGE,
             allow_direct: true,
             ..Config::default()
         };

@@ -7,6 +7,7 @@
 //! - [`direct`]: a few events out of it, at once
 //! - [`follow`]: events out of it, in order and without a gap
 //! - [`open`]: a project's log with its view on this machine
+//! - [`permissions`]: what a user of the servers must be allowed
 //! - [`safety`]: what a server must promise before it is trusted
 //!
 //! The interface is synchronous, as that of every log; a runtime of its own moves the bytes. It
@@ -19,6 +20,7 @@ mod follow;
 mod layout;
 mod message;
 mod open;
+mod permissions;
 mod pulse;
 mod safety;
 mod snapshot;
@@ -29,7 +31,6 @@ use std::time::Duration;
 use async_nats::client::RequestErrorKind;
 use async_nats::{Client, Message, Request, StatusCode};
 use bytes::Bytes;
-use futures_util::future::{Either, select};
 use hookloop_core::id::{ProjectName, Subject};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
@@ -40,6 +41,7 @@ use crate::store::StoreError;
 pub use access::{Access, Credentials, Durability};
 pub use layout::SHARDS;
 pub use open::{Opened, open};
+pub use permissions::{Permissions, Role};
 pub use safety::{Safety, Standing, Unsafe};
 
 use access::Denials;
@@ -58,6 +60,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 pub enum JetStreamError {
     #[error("no NATS server answers at {urls}: {reason}")]
     Unreachable { urls: String, reason: String },
+    #[error("the server at {urls} does not let this user in: {reason}")]
+    UnknownUser { urls: String, reason: String },
+    #[error("no TLS with the server at {urls}: {reason}")]
+    Untrusted { urls: String, reason: String },
     #[error("{}: {reason}", path.display())]
     Credentials { path: std::path::PathBuf, reason: String },
     #[error("the server does not let this user use `{subject}`")]
@@ -180,15 +186,8 @@ impl Inner {
     /// One try of a request.
     async fn ask(&self, subject: &str, request: Request) -> Result<Reply, JetStreamError> {
         let request = request.timeout(Some(REQUEST_TIMEOUT));
-        let answered = std::pin::pin!(self.client.send_request(subject.to_owned(), request));
-        let denied = std::pin::pin!(self.denials.of(subject));
-        let answer = match select(answered, denied).await {
-            Either::Left((answer, _)) => answer,
-            Either::Right(_) => {
-                return Err(JetStreamError::Denied { subject: subject.to_owned() });
-            }
-        };
-        match answer {
+        let answer = self.client.send_request(subject.to_owned(), request);
+        match self.denials.or_denied(subject, answer).await? {
             Ok(message) => Ok(Reply::Message(message)),
             Err(error) => match error.kind() {
                 RequestErrorKind::InvalidSubject | RequestErrorKind::MaxPayloadExceeded => {
@@ -365,5 +364,12 @@ impl EventLog for JetStream {
 
     fn head(&self) -> Result<Seq, LogError> {
         self.run(self.0.head())
+    }
+
+    fn check_has(&self, seen: Seq) -> Result<(), LogError> {
+        match self.run(self.0.last_in_stream())? {
+            Some(found) if found < seen => Err(JetStreamError::Lost { found, seen }.into()),
+            _ => Ok(()),
+        }
     }
 }

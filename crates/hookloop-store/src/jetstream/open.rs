@@ -59,6 +59,10 @@ pub fn open(access: &Access, project: &ProjectName, path: &Path) -> Result<Opene
         }
         false => None,
     };
+    if lost.is_some() {
+        // Until it is mended, every command is to find out.
+        store.forget_note()?;
+    }
     Ok(Opened { store, standing, lost })
 }
 

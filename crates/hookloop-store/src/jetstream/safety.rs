@@ -120,6 +120,22 @@ impl Safety for JetStream {
     }
 }
 
+impl super::Inner {
+    /// The stream's last place by its leader's word; none if it can't be asked now.
+    pub(super) async fn last_in_stream(&self) -> Result<Option<u64>, JetStreamError> {
+        let subject = format!("STREAM.INFO.{}", self.layout.stream());
+        let asked = self.context.request(subject.clone(), &());
+        let full = format!("$JS.API.{subject}");
+        Ok(match self.denials.or_denied(&full, asked).await? {
+            Ok(Response::Ok(Info { state, .. })) => Some(state.last_sequence),
+            Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                Some(0)
+            }
+            _ => None,
+        })
+    }
+}
+
 impl JetStream {
     /// The stream as it is; made if it is not there. Only the cluster's own word that there is none
     /// leads to making one: during an election nobody answers, which says nothing.
@@ -128,7 +144,9 @@ impl JetStream {
             let mut patience = Patience::new();
             let subject = format!("STREAM.INFO.{}", config.name);
             loop {
-                let asked = self.0.context.request(subject.clone(), &()).await;
+                let full = format!("$JS.API.{subject}");
+                let asked = self.0.context.request(subject.clone(), &());
+                let asked = self.0.denials.or_denied(&full, asked).await?;
                 let reason = match asked {
                     Ok(Response::Ok(info)) => return Ok(info),
                     Ok(Response::Err { error })
@@ -142,10 +160,6 @@ impl JetStream {
                     Ok(Response::Err { error }) => error.to_string(),
                     Err(error) => error.to_string(),
                 };
-                let full = format!("$JS.API.{subject}");
-                if self.0.denials.contains(&full) {
-                    return Err(JetStreamError::Denied { subject: full });
-                }
                 patience.pause(&full, reason).await?;
             }
         })
@@ -154,7 +168,9 @@ impl JetStream {
     /// Makes a stream. None if that has to be looked at again.
     async fn create(&self, config: &Config) -> Result<Option<Info>, JetStreamError> {
         let stream = || config.name.clone();
-        match self.0.context.create_stream(config.clone()).await {
+        let subject = format!("$JS.API.STREAM.CREATE.{}", config.name);
+        let made = self.0.context.create_stream(config.clone());
+        match self.0.denials.or_denied(&subject, made).await? {
             Ok(stream) => Ok(Some(stream.cached_info().clone())),
             Err(error) => match error.kind() {
                 CreateStreamErrorKind::JetStream(error)

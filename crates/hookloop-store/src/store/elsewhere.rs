@@ -99,17 +99,17 @@ impl Store {
     }
 
     /// Brings the view up to the end of the log now, and from here on only when others turn out to
-    /// have written.
+    /// have written. Fails if the log is not the one that the view was made from any more.
     pub fn hold_still(&self) -> Result<(), StoreError> {
         let mut inner = self.lock();
-        inner.catch_up(0)?;
+        let end = inner.check_log()?;
         match &mut inner.home {
             Home::Elsewhere(elsewhere) if elsewhere.pace == Pace::EachTime => {
                 elsewhere.pace = Pace::Once;
             }
             _ => {}
         }
-        Ok(())
+        inner.catch_up(end)
     }
 
     /// Undoes [`Store::hold_still`]: every use sees the end of the log.
@@ -153,6 +153,11 @@ impl Store {
         let inner = self.lock();
         origin(&inner.conn, key)?;
         set_origin(&inner.conn, key, value)
+    }
+
+    /// Forgets what `identify` answered: the next process that opens this view asks again.
+    pub(crate) fn forget_note(&self) -> Result<(), StoreError> {
+        self.remember(NOTE, "")
     }
 
     pub(super) fn transact_elsewhere<T, E: From<StoreError>>(
@@ -278,6 +283,24 @@ impl Inner {
         });
         say(&self.conn, "ROLLBACK")?;
         outcome
+    }
+
+    /// The end of the log. Fails if events that the view has are gone from it, or it does not answer: who
+    /// opens the view next is to look at the log anew then.
+    fn check_log(&self) -> Result<Seq, StoreError> {
+        let Home::Elsewhere(elsewhere) = &self.home else { return Ok(0) };
+        if elsewhere.pace == Pace::Live {
+            return Ok(0);
+        }
+        let seen = View::new(&self.conn).totals()?.head;
+        let checked = elsewhere.engine.head().and_then(|head| match head < seen {
+            true => elsewhere.engine.check_has(seen).map(|()| head),
+            false => Ok(head),
+        });
+        if checked.is_err() && elsewhere.path.is_some() {
+            set_origin(&self.conn, NOTE, "")?;
+        }
+        Ok(checked?)
     }
 
     /// Brings the view up to the end of the log, and at least up to `at_least`. A view that follows

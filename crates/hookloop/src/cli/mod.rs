@@ -68,7 +68,7 @@ enum Command {
     Hooks(hooks::Command),
     Log(log::Args),
     Dispatch(dispatch::Args),
-    /// A NATS server on this machine, to try a shared store
+    /// A server to try a shared store with; keys and permissions for one
     #[command(subcommand)]
     Nats(nats::Command),
     Status(status::Args),

@@ -1,3 +1,9 @@
+//! - [`key`]: who one is to a server
+//! - [`permissions`]: what one must be allowed there
+
+mod key;
+mod permissions;
+
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::DirBuilderExt;
@@ -23,6 +29,8 @@ const MONITOR_PORT_ABOVE: u16 = 4000;
 pub(crate) enum Command {
     Up(Up),
     Down(Down),
+    Key(key::Args),
+    Permissions(permissions::Args),
 }
 
 impl Command {
@@ -30,6 +38,8 @@ impl Command {
         match self {
             Command::Up(args) => args.run(context),
             Command::Down(args) => args.run(context),
+            Command::Key(args) => args.run(context),
+            Command::Permissions(args) => args.run(context),
         }
     }
 }

@@ -84,6 +84,7 @@ fn other_commands_print_an_object_each() {
         "reactions_due",
         "root",
         "state",
+        "store",
         "tasks",
         "waiting_on_blocked",
         "workflows",

@@ -1,0 +1,354 @@
+//! What more of something costs a server: subjects, streams, followers, ids, shards.
+//!
+//! Each is measured at several sizes, so that there is a slope to reckon with and not only a point.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::HeaderMap;
+use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_ID};
+use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
+use async_nats::jetstream::stream::{Config, DiscardPolicy};
+use async_nats::jetstream::{self, Context};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use hookloop_testbed::{Cluster, Options, Server, Sync};
+use tokio::task::JoinSet;
+
+/// Appends on their way at once.
+const IN_FLIGHT: usize = 512;
+/// About what an event of the product weighs.
+const BODY: &[u8] = &[b'x'; 240];
+/// How long a server is left alone before it is looked at, and looked at.
+const SETTLE: Duration = Duration::from_secs(3);
+const IDLE: Duration = Duration::from_secs(10);
+/// Answers after which the same append is simply made again: another one is on its way, an election.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub subjects: [u64; 4],
+    pub streams: [usize; 4],
+    pub followers: [usize; 4],
+    pub ids: u64,
+    pub pass: Duration,
+}
+
+pub const FULL: Sizes = Sizes {
+    subjects: [0, 250_000, 500_000, 1_000_000],
+    streams: [0, 50, 100, 200],
+    followers: [0, 100, 500, 1_000],
+    ids: 500_000,
+    pass: Duration::from_secs(4),
+};
+
+pub const QUICK: Sizes = Sizes {
+    subjects: [0, 2_000, 4_000, 8_000],
+    streams: [0, 2, 4, 8],
+    followers: [0, 5, 10, 20],
+    ids: 5_000,
+    pass: Duration::from_millis(300),
+};
+
+type Rows = Vec<Vec<String>>;
+
+/// Subjects of one stream, each with one event: memory, the index on disk, the start.
+pub async fn subjects(sizes: Sizes) -> Rows {
+    let server = careless();
+    let mut rows = Rows::new();
+    let mut have = 0;
+    for size in sizes.subjects {
+        let js = connect(&server).await;
+        if have == 0 {
+            make(&js, "HL_EV_000", "hl.ev.000.>", 1).await;
+        }
+        fill(&js, have..size, |n| (format!("hl.ev.000.p{}.t{n}", n / 1_000), HeaderMap::new()))
+            .await;
+        have = size.max(1);
+        let loaded = resident_mib(&server).await;
+        server.terminate();
+        let index = index_bytes(&server);
+        let start = Instant::now();
+        server.restart();
+        let took = start.elapsed();
+        let clean = resident_mib(&server).await;
+        // What was written since the last clean end has to be found by reading it.
+        let js = connect(&server).await;
+        let seen = |n| (format!("hl.ev.000.p0.t{n}"), HeaderMap::new());
+        fill(&js, 0..size.min(1_000), seen).await;
+        server.kill9();
+        let start = Instant::now();
+        server.restart();
+        rows.push(vec![
+            size.to_string(),
+            format!("{loaded:.0} MiB"),
+            format!("{clean:.0} MiB"),
+            format!("{:.1} MiB", index as f64 / MIB),
+            format!("{:.2} s", took.as_secs_f64()),
+            format!("{:.2} s", start.elapsed().as_secs_f64()),
+        ]);
+    }
+    rows
+}
+
+pub const SUBJECTS: [&str; 6] = [
+    "subjects",
+    "memory, loaded",
+    "memory, restarted",
+    "index",
+    "start, clean",
+    "start, after kill -9",
+];
+
+/// Ids that the server remembers for two minutes: the same events with and without.
+pub async fn ids(sizes: Sizes) -> Rows {
+    let mut rows = Rows::new();
+    for with_ids in [false, true] {
+        let server = careless();
+        let js = connect(&server).await;
+        make(&js, "HL_EV_000", "hl.ev.000.>", 1).await;
+        let before = resident_mib(&server).await;
+        fill(&js, 0..sizes.ids, |n| {
+            let mut headers = HeaderMap::new();
+            if with_ids {
+                // As long as an event's id.
+                headers.insert(NATS_MESSAGE_ID, format!("{n:032x}"));
+            }
+            (format!("hl.ev.000.p.t{}", n % 1_000), headers)
+        })
+        .await;
+        let after = resident_mib(&server).await;
+        rows.push(vec![
+            format!("{} {}", sizes.ids, if with_ids { "with ids" } else { "without" }),
+            format!("{before:.0} MiB"),
+            format!("{after:.0} MiB"),
+        ]);
+    }
+    rows
+}
+
+pub const IDS: [&str; 3] = ["events on 1000 subjects", "memory before", "memory after"];
+
+/// Streams with three copies and nothing in them.
+pub async fn streams(sizes: Sizes) -> Rows {
+    let cluster = Cluster::three();
+    let js = connect(cluster.node(0)).await;
+    let mut rows = Rows::new();
+    let mut have = 0;
+    for size in sizes.streams {
+        let start = Instant::now();
+        for n in have..size {
+            make(&js, &format!("HL_EV_{n:03}"), &format!("hl.ev.{n:03}.>"), 3).await;
+        }
+        let made = start.elapsed().as_secs_f64() / (size - have).max(1) as f64;
+        have = size;
+        let Idle { mib, cpu } = idle(cluster.nodes()).await;
+        rows.push(vec![
+            size.to_string(),
+            format!("{mib:.0} MiB"),
+            format!("{cpu:.1} %"),
+            if size == 0 { String::new() } else { format!("{:.0} ms", made * 1e3) },
+        ]);
+    }
+    rows
+}
+
+pub const STREAMS: [&str; 4] =
+    ["streams × 3", "memory of a node", "idle processor of a node", "to make one"];
+
+/// Followers that wait for news: each a connection and a consumer, as `dispatch --stay` has.
+pub async fn followers(sizes: Sizes) -> Rows {
+    let cluster = Cluster::three();
+    let js = connect(cluster.node(0)).await;
+    make(&js, "HL_EV_000", "hl.ev.000.>", 3).await;
+    let mut rows = Rows::new();
+    let mut following: JoinSet<()> = JoinSet::new();
+    let mut have = 0;
+    for size in sizes.followers {
+        let start = Instant::now();
+        for n in have..size {
+            let mut messages = follow(cluster.node(n % 3), n).await;
+            following.spawn(async move { while messages.next().await.is_some() {} });
+        }
+        let made = start.elapsed().as_secs_f64() / (size - have).max(1) as f64;
+        have = size;
+        let Idle { mib, cpu } = idle(cluster.nodes()).await;
+        rows.push(vec![
+            size.to_string(),
+            format!("{mib:.0} MiB"),
+            format!("{cpu:.1} %"),
+            if size == 0 { String::new() } else { format!("{:.1} ms", made * 1e3) },
+        ]);
+    }
+    rows
+}
+
+pub const FOLLOWERS: [&str; 4] =
+    ["followers", "memory of a node", "idle processor of a node", "to start one"];
+
+/// Appends with an id and a version by 64 writers, spread over more and more streams.
+pub async fn shards(sizes: Sizes) -> Rows {
+    let cluster = Cluster::three();
+    let js = connect(cluster.node(0)).await;
+    let mut rows = Rows::new();
+    let mut one = 0.0;
+    for n in 0..16 {
+        make(&js, &format!("HL_EV_{n:03}"), &format!("hl.ev.{n:03}.>"), 3).await;
+    }
+    for shards in [1, 2, 4, 8, 16] {
+        let appended = Arc::new(AtomicU64::new(0));
+        let end = Instant::now() + sizes.pass;
+        let mut writers = JoinSet::new();
+        for writer in 0..64_usize {
+            let (js, appended) = (js.clone(), appended.clone());
+            let subject = format!("hl.ev.{:03}.p.w{shards}-{writer}", writer % shards);
+            writers.spawn(async move {
+                let mut last = 0;
+                while Instant::now() < end {
+                    let mut headers = HeaderMap::new();
+                    headers.insert(NATS_MESSAGE_ID, format!("{subject}-{last}"));
+                    headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, last.to_string());
+                    let body = Bytes::from_static(BODY);
+                    let sent = js.publish_with_headers(subject.clone(), headers, body).await;
+                    match sent.unwrap().await {
+                        Ok(ack) => {
+                            last = ack.sequence;
+                            appended.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Err(_) => tokio::time::sleep(AGAIN).await,
+                    }
+                }
+            });
+        }
+        writers.join_all().await;
+        let rate = appended.load(Ordering::Relaxed) as f64 / sizes.pass.as_secs_f64();
+        if shards == 1 {
+            one = rate;
+        }
+        rows.push(vec![
+            shards.to_string(),
+            format!("{rate:.0}"),
+            crate::figures::times(rate / one),
+        ]);
+    }
+    rows
+}
+
+pub const SHARDS: [&str; 3] = ["shards", "appends a second", "against one"];
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Memory and idling do not depend on syncing, and filling does.
+fn careless() -> Server {
+    Server::with(Options { sync: Sync::Default, ..Options::default() })
+}
+
+async fn connect(server: &Server) -> Context {
+    jetstream::new(async_nats::connect(server.url()).await.unwrap())
+}
+
+async fn make(js: &Context, name: &str, subjects: &str, replicas: usize) {
+    let config = Config {
+        name: name.to_owned(),
+        subjects: vec![subjects.to_owned()],
+        num_replicas: replicas,
+        discard: DiscardPolicy::New,
+        allow_atomic_publish: true,
+        allow_direct: true,
+        deny_delete: true,
+        duplicate_window: Duration::from_secs(120),
+        ..Config::default()
+    };
+    js.create_stream(config).await.unwrap();
+}
+
+async fn follow(server: &Server, n: usize) -> Ordered {
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let config = OrderedConfig {
+        name: Some(format!("f{n}")),
+        deliver_subject: client.new_inbox(),
+        filter_subject: format!("hl.ev.000.p{n}.>"),
+        ..OrderedConfig::default()
+    };
+    let js = jetstream::new(client);
+    js.create_consumer_on_stream(config, "HL_EV_000").await.unwrap().messages().await.unwrap()
+}
+
+/// Publishes a message for each number.
+async fn fill(
+    js: &Context,
+    numbers: std::ops::Range<u64>,
+    message: impl Fn(u64) -> (String, HeaderMap),
+) {
+    let mut under_way = VecDeque::new();
+    for n in numbers {
+        let (subject, headers) = message(n);
+        let body = Bytes::from_static(BODY);
+        under_way.push_back(js.publish_with_headers(subject, headers, body).await.unwrap());
+        if under_way.len() == IN_FLIGHT {
+            under_way.pop_front().unwrap().await.unwrap();
+        }
+    }
+    for sent in under_way {
+        sent.await.unwrap();
+    }
+}
+
+/// Of the average node, after it was left alone for a while.
+struct Idle {
+    mib: f64,
+    /// Of one core.
+    cpu: f64,
+}
+
+async fn idle(nodes: &[Server]) -> Idle {
+    tokio::time::sleep(SETTLE).await;
+    let ticks = || nodes.iter().map(processor_ticks).sum::<u64>();
+    let before = ticks();
+    tokio::time::sleep(IDLE).await;
+    let used = (ticks() - before) as f64 / TICKS_PER_SECOND;
+    let mib = nodes.iter().map(resident_now).sum::<f64>() / nodes.len() as f64;
+    Idle { mib, cpu: used / IDLE.as_secs_f64() / nodes.len() as f64 * 100.0 }
+}
+
+/// What the kernel counts in, on every Linux there is.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+fn processor_ticks(server: &Server) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap();
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    let fields: Vec<&str> = rest.split(' ').collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+async fn resident_mib(server: &Server) -> f64 {
+    tokio::time::sleep(SETTLE).await;
+    resident_now(server)
+}
+
+fn resident_now(server: &Server) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+}
+
+/// What the server keeps on disk to know the stream's subjects by.
+fn index_bytes(server: &Server) -> u64 {
+    let mut directories = vec![server.store_dir().to_owned()];
+    let mut bytes = 0;
+    while let Some(directory) = directories.pop() {
+        for entry in directory.read_dir().into_iter().flatten().flatten() {
+            match entry.file_type().unwrap().is_dir() {
+                true => directories.push(entry.path()),
+                false if entry.file_name() == "index.db" => {
+                    bytes += entry.metadata().unwrap().len()
+                }
+                false => (),
+            }
+        }
+    }
+    bytes
+}

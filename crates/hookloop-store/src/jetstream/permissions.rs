@@ -1,0 +1,108 @@
+//! What a user of the servers must be allowed to do its part in some projects, and no more.
+
+use std::str::FromStr;
+
+use hookloop_core::id::ProjectName;
+
+use super::layout::Layout;
+
+/// What a user does. Each may do what the one before may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Adds, claims and completes tasks; reads and follows.
+    Worker,
+    /// Also keeps snapshots of long logs.
+    Dispatcher,
+    /// Also makes the streams that are missing.
+    Admin,
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "worker" => Ok(Role::Worker),
+            "dispatcher" => Ok(Role::Dispatcher),
+            "admin" => Ok(Role::Admin),
+            _ => Err(format!("`{text}` is not a role: `worker`, `dispatcher` or `admin`")),
+        }
+    }
+}
+
+/// Subjects that a user may publish to and subscribe to; everything else is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permissions {
+    pub publish: Vec<String>,
+    pub subscribe: Vec<String>,
+}
+
+impl Permissions {
+    /// For a user whose answers come on subjects that start with `inbox`.
+    pub fn new(projects: &[ProjectName], role: Role, inbox: &str) -> Permissions {
+        let mut publish: Vec<String> = Vec::new();
+        for project in projects {
+            for subject in of_project(&Layout::new(project), role) {
+                if !publish.contains(&subject) {
+                    publish.push(subject);
+                }
+            }
+        }
+        Permissions { publish, subscribe: vec![format!("{inbox}.>")] }
+    }
+}
+
+fn of_project(layout: &Layout, role: Role) -> Vec<String> {
+    let (stream, events) = (layout.stream(), layout.all());
+    let (pulse, beats) = (layout.pulse_stream(), layout.pulses());
+    let (snapshot, views) = (layout.snapshot_stream(), layout.snapshots());
+    let streams = [stream.as_str(), pulse, snapshot];
+    let mut subjects = vec![events.clone(), beats.clone()];
+    for (stream, subject) in [(streams[0], &events), (pulse, &beats), (snapshot, &views)] {
+        subjects.push(format!("$JS.API.DIRECT.GET.{stream}.{subject}"));
+    }
+    subjects.push(format!("$JS.API.CONSUMER.CREATE.{stream}.*.{events}"));
+    subjects.push(format!("$JS.FC.{stream}.>"));
+    subjects.extend(streams.map(|stream| format!("$JS.API.STREAM.INFO.{stream}")));
+    if role >= Role::Dispatcher {
+        subjects.extend([views, format!("$JS.API.STREAM.PURGE.{snapshot}")]);
+    }
+    if role >= Role::Admin {
+        subjects.extend(streams.map(|stream| format!("$JS.API.STREAM.CREATE.{stream}")));
+    }
+    subjects
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publish(projects: &[&str], role: Role) -> Vec<String> {
+        let projects: Vec<ProjectName> =
+            projects.iter().map(|name| name.parse().unwrap()).collect();
+        Permissions::new(&projects, role, "_INBOX_w").publish
+    }
+
+    #[test]
+    fn every_subject_of_a_worker_names_its_project_or_only_asks_about_a_stream() {
+        for subject in publish(&["demo"], Role::Worker) {
+            let is_about_a_stream =
+                subject.starts_with("$JS.API.STREAM.INFO.") || subject.starts_with("$JS.FC.");
+            assert!(subject.ends_with(".demo.>") || is_about_a_stream, "{subject}");
+        }
+    }
+
+    #[test]
+    fn each_role_may_do_what_the_one_before_may() {
+        let [worker, dispatcher, admin] =
+            [Role::Worker, Role::Dispatcher, Role::Admin].map(|role| publish(&["demo"], role));
+        assert_eq!(dispatcher[..worker.len()], worker);
+        assert_eq!(admin[..dispatcher.len()], dispatcher);
+        assert_eq!((worker.len(), dispatcher.len(), admin.len()), (10, 12, 15));
+    }
+
+    #[test]
+    fn what_projects_share_is_said_once() {
+        assert_eq!(publish(&["a", "b"], Role::Worker).len(), 10 + 10 - 2);
+    }
+}

@@ -1,0 +1,43 @@
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use nkeys::KeyPair;
+use serde_json::json;
+
+use crate::cli::Context;
+use crate::error::CliError;
+use crate::output::Result;
+
+/// Make a key that a NATS server can know a user by
+///
+/// Writes the secret seed to a file that nobody else can read, and prints the public key, which goes
+/// into the server's configuration. The seed never leaves this machine: a server only ever sees
+/// signatures.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The file to write the seed to; it must not be there yet
+    file: PathBuf,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let failed = |reason: &dyn std::fmt::Display| {
+            CliError::system(format!("{}: {reason}", self.file.display()))
+        };
+        let key = KeyPair::new_user();
+        let seed = key.seed().map_err(|error| failed(&error))?;
+        let mut file = std::fs::File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&self.file)
+            .map_err(|error| failed(&error))?;
+        writeln!(file, "{seed}").map_err(|error| failed(&error))?;
+        let (out, public) = (&mut context.out, key.public_key());
+        match out.json {
+            true => out.json(&json!({ "public_key": public, "file": self.file })),
+            false => out.line(public),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! What a server must promise before it is trusted, as a user meets it.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod nats;
+
+use std::time::Duration;
+
+use hookloop_testbed::{Cluster, ClusterOptions, Options, Server, Sync};
+use nats::Machine;
+use serde_json::{Value, json};
+
+/// What the machine did not let us.
+const SYSTEM: i32 = 70;
+const USAGE: i32 = 2;
+const REFUSED: i32 = 1;
+
+fn careless() -> Options {
+    Options { sync: Sync::Default, ..Options::default() }
+}
+
+/// How many events all streams of a server hold.
+fn events(server: &Server) -> u64 {
+    let page = server.monitor("/jsz").unwrap();
+    page["messages"].as_u64().unwrap()
+}
+
+#[test]
+fn a_server_that_does_not_sync_is_refused_with_the_fix() {
+    let server = Server::with(careless());
+    let machine = Machine::on(&server, "demo");
+    for command in [&["init"][..], &["task", "add", "Lost soon"], &["status"]] {
+        let refused = machine.refused(command);
+        assert_eq!(refused.code, SYSTEM, "{}", refused.error);
+        assert!(refused.error.contains("sync_interval: always"), "{}", refused.error);
+        assert!(refused.error.contains("durability: unsafe"), "{}", refused.error);
+    }
+    assert_eq!(events(&server), 0, "something was written");
+}
+
+#[test]
+fn the_user_may_take_the_risk_and_keeps_being_told() {
+    let server = Server::with(careless());
+    let machine = Machine::on(&server, "demo");
+    machine.change_own("{monitors", "{durability: unsafe, monitors");
+    machine.ok(&["task", "add", "Risky", "--id", "risky"]);
+    // Not only the first time, when the server is checked.
+    for _ in 0..2 {
+        let told = machine.ok(&["status"]);
+        assert!(told.contains("UNSAFE") && told.contains("power cut"), "{told}");
+        let store = machine.json(&["status"])["store"].clone();
+        assert!(store["unsafe"][0].as_str().unwrap().contains("synced"), "{store}");
+    }
+    machine.change_own("durability: unsafe", "durability: safe");
+    assert_eq!(machine.refused(&["status"]).code, SYSTEM);
+
+    let everywhere = Machine::on(&server, "demo");
+    everywhere.change_own("version: 1\n", "version: 1\ndurability: unsafe\n");
+    assert_eq!(everywhere.json(&["task", "list"])[0]["id"], "risky");
+}
+
+#[test]
+fn a_repository_cannot_take_the_risk_for_its_users() {
+    let server = Server::with(careless());
+    let machine = Machine::on(&server, "demo");
+    let url = server.url();
+    machine.write(
+        "hookloop.yaml",
+        &format!("version: 1\nproject: demo\nstore: {url}\ndurability: unsafe\n"),
+    );
+    let refused = machine.refused(&["task", "add", "Lost soon"]);
+    assert_eq!(refused.code, USAGE, "{}", refused.error);
+    assert!(refused.error.contains("durability"), "{}", refused.error);
+    assert!(refused.error.contains("hookloop.yaml"), "{}", refused.error);
+}
+
+#[test]
+fn a_stream_with_one_copy_in_a_cluster_is_refused() {
+    let cluster = Cluster::with(ClusterOptions::default());
+    let node = cluster.node(0);
+    let config = json!({
+        "name": "HL_EV_151", "subjects": ["hl.ev.151.>"], "num_replicas": 1, "storage": "file",
+        "retention": "limits", "discard": "new", "allow_direct": true, "allow_atomic": true,
+        "max_consumers": -1, "max_msgs": -1, "max_bytes": -1, "max_age": 0,
+    });
+    let made = node.request("$JS.API.STREAM.CREATE.HL_EV_151", &config.to_string()).unwrap();
+    assert_eq!(made["error"], Value::Null, "{made}");
+    let machine = Machine::on(node, "demo");
+    let monitors: Vec<String> = cluster.nodes().iter().map(Server::monitor_url).collect();
+    machine.change_own(&format!("[\"{}\"]", node.monitor_url()), &format!("{monitors:?}"));
+    let refused = machine.refused(&["task", "add", "One copy"]);
+    assert_eq!(refused.code, SYSTEM, "{}", refused.error);
+    assert!(refused.error.contains("1 of the 3 copies"), "{}", refused.error);
+    assert!(refused.error.contains("nats stream edit HL_EV_151 --replicas 3"), "{}", refused.error);
+    // Another project's stream is made with three.
+    machine.write("hookloop.yaml", &format!("version: 1\nproject: other\nstore: {}\n", node.url()));
+    assert_eq!(machine.json(&["status"])["store"]["copies"], 3);
+    // Of three servers, two may hold an acknowledged event: each has to show that it syncs.
+    machine.change_own(&format!("{monitors:?}"), &format!("{:?}", &monitors[..2]));
+    std::fs::remove_dir_all(machine.root().with_file_name("home").join(".local")).unwrap();
+    let refused = machine.refused(&["status"]);
+    assert!(refused.error.contains("1 of 3 servers do not show"), "{}", refused.error);
+}
+
+#[test]
+fn a_server_that_does_not_show_whether_it_syncs_is_refused() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.change_own(&server.monitor_url(), "http://127.0.0.1:9");
+    let refused = machine.refused(&["status"]);
+    assert_eq!(refused.code, SYSTEM, "{}", refused.error);
+    assert!(refused.error.contains("http://127.0.0.1:9"), "{}", refused.error);
+    assert!(refused.error.contains("`monitors`"), "{}", refused.error);
+}
+
+#[test]
+fn a_repository_leads_nobody_to_a_server_they_do_not_know() {
+    let machine = Machine::new();
+    machine.write("hookloop.yaml", "version: 1\nproject: demo\nstore: nats://192.0.2.1:4222\n");
+    let refused = machine.refused(&["status"]);
+    assert_eq!(refused.code, REFUSED, "{}", refused.error);
+    assert!(refused.error.contains("nats://192.0.2.1:4222"), "{}", refused.error);
+    assert!(refused.error.contains(".config/hookloop/config.yaml"), "{}", refused.error);
+    assert!(refused.took < Duration::from_secs(2), "{:?}", refused.took);
+}
+
+#[test]
+fn a_shared_project_needs_a_name() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.write("hookloop.yaml", &format!("version: 1\nstore: {}\n", server.url()));
+    let refused = machine.refused(&["status"]);
+    assert_eq!(refused.code, USAGE, "{}", refused.error);
+    assert!(refused.error.contains("echo 'project: "), "{}", refused.error);
+    let refused = machine.refused(&["nats", "permissions"]);
+    assert!(refused.error.contains("echo 'project: "), "{}", refused.error);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said_at_once() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["task", "add", "Before", "--id", "before"]);
+    server.terminate();
+    let refused = machine.refused(&["status"]);
+    assert_eq!(refused.code, SYSTEM, "{}", refused.error);
+    assert!(refused.error.contains("no NATS server answers"), "{}", refused.error);
+    assert!(refused.error.contains("hookloop nats up"), "{}", refused.error);
+    assert!(refused.took < Duration::from_secs(10), "{:?}", refused.took);
+    server.restart();
+    assert_eq!(machine.json(&["task", "list"])[0]["id"], "before");
+}
+
+#[test]
+fn two_homes_share_a_project() {
+    let server = Server::single();
+    let [one, other] = [(); 2].map(|()| Machine::on(&server, "demo"));
+    one.ok(&["task", "add", "Shared", "--id", "shared"]);
+    let claim = other.json(&["task", "claim", "--agent", "other"]);
+    assert_eq!(claim["id"], "shared", "{claim}");
+    assert_eq!(one.refused(&["task", "claim", "shared", "--agent", "one"]).code, REFUSED);
+    let epoch = claim["epoch"].to_string();
+    other.ok(&["task", "complete", "shared", "--epoch", &epoch]);
+    assert_eq!(one.json(&["task", "show", "shared"])["state"], "completed");
+    assert_eq!(one.lines(&["log"]), other.lines(&["log"]));
+    // A third project on the same server is another one.
+    let stranger = Machine::on(&server, "unlike");
+    assert_eq!(stranger.json(&["task", "list"]), json!([]));
+}
+
+#[test]
+fn a_log_that_was_made_anew_is_another_log() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["task", "add", "Old", "--id", "old"]);
+    server.kill9();
+    server.wipe();
+    server.restart();
+    assert_eq!(machine.json(&["task", "list"]), json!([]));
+    machine.ok(&["task", "add", "New", "--id", "new"]);
+    assert_eq!(machine.json(&["task", "list"])[0]["id"], "new");
+    assert_eq!(machine.lines(&["log"]).len(), 1);
+}
+
+/// The server was found safe a moment ago, so nobody asks which stream it has.
+#[test]
+fn a_stream_that_was_made_anew_behind_our_back_is_another_log() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["task", "add", "Old", "--id", "old"]);
+    server.request("$JS.API.STREAM.DELETE.HL_EV_151", "").unwrap();
+    Machine::on(&server, "demo").ok(&["status"]);
+    let refused = machine.refused(&["task", "add", "New", "--id", "new"]);
+    assert!(refused.error.contains("acknowledged events are gone"), "{}", refused.error);
+    assert_eq!(machine.json(&["task", "list"]), json!([]));
+    machine.ok(&["task", "add", "New", "--id", "new"]);
+    assert_eq!(machine.lines(&["log"]).len(), 1);
+}
+
+#[test]
+fn a_log_that_lost_its_end_is_not_worked_on() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["task", "add", "Kept", "--id", "kept"]);
+    server.terminate();
+    let backup = tempfile::tempdir().unwrap();
+    copy(server.store_dir(), backup.path());
+    server.restart();
+    machine.ok(&["task", "add", "Lost", "--id", "lost"]);
+    server.kill9();
+    server.wipe();
+    copy(backup.path(), server.store_dir());
+    server.restart();
+    for command in [&["status"][..], &["task", "add", "More"]] {
+        let refused = machine.refused(command);
+        assert_eq!(refused.code, SYSTEM, "{}", refused.error);
+        assert!(refused.error.contains("acknowledged events are gone"), "{}", refused.error);
+        assert!(refused.error.contains("hookloop rebuild"), "{}", refused.error);
+    }
+    machine.ok(&["rebuild"]);
+    let tasks = machine.json(&["task", "list"]);
+    assert_eq!((tasks.as_array().unwrap().len(), &tasks[0]["id"]), (1, &json!("kept")));
+    machine.ok(&["task", "add", "More"]);
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    let from = format!("{}/.", from.display());
+    let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(copied.success());
+}

@@ -313,18 +313,16 @@ impl Inner {
         let engine = elsewhere.engine.clone();
         let at_least = at_least.max(elsewhere.written);
         let head = View::new(&self.conn).totals()?.head;
-        match elsewhere.pace {
+        let target = match elsewhere.pace {
             Pace::Live => return Ok(()),
-            Pace::Once if head >= at_least => return Ok(()),
-            Pace::Once | Pace::EachTime => {}
+            Pace::Once => at_least,
+            Pace::EachTime => self.check_log()?.max(at_least),
+        };
+        if target <= head {
+            return Ok(());
         }
         let events = engine.read(head + 1, CATCH_UP)?;
         self.take_in(&events)?;
-        let head = events.last().map_or(head, |last| last.seq);
-        if head >= at_least && events.len() < CATCH_UP {
-            return Ok(());
-        }
-        let target = engine.head()?.max(at_least);
         self.take_until(&*engine, target, &mut |_| ())
     }
 

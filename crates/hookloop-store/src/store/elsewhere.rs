@@ -139,6 +139,16 @@ impl Store {
         }
     }
 
+    /// The last event that this machine has seen or written, whatever the log has now.
+    pub fn seen(&self) -> Result<Seq, StoreError> {
+        let inner = self.lock();
+        let head = View::new(&inner.conn).totals()?.head;
+        match &inner.home {
+            Home::Elsewhere(elsewhere) => Ok(head.max(elsewhere.written)),
+            Home::File(_) => Ok(head),
+        }
+    }
+
     /// What this machine keeps beside the view of a log that is elsewhere.
     pub fn recall(&self, key: &str) -> Result<Option<String>, StoreError> {
         origin(&self.lock().conn, key)

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use hookloop_core::event::{Event, EventBody, Other};
 use hookloop_core::id::{EventId, Subject};
@@ -9,7 +10,7 @@ use hookloop_core::time::Timestamp;
 use hookloop_store::conformance;
 use hookloop_store::jetstream::{self, Access, JetStream, Safety};
 use hookloop_store::log::{EventLog, NewEvent};
-use hookloop_testbed::{Cluster, Server};
+use hookloop_testbed::{Cluster, Server, wait_for};
 
 fn access(servers: &[Server]) -> Access {
     let join = |part: fn(&Server) -> String| servers.iter().map(part).collect::<Vec<_>>();
@@ -63,6 +64,24 @@ fn what_others_write_meanwhile_is_not_a_loss() {
         done.store(true, Ordering::Relaxed);
         opened.into_iter().for_each(|opened| assert_eq!(opened.unwrap().lost, None));
     });
+}
+
+#[test]
+fn readers_leave_nothing_behind() {
+    let (log, server) = on_one_server();
+    log.append(&[note(0)]).unwrap();
+    for _ in 0..20 {
+        assert_eq!(log.read(1, 10).unwrap().len(), 1);
+    }
+    let consumers = || {
+        let info = server.request("$JS.API.STREAM.INFO.HL_EV_151", "").unwrap();
+        info["state"]["consumer_count"].as_u64().unwrap()
+    };
+    wait_for(
+        Duration::from_secs(5),
+        || "no consumers".to_owned(),
+        || (consumers() == 0).then_some(()),
+    );
 }
 
 /// The event behind place `last` of the project.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
+use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
@@ -16,10 +17,31 @@ const FOLLOW_BATCH: usize = 4_000;
 /// An ordered consumer. The client makes it anew when deliveries are missing or the connection was
 /// lost; whatever it then starts with, nothing is handed over twice.
 pub(super) struct Follower {
-    log: JetStream,
     filter: String,
     next: Seq,
+    consumer: Consumer,
+}
+
+/// A consumer of this client's own, which goes with it. The server would keep it for half a minute,
+/// and has room for a thousand of all clients.
+struct Consumer {
+    log: JetStream,
+    name: String,
     messages: Ordered,
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        let inner = &self.log.0;
+        let Some(runtime) = &inner.runtime else { return };
+        let subject = format!("$JS.API.CONSUMER.DELETE.{}.{}", inner.layout.stream(), self.name);
+        let client = inner.client.clone();
+        // Nobody waits for the answer: what is not deleted now goes later.
+        runtime.spawn(async move {
+            let inbox = client.new_inbox();
+            let _ = client.publish_with_reply(subject, inbox, Bytes::new()).await;
+        });
+    }
 }
 
 impl Follower {
@@ -28,8 +50,8 @@ impl Follower {
         filter: String,
         from: Seq,
     ) -> Result<Follower, LogError> {
-        let messages = subscribe(&log, &filter, from).await?;
-        Ok(Follower { log, filter, next: from, messages })
+        let consumer = subscribe(&log, &filter, from).await?;
+        Ok(Follower { filter, next: from, consumer })
     }
 
     /// The next events; none if nothing came within `timeout`.
@@ -37,12 +59,13 @@ impl Follower {
         let end = Instant::now() + timeout;
         let mut events = Vec::new();
         while events.is_empty() {
-            let Ok(message) = tokio::time::timeout_at(end, self.messages.next()).await else {
+            let Ok(message) = tokio::time::timeout_at(end, self.consumer.messages.next()).await
+            else {
                 return Ok(events);
             };
             self.take(message, &mut events).await?;
             while events.len() < FOLLOW_BATCH
-                && let Some(message) = self.messages.next().now_or_never()
+                && let Some(message) = self.consumer.messages.next().now_or_never()
             {
                 self.take(message, &mut events).await?;
             }
@@ -68,23 +91,23 @@ impl Follower {
             // Heartbeats were missing: it goes on by itself.
             Some(Err(_)) => Ok(()),
             None => {
-                self.messages = subscribe(&self.log, &self.filter, self.next).await?;
+                self.consumer = subscribe(&self.consumer.log, &self.filter, self.next).await?;
                 Ok(())
             }
         }
     }
 }
 
-async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Ordered, LogError> {
+async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Consumer, LogError> {
     let inner = &log.0;
     let stream = inner.layout.stream();
     let mut patience = Patience::new();
     loop {
         let inbox = inner.client.new_inbox();
-        let name = inbox.rsplit('.').next().unwrap_or_default().to_owned();
+        // A name puts the filter into the request's subject, where permissions see it.
+        let name = format!("hl-{}", inbox.rsplit('.').next().unwrap_or_default());
         let config = OrderedConfig {
-            // A name puts the filter into the request's subject, where permissions see it.
-            name: Some(format!("hl-{name}")),
+            name: Some(name.clone()),
             deliver_subject: inbox,
             filter_subject: filter.to_owned(),
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
@@ -93,12 +116,12 @@ async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Ordered, 
         let created = inner.context.create_consumer_on_stream(config, &stream).await;
         let reason = match created {
             Ok(consumer) => match consumer.messages().await {
-                Ok(messages) => return Ok(messages),
+                Ok(messages) => return Ok(Consumer { log: log.clone(), name, messages }),
                 Err(error) => error.to_string(),
             },
             Err(error) => error.to_string(),
         };
-        let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.hl-{name}.{filter}");
+        let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.{name}.{filter}");
         if inner.denials.contains(&subject) {
             return Err(JetStreamError::Denied { subject }.into());
         }
@@ -108,7 +131,7 @@ async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Ordered, 
 
 impl Follow for Follower {
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
-        let log = self.log.clone();
+        let log = self.consumer.log.clone();
         log.run(self.more(timeout))
     }
 }

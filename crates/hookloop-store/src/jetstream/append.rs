@@ -3,10 +3,9 @@
 //! | answer | meaning | so |
 //! |---|---|---|
 //! | place | stored | done |
-//! | place, duplicate | stored by an earlier try | done |
-//! | [`WRONG_LAST`] | someone wrote, or an earlier try got through | the event behind the expected version tells |
-//! | [`DUPLICATE_IN_BATCH`] | an event of the batch is there; none was stored now | the same |
-//! | [`IN_FLIGHT`] | another write to the subject is on its way | again, soon |
+//! | [`WRONG_LAST`] | someone wrote, or an earlier try got through | what is behind the expected version tells |
+//! | place, duplicate; [`DUPLICATE_IN_BATCH`] | an event of the batch is there; none was stored now | the same |
+//! | [`IN_FLIGHT`] | another write to the subject, or an earlier try, is on its way | again, soon |
 //! | nobody, no answer | an election, a lost connection: unknown | again, the same ids and versions, for a while |
 //!
 //! Nothing is guessed: a batch that may have been stored is sent again unchanged, and the server
@@ -15,17 +14,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::header::NATS_BATCH_ID;
 use async_nats::{Message, Request};
 use serde::Deserialize;
 
 use super::message::{self, Outgoing};
-use super::{Inner, JetStreamError, Patience, Reply, jittered};
+use super::{Inner, JetStream, JetStreamError, Patience, Reply, follow, jittered, place};
 use crate::log::{AppendError, Appended, LogError, MAX_BATCH, NewEvent, Seq};
 
 /// The subject's last event is not the expected one.
 const WRONG_LAST: u64 = 10_071;
-/// A write to the same subject is on its way through the cluster.
-const IN_FLIGHT: u64 = 10_164;
+/// A write to the same subject, or with the same id, is on its way through the cluster.
+const IN_FLIGHT: [u64; 2] = [10_164, 10_158];
 /// An id of the batch was seen before.
 const DUPLICATE_IN_BATCH: u64 = 10_201;
 /// The server can't do it now, and has not done it.
@@ -63,9 +63,6 @@ enum Answer {
     Stored {
         last: Seq,
     },
-    StoredBefore {
-        last: Seq,
-    },
     /// With the subject's last place, where the server says it.
     Overtaken(Option<Seq>),
     InFlight,
@@ -83,19 +80,20 @@ impl Inner {
         let messages = message::encode(batch, |subject| self.layout.subject(subject))?;
         let first_of = |last: Seq| last + 1 - batch.len() as Seq;
         let mut patience = Patience::new();
-        let mut is_retry = false;
+        let (mut tries, mut is_retry) = (Vec::new(), false);
         loop {
-            match self.publish(&messages).await? {
+            let name = self.fresh_name();
+            tries.push(name.clone());
+            match self.publish(&messages, &name).await? {
                 Answer::Stored { last } => return Ok(Appended::At(first_of(last))),
-                Answer::StoredBefore { last } if is_retry => {
-                    return Ok(Appended::At(first_of(last)));
+                Answer::Overtaken(last) => {
+                    let attempt = Attempt { batch, messages: &messages, tries: &tries, is_retry };
+                    match self.look(&attempt, last).await? {
+                        Some(appended) => return Ok(appended),
+                        // What overtook it is not visible here yet, or is gone again.
+                        None => self.pause(&mut patience, &messages, "overtaken").await?,
+                    }
                 }
-                Answer::StoredBefore { last } => return Ok(Appended::Before(first_of(last))),
-                Answer::Overtaken(last) => match self.look(batch, is_retry, last).await? {
-                    Some(appended) => return Ok(appended),
-                    // What overtook it is not visible here yet, or is gone again.
-                    None => self.pause(&mut patience, &messages, "overtaken").await?,
-                },
                 Answer::InFlight => {
                     self.pause(&mut patience, &messages, "in flight").await?;
                 }
@@ -106,6 +104,11 @@ impl Inner {
                 }
             }
         }
+    }
+
+    fn fresh_name(&self) -> String {
+        let inbox = self.client.new_inbox();
+        inbox.rsplit('.').next().unwrap_or_default().to_owned()
     }
 
     /// A short pause, within the same patience.
@@ -123,21 +126,19 @@ impl Inner {
     }
 
     /// One try.
-    async fn publish(&self, messages: &[Outgoing]) -> Result<Answer, JetStreamError> {
+    async fn publish(&self, messages: &[Outgoing], name: &str) -> Result<Answer, JetStreamError> {
         let reply = match messages {
             [only] => self.send(only.clone()).await?,
             [before @ .., last] => {
-                let batch = self.client.new_inbox();
-                let batch = batch.rsplit('.').next().unwrap_or_default();
                 for (n, message) in before.iter().enumerate() {
                     let Outgoing { subject, headers, payload } =
-                        message.in_batch(batch, n + 1, false);
+                        message.in_batch(name, n + 1, false);
                     let sent = self.client.publish_with_headers(subject, headers, payload).await;
                     if let Err(error) = sent {
                         return Ok(Answer::Nobody(error.to_string()));
                     }
                 }
-                self.send(last.in_batch(batch, messages.len(), true)).await?
+                self.send(last.in_batch(name, messages.len(), true)).await?
             }
             [] => return Err(JetStreamError::Answer("nothing to publish".to_owned())),
         };
@@ -153,59 +154,97 @@ impl Inner {
     }
 
     /// What became of a batch whose subjects are not at the versions it expects: it is there, or
-    /// another is. None if the log does not show either.
+    /// another is. None if the log does not show either. Each subject is looked at once: a second
+    /// look may be answered by a copy that has more.
     async fn look(
         self: &Arc<Self>,
-        batch: &[NewEvent],
-        is_retry: bool,
+        attempt: &Attempt<'_>,
         last: Option<Seq>,
     ) -> Result<Option<Appended>, AppendError> {
-        let Some(first) = batch.first() else { return Ok(None) };
         // The subject never was where the batch expects it: nothing can be behind that.
-        if let ([new], Some(actual)) = (batch, last)
+        if let ([new], Some(actual)) = (attempt.batch, last)
             && actual < new.expected
         {
             let (subject, expected) = (new.event.subject.clone(), new.expected);
             return Err(AppendError::Conflict { subject, expected, actual });
         }
-        if let Some(seq) = self.stored_before(first).await? {
-            return Ok(Some(if is_retry { Appended::At(seq) } else { Appended::Before(seq) }));
-        }
         let mut seen = std::collections::HashSet::new();
-        for NewEvent { expected, event } in
-            batch.iter().filter(|new| seen.insert(&new.event.subject))
-        {
-            let last = self.last_event(&self.layout.subject(&event.subject)).await?;
-            let (expected, actual) = (*expected, last.map_or(0, |last| last.seq));
-            if actual > expected {
-                let subject = event.subject.clone();
-                return Err(AppendError::Conflict { subject, expected, actual });
+        let subjects = attempt.batch.iter().enumerate();
+        for (index, new) in subjects.filter(|(_, new)| seen.insert(&new.event.subject)) {
+            let Some(Behind { message, seq, actual }) = self.behind(new).await? else { continue };
+            if attempt.is_in(&message) {
+                return Ok(Some(Appended::At(seq - index as Seq)));
+            }
+            let stored = message::decode(seq, message.subject.as_str(), &message.payload);
+            let is_same = stored.is_ok_and(|stored| stored.event.id == new.event.id);
+            match index {
+                0 if is_same => return Ok(Some(Appended::Before(seq))),
+                _ => {
+                    let (subject, expected) = (new.event.subject.clone(), new.expected);
+                    return Err(AppendError::Conflict { subject, expected, actual });
+                }
             }
         }
         Ok(None)
     }
 
-    /// Where `new` was stored before, if it was: right behind the version that it expects. To look
-    /// at the last event alone would misjudge when someone wrote after it.
-    async fn stored_before(self: &Arc<Self>, new: &NewEvent) -> Result<Option<Seq>, LogError> {
+    /// What is right behind the version that `new` expects. To look at the last event alone would
+    /// misjudge when someone wrote after it.
+    async fn behind(self: &Arc<Self>, new: &NewEvent) -> Result<Option<Behind>, LogError> {
         let subject = self.layout.subject(&new.event.subject);
-        let Some(last) = self.last_event(&subject).await? else { return Ok(None) };
-        if last.seq <= new.expected {
+        let Some(message) = self.last_on(&self.layout.stream(), &subject).await? else {
+            return Ok(None);
+        };
+        let (actual, _) = place(&message)?;
+        if actual <= new.expected {
             return Ok(None);
         }
-        let behind = match last.after {
-            Some(after) if after == new.expected => Some(last),
-            _ => self.scan(subject, (new.expected + 1, last.seq), 1).await?.pop(),
-        };
-        Ok(behind.filter(|behind| behind.event.id == new.event.id).map(|behind| behind.seq))
+        let last = message::decode(actual, &subject, &message.payload)?;
+        if last.after == Some(new.expected) {
+            return Ok(Some(Behind { message, seq: actual, actual }));
+        }
+        let log = JetStream(self.clone());
+        let (seq, message) = follow::first_on(&log, &subject, new.expected + 1).await?;
+        Ok(Some(Behind { message, seq, actual }))
     }
+}
+
+/// A batch on its way.
+struct Attempt<'a> {
+    batch: &'a [NewEvent],
+    messages: &'a [Outgoing],
+    /// The names that it was sent under.
+    tries: &'a [String],
+    /// One of them got no answer.
+    is_retry: bool,
+}
+
+impl Attempt<'_> {
+    /// Whether `stored` is of one of the tries. Its id does not tell: another who reacts to the same
+    /// event gives the same ids to what may be a different batch.
+    fn is_in(&self, stored: &Message) -> bool {
+        let name = stored.headers.as_ref().and_then(|headers| headers.get_last(NATS_BATCH_ID));
+        match (name, self.messages) {
+            (Some(name), _) => self.tries.iter().any(|tried| tried == name.as_str()),
+            (None, [only]) => self.is_retry && only.payload == stored.payload,
+            (None, _) => false,
+        }
+    }
+}
+
+/// What follows a version of a subject, and where the subject is now.
+struct Behind {
+    message: Message,
+    seq: Seq,
+    actual: Seq,
 }
 
 fn read_ack(message: &Message) -> Result<Answer, JetStreamError> {
     let ack: Ack = serde_json::from_slice(&message.payload)
         .map_err(|error| JetStreamError::Answer(error.to_string()))?;
     match ack.error {
-        None if ack.duplicate => Ok(Answer::StoredBefore { last: ack.seq }),
+        // Of an earlier try, or of another who came to the same.
+        None if ack.duplicate => Ok(Answer::Overtaken(None)),
         None => Ok(Answer::Stored { last: ack.seq }),
         Some(error) => match error.err_code {
             WRONG_LAST => {
@@ -213,7 +252,7 @@ fn read_ack(message: &Message) -> Result<Answer, JetStreamError> {
                 Ok(Answer::Overtaken(last))
             }
             DUPLICATE_IN_BATCH => Ok(Answer::Overtaken(None)),
-            IN_FLIGHT => Ok(Answer::InFlight),
+            code if IN_FLIGHT.contains(&code) => Ok(Answer::InFlight),
             code if NOT_NOW.contains(&code) => Ok(Answer::Nobody(error.description)),
             code => Err(JetStreamError::Refused { code, description: error.description }),
         },

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
-use super::{JetStream, JetStreamError, Patience, message};
+use super::{JetStream, JetStreamError, Patience, REQUEST_TIMEOUT, message};
 use crate::log::{Follow, LogError, Seq, StoredEvent};
 
 /// Events that a follower hands over at once.
@@ -95,6 +95,26 @@ impl Follower {
                 Ok(())
             }
         }
+    }
+}
+
+/// The first message on `filter` from place `from` on, which is known to be there.
+pub(super) async fn first_on(
+    log: &JetStream,
+    filter: &str,
+    from: Seq,
+) -> Result<(Seq, async_nats::Message), LogError> {
+    let mut consumer = subscribe(log, filter, from).await?;
+    let mut patience = Patience::new();
+    loop {
+        if let Ok(Some(Ok(found))) =
+            tokio::time::timeout(REQUEST_TIMEOUT, consumer.messages.next()).await
+        {
+            let info = found.info().map_err(|e| JetStreamError::Answer(e.to_string()))?;
+            let seq = info.stream_sequence;
+            return Ok((seq, found.message));
+        }
+        patience.pause(filter, "no events came".to_owned()).await?;
     }
 }
 

@@ -90,10 +90,16 @@ pub fn review(task: &Task) -> Option<Action> {
 }
 
 /// What follows for `dependent` from the completion of `completed`: nothing, unless that was the
-/// last dependency it waited for and no one has said so yet.
-pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Option<[Action; 2]> {
-    if dependent.state != TaskState::Ready || dependent.satisfaction_announced {
-        return None;
+/// last dependency it waited for and no one has said so yet. Where reactions come later, it may have
+/// been started meanwhile, which makes the announcement no less due.
+pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Vec<Action> {
+    let is_begun = match dependent.state {
+        TaskState::Ready => false,
+        TaskState::Active | TaskState::Submitted | TaskState::Completed => true,
+        TaskState::Created | TaskState::Blocked => return vec![],
+    };
+    if dependent.open_dependencies > 0 || dependent.satisfaction_announced {
+        return vec![];
     }
     let ready = UpdateTask {
         task_id: dependent.id.clone(),
@@ -102,8 +108,11 @@ pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Option<[Action; 2]>
     };
     let satisfied =
         Satisfied { dependent_task_id: dependent.id.clone(), completed_task_id: completed.clone() };
-    let announced = LogEntry::Core(EventBody::DependencySatisfied(satisfied));
-    Some([Action::UpdateTask(ready), Action::Log(announced)])
+    let announced = Action::Log(LogEntry::Core(EventBody::DependencySatisfied(satisfied)));
+    match is_begun {
+        true => vec![announced],
+        false => vec![Action::UpdateTask(ready), announced],
+    }
 }
 
 /// The figures of an agent's task, once it is completed.

@@ -257,7 +257,7 @@ pub(crate) fn satisfactions<'t>(
     completed: &TaskId,
     dependents: impl Iterator<Item = &'t Task>,
 ) -> Reaction {
-    let actions = dependents.filter_map(|task| builtin::satisfaction(completed, task)).flatten();
+    let actions = dependents.flat_map(|task| builtin::satisfaction(completed, task));
     Reaction { hook: hook.name.clone(), counted: false, offset: 0, outcome: Ok(actions.collect()) }
 }
 

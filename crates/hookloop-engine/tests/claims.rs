@@ -78,6 +78,24 @@ fn the_most_urgent_comes_first_then_the_oldest() {
 }
 
 #[test]
+fn a_dependent_that_is_claimed_before_the_dispatcher_comes_is_announced() {
+    let project = alone();
+    add(&project, "a", 0, None);
+    let spec = TaskSpec { goal: "g".into(), ..TaskSpec::default() };
+    let waits = Command::AddTask { id: id("b"), spec, depends_on: vec![id("a")] };
+    project.execute(&waits).unwrap();
+    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("a"));
+    complete(&project, "a", Fence::Epoch(1)).unwrap();
+    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("b"));
+    project.dispatch().unwrap();
+    let events = project.log().read(1, 100).unwrap();
+    let told = |kind: &EventBody| matches!(kind, EventBody::DependencySatisfied(_));
+    assert_eq!(events.iter().filter(|stored| told(&stored.event.body)).count(), 1);
+    let failed = |kind: &EventBody| matches!(kind, EventBody::ActionError(_));
+    assert!(!events.iter().any(|stored| failed(&stored.event.body)));
+}
+
+#[test]
 fn types_are_honoured() {
     let project = alone();
     let types = |names: &[&str]| Wanted::Types(names.iter().map(ToString::to_string).collect());

@@ -37,7 +37,8 @@ pub struct StoredEvent {
 pub enum Appended {
     /// Stored now, the first event at this place and the others right behind it.
     At(Seq),
-    /// The same batch had been stored before, at this place.
+    /// Its first event had been stored before, at this place: the same batch, or what another made of
+    /// the same cause.
     Before(Seq),
 }
 

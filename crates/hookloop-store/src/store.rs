@@ -412,6 +412,49 @@ mod tests {
     }
 
     #[test]
+    fn what_a_rival_made_of_the_same_is_read_not_assumed() {
+        let log = Arc::new(crate::memory::MemoryLog::default());
+        let [one, rival] = [(); 2].map(|()| Store::over(log.clone()).unwrap());
+        let mut tries = 0;
+        let late = one.transact(|unit| {
+            tries += 1;
+            // The rival is first: the same id, at another time, and with less to say.
+            if tries == 1 {
+                let event = Event { at: Timestamp(1), ..created("a") };
+                rival.transact(|unit| unit.stage(event.clone()).map(drop))?;
+            }
+            if unit.view()?.task(&"a".parse().unwrap())?.is_none() {
+                unit.stage(created("a"))?;
+            }
+            unit.stage(created("b"))
+        });
+        late.unwrap();
+        add(&rival, "c");
+        assert_eq!((tries, one.read_all()), (2, ["a", "b", "c"].map(str::to_owned).to_vec()));
+        let hash = |store: &Store| store.read(|view| Ok::<_, StoreError>(view.state_hash()?));
+        assert_eq!(hash(&one).unwrap(), hash(&rival).unwrap());
+    }
+
+    #[test]
+    fn what_was_delivered_twice_is_done_once() {
+        let log = Arc::new(crate::memory::MemoryLog::default());
+        let store = Store::over(log.clone()).unwrap();
+        let mut tries = 0;
+        let added = store.transact(|unit| {
+            tries += 1;
+            let event = created("a");
+            if tries == 1 {
+                log.append(&[NewEvent { expected: 0, event: event.clone() }])?;
+            }
+            unit.stage(event)
+        });
+        added.unwrap();
+        assert_eq!((tries, store.read_all()), (1, vec!["a".to_owned()]));
+        let tasks = store.read(|view| Ok::<_, StoreError>(view.totals()?.tasks()));
+        assert_eq!(tasks.unwrap(), 1);
+    }
+
+    #[test]
     fn a_full_disk_is_said_and_survived() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("log.db")).unwrap();

@@ -1,19 +1,29 @@
 //! The log on a real server and on a real cluster, and the suite that every log passes.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use hookloop_store::conformance;
-use hookloop_store::jetstream::{Access, JetStream, Safety};
-use hookloop_testbed::{Cluster, Server};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-/// A log on servers of its own, checked as a user's would be.
-fn connect(servers: &[Server]) -> JetStream {
+use hookloop_core::event::{Event, EventBody, Other};
+use hookloop_core::id::{EventId, Subject};
+use hookloop_core::time::Timestamp;
+use hookloop_store::conformance;
+use hookloop_store::jetstream::{self, Access, JetStream, Safety};
+use hookloop_store::log::{EventLog, NewEvent};
+use hookloop_testbed::{Cluster, Server, wait_for};
+
+fn access(servers: &[Server]) -> Access {
     let join = |part: fn(&Server) -> String| servers.iter().map(part).collect::<Vec<_>>();
-    let access = Access {
+    Access {
         urls: join(Server::url).join(","),
         monitors: join(Server::monitor_url),
         ..Access::default()
-    };
-    let log = JetStream::connect(&access, &"demo".parse().unwrap()).unwrap();
+    }
+}
+
+/// A log on servers of its own, checked as a user's would be.
+fn connect(servers: &[Server]) -> JetStream {
+    let log = JetStream::connect(&access(servers), &"demo".parse().unwrap()).unwrap();
     log.prepare().unwrap();
     log
 }
@@ -30,3 +40,63 @@ fn on_three_servers() -> (JetStream, Cluster) {
 
 conformance!(one_server, on_one_server());
 conformance!(three_servers, on_three_servers());
+
+#[test]
+fn what_others_write_meanwhile_is_not_a_loss() {
+    const OPENED: usize = 10;
+    let (log, server) = on_one_server();
+    let access = access(std::slice::from_ref(&server));
+    let dir = tempfile::tempdir().unwrap();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut last = 0;
+            while !done.load(Ordering::Relaxed) {
+                last = log.append(&[note(last)]).unwrap().first();
+            }
+        });
+        let opened: Vec<_> = (0..OPENED)
+            .map(|n| {
+                let view = dir.path().join(format!("{n}.db"));
+                jetstream::open(&access, &"demo".parse().unwrap(), &view)
+            })
+            .collect();
+        done.store(true, Ordering::Relaxed);
+        opened.into_iter().for_each(|opened| assert_eq!(opened.unwrap().lost, None));
+    });
+}
+
+#[test]
+fn readers_leave_nothing_behind() {
+    let (log, server) = on_one_server();
+    log.append(&[note(0)]).unwrap();
+    for _ in 0..20 {
+        assert_eq!(log.read(1, 10).unwrap().len(), 1);
+    }
+    let consumers = || {
+        let info = server.request("$JS.API.STREAM.INFO.HL_EV_151", "").unwrap();
+        info["state"]["consumer_count"].as_u64().unwrap()
+    };
+    wait_for(
+        Duration::from_secs(5),
+        || "no consumers".to_owned(),
+        || (consumers() == 0).then_some(()),
+    );
+}
+
+/// The event behind place `last` of the project.
+fn note(last: u64) -> NewEvent {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&(last + 1).to_be_bytes());
+    let body = Other { kind: "note".to_owned(), data: serde_json::json!({}) };
+    let event = Event {
+        id: EventId(id),
+        at: Timestamp(0),
+        subject: Subject::Project,
+        actor: "tester".to_owned(),
+        cause: None,
+        due: false,
+        body: EventBody::Other(body),
+    };
+    NewEvent { expected: last, event }
+}

@@ -156,12 +156,19 @@ impl Model {
     }
 
     fn announcements(&self, completed: usize, from: usize, most: usize) -> Vec<Deed> {
+        let is_ready = |task: usize| self.tasks.shown(task) == "ready";
+        let is_begun = |task: usize| {
+            let begun = ["active", "submitted", "completed"];
+            begun.contains(&self.tasks.shown(task)) && self.tasks.is_free(task)
+        };
         let unannounced =
-            |task: &usize| self.tasks.shown(*task) == "ready" && !self.tasks.0[*task].announced;
+            |task: &usize| (is_ready(*task) || is_begun(*task)) && !self.tasks.0[*task].announced;
         let all = self.tasks.dependents(completed).into_iter().filter(|task| *task >= from);
         let announce = |task: usize| {
             let satisfied = (About::Task(task), What::DependencySatisfied(completed));
-            [Deed::Ask(Ask::Change(task, Change::ConfirmReady)), Deed::Record(satisfied)]
+            let confirm = Deed::Ask(Ask::Change(task, Change::ConfirmReady));
+            let confirm = is_ready(task).then_some(confirm);
+            confirm.into_iter().chain([Deed::Record(satisfied)])
         };
         all.take(most).filter(unannounced).flat_map(announce).collect()
     }

@@ -3,9 +3,8 @@
 //! | answer | meaning | so |
 //! |---|---|---|
 //! | place | stored | done |
-//! | place, duplicate | stored by an earlier try | done |
-//! | [`WRONG_LAST`] | someone wrote, or an earlier try got through | the event behind the expected version tells |
-//! | [`DUPLICATE_IN_BATCH`] | an event of the batch is there; none was stored now | the same |
+//! | [`WRONG_LAST`] | someone wrote, or an earlier try got through | what is behind the expected version tells |
+//! | place, duplicate; [`DUPLICATE_IN_BATCH`] | an event of the batch is there; none was stored now | the same |
 //! | [`IN_FLIGHT`] | another write to the subject, or an earlier try, is on its way | again, soon |
 //! | nobody, no answer | an election, a lost connection: unknown | again, the same ids and versions, for a while |
 //!
@@ -15,21 +14,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::header::NATS_BATCH_ID;
 use async_nats::{Message, Request};
 use serde::Deserialize;
 
 use super::message::{self, Outgoing};
-use super::{Inner, JetStreamError, Patience, Reply, jittered};
+use super::{Inner, JetStream, JetStreamError, Patience, Reply, follow, jittered, place};
 use crate::log::{AppendError, Appended, LogError, MAX_BATCH, NewEvent, Seq};
 
 /// The subject's last event is not the expected one.
 const WRONG_LAST: u64 = 10_071;
-/// On its way through the cluster is a write to the same subject, or the same event.
+/// A write to the same subject, or with the same id, is on its way through the cluster.
 const IN_FLIGHT: [u64; 2] = [10_164, 10_158];
 /// An id of the batch was seen before.
 const DUPLICATE_IN_BATCH: u64 = 10_201;
-/// There is no message on the subject.
-const NO_MESSAGE: u64 = 10_037;
 /// The server can't do it now, and has not done it.
 const NOT_NOW: [u64; 6] = [
     10_008, // JetStream is not available
@@ -39,6 +37,8 @@ const NOT_NOW: [u64; 6] = [
     10_077, // the stream's limits
     10_176, // the batch is incomplete: a message of it was lost
 ];
+/// There is no message on the subject.
+const NO_MESSAGE: u64 = 10_037;
 /// The pause before a write that met another one in flight.
 const IN_FLIGHT_PAUSE: Duration = Duration::from_millis(2);
 
@@ -59,7 +59,6 @@ struct AckError {
     description: String,
 }
 
-/// The last message on a subject, if there is one.
 #[derive(Deserialize)]
 struct Found {
     message: Option<FoundMessage>,
@@ -75,9 +74,6 @@ struct FoundMessage {
 enum Answer {
     /// The last event of the batch is here.
     Stored {
-        last: Seq,
-    },
-    StoredBefore {
         last: Seq,
     },
     /// The server says so; why, the log tells.
@@ -97,19 +93,20 @@ impl Inner {
         let messages = message::encode(batch, &self.layout)?;
         let first_of = |last: Seq| last + 1 - batch.len() as Seq;
         let mut patience = Patience::new();
-        let mut is_retry = false;
+        let (mut tries, mut is_retry) = (Vec::new(), false);
         loop {
-            let (reason, is_brief) = match self.publish(&messages).await? {
+            let name = self.fresh_name();
+            tries.push(name.clone());
+            let (reason, is_brief) = match self.publish(&messages, &name).await? {
                 Answer::Stored { last } => return Ok(Appended::At(first_of(last))),
-                Answer::StoredBefore { last } if is_retry => {
-                    return Ok(Appended::At(first_of(last)));
+                Answer::Overtaken => {
+                    let attempt = Attempt { batch, messages: &messages, tries: &tries, is_retry };
+                    match self.look(&attempt).await? {
+                        Some(appended) => return Ok(appended),
+                        // What overtook it is not visible here yet, or nothing did.
+                        None => ("overtaken".to_owned(), true),
+                    }
                 }
-                Answer::StoredBefore { last } => return Ok(Appended::Before(first_of(last))),
-                Answer::Overtaken => match self.look(batch, is_retry).await? {
-                    Some(appended) => return Ok(appended),
-                    // What overtook it is not visible here yet, or nothing did.
-                    None => ("overtaken".to_owned(), true),
-                },
                 Answer::InFlight => ("in flight".to_owned(), true),
                 Answer::Nobody(reason) => {
                     is_retry = true;
@@ -128,23 +125,26 @@ impl Inner {
         }
     }
 
+    fn fresh_name(&self) -> String {
+        let inbox = self.client.new_inbox();
+        inbox.rsplit('.').next().unwrap_or_default().to_owned()
+    }
+
     /// One try.
-    async fn publish(&self, messages: &[Outgoing]) -> Result<Answer, JetStreamError> {
+    async fn publish(&self, messages: &[Outgoing], name: &str) -> Result<Answer, JetStreamError> {
         let mark = self.denials.mark();
         let reply = match messages {
             [only] => self.send(only.clone()).await?,
             [before @ .., last] => {
-                let batch = self.client.new_inbox();
-                let batch = batch.rsplit('.').next().unwrap_or_default();
                 for (n, message) in before.iter().enumerate() {
                     let Outgoing { subject, headers, payload } =
-                        message.in_batch(batch, n + 1, false);
+                        message.in_batch(name, n + 1, false);
                     let sent = self.client.publish_with_headers(subject, headers, payload).await;
                     if let Err(error) = sent {
                         return Ok(Answer::Nobody(error.to_string()));
                     }
                 }
-                self.send(last.in_batch(batch, messages.len(), true)).await?
+                self.send(last.in_batch(name, messages.len(), true)).await?
             }
             [] => return Err(JetStreamError::Answer("nothing to publish".to_owned())),
         };
@@ -170,33 +170,63 @@ impl Inner {
     }
 
     /// What became of a batch whose subjects are not at the versions it expects: it is there, or
-    /// another is. None if the log does not show either.
+    /// another is. None if the log does not show either. Each subject is looked at once: a second
+    /// look may be answered by a copy that has more.
     async fn look(
         self: &Arc<Self>,
-        batch: &[NewEvent],
-        is_retry: bool,
+        attempt: &Attempt<'_>,
     ) -> Result<Option<Appended>, AppendError> {
-        let Some(first) = batch.first() else { return Ok(None) };
-        if let Some(seq) = self.stored_before(first).await? {
-            return Ok(Some(if is_retry { Appended::At(seq) } else { Appended::Before(seq) }));
-        }
         let mut seen = std::collections::HashSet::new();
-        for NewEvent { expected, event } in
-            batch.iter().filter(|new| seen.insert(&new.event.subject))
-        {
-            let last = self.last_event(&self.layout.subject(&event.subject)).await?;
-            let (expected, mut actual) = (*expected, last.map_or(0, |last| last.seq));
-            // A copy may be behind: only the leader can say that a subject never got so far.
-            if actual < expected {
-                let subject = self.layout.subject(&event.subject);
-                actual = self.last_by_leader(&subject).await?.unwrap_or(expected).min(expected);
+        let subjects = attempt.batch.iter().enumerate();
+        for (index, new) in subjects.filter(|(_, new)| seen.insert(&new.event.subject)) {
+            let conflict = |actual: Seq| {
+                let (subject, expected) = (new.event.subject.clone(), new.expected);
+                Err(AppendError::Conflict { subject, expected, actual })
+            };
+            let (message, seq, actual) = match self.behind(new).await? {
+                Behind::Nothing => continue,
+                Behind::Short { actual } => return conflict(actual),
+                Behind::Message { message, seq, actual } => (message, seq, actual),
+            };
+            if attempt.is_in(&message) {
+                return Ok(Some(Appended::At(seq - index as Seq)));
             }
-            if actual != expected {
-                let subject = event.subject.clone();
-                return Err(AppendError::Conflict { subject, expected, actual });
-            }
+            let subject = self.layout.subject(&new.event.subject);
+            let stored = message::decode(seq, &subject, &message.payload);
+            let is_same = stored.is_ok_and(|stored| stored.event.id == new.event.id);
+            return match index {
+                0 if is_same => Ok(Some(Appended::Before(seq))),
+                _ => conflict(actual),
+            };
         }
         Ok(None)
+    }
+
+    /// What is right behind the version that `new` expects. To look at the last event alone would
+    /// misjudge when someone wrote after it.
+    async fn behind(self: &Arc<Self>, new: &NewEvent) -> Result<Behind, LogError> {
+        let subject = self.layout.subject(&new.event.subject);
+        let last = self.last_on(&self.layout.stream(), &subject).await?;
+        let actual = last.as_ref().map(place).transpose()?.map_or(0, |(seq, _)| seq);
+        let message = match last {
+            Some(message) if actual > new.expected => message,
+            // A copy may be behind: only the leader can say that a subject never got so far.
+            _ if actual < new.expected => {
+                let by_leader = self.last_by_leader(&subject).await?.unwrap_or(new.expected);
+                return Ok(match by_leader < new.expected {
+                    true => Behind::Short { actual: by_leader },
+                    false => Behind::Nothing,
+                });
+            }
+            _ => return Ok(Behind::Nothing),
+        };
+        let last = message::decode(actual, &subject, &message.payload)?;
+        if last.after == Some(new.expected) {
+            return Ok(Behind::Message { message, seq: actual, actual });
+        }
+        let log = JetStream(self.clone());
+        let (seq, message) = follow::first_on(&log, &subject, new.expected + 1).await?;
+        Ok(Behind::Message { message, seq, actual })
     }
 
     /// The last place on a subject by the leader's word; none if it can't be asked now, or not by this
@@ -217,21 +247,39 @@ impl Inner {
             _ => None,
         })
     }
+}
 
-    /// Where `new` was stored before, if it was: right behind the version that it expects. To look
-    /// at the last event alone would misjudge when someone wrote after it.
-    async fn stored_before(self: &Arc<Self>, new: &NewEvent) -> Result<Option<Seq>, LogError> {
-        let subject = self.layout.subject(&new.event.subject);
-        let Some(last) = self.last_event(&subject).await? else { return Ok(None) };
-        if last.seq <= new.expected {
-            return Ok(None);
+/// A batch on its way.
+struct Attempt<'a> {
+    batch: &'a [NewEvent],
+    messages: &'a [Outgoing],
+    /// The names that it was sent under.
+    tries: &'a [String],
+    /// One of them got no answer.
+    is_retry: bool,
+}
+
+impl Attempt<'_> {
+    /// Whether `stored` is of one of the tries. Its id does not tell: another who reacts to the same
+    /// event gives the same ids to what may be a different batch.
+    fn is_in(&self, stored: &Message) -> bool {
+        let name = stored.headers.as_ref().and_then(|headers| headers.get_last(NATS_BATCH_ID));
+        match (name, self.messages) {
+            (Some(name), _) => self.tries.iter().any(|tried| tried == name.as_str()),
+            (None, [only]) => self.is_retry && only.payload == stored.payload,
+            (None, _) => false,
         }
-        let behind = match last.after {
-            Some(after) if after == new.expected => Some(last),
-            _ => self.scan(subject, (new.expected + 1, last.seq), 1).await?.pop(),
-        };
-        Ok(behind.filter(|behind| behind.event.id == new.event.id).map(|behind| behind.seq))
     }
+}
+
+/// What follows a version of a subject.
+enum Behind {
+    /// The subject is at that version, as far as this copy knows.
+    Nothing,
+    /// It never was: it is here.
+    Short { actual: Seq },
+    /// This message, and where the subject is now.
+    Message { message: Message, seq: Seq, actual: Seq },
 }
 
 /// Refused, if the server says so.
@@ -250,7 +298,8 @@ fn read_ack(message: &Message) -> Result<Answer, JetStreamError> {
     let ack: Ack = serde_json::from_slice(&message.payload)
         .map_err(|error| JetStreamError::Answer(error.to_string()))?;
     match ack.error {
-        None if ack.duplicate => Ok(Answer::StoredBefore { last: ack.seq }),
+        // Of an earlier try, or of another who came to the same.
+        None if ack.duplicate => Ok(Answer::Overtaken),
         None => Ok(Answer::Stored { last: ack.seq }),
         Some(error) => match error.err_code {
             WRONG_LAST | DUPLICATE_IN_BATCH => Ok(Answer::Overtaken),

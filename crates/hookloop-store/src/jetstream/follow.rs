@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::push::{Ordered, OrderedConfig};
+use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
-use super::{JetStream, JetStreamError, Patience, message};
+use super::{JetStream, JetStreamError, Patience, REQUEST_TIMEOUT, message};
 use crate::log::{Follow, LogError, Seq, StoredEvent};
 
 /// Events that a follower hands over at once.
@@ -16,12 +17,33 @@ const FOLLOW_BATCH: usize = 4_000;
 /// An ordered consumer. The client makes it anew when deliveries are missing or the connection was
 /// lost; whatever it then starts with, nothing is handed over twice.
 pub(super) struct Follower {
-    log: JetStream,
     filter: String,
     next: Seq,
-    messages: Ordered,
+    consumer: Consumer,
     /// What was denied before is not about this follower.
     mark: u64,
+}
+
+/// A consumer of this client's own, which goes with it. The server would keep it for half a minute,
+/// and has room for a thousand of all clients.
+struct Consumer {
+    log: JetStream,
+    name: String,
+    messages: Ordered,
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        let inner = &self.log.0;
+        let Some(runtime) = &inner.runtime else { return };
+        let subject = format!("$JS.API.CONSUMER.DELETE.{}.{}", inner.layout.stream(), self.name);
+        let client = inner.client.clone();
+        // Nobody waits for the answer: what is not deleted now goes later.
+        runtime.spawn(async move {
+            let inbox = client.new_inbox();
+            let _ = client.publish_with_reply(subject, inbox, Bytes::new()).await;
+        });
+    }
 }
 
 impl Follower {
@@ -31,17 +53,17 @@ impl Follower {
         from: Seq,
     ) -> Result<Follower, LogError> {
         let mark = log.0.denials.mark();
-        let messages = subscribe(&log, &filter, from).await?;
-        Ok(Follower { log, filter, next: from, messages, mark })
+        let consumer = subscribe(&log, &filter, from).await?;
+        Ok(Follower { filter, next: from, consumer, mark })
     }
 
     /// Fails if nothing comes because the server denies what the client does by itself: asking for the
     /// next portion of a long log, making the consumer anew.
     fn check_allowed(&self) -> Result<(), JetStreamError> {
-        let stream = self.log.0.layout.stream();
+        let stream = self.consumer.log.0.layout.stream();
         let own = [format!("$JS.FC.{stream}."), format!("$JS.API.CONSUMER.CREATE.{stream}.")];
         let is_own = |subject: &str| own.iter().any(|start| subject.starts_with(start));
-        match self.log.0.denials.after(self.mark, is_own) {
+        match self.consumer.log.0.denials.after(self.mark, is_own) {
             Some(subject) => Err(JetStreamError::Denied { subject }),
             None => Ok(()),
         }
@@ -52,13 +74,14 @@ impl Follower {
         let end = Instant::now() + timeout;
         let mut events = Vec::new();
         while events.is_empty() {
-            let Ok(message) = tokio::time::timeout_at(end, self.messages.next()).await else {
+            let Ok(message) = tokio::time::timeout_at(end, self.consumer.messages.next()).await
+            else {
                 self.check_allowed()?;
                 return Ok(events);
             };
             self.take(message, &mut events).await?;
             while events.len() < FOLLOW_BATCH
-                && let Some(message) = self.messages.next().now_or_never()
+                && let Some(message) = self.consumer.messages.next().now_or_never()
             {
                 self.take(message, &mut events).await?;
             }
@@ -83,7 +106,7 @@ impl Follower {
             // Heartbeats were missing: it goes on by itself.
             Some(Err(_)) => Ok(()),
             None => {
-                self.messages = subscribe(&self.log, &self.filter, self.next).await?;
+                self.consumer = subscribe(&self.consumer.log, &self.filter, self.next).await?;
                 Ok(())
             }
         }
@@ -104,26 +127,44 @@ fn place(message: &async_nats::jetstream::Message) -> Result<Seq, LogError> {
     }
 }
 
-async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Ordered, LogError> {
+/// The first message on `filter` from place `from` on, which is known to be there.
+pub(super) async fn first_on(
+    log: &JetStream,
+    filter: &str,
+    from: Seq,
+) -> Result<(Seq, async_nats::Message), LogError> {
+    let mut consumer = subscribe(log, filter, from).await?;
+    let mut patience = Patience::new();
+    loop {
+        if let Ok(Some(Ok(found))) =
+            tokio::time::timeout(REQUEST_TIMEOUT, consumer.messages.next()).await
+        {
+            return Ok((place(&found)?, found.message));
+        }
+        patience.pause(filter, "no events came".to_owned()).await?;
+    }
+}
+
+async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Consumer, LogError> {
     let inner = &log.0;
     let stream = inner.layout.stream();
     let mut patience = Patience::new();
     loop {
         let inbox = inner.client.new_inbox();
-        let name = inbox.rsplit('.').next().unwrap_or_default().to_owned();
+        // A name puts the filter into the request's subject, where permissions see it.
+        let name = format!("hl-{}", inbox.rsplit('.').next().unwrap_or_default());
         let config = OrderedConfig {
-            // A name puts the filter into the request's subject, where permissions see it.
-            name: Some(format!("hl-{name}")),
+            name: Some(name.clone()),
             deliver_subject: inbox,
             filter_subject: filter.to_owned(),
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: from },
             ..OrderedConfig::default()
         };
-        let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.hl-{name}.{filter}");
+        let subject = format!("$JS.API.CONSUMER.CREATE.{stream}.{name}.{filter}");
         let created = inner.context.create_consumer_on_stream(config, &stream);
         let reason = match inner.denials.or_denied(&subject, created).await? {
             Ok(consumer) => match consumer.messages().await {
-                Ok(messages) => return Ok(messages),
+                Ok(messages) => return Ok(Consumer { log: log.clone(), name, messages }),
                 Err(error) => error.to_string(),
             },
             Err(error) => error.to_string(),
@@ -134,7 +175,7 @@ async fn subscribe(log: &JetStream, filter: &str, from: Seq) -> Result<Ordered, 
 
 impl Follow for Follower {
     fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
-        let log = self.log.clone();
+        let log = self.consumer.log.clone();
         log.run(self.more(timeout))
     }
 }

@@ -53,10 +53,7 @@ pub fn open(access: &Access, project: &ProjectName, path: &Path) -> Result<Opene
         None => log.prepare()?,
     };
     let lost = match is_fresh {
-        true => {
-            let seen = store.glance(|view| Ok(view.totals()?.head))?;
-            (seen > standing.last).then_some((seen, standing.last))
-        }
+        true => missing(&store, &log, &standing)?,
         false => None,
     };
     if lost.is_some() {
@@ -64,6 +61,21 @@ pub fn open(access: &Access, project: &ProjectName, path: &Path) -> Result<Opene
         store.forget_note()?;
     }
     Ok(Opened { store, standing, lost })
+}
+
+/// What this machine has seen and the log does not have. Others write meanwhile, and another process
+/// may bring the view up to that: only the stream's word after the view's counts.
+fn missing(
+    store: &Store,
+    log: &JetStream,
+    standing: &Standing,
+) -> Result<Option<(Seq, Seq)>, StoreError> {
+    let seen = store.seen()?;
+    if seen <= standing.last {
+        return Ok(None);
+    }
+    let last = log.prepare()?.last;
+    Ok((seen > last).then_some((seen, last)))
 }
 
 impl Checked {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
+use hookloop_core::event::Event;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::group::{Home, Inner, say, take};
@@ -144,6 +145,16 @@ impl Store {
         }
     }
 
+    /// The last event that this machine has seen or written, whatever the log has now.
+    pub fn seen(&self) -> Result<Seq, StoreError> {
+        let inner = self.lock();
+        let head = View::new(&inner.conn).totals()?.head;
+        match &inner.home {
+            Home::Elsewhere(elsewhere) => Ok(head.max(elsewhere.written)),
+            Home::File(_) => Ok(head),
+        }
+    }
+
     /// What this machine keeps beside the view of a log that is elsewhere.
     pub fn recall(&self, key: &str) -> Result<Option<String>, StoreError> {
         origin(&self.lock().conn, key)
@@ -175,10 +186,18 @@ impl Store {
                 return Ok(done);
             }
             match engine.append(&batch) {
-                Ok(appended) => {
+                Ok(Appended::At(first)) => {
                     crash::point("appended");
-                    self.see_own(appended, batch)?;
+                    self.see_own(first, batch)?;
                     return Ok(done);
+                }
+                Ok(Appended::Before(first)) => {
+                    if is_at(engine, first, &batch[0].event)? {
+                        self.note_seen(first)?;
+                        return Ok(done);
+                    }
+                    // Another came to the same, and may have had more or less to say.
+                    at_least = at_least.max(first);
                 }
                 Err(AppendError::Conflict { actual, .. }) => at_least = at_least.max(actual),
                 Err(error) => return Err(StoreError::from(error).into()),
@@ -211,8 +230,7 @@ impl Store {
     }
 
     /// Brings what this process has just written into its view.
-    fn see_own(&self, appended: Appended, batch: Vec<NewEvent>) -> Result<(), StoreError> {
-        let first = appended.first();
+    fn see_own(&self, first: Seq, batch: Vec<NewEvent>) -> Result<(), StoreError> {
         let last = first + batch.len() as Seq - 1;
         let mut inner = self.lock();
         // If nobody wrote in between, what was written is all there is to see.
@@ -236,6 +254,16 @@ impl Store {
             Some(engine) => Ok(engine.latest_head(sqlite::SCHEMA)?),
             None => Ok(0),
         }
+    }
+
+    /// From now on reads show at least event `seq`.
+    fn note_seen(&self, seq: Seq) -> Result<(), StoreError> {
+        let mut inner = self.lock();
+        if !inner.is_live() {
+            return inner.note_written(seq);
+        }
+        drop(inner);
+        self.seeing(seq).map(drop)
     }
 
     /// Saves the view for machines that start later. Answers the last event in it.
@@ -418,6 +446,20 @@ impl Inner {
         let engine = elsewhere.engine.clone();
         let target = engine.head()?.max(elsewhere.written);
         self.take_until(&*engine, target, progress)
+    }
+}
+
+/// Whether the log has this very event at `seq`. A network that heals can deliver a batch twice, and
+/// then the second is what is answered: it was stored before, by nobody else.
+fn is_at(engine: &dyn Engine, seq: Seq, event: &Event) -> Result<bool, StoreError> {
+    let mut follower = engine.follow(seq)?;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match follower.next(STEP)?.first() {
+            Some(stored) => return Ok(stored.seq == seq && stored.event == *event),
+            None if Instant::now() > end => return Err(behind(seq).into()),
+            None => {}
+        }
     }
 }
 

@@ -1,0 +1,109 @@
+//! A holder is frozen past its lease: another takes over, and the holder is refused when it comes back.
+
+use std::time::{Duration, Instant};
+
+use hookloop_core::command::Command;
+use hookloop_core::task::TaskSpec;
+use hookloop_engine::project::Project;
+use hookloop_engine::rules::Rules;
+use hookloop_testbed::{Cluster, poll};
+use rustix::process::Signal;
+
+use crate::campaign::{Round, Verdict, open};
+use crate::fleet::{Process, Site};
+use crate::history::{Op, Operation, Outcome};
+use crate::table::Row;
+use crate::worker::Role;
+
+pub(crate) const LEASE: Duration = Duration::from_secs(3);
+/// How long a task takes its holder: longer than the lease, so that beats are what keeps it.
+pub(crate) const HOLD: Duration = Duration::from_secs(5);
+/// How long each step may take.
+const PATIENCE: Duration = Duration::from_secs(40);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const TASKS: usize = 200;
+
+pub(crate) fn round(round: &Round) -> Row {
+    let cluster = Cluster::three();
+    let site = Site::of(&cluster, &round.home, round.seed);
+    add(&site, round);
+    let mut workers: Vec<Process> =
+        [(Role::Holder, "frozen"), (Role::Holder, "steady"), (Role::Observer, "observer")]
+            .into_iter()
+            .map(|(role, name)| Process::start(site.args(role, name), None))
+            .collect();
+    let (mut wrong, mut faults) = (Vec::new(), 0);
+    let end = Instant::now() + round.duration;
+    while faults == 0 || Instant::now() < end {
+        faults += 1;
+        wrong.extend(freeze(&workers[0], &workers[2], faults).err());
+    }
+    let mut verdict = Verdict::new(&cluster, &site);
+    verdict.end(&mut workers);
+    wrong.extend(check_steady(&workers[1].operations()));
+    let mut row = verdict.judge(&workers, |_, _| wrong.clone());
+    row.faults = faults;
+    row
+}
+
+fn add(site: &Site, round: &Round) {
+    let store = open(site, &round.home.join("first.db"));
+    let project = Project::new(store, Rules::default(), "campaign");
+    for n in 0..TASKS {
+        let id = format!("t-{n}").parse().unwrap();
+        let spec = TaskSpec { goal: "hold me".to_owned(), ..TaskSpec::default() };
+        project.execute(&Command::AddTask { id, spec, depends_on: vec![] }).unwrap();
+    }
+}
+
+/// Freezes the holder in its next claim until the observer has completed the task, and thaws it.
+fn freeze(holder: &Process, observer: &Process, number: usize) -> Result<(), String> {
+    let before = claims(holder).len();
+    let claim = soon(|| claims(holder).get(before).cloned());
+    let (task, epoch) = claim.ok_or(format!("{number}: the holder claims nothing"))?;
+    holder.signal(Signal::STOP);
+    let taken = soon(|| completion(observer, &task, epoch + 1));
+    holder.signal(Signal::CONT);
+    match taken {
+        Some(Outcome::Done) => {}
+        other => return Err(format!("{number}: {task} of a frozen holder: {other:?}")),
+    }
+    match soon(|| completion(holder, &task, epoch)) {
+        Some(Outcome::Refused { .. }) => Ok(()),
+        other => Err(format!("{number}: the holder of {task} came back and was told {other:?}")),
+    }
+}
+
+/// Reads histories until they have the answer.
+fn soon<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    poll(PATIENCE, || {
+        std::thread::sleep(LOOK_EVERY);
+        ask()
+    })
+}
+
+fn claims(worker: &Process) -> Vec<(String, u64)> {
+    let claims = worker.operations().into_iter().filter_map(|operation| match operation.outcome {
+        Outcome::Claimed { task, epoch } => Some((task, epoch)),
+        _ => None,
+    });
+    claims.collect()
+}
+
+/// What a worker was told about its completion of a task.
+fn completion(worker: &Process, task: &str, epoch: u64) -> Option<Outcome> {
+    worker.operations().into_iter().find_map(|operation| match &operation.op {
+        Op::Complete { task: of, epoch: by, .. } if of == task && *by == epoch => {
+            operation.ended_ms.map(|_| operation.outcome)
+        }
+        _ => None,
+    })
+}
+
+/// A holder that beats is left alone.
+fn check_steady(operations: &[Operation]) -> Vec<String> {
+    let refused = operations.iter().filter(|operation| {
+        matches!(operation.op, Op::Complete { .. }) && operation.outcome != Outcome::Done
+    });
+    refused.map(|operation| format!("a steady holder: {operation:?}")).collect()
+}

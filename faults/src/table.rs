@@ -1,0 +1,60 @@
+//! The figures, one row for each round.
+
+use crate::check::Findings;
+
+/// What a round came to.
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) findings: Findings,
+    pub(crate) faults: usize,
+    pub(crate) events: usize,
+    pub(crate) seconds: u64,
+    /// The longest time from healing to the first write that a worker was acknowledged.
+    pub(crate) recovery_ms: Option<u64>,
+    /// What else there is to say.
+    pub(crate) remark: String,
+}
+
+const HEAD: [&str; 13] = [
+    "round", "secs", "faults", "events", "acked", "unknown", "refused", "lost", "doubled", "stale",
+    "missing", "broken", "recovery",
+];
+
+pub(crate) fn text(rows: &[Row]) -> String {
+    let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(cells));
+    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        for (cell, width) in line.iter().zip(&widths) {
+            text.push_str(&format!("{cell:>width$}  "));
+        }
+        if number > 0 {
+            text.push_str(&rows[number - 1].remark);
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let found = &row.findings;
+    let recovery = row.recovery_ms.map_or("-".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1e3));
+    let numbers = [
+        row.seconds as usize,
+        row.faults,
+        row.events,
+        found.acknowledged,
+        found.unknown,
+        found.refused,
+        found.lost.len(),
+        found.doubled.len() + found.effects_doubled.len(),
+        found.stale.len(),
+        found.effects_missing.len(),
+        found.broken.len(),
+    ];
+    let numbers = numbers.iter().map(usize::to_string);
+    [row.name.clone()].into_iter().chain(numbers).chain([recovery]).collect()
+}

@@ -1,0 +1,19 @@
+//! Does what was left for later, against its rivals: no lock keeps them apart.
+
+use std::time::Duration;
+
+use super::Worker;
+use crate::history::{Op, Outcome};
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+pub(super) fn run(worker: &Worker) {
+    while !worker.stop.is_set() {
+        worker.history.record(Op::Dispatch, || {
+            worker.project.dispatch()?;
+            worker.project.run_workflows()?;
+            Ok(Outcome::Done)
+        });
+        std::thread::sleep(PAUSE);
+    }
+}

@@ -344,7 +344,7 @@ impl Inner {
         let target = match elsewhere.pace {
             Pace::Live => return Ok(()),
             Pace::Once => at_least,
-            Pace::EachTime => self.check_log()?.max(at_least),
+            Pace::EachTime => engine.head()?.max(at_least),
         };
         if target <= head {
             return Ok(());

@@ -141,18 +141,22 @@ impl Project {
         if matches!(self.kept, Kept::Here) {
             return Ok(false);
         }
+        let now = uptime_ms();
+        let seen = self.store.recall(SEEN)?.and_then(|seen| {
+            let (at, sign) = seen.split_once(' ')?;
+            let at = at.parse::<u64>().ok()?;
+            (at <= now).then(|| (now - at, sign.to_owned()))
+        });
+        // It is not asked for by every one of many short commands.
+        if seen.as_ref().is_some_and(|(age, _)| *age < BEAT.as_millis() as u64) {
+            return Ok(true);
+        }
         let Some(Beat { holder, epoch, count }) = self.store.last_beat(&Held::Dispatcher)? else {
             return Ok(false);
         };
         let sign = format!("{holder} {epoch} {count}");
-        let now = uptime_ms();
-        let seen = self.store.recall(SEEN)?.and_then(|seen| {
-            let (at, known) = seen.split_once(' ')?;
-            let at = at.parse::<u64>().ok()?;
-            (known == sign && at <= now).then_some(at)
-        });
-        match seen {
-            Some(since) => Ok(now - since < DISPATCHER_LEASE.as_millis() as u64),
+        match seen.filter(|(_, known)| *known == sign) {
+            Some((age, _)) => Ok(age < DISPATCHER_LEASE.as_millis() as u64),
             None => {
                 self.store.remember(SEEN, &format!("{now} {sign}"))?;
                 Ok(true)

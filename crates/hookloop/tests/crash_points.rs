@@ -92,7 +92,7 @@ fn completing_a_task_with_more_dependents_than_a_batch_takes() {
         config: announced_at_length(),
         tasks: hub_and_dependents(DEPENDENTS),
         command: &["task", "complete", "hub", "--result", "done"],
-        points_min: 16,
+        points_min: 10,
     })
     .crash_everywhere();
 }

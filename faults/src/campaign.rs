@@ -74,7 +74,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let mut rows = Vec::new();
     for number in 0..args.rounds {
         for scenario in scenarios(&args.scenario) {
-            let seconds = if args.quick { quick_seconds(scenario) } else { args.seconds };
+            let seconds = match args.quick {
+                true => scenario.quick_seconds(),
+                false => Some(args.seconds),
+            };
+            let Some(seconds) = seconds else { continue };
             let name =
                 format!("{}-{}", scenario.to_possible_value().unwrap().get_name(), number + 1);
             let round = Round {
@@ -101,14 +105,6 @@ fn scenarios(name: &str) -> Vec<Scenario> {
         Ok(one) => vec![one],
         Err(_) if name == "all" => Scenario::value_variants().to_vec(),
         Err(_) => panic!("no such scenario: {name}"),
-    }
-}
-
-fn quick_seconds(scenario: Scenario) -> u64 {
-    match scenario {
-        Scenario::Leader | Scenario::Partition => 18,
-        Scenario::Pause | Scenario::Wipe | Scenario::Restart | Scenario::Expiry => 10,
-        Scenario::Power | Scenario::Claims => 1,
     }
 }
 
@@ -179,7 +175,7 @@ fn start_all(site: &Site, cluster: &Cluster, scenario: Scenario) -> Vec<Process>
         .map(|(role, name, n)| {
             let mut args = site.args(role, &name);
             args.live = n % 2 == 1;
-            let netns = (scenario == Scenario::Partition).then(|| cluster.network().netns());
+            let netns = scenario.parts().then(|| cluster.network().netns());
             Process::start(args, netns)
         })
         .collect();

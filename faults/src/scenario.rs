@@ -1,5 +1,6 @@
 //! The faults, one kind each. A fault strikes and is healed; what is between, the workers live through.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -24,6 +25,8 @@ pub(crate) enum Scenario {
     Pause,
     /// A node and some workers are parted from the others. Needs root.
     Partition,
+    /// The same for longer than the product's patience, so that answers fail to come.
+    Exile,
     /// A node loses its disk and joins again.
     Wipe,
     /// Nodes are restarted one after the other, and with them the connections of their clients.
@@ -43,6 +46,23 @@ pub(crate) struct Fault {
     pub(crate) healed_ms: u64,
 }
 
+impl Scenario {
+    /// Whether nodes and workers are parted, and so are in namespaces of their own.
+    pub(crate) fn parts(self) -> bool {
+        matches!(self, Scenario::Partition | Scenario::Exile)
+    }
+
+    /// How long faults strike in a round of CI's size; none if that is too short for it.
+    pub(crate) fn quick_seconds(self) -> Option<u64> {
+        match self {
+            Scenario::Leader | Scenario::Partition => Some(18),
+            Scenario::Pause | Scenario::Wipe | Scenario::Restart | Scenario::Expiry => Some(10),
+            Scenario::Power | Scenario::Claims => Some(1),
+            Scenario::Exile => None,
+        }
+    }
+}
+
 /// Where a scenario takes place.
 pub(crate) struct Ground {
     pub(crate) cluster: Cluster,
@@ -55,9 +75,9 @@ impl Ground {
             Scenario::Power => (0..3).map(|_| Disk::new()).collect(),
             _ => vec![],
         };
-        let placement = match scenario {
-            Scenario::Partition => Placement::Namespaces,
-            _ => Placement::Loopback,
+        let placement = match scenario.parts() {
+            true => Placement::Namespaces,
+            false => Placement::Loopback,
         };
         let store_dirs = match disks.as_slice() {
             [a, b, c] => Some([a, b, c].map(|disk| disk.path().to_owned())),
@@ -72,7 +92,8 @@ impl Ground {
         match scenario {
             Scenario::Leader => self.kill_leader(),
             Scenario::Pause => self.pause(dice),
-            Scenario::Partition => self.partition(workers, dice),
+            Scenario::Partition => self.partition(workers, 5_000..12_000, dice),
+            Scenario::Exile => self.partition(workers, 32_000..40_000, dice),
             Scenario::Wipe => self.wipe(dice),
             Scenario::Restart => self.restart(dice),
             Scenario::Power => self.cut_power(),
@@ -104,14 +125,14 @@ impl Ground {
         Fault { struck_ms, healed_ms }
     }
 
-    fn partition(&self, workers: &[Process], dice: &mut Dice) -> Fault {
+    fn partition(&self, workers: &[Process], millis: Range<u64>, dice: &mut Dice) -> Fault {
         let node = dice.below(3);
         let struck_ms = now_ms();
         self.cluster.partition(&[node]);
         // A third of the workers is on the side of the few.
         let parted = workers.iter().skip(dice.below(3)).step_by(3);
         parted.filter_map(|worker| worker.netns.as_ref()).for_each(|netns| netns.plug(Side::Other));
-        wait(dice, 5_000..12_000);
+        wait(dice, millis);
         self.cluster.heal();
         let all = workers.iter().filter_map(|worker| worker.netns.as_ref());
         all.for_each(|netns| netns.plug(Side::Main));
@@ -159,6 +180,6 @@ impl Ground {
     }
 }
 
-fn wait(dice: &mut Dice, millis: std::ops::Range<u64>) {
+fn wait(dice: &mut Dice, millis: Range<u64>) {
     std::thread::sleep(Duration::from_millis(dice.within(millis)));
 }

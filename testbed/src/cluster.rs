@@ -253,7 +253,11 @@ impl Member {
 fn cluster_block(own: SocketAddr, all: &[SocketAddr]) -> String {
     let routes: Vec<String> = all.iter().map(|route| format!("\"nats-route://{route}\"")).collect();
     let routes = routes.join(", ");
-    format!("cluster {{\n  name: hookloop\n  listen: \"{own}\"\n  routes: [{routes}]\n}}")
+    // The default notices a dead route after a minute or more, and until then a partition is not over.
+    let pings = "ping_interval: \"2s\"\n  ping_max: 2";
+    format!(
+        "cluster {{\n  name: hookloop\n  listen: \"{own}\"\n  routes: [{routes}]\n  {pings}\n}}"
+    )
 }
 
 fn meta_leader_seen_by(node: &Server) -> Option<String> {

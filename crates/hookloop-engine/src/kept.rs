@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hookloop_core::id::ProjectName;
-use hookloop_store::jetstream::{self, JetStreamError, Opened, Standing};
+use hookloop_store::jetstream::{self, Access, JetStreamError, Opened, Standing};
 use hookloop_store::store::{Store, StoreError};
 
 use crate::config::Settings;
@@ -57,7 +57,7 @@ pub(crate) fn open_store(
         Some(path) => User::load(path)?,
         None => User::default(),
     };
-    let access = user.access(urls, named_by)?;
+    let access = Access { brief: true, ..user.access(urls, named_by)? };
     let project = settings.project.clone();
     let project = project.ok_or_else(|| EngineError::NoProjectName { path: place.config() })?;
     let Opened { store, standing, lost } = jetstream::open(&access, &project, &place.view())?;

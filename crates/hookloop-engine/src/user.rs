@@ -194,6 +194,7 @@ fn parse(text: &str, base: &Path) -> Result<User, Complaint> {
                 Some(word) => read_word::<Word>(word)?.0,
                 None => durability,
             },
+            brief: false,
         };
         stores.insert(urls, access);
     }

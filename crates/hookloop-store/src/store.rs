@@ -212,7 +212,11 @@ impl Store {
     /// Ends the use of a store by a process that is about to end: moves the WAL if that is due, and
     /// leaves the rest to the system, which is quicker at it.
     pub fn leave(self) {
-        let worth_it = self.lock().home.path().is_none_or(sqlite::is_wal_large);
+        let worth_it = match &self.lock().home {
+            Home::File(path) => sqlite::is_wal_large(path),
+            // Its writers move it along.
+            Home::Elsewhere(_) => false,
+        };
         match worth_it {
             true => drop(self),
             false => std::mem::forget(self),

@@ -39,6 +39,9 @@ pub struct Access {
     /// The start of the subjects that answers come on; a user's permissions may name it.
     pub inbox: Option<String>,
     pub durability: Durability,
+    /// The process asks little and ends soon: bytes move while it waits for them, on its own thread.
+    /// Where many threads ask, the connection has one of its own.
+    pub brief: bool,
 }
 
 #[derive(Clone, Debug)]

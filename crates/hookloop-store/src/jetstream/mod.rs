@@ -132,7 +132,11 @@ impl Drop for Inner {
 impl JetStream {
     /// Connects to the servers of `access` for the log of `project`.
     pub fn connect(access: &Access, project: &ProjectName) -> Result<JetStream, JetStreamError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+        let mut builder = match access.brief {
+            true => tokio::runtime::Builder::new_current_thread(),
+            false => tokio::runtime::Builder::new_multi_thread(),
+        };
+        let runtime = builder
             .worker_threads(1)
             .thread_name("hookloop-nats")
             .enable_all()

@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const RECONNECT_FIRST: Duration = Duration::from_millis(10);
 const RECONNECT_LONGEST: Duration = Duration::from_secs(2);
 /// A connection that says nothing for two of these is dead.
-const PING_INTERVAL: Duration = Duration::from_secs(2);
+const PING_INTERVAL: Duration = Duration::from_secs(1);
 /// Messages that a follower leaves waiting before the server is asked again for what was dropped.
 const BUFFERED: usize = 65_536;
 /// Refusals of the server that are remembered.

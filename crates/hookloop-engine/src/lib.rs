@@ -37,7 +37,7 @@ pub mod work;
 pub mod store {
     pub use hookloop_core::refusal::Refusal;
     pub use hookloop_store::jetstream::{
-        JetStream, JetStreamError, Permissions, Role, Standing, Unsafe,
+        JetStream, JetStreamError, MONITOR_PORT_ABOVE, Permissions, Role, Standing, Unsafe,
     };
     pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
     pub use hookloop_store::sqlite::{Broken, OpenError};

@@ -8,6 +8,7 @@
 
 mod elsewhere;
 mod group;
+mod origin;
 mod progress;
 mod unit;
 
@@ -19,8 +20,8 @@ use hookloop_core::id::Subject;
 use rusqlite::Connection;
 
 use elsewhere::Elsewhere;
-pub use elsewhere::Identity;
 use group::{Home, Inner, say};
+pub use origin::Identity;
 use progress::Progress;
 
 use crate::crash;
@@ -112,7 +113,7 @@ impl Store {
         path: &Path,
         identify: impl FnOnce(Option<String>) -> Result<Identity, StoreError>,
     ) -> Result<Store, StoreError> {
-        let conn = elsewhere::open_view(&*engine, path, identify)?;
+        let conn = origin::open_view(&*engine, path, identify)?;
         let elsewhere = Elsewhere::at(engine, path, &conn)?;
         Ok(Store::new(conn, Home::Elsewhere(elsewhere)))
     }

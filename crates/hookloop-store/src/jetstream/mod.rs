@@ -42,7 +42,7 @@ pub use access::{Access, Credentials, Durability};
 pub use layout::SHARDS;
 pub use open::{Opened, open};
 pub use permissions::{Permissions, Role};
-pub use safety::{Safety, Standing, Unsafe};
+pub use safety::{MONITOR_PORT_ABOVE, Safety, Standing, Unsafe};
 
 use access::Denials;
 use follow::Follower;

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use async_nats::jetstream::context::CreateStreamErrorKind;
+use async_nats::jetstream::context::{CreateStreamErrorKind, RequestError};
 use async_nats::jetstream::stream::{Config, Info, StorageType};
 use async_nats::jetstream::{ErrorCode, response::Response};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use super::{Durability, JetStream, JetStreamError, Patience};
 const VERSION_MIN: (u64, u64) = (2, 14);
 /// A server tells about itself on a port so far above the one for clients (4222 and 8222 are usual),
 /// unless the configuration says otherwise.
-const MONITOR_PORT_ABOVE: u16 = 4000;
+pub const MONITOR_PORT_ABOVE: u16 = 4000;
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(3);
 /// Answers of a monitor longer than that are not read.
 const MONITOR_MAX_BYTES: u64 = 1024 * 1024;
@@ -121,12 +121,19 @@ impl Safety for JetStream {
 }
 
 impl super::Inner {
+    /// What the stream's leader says about it: one try.
+    async fn stream_info(
+        &self,
+        stream: &str,
+    ) -> Result<Result<Response<Info>, RequestError>, JetStreamError> {
+        let subject = format!("STREAM.INFO.{stream}");
+        let asked = self.context.request(subject.clone(), &());
+        self.denials.or_denied(&format!("$JS.API.{subject}"), asked).await
+    }
+
     /// The stream's last place by its leader's word; none if it can't be asked now.
     pub(super) async fn last_in_stream(&self) -> Result<Option<u64>, JetStreamError> {
-        let subject = format!("STREAM.INFO.{}", self.layout.stream());
-        let asked = self.context.request(subject.clone(), &());
-        let full = format!("$JS.API.{subject}");
-        Ok(match self.denials.or_denied(&full, asked).await? {
+        Ok(match self.stream_info(&self.layout.stream()).await? {
             Ok(Response::Ok(Info { state, .. })) => Some(state.last_sequence),
             Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
                 Some(0)
@@ -142,12 +149,8 @@ impl JetStream {
     fn stream(&self, config: &Config) -> Result<Info, JetStreamError> {
         self.run(async {
             let mut patience = Patience::new();
-            let subject = format!("STREAM.INFO.{}", config.name);
             loop {
-                let full = format!("$JS.API.{subject}");
-                let asked = self.0.context.request(subject.clone(), &());
-                let asked = self.0.denials.or_denied(&full, asked).await?;
-                let reason = match asked {
+                let reason = match self.0.stream_info(&config.name).await? {
                     Ok(Response::Ok(info)) => return Ok(info),
                     Ok(Response::Err { error })
                         if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
@@ -160,7 +163,8 @@ impl JetStream {
                     Ok(Response::Err { error }) => error.to_string(),
                     Err(error) => error.to_string(),
                 };
-                patience.pause(&full, reason).await?;
+                let subject = format!("$JS.API.STREAM.INFO.{}", config.name);
+                patience.pause(&subject, reason).await?;
             }
         })
     }

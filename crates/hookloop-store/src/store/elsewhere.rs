@@ -9,15 +9,16 @@ use std::sync::{Arc, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use hookloop_core::event::Event;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::Connection;
 
 use super::group::{Home, Inner, say, take};
+use super::origin::{self, NOTE, WRITTEN};
 use super::unit::Unit;
 use super::{Engine, MAX_TRIES, Shared, Store, StoreError};
 use crate::log::{AppendError, Appended, LogError, NewEvent, Seq, StoredEvent};
 use crate::snapshot::Snapshot;
 use crate::sqlite::{self, Broken};
-use crate::view::{self, Fold, View};
+use crate::view::{Fold, View};
 use crate::{chain, crash};
 
 /// How long one wait for events lasts, and all of them together.
@@ -32,12 +33,6 @@ const CATCH_UP: usize = 1_000;
 const NEWS_POLL: Duration = Duration::from_millis(20);
 /// Followers of a view that fail wait this long.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
-
-/// What the file of a view says about where it comes from: the log, and what this machine has
-/// written to it and may not have read back yet.
-const LOG: &str = "log";
-const WRITTEN: &str = "written";
-const NOTE: &str = "note";
 
 pub(super) struct Elsewhere {
     pub(super) engine: Arc<dyn Engine>,
@@ -70,7 +65,7 @@ impl Elsewhere {
         path: &Path,
         conn: &Connection,
     ) -> Result<Elsewhere, StoreError> {
-        let written = origin(conn, WRITTEN)?.and_then(|seq| seq.parse().ok()).unwrap_or(0);
+        let written = origin::get(conn, WRITTEN)?.and_then(|seq| seq.parse().ok()).unwrap_or(0);
         Ok(Elsewhere { engine, path: Some(path.to_owned()), written, pace: Pace::EachTime })
     }
 }
@@ -157,13 +152,11 @@ impl Store {
 
     /// What this machine keeps beside the view of a log that is elsewhere.
     pub fn recall(&self, key: &str) -> Result<Option<String>, StoreError> {
-        origin(&self.lock().conn, key)
+        origin::get(&self.lock().conn, key)
     }
 
     pub fn remember(&self, key: &str, value: &str) -> Result<(), StoreError> {
-        let inner = self.lock();
-        origin(&inner.conn, key)?;
-        set_origin(&inner.conn, key, value)
+        origin::set(&self.lock().conn, key, value)
     }
 
     /// Forgets what `identify` answered: the next process that opens this view asks again.
@@ -235,11 +228,8 @@ impl Store {
         let mut inner = self.lock();
         // If nobody wrote in between, what was written is all there is to see.
         if View::new(&inner.conn).totals()?.head + 1 != first {
-            if !inner.is_live() {
-                return inner.note_written(last);
-            }
             drop(inner);
-            return self.wait_seen(last);
+            return self.note_seen(last);
         }
         let stored = |(seq, NewEvent { event, .. })| StoredEvent { seq, after: None, event };
         let events: Vec<StoredEvent> = (first..).zip(batch).map(stored).collect();
@@ -263,7 +253,7 @@ impl Store {
             return inner.note_written(seq);
         }
         drop(inner);
-        self.seeing(seq).map(drop)
+        self.wait_seen(seq)
     }
 
     /// Saves the view for machines that start later. Answers the last event in it.
@@ -271,28 +261,29 @@ impl Store {
         let Some(engine) = self.engine() else { return Ok(0) };
         let (head, view) = {
             let inner = self.lock();
-            (View::new(&inner.conn).totals()?.head, serialized(&inner.conn)?)
+            (View::new(&inner.conn).totals()?.head, inner.serialized()?)
         };
         engine.save(&Snapshot { head, schema: sqlite::SCHEMA, view })?;
         Ok(head)
     }
 }
 
-/// A copy of the view as a file's bytes.
-fn serialized(conn: &Connection) -> Result<Vec<u8>, StoreError> {
-    let dir = std::env::temp_dir();
-    let unique = format!("hookloop-{}-{:?}.view", std::process::id(), std::thread::current().id());
-    let path = dir.join(unique.replace(['(', ')'], ""));
-    let made = conn
-        .execute("VACUUM INTO ?1", [path.to_string_lossy()])
-        .map_err(StoreError::from)
-        .and_then(|_| std::fs::read(&path).map_err(|e| LogError::Engine(Box::new(e)).into()));
-    // Gone already if it could not be made.
-    let _ = std::fs::remove_file(&path);
-    made
-}
-
 impl Inner {
+    /// A copy of the view as a file's bytes, made beside it, where only this user can look.
+    fn serialized(&self) -> Result<Vec<u8>, StoreError> {
+        let view =
+            self.home.path().map_or_else(|| std::env::temp_dir().join("view"), Path::to_owned);
+        let copy = view.with_extension(format!("{}.copy", std::process::id()));
+        let made = self
+            .conn
+            .execute("VACUUM INTO ?1", [copy.to_string_lossy()])
+            .map_err(StoreError::from)
+            .and_then(|_| std::fs::read(&copy).map_err(|e| LogError::Engine(Box::new(e)).into()));
+        // Gone already if it could not be made.
+        let _ = std::fs::remove_file(&copy);
+        made
+    }
+
     fn is_live(&self) -> bool {
         matches!(&self.home, Home::Elsewhere(elsewhere) if elsewhere.pace == Pace::Live)
     }
@@ -326,7 +317,7 @@ impl Inner {
             false => Ok(head),
         });
         if checked.is_err() && elsewhere.path.is_some() {
-            set_origin(&self.conn, NOTE, "")?;
+            origin::set(&self.conn, NOTE, "")?;
         }
         Ok(checked?)
     }
@@ -425,7 +416,7 @@ impl Inner {
         let Home::Elsewhere(elsewhere) = &mut self.home else { return Ok(()) };
         elsewhere.written = elsewhere.written.max(seq);
         match &elsewhere.path {
-            Some(_) => set_origin(&self.conn, WRITTEN, &seq.to_string()),
+            Some(_) => origin::set(&self.conn, WRITTEN, &seq.to_string()),
             None => Ok(()),
         }
     }
@@ -435,7 +426,7 @@ impl Inner {
         let Home::Elsewhere(elsewhere) = &mut self.home else { return Ok(()) };
         elsewhere.written = 0;
         match &elsewhere.path {
-            Some(_) => set_origin(&self.conn, WRITTEN, "0"),
+            Some(_) => origin::set(&self.conn, WRITTEN, "0"),
             None => Ok(()),
         }
     }
@@ -499,90 +490,6 @@ fn pause(tried: usize) {
     use std::hash::{BuildHasher, RandomState};
     let longest = LONGEST_PAUSE.min(Duration::from_millis(tried as u64));
     std::thread::sleep(longest / 64 * (RandomState::new().hash_one(tried) % 64) as u32);
-}
-
-/// Which log a view belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    pub log: String,
-    /// What to hand to `identify` the next time.
-    pub note: String,
-}
-
-/// Opens the file of a view, or makes it from the engine's last snapshot.
-pub(super) fn open_view(
-    engine: &dyn Engine,
-    path: &Path,
-    identify: impl FnOnce(Option<String>) -> Result<Identity, StoreError>,
-) -> Result<Connection, StoreError> {
-    let (conn, noted) = match path.exists() {
-        true => {
-            let conn = sqlite::open(path)?;
-            let noted = origin(&conn, NOTE)?;
-            (Some(conn), noted)
-        }
-        false => (None, None),
-    };
-    let Identity { log, note } = identify(noted.clone())?;
-    let conn = match conn {
-        Some(conn) => conn,
-        None => {
-            unpack_snapshot(engine, path)?;
-            sqlite::open(path)?
-        }
-    };
-    // What is lost with the machine is read again.
-    conn.pragma_update(None, "synchronous", "NORMAL")?;
-    let known = origin(&conn, LOG)?;
-    if known.as_ref() != Some(&log) || noted.as_ref() != Some(&note) {
-        conn.execute_batch("BEGIN IMMEDIATE")?;
-        if known.is_some_and(|known| known != log) {
-            conn.execute_batch(view::DROP)?;
-            conn.execute_batch(view::TABLES)?;
-            conn.execute_batch("DELETE FROM event; DELETE FROM origin")?;
-        }
-        set_origin(&conn, LOG, &log)?;
-        set_origin(&conn, NOTE, &note)?;
-        conn.execute_batch("COMMIT")?;
-    }
-    Ok(conn)
-}
-
-/// Makes the file of a view from the engine's last snapshot, if it has one.
-fn unpack_snapshot(engine: &dyn Engine, path: &Path) -> Result<(), StoreError> {
-    let Some(snapshot) = engine.latest(sqlite::SCHEMA)? else { return Ok(()) };
-    let unusable = |error: std::io::Error| LogError::Engine(Box::new(error));
-    // It gets its name when it is whole.
-    let draft = path.with_extension(format!("{}.new", std::process::id()));
-    std::fs::write(&draft, &snapshot.view).map_err(unusable)?;
-    match is_whole(&draft, snapshot.head) {
-        true => Ok(std::fs::rename(&draft, path).map_err(unusable)?),
-        // The log has it all.
-        false => Ok(std::fs::remove_file(&draft).map_err(unusable)?),
-    }
-}
-
-/// Whether the file at `path` is a view up to event `head`; makes it one that many processes can use,
-/// which a copy is not.
-fn is_whole(path: &Path, head: Seq) -> bool {
-    let Ok(conn) = Connection::open(path) else { return false };
-    matches!(sqlite::check_file(&conn), Ok(None))
-        && View::new(&conn).totals().is_ok_and(|totals| totals.head == head)
-        && conn.pragma_update(None, "journal_mode", "WAL").is_ok()
-}
-
-/// What a view's file says about where it comes from.
-pub(crate) fn origin(conn: &Connection, key: &str) -> Result<Option<String>, StoreError> {
-    conn.execute_batch(
-        "CREATE TABLE IF NOT EXISTS origin(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
-    )?;
-    let mut select = conn.prepare("SELECT value FROM origin WHERE key = ?1")?;
-    Ok(select.query_row([key], |row| row.get(0)).optional()?)
-}
-
-pub(crate) fn set_origin(conn: &Connection, key: &str, value: &str) -> Result<(), StoreError> {
-    conn.execute("INSERT OR REPLACE INTO origin VALUES (?1, ?2)", params![key, value])?;
-    Ok(())
 }
 
 /// Reads the whole log and checks that every subject's events follow each other.

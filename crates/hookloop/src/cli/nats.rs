@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
+use hookloop_engine::store::MONITOR_PORT_ABOVE;
 use serde_json::json;
 
 use super::{Context, state_home};
@@ -22,8 +23,6 @@ use crate::output::Result;
 const START_LIMIT: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Where the server tells about itself: so far above its port for clients.
-const MONITOR_PORT_ABOVE: u16 = 4000;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {

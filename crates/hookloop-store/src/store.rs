@@ -10,8 +10,10 @@ mod elsewhere;
 mod group;
 mod origin;
 mod progress;
+mod trip;
 mod unit;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -58,6 +60,16 @@ pub enum StoreError {
     Contended,
     #[error("the commit that this write was part of failed: {0}")]
     Commit(String),
+    /// What went wrong for several writes at once.
+    #[error(transparent)]
+    Shared(Arc<StoreError>),
+}
+
+impl StoreError {
+    /// The error itself, if nobody else is told of it.
+    pub fn shared(error: Arc<StoreError>) -> StoreError {
+        Arc::try_unwrap(error).unwrap_or_else(StoreError::Shared)
+    }
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -83,10 +95,16 @@ impl std::fmt::Debug for Store {
 
 struct Shared {
     inner: Mutex<Inner>,
+    /// What holds the log, where that is elsewhere.
+    engine: Option<Arc<dyn Engine>>,
     /// A group of units was committed, or failed to be.
     settled: Condvar,
     /// Threads that are about to add a unit to the open group.
     arriving: AtomicUsize,
+    /// Units that were staged for a log elsewhere have left the view.
+    boarded: Condvar,
+    /// A batch has come to the log, or will not.
+    landed: Condvar,
     /// How far a view that follows its log has come, and who waits for more.
     progress: Progress,
 }
@@ -119,23 +137,31 @@ impl Store {
     }
 
     fn new(conn: Connection, home: Home) -> Store {
-        let inner =
-            Inner { conn, home, group: None, linger: 0, busy: false, settled: 0, failure: None };
+        let engine = match &home {
+            Home::Elsewhere(elsewhere) => Some(elsewhere.engine.clone()),
+            Home::File(_) => None,
+        };
         Store(Arc::new(Shared {
-            inner: Mutex::new(inner),
+            inner: Mutex::new(Inner::new(conn, home)),
+            engine,
             settled: Condvar::new(),
             arriving: AtomicUsize::new(0),
+            boarded: Condvar::new(),
+            landed: Condvar::new(),
             progress: Progress::default(),
         }))
     }
 
+    /// The view as the log has it: units that are staged for a log elsewhere have left it.
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        let mut inner = self.0.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        if inner.busy {
-            inner.give_up();
-            self.0.settled.notify_all();
-        }
-        inner
+        let inner = self.lock_with_staged();
+        let inner = self.0.boarded.wait_while(inner, |inner| inner.traffic.is_boarding());
+        inner.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A unit that panics is undone before the lock is free again.
+    fn lock_with_staged(&self) -> MutexGuard<'_, Inner> {
+        self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does a unit of work. When this returns, its events are on disk, and those of everyone who
@@ -144,25 +170,29 @@ impl Store {
         &self,
         mut work: impl FnMut(&mut Unit<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
+        if let Some(engine) = &self.0.engine {
+            return self.transact_elsewhere(&**engine, &mut work);
+        }
         self.0.arriving.fetch_add(1, Ordering::SeqCst);
         let mut inner = self.lock();
         self.0.arriving.fetch_sub(1, Ordering::SeqCst);
-        if let Home::Elsewhere(elsewhere) = &inner.home {
-            let engine = elsewhere.engine.clone();
-            drop(inner);
-            return self.transact_elsewhere(&*engine, &mut work);
+        match catch_unwind(AssertUnwindSafe(|| inner.add_unit(&mut work))) {
+            Ok(outcome) => {
+                self.settle(inner)?;
+                outcome
+            }
+            Err(panic) => {
+                inner.give_up();
+                drop(inner);
+                self.0.settled.notify_all();
+                resume_unwind(panic)
+            }
         }
-        let outcome = inner.add_unit(&mut work);
-        self.settle(inner)?;
-        outcome
     }
 
     /// The engine, where the log is elsewhere.
-    fn engine(&self) -> Option<Arc<dyn Engine>> {
-        match &self.lock().home {
-            Home::Elsewhere(elsewhere) => Some(elsewhere.engine.clone()),
-            Home::File(_) => None,
-        }
+    fn engine(&self) -> Option<&dyn Engine> {
+        self.0.engine.as_deref()
     }
 
     /// Commits the open group, or waits for the thread that will: the last to arrive does it.
@@ -367,7 +397,7 @@ mod tests {
     use hookloop_core::task::TaskSpec;
     use hookloop_core::time::Timestamp;
 
-    fn created(name: &str) -> Event {
+    pub(super) fn created(name: &str) -> Event {
         let mut id = [0; 16];
         id[..name.len()].copy_from_slice(name.as_bytes());
         Event {

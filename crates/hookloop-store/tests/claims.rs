@@ -241,3 +241,26 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     let version: i64 = conn.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     assert_eq!(version, SCHEMA);
 }
+
+#[test]
+fn a_file_of_version_2_is_brought_up_to_date() {
+    let (store, dir) = file();
+    add(&store, "t", created(0, Some("chore")));
+    let hash = state_hash(&store);
+    drop(store);
+    let path = dir.path().join("log.db");
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute_batch(
+        "DROP INDEX task_busy;
+         CREATE INDEX task_busy ON task(state, num) WHERE state IN (1, 2, 4);
+         PRAGMA user_version = 2;",
+    )
+    .unwrap();
+    drop(conn);
+    let opened = Store::open(&path).unwrap();
+    assert_eq!((state_hash(&opened), opened.verify(&mut |_| ()).unwrap()), (hash, Ok(1)));
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    let index = "SELECT sql FROM sqlite_schema WHERE name = 'task_busy'";
+    let sql: String = conn.query_row(index, [], |row| row.get(0)).unwrap();
+    assert!(!sql.contains("IN ("), "{sql}");
+}

@@ -1,11 +1,9 @@
 //! A view over a log that is elsewhere: a local copy that follows it.
 //!
-//! Nobody holds the view's lock while a batch travels. A unit is staged on the view and undone, its
-//! batch is appended with the versions that the view had, and the view takes in what the log then
-//! holds. Others may write meanwhile, in this process or in any: the versions decide.
+//! How units get from here into the log is in `trip`; this is how the view gets what the log has.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use hookloop_core::event::Event;
@@ -13,13 +11,12 @@ use rusqlite::Connection;
 
 use super::group::{Home, Inner, say, take};
 use super::origin::{self, NOTE, WRITTEN};
-use super::unit::Unit;
-use super::{Engine, MAX_TRIES, Shared, Store, StoreError};
-use crate::log::{AppendError, Appended, LogError, NewEvent, Seq, StoredEvent};
+use super::{Engine, Shared, Store, StoreError};
+use crate::chain;
+use crate::log::{LogError, NewEvent, Seq, StoredEvent};
 use crate::snapshot::Snapshot;
 use crate::sqlite::{self, Broken};
 use crate::view::{Fold, View};
-use crate::{chain, crash};
 
 /// How long one wait for events lasts, and all of them together.
 const STEP: Duration = Duration::from_millis(500);
@@ -68,12 +65,6 @@ impl Elsewhere {
         let written = origin::get(conn, WRITTEN)?.and_then(|seq| seq.parse().ok()).unwrap_or(0);
         Ok(Elsewhere { engine, path: Some(path.to_owned()), written, pace: Pace::EachTime })
     }
-}
-
-/// What a unit came to: the batch to append.
-struct Draft<T> {
-    done: T,
-    batch: Vec<NewEvent>,
 }
 
 impl Store {
@@ -164,54 +155,10 @@ impl Store {
         self.remember(NOTE, "")
     }
 
-    pub(super) fn transact_elsewhere<T, E: From<StoreError>>(
-        &self,
-        engine: &dyn Engine,
-        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut at_least = 0;
-        for tried in 0..MAX_TRIES {
-            if tried > EAGER_TRIES {
-                pause(tried);
-            }
-            let Draft { done, batch } = self.seeing(at_least)?.draft(work)?;
-            if batch.is_empty() {
-                return Ok(done);
-            }
-            match engine.append(&batch) {
-                Ok(Appended::At(first)) => {
-                    crash::point("appended");
-                    self.see_own(first, batch)?;
-                    return Ok(done);
-                }
-                Ok(Appended::Before(first)) => {
-                    if is_at(engine, first, &batch[0].event)? {
-                        self.note_seen(first)?;
-                        return Ok(done);
-                    }
-                    // Another came to the same, and may have had more or less to say.
-                    at_least = at_least.max(first);
-                }
-                Err(AppendError::Conflict { actual, .. }) => at_least = at_least.max(actual),
-                Err(error) => return Err(StoreError::from(error).into()),
-            }
-        }
-        Err(StoreError::Contended.into())
-    }
-
-    /// The view, with everything up to `at_least`.
-    fn seeing(&self, at_least: Seq) -> Result<MutexGuard<'_, Inner>, StoreError> {
-        let mut inner = self.lock();
-        if !inner.is_live() {
-            inner.catch_up(at_least)?;
-            return Ok(inner);
-        }
-        if at_least == 0 {
-            return Ok(inner);
-        }
-        drop(inner);
-        self.wait_seen(at_least)?;
-        Ok(self.lock())
+    /// Waits until a view that follows its log has event `seq`; any other fetches it when it is used.
+    pub(super) fn wait_if_live(&self, seq: Seq) -> Result<(), StoreError> {
+        let is_live = self.lock().is_live();
+        if is_live { self.wait_seen(seq) } else { Ok(()) }
     }
 
     /// Waits until a view that follows its log has event `seq`.
@@ -223,7 +170,7 @@ impl Store {
     }
 
     /// Brings what this process has just written into its view.
-    fn see_own(&self, first: Seq, batch: Vec<NewEvent>) -> Result<(), StoreError> {
+    pub(super) fn see_own(&self, first: Seq, batch: Vec<NewEvent>) -> Result<(), StoreError> {
         let last = first + batch.len() as Seq - 1;
         let mut inner = self.lock();
         // If nobody wrote in between, what was written is all there is to see.
@@ -247,7 +194,7 @@ impl Store {
     }
 
     /// From now on reads show at least event `seq`.
-    fn note_seen(&self, seq: Seq) -> Result<(), StoreError> {
+    pub(super) fn note_seen(&self, seq: Seq) -> Result<(), StoreError> {
         let mut inner = self.lock();
         if !inner.is_live() {
             return inner.note_written(seq);
@@ -284,24 +231,8 @@ impl Inner {
         made
     }
 
-    fn is_live(&self) -> bool {
+    pub(super) fn is_live(&self) -> bool {
         matches!(&self.home, Home::Elsewhere(elsewhere) if elsewhere.pace == Pace::Live)
-    }
-
-    /// Does `work` on the view and undoes it: what is left is the batch.
-    fn draft<T, E: From<StoreError>>(
-        &mut self,
-        work: &mut impl FnMut(&mut Unit<'_>) -> Result<T, E>,
-    ) -> Result<Draft<T>, E> {
-        say(&self.conn, "BEGIN IMMEDIATE")?;
-        let totals = View::new(&self.conn).totals().map_err(StoreError::from);
-        let outcome = totals.map_err(E::from).and_then(|totals| {
-            let mut unit = Unit::new(&self.conn, &self.home, totals);
-            let done = work(&mut unit)?;
-            Ok(Draft { done, batch: unit.batch() })
-        });
-        say(&self.conn, "ROLLBACK")?;
-        outcome
     }
 
     /// The end of the log. Fails if events that the view has are gone from it, or it does not answer: who
@@ -442,7 +373,7 @@ impl Inner {
 
 /// Whether the log has this very event at `seq`. A network that heals can deliver a batch twice, and
 /// then the second is what is answered: it was stored before, by nobody else.
-fn is_at(engine: &dyn Engine, seq: Seq, event: &Event) -> Result<bool, StoreError> {
+pub(super) fn is_at(engine: &dyn Engine, seq: Seq, event: &Event) -> Result<bool, StoreError> {
     let mut follower = engine.follow(seq)?;
     let end = Instant::now() + PATIENCE;
     loop {
@@ -485,8 +416,11 @@ fn follow(engine: &dyn Engine, store: &Weak<Shared>, mut head: Seq) {
     }
 }
 
-/// A random while, longer with every try.
-fn pause(tried: usize) {
+/// A random while, longer with every try after the first few.
+pub(super) fn pause(tried: usize) {
+    if tried <= EAGER_TRIES {
+        return;
+    }
     use std::hash::{BuildHasher, RandomState};
     let longest = LONGEST_PAUSE.min(Duration::from_millis(tried as u64));
     std::thread::sleep(longest / 64 * (RandomState::new().hash_one(tried) % 64) as u32);

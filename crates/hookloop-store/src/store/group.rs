@@ -6,6 +6,7 @@ use rusqlite::Connection;
 
 use super::StoreError;
 use super::elsewhere::Elsewhere;
+use super::trip::Traffic;
 use super::unit::{Staged, Unit};
 use crate::log::{LogError, Seq, StoredEvent};
 use crate::view::{self, Fold, Totals, View};
@@ -17,11 +18,11 @@ pub(super) struct Inner {
     pub(super) group: Option<Group>,
     /// Units that a commit waits for, in bulk work.
     pub(super) linger: usize,
-    /// A unit is under way; still so when the next one comes, it panicked.
-    pub(super) busy: bool,
     /// The number of the last group that was settled, and what went wrong with it.
     pub(super) settled: u64,
     pub(super) failure: Option<(u64, String)>,
+    /// Units on their way to a log that is elsewhere.
+    pub(super) traffic: Traffic,
 }
 
 pub(super) enum Home {
@@ -58,6 +59,18 @@ pub(super) struct Group {
 }
 
 impl Inner {
+    pub(super) fn new(conn: Connection, home: Home) -> Inner {
+        Inner {
+            conn,
+            home,
+            group: None,
+            linger: 0,
+            settled: 0,
+            failure: None,
+            traffic: Traffic::default(),
+        }
+    }
+
     /// Runs `work` inside the open group, which it opens if there is none.
     pub(super) fn add_unit<T, E: From<StoreError>>(
         &mut self,
@@ -69,9 +82,7 @@ impl Inner {
         } else {
             say(&self.conn, "SAVEPOINT unit")?;
         }
-        self.busy = true;
         let staged = self.stage_unit(work);
-        self.busy = false;
         match staged {
             Ok(done) => {
                 if !alone {
@@ -147,7 +158,6 @@ impl Inner {
 
     /// Undoes a group in which a unit panicked half-way.
     pub(super) fn give_up(&mut self) {
-        self.busy = false;
         if let Some(group) = self.roll_back() {
             self.failure = Some((group.number, "another write of the same commit panicked".into()));
             self.settled = group.number;

@@ -12,6 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Params, params};
 use super::{Result, Stored, Totals, View, to_json};
 use crate::log::{LogError, Seq};
 
+const SET_STATE: &str = "UPDATE task SET version = ?2, state = ?3 WHERE num = ?1";
+
 /// The view while events go into it. Figures stay in memory until the unit of work ends, and so do
 /// the changes to one task, because a task's edges come one after the other.
 #[derive(Debug)]
@@ -183,12 +185,14 @@ impl<'c> Fold<'c> {
         let num = node.num;
         match &event.body {
             EventBody::TaskStarted(started) => {
-                self.set_state(seq, node, Stored::Active)?;
-                let update = "UPDATE task SET started_at = ?2, claim = ?3,
-                    epoch = coalesce(?4, epoch) WHERE num = ?1";
+                let open_deps = node.open_deps;
+                self.totals.moved(node.state.shown(open_deps), Stored::Active.shown(open_deps));
+                let update = "UPDATE task SET version = ?2, state = 1, started_at = ?3, claim = ?4,
+                    epoch = coalesce(?5, epoch) WHERE num = ?1";
                 let claim = started.claim.as_ref();
                 let epoch = claim.map(|claim| claim.epoch as i64);
-                self.run(update, params![num, event.at.0, claim.map(to_json), epoch])?;
+                let (seq, claim) = (seq as i64, claim.map(to_json));
+                self.run(update, params![num, seq, event.at.0, claim, epoch])?;
             }
             EventBody::TaskReleased(_) => {
                 self.set_state(seq, node, Stored::Open)?;
@@ -230,8 +234,7 @@ impl<'c> Fold<'c> {
 
     fn set_state(&mut self, seq: Seq, node: Node, state: Stored) -> Result<()> {
         self.totals.moved(node.state.shown(node.open_deps), state.shown(node.open_deps));
-        let update = "UPDATE task SET version = ?2, state = ?3 WHERE num = ?1";
-        self.run(update, params![node.num, seq as i64, state as i64])?;
+        self.run(SET_STATE, params![node.num, seq as i64, state as i64])?;
         Ok(())
     }
 
@@ -353,4 +356,20 @@ impl<'c> Fold<'c> {
 
 fn never_created(seq: Seq, id: &TaskId) -> LogError {
     LogError::damaged(seq, format!("task `{id}` was never created"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A partial index with IN in its condition would make the change of a state build two tables.
+    #[test]
+    fn a_change_of_state_builds_no_table() {
+        let conn = crate::sqlite::open_in_memory().unwrap();
+        let mut explain = conn.prepare(&format!("EXPLAIN {SET_STATE}")).unwrap();
+        let steps = explain.query_map([0, 0, 0], |row| row.get::<_, String>(1)).unwrap();
+        let steps: Vec<String> = steps.map(rusqlite::Result::unwrap).collect();
+        assert!(steps.contains(&"IdxInsert".to_owned()), "{steps:?}");
+        assert!(!steps.contains(&"OpenEphemeral".to_owned()), "{steps:?}");
+    }
 }

@@ -105,5 +105,9 @@ mod tests {
         check(FRONT, &[&1], "COVERING INDEX task_ready");
         check(FRONT_OF_KIND, &[&"x", &1], "INDEX task_ready_kind (kind=?)");
         check(CLAIMED, &[], "INDEX task_claimed");
+        for state in [1, 2, 4] {
+            let busy = format!("SELECT num FROM task WHERE state = {state} AND num > 7");
+            check(&busy, &[], "COVERING INDEX task_busy (state=? AND num>?)");
+        }
     }
 }

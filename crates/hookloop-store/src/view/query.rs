@@ -41,10 +41,10 @@ impl TaskFilter {
             None => "state < 5",
             Some(TaskState::Created) => "state = 0 AND open_deps > 0",
             Some(TaskState::Ready) => "state = 0 AND open_deps = 0",
-            Some(TaskState::Active) => "state = 1 AND state IN (1, 2, 4)",
-            Some(TaskState::Submitted) => "state = 2 AND state IN (1, 2, 4)",
+            Some(TaskState::Active) => "state = 1",
+            Some(TaskState::Submitted) => "state = 2",
             Some(TaskState::Completed) => "state = 3",
-            Some(TaskState::Blocked) => "state = 4 AND state IN (1, 2, 4)",
+            Some(TaskState::Blocked) => "state = 4",
         }
     }
 }
@@ -234,7 +234,7 @@ impl View<'_> {
     pub fn count_stuck(&self) -> Result<u64> {
         let count = "SELECT count(DISTINCT waiting.num) FROM task blocked
             JOIN edge ON edge.needs = blocked.num JOIN task waiting ON waiting.num = edge.task
-            WHERE blocked.state = 4 AND blocked.state IN (1, 2, 4) AND waiting.state = 0";
+            WHERE blocked.state = 4 AND waiting.state = 0";
         Ok(self.conn.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }
 

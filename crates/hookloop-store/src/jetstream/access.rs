@@ -2,12 +2,16 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::future::{Ready, ready};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr};
+use async_nats::{
+    Client, ConnectErrorKind, ConnectOptions, Event, ReconnectToServer, Server, ServerAddr,
+    ServerInfo,
+};
 use futures_util::future::Either;
 
 use super::JetStreamError;
@@ -76,6 +80,21 @@ impl Access {
     }
 
     pub(super) async fn connect(&self, denials: &Denials) -> Result<Client, JetStreamError> {
+        let servers = self.servers()?;
+        if self.brief {
+            // The client would wait for a tick of its timer first, and then try one server after the
+            // other: that is for when the one that this asks does not answer.
+            let at_once = self.options(denials)?.reconnect_to_server_callback(first_at_once());
+            match at_once.connect(servers.clone()).await.map_err(|error| self.refused(&error)) {
+                Err(JetStreamError::Unreachable { .. }) => {}
+                connected => return connected,
+            }
+        }
+        let options = self.options(denials)?;
+        options.connect(servers).await.map_err(|error| self.refused(&error))
+    }
+
+    fn options(&self, denials: &Denials) -> Result<ConnectOptions, JetStreamError> {
         let denials = denials.clone();
         let connected = Arc::new(AtomicBool::new(false));
         let was_connected = connected.clone();
@@ -94,7 +113,7 @@ impl Access {
             .event_callback(move |event| {
                 connected.fetch_or(matches!(event, Event::Connected), Ordering::Relaxed);
                 denials.note(&event);
-                std::future::ready(())
+                ready(())
             });
         if let Some(inbox) = &self.inbox {
             options = options.custom_inbox_prefix(inbox);
@@ -108,14 +127,13 @@ impl Access {
             readable(key)?;
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
-        options = match &self.credentials {
+        Ok(match &self.credentials {
             None => options,
             Some(Credentials::File(path)) => {
                 options.credentials(&secret(path)?).map_err(|error| unusable(path, &error))?
             }
             Some(Credentials::NKey(path)) => options.nkey(secret(path)?.trim().to_owned()),
-        };
-        options.connect(self.servers()?).await.map_err(|error| self.refused(&error))
+        })
     }
 
     /// A server that is there and does not let us in is told from one that is not there.
@@ -130,6 +148,20 @@ impl Access {
             }
             _ => self.unreachable(error),
         }
+    }
+}
+
+/// Picks any server for the first connection, without a pause; later ones are the client's to pick.
+fn first_at_once() -> impl Fn(Vec<Server>, ServerInfo) -> Ready<Option<ReconnectToServer>> {
+    let is_picked = AtomicBool::new(false);
+    move |servers, _| {
+        use std::hash::{BuildHasher, RandomState};
+        let at = RandomState::new().hash_one(0) as usize % servers.len().max(1);
+        let first = servers.get(at).filter(|_| !is_picked.swap(true, Ordering::Relaxed));
+        ready(first.map(|server| ReconnectToServer {
+            addr: server.addr.clone(),
+            delay: Some(Duration::ZERO),
+        }))
     }
 }
 

@@ -23,7 +23,7 @@ use rusqlite::Connection;
 
 use elsewhere::Elsewhere;
 use group::{Home, Inner, say};
-pub use origin::Identity;
+pub use origin::{Identity, ViewFile};
 use progress::Progress;
 
 use crate::crash;
@@ -123,16 +123,17 @@ impl Store {
         Ok(store)
     }
 
-    /// A view in the file at `path` over a log that is elsewhere. A new one starts with the engine's
-    /// last snapshot. `identify` is given what it answered last time: the view of another log is
-    /// thrown away.
+    /// A view in `file` over a log that is elsewhere. A new one starts with the engine's last
+    /// snapshot. `identify` is given what it answered last time: the view of another log is thrown
+    /// away.
     pub fn over_at(
         engine: Arc<dyn Engine>,
-        path: &Path,
+        file: ViewFile,
         identify: impl FnOnce(Option<String>) -> Result<Identity, StoreError>,
     ) -> Result<Store, StoreError> {
-        let conn = origin::open_view(&*engine, path, identify)?;
-        let elsewhere = Elsewhere::at(engine, path, &conn)?;
+        let path = file.path.clone();
+        let conn = origin::open_view(&*engine, file, identify)?;
+        let elsewhere = Elsewhere::at(engine, &path, &conn)?;
         Ok(Store::new(conn, Home::Elsewhere(elsewhere)))
     }
 
@@ -243,11 +244,7 @@ impl Store {
     /// Ends the use of a store by a process that is about to end: moves the WAL if that is due, and
     /// leaves the rest to the system, which is quicker at it.
     pub fn leave(self) {
-        let worth_it = match &self.lock().home {
-            Home::File(path) => sqlite::is_wal_large(path),
-            // Its writers move it along.
-            Home::Elsewhere(_) => false,
-        };
+        let worth_it = self.lock().home.path().is_some_and(sqlite::is_wal_large);
         match worth_it {
             true => drop(self),
             false => std::mem::forget(self),

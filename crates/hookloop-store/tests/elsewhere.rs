@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use hookloop_store::memory::MemoryLog;
 use hookloop_store::pulse::{Beat, Held, Pulse};
 use hookloop_store::snapshot::{Snapshot, Snapshots};
 use hookloop_store::sqlite::{Broken, SCHEMA};
-use hookloop_store::store::{Identity, Store, StoreError};
+use hookloop_store::store::{Identity, Store, StoreError, ViewFile};
 
 /// A log that tells what each event follows, and does not deliver one of them.
 #[derive(Clone)]
@@ -138,6 +139,10 @@ fn hash(store: &Store) -> String {
     store.read(|view| Ok::<_, StoreError>(view.state_hash()?)).unwrap()
 }
 
+fn found(path: &Path) -> ViewFile {
+    ViewFile::find(path).unwrap()
+}
+
 fn identity(_: Option<String>) -> Result<Identity, StoreError> {
     Ok(Identity { log: "the log".to_owned(), note: String::new() })
 }
@@ -164,7 +169,7 @@ fn an_event_that_did_not_arrive_is_missed() {
 fn a_view_in_a_file_stays_before_the_gap() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("view.db");
-    let open = |engine: Leaky| Store::over_at(Arc::new(engine), &path, identity).unwrap();
+    let open = |engine: Leaky| Store::over_at(Arc::new(engine), found(&path), identity).unwrap();
     let leaking = open(leaky(3));
     for _ in 0..2 {
         let missed = leaking.glance(|view| view.totals());
@@ -189,7 +194,7 @@ fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
     // Without the snapshot, the first event would be missed.
     let log = Leaky { log, lost: 1 };
     let path = dir.path().join("view.db");
-    let new = Store::over_at(Arc::new(log), &path, identity).unwrap();
+    let new = Store::over_at(Arc::new(log), found(&path), identity).unwrap();
     assert_eq!(hash(&new), hash(&old));
     // As in a view that was read from the log: who reads does not wait for who writes.
     let conn = rusqlite::Connection::open(&path).unwrap();
@@ -209,7 +214,7 @@ fn a_snapshot_that_is_no_view_is_ignored() {
         log.save(&Snapshot { view, ..snapshot.clone() }).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("view.db");
-        let new = Store::over_at(Arc::new(log.clone()), &path, identity).unwrap();
+        let new = Store::over_at(Arc::new(log.clone()), found(&path), identity).unwrap();
         assert_eq!(hash(&new), hash(&whole));
         assert_eq!(new.rebuild(&mut |_| ()).unwrap(), (hash(&whole), hash(&whole)));
     }

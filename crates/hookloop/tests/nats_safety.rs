@@ -222,6 +222,23 @@ fn a_log_that_lost_its_end_is_not_worked_on() {
     machine.ok(&["task", "add", "More"]);
 }
 
+/// Who opens the view's file alone reads the whole WAL: short commands must not let it grow.
+#[test]
+fn commands_leave_a_short_wal() {
+    const WAL_BYTES_MAX: u64 = 256 * 1024;
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    for n in 0..30 {
+        machine.ok(&["task", "add", "One of many", "--id", &format!("t{n}")]);
+    }
+    let states = std::fs::read_dir(machine.home().join(".local/state/hookloop")).unwrap();
+    let views: Vec<_> = states.map(|state| state.unwrap().path().join("view.db")).collect();
+    let [view] = &views[..] else { panic!("{views:?}") };
+    assert!(view.exists());
+    let wal = std::fs::metadata(view.with_extension("db-wal")).map_or(0, |wal| wal.len());
+    assert!(wal < WAL_BYTES_MAX, "{wal} bytes");
+}
+
 fn copy(from: &std::path::Path, to: &std::path::Path) {
     let from = format!("{}/.", from.display());
     let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();

@@ -25,7 +25,7 @@ mod pulse;
 mod safety;
 mod snapshot;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::client::RequestErrorKind;
@@ -113,6 +113,8 @@ struct Inner {
     layout: Layout,
     denials: Denials,
     access: Access,
+    /// Where the log ended when it was connected to, until it is asked for.
+    ahead: Mutex<Option<Seq>>,
 }
 
 impl std::fmt::Debug for JetStream {
@@ -156,7 +158,22 @@ impl JetStream {
             layout: Layout::new(project),
             denials,
             access: access.clone(),
+            ahead: Mutex::default(),
         })))
+    }
+
+    /// Asks where the log ends before anyone wants to know. Once: whether there is a log at all is for
+    /// others to find out.
+    fn look_ahead(&self) {
+        let (stream, all) = (self.0.layout.stream(), self.0.layout.all());
+        let get = format!("$JS.API.DIRECT.GET.{stream}.{all}");
+        let asked = self.run(self.0.ask(&get, Request::new().payload(Bytes::new())));
+        let Ok(Reply::Message(message)) = asked else { return };
+        *self.ahead() = place(&message).ok().map(|(seq, _)| seq);
+    }
+
+    fn ahead(&self) -> MutexGuard<'_, Option<Seq>> {
+        self.0.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The stream that holds the events of `project`.
@@ -367,7 +384,8 @@ impl EventLog for JetStream {
     }
 
     fn head(&self) -> Result<Seq, LogError> {
-        self.run(self.0.head())
+        let ahead = self.ahead().take();
+        ahead.map_or_else(|| self.run(self.0.head()), Ok)
     }
 
     fn check_has(&self, seen: Seq) -> Result<(), LogError> {

@@ -1,5 +1,6 @@
 //! A project's log with its view on this machine.
 
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Access, JetStream, Safety, Standing};
 use crate::log::Seq;
-use crate::store::{Identity, Store, StoreError};
+use crate::store::{Identity, Store, StoreError, ViewFile};
 
 /// How long a server that was found safe is not asked again.
 const CHECK_AGE: Duration = Duration::from_secs(600);
@@ -32,10 +33,22 @@ struct Checked {
 
 /// Connects to the log of `project`, checks its servers, and opens the view at `path`.
 pub fn open(access: &Access, project: &ProjectName, path: &Path) -> Result<Opened, StoreError> {
-    let log = JetStream::connect(access, project)?;
+    // Servers take their time: the file is opened meanwhile.
+    let (log, file) = std::thread::scope(|scope| {
+        let connecting = scope.spawn(|| {
+            JetStream::connect(access, project).inspect(|log| {
+                if access.brief {
+                    log.look_ahead();
+                }
+            })
+        });
+        let file = ViewFile::find(path);
+        (connecting.join().unwrap_or_else(|panic| resume_unwind(panic)), file)
+    });
+    let (log, file) = (log?, file?);
     let mut checked = None;
     let mut is_fresh = false;
-    let store = Store::over_at(Arc::new(log.clone()), path, |noted| {
+    let store = Store::over_at(Arc::new(log.clone()), file, |noted| {
         let known: Option<Checked> = noted.and_then(|noted| serde_json::from_str(&noted).ok());
         let known = known.filter(|known| known.holds(&log, access));
         is_fresh = known.is_none();

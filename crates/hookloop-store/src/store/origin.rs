@@ -1,7 +1,7 @@
 //! The file of a view over a log that is elsewhere: how it is opened, and what it says about where it
 //! comes from.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -25,21 +25,36 @@ pub struct Identity {
     pub note: String,
 }
 
-/// Opens the file of a view, or makes it from the engine's last snapshot.
+/// The file of a view, as it was found.
+#[derive(Debug)]
+pub struct ViewFile {
+    pub(super) path: PathBuf,
+    conn: Option<Connection>,
+    noted: Option<String>,
+}
+
+impl ViewFile {
+    /// Looks at the file at `path`, which need not be there.
+    pub fn find(path: &Path) -> Result<ViewFile, StoreError> {
+        let path = path.to_owned();
+        if !path.exists() {
+            return Ok(ViewFile { path, conn: None, noted: None });
+        }
+        let conn = sqlite::open(&path)?;
+        prepare(&conn)?;
+        let noted = get(&conn, NOTE)?;
+        Ok(ViewFile { path, conn: Some(conn), noted })
+    }
+}
+
+/// The view in `file`, or one that is made there from the engine's last snapshot.
 pub(super) fn open_view(
     engine: &dyn Engine,
-    path: &Path,
+    file: ViewFile,
     identify: impl FnOnce(Option<String>) -> Result<Identity, StoreError>,
 ) -> Result<Connection, StoreError> {
-    let (conn, noted) = match path.exists() {
-        true => {
-            let conn = sqlite::open(path)?;
-            prepare(&conn)?;
-            let noted = get(&conn, NOTE)?;
-            (Some(conn), noted)
-        }
-        false => (None, None),
-    };
+    let ViewFile { path, conn, noted } = file;
+    let path = &path;
     let Identity { log, note } = identify(noted.clone())?;
     let conn = match conn {
         Some(conn) => conn,

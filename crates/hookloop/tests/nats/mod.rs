@@ -52,7 +52,7 @@ impl Machine {
         self.directory.path().join("project")
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.directory.path().join("home")
     }
 

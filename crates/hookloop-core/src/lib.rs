@@ -16,6 +16,8 @@
 //! - [`hook`]: hooks, their registry, and the order they run in
 //! - [`builtin`]: the three hooks that come with the product
 //! - [`template`]: `{{name}}` in the actions that a configuration declares
+//! - [`command_line`]: commands of hooks, and how values reach them
+//! - [`redact`]: secrets, kept out of what hooks print
 //! - [`cascade`]: how far hooks may set off hooks
 //! - [`workflow`]: a named list of steps, and how far a run of it is
 
@@ -24,11 +26,13 @@ pub mod builtin;
 pub mod cascade;
 pub mod claim;
 pub mod command;
+pub mod command_line;
 pub mod decide;
 pub mod event;
 pub mod graph;
 pub mod hook;
 pub mod id;
+pub mod redact;
 pub mod refusal;
 pub mod task;
 pub mod template;

@@ -1,0 +1,48 @@
+//! Where a text has `{{variable}}`.
+
+use super::error::{CommandLineError, Position};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) name: &'static str,
+    /// The argument it is in, in a list.
+    pub(super) argument: Option<usize>,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+impl Place {
+    pub(super) fn position(&self) -> Position {
+        Position { argument: self.argument, byte: self.start }
+    }
+}
+
+/// The places of `text`, in order.
+pub(super) fn places(
+    text: &str,
+    known: &[&'static str],
+    argument: Option<usize>,
+) -> Result<Vec<Place>, CommandLineError> {
+    let mut places = Vec::new();
+    let mut from = 0;
+    while let Some(start) = text[from..].find("{{").map(|at| from + at) {
+        let inside = &text[start + 2..];
+        let position = Position { argument, byte: start };
+        if inside.trim_start().starts_with('.') {
+            from = start + 2;
+            continue;
+        }
+        let length = inside.find("}}").ok_or(CommandLineError::Unclosed { at: position })?;
+        let name = inside[..length].trim();
+        let Some(name) = known.iter().copied().find(|known| *known == name) else {
+            let name = name.chars().take(LONGEST_NAME_SHOWN).collect();
+            return Err(CommandLineError::Unknown { name, at: position, known: known.to_vec() });
+        };
+        from = start + 2 + length + 2;
+        places.push(Place { name, argument, start, end: from });
+    }
+    Ok(places)
+}
+
+/// An unknown "name" can be half of the text.
+const LONGEST_NAME_SHOWN: usize = 40;

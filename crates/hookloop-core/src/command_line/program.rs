@@ -1,0 +1,249 @@
+//! What programs do with their arguments, as far as it matters to a value among them.
+
+mod table;
+
+use super::error::{CommandLineError, Unsafe};
+use super::place::Place;
+use super::shell::refused;
+use super::word::{Piece, Word};
+use table::{Interpreter, Kind, Wrapper};
+
+/// A place that a value can't have.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) place: Place,
+    pub(super) why: Unsafe,
+}
+
+impl From<Refusal> for CommandLineError {
+    fn from(Refusal { place, why }: Refusal) -> CommandLineError {
+        refused(&place, why)
+    }
+}
+
+/// Checks the places of one command; `targets` are the files it is redirected to.
+pub(super) fn check(words: &[Word], targets: &[Word]) -> Result<(), Refusal> {
+    let Some(command) = words.first() else { return Ok(()) };
+    let Some(place) = words.iter().chain(targets).flat_map(Word::places).next() else {
+        return Ok(());
+    };
+    let refuse = |why| Err(Refusal { place: place.clone(), why });
+    if command.has_place() {
+        return refuse(part_of_command(command));
+    }
+    let name = match command.program() {
+        Some(name) if !name.is_empty() && !name.starts_with('-') => name,
+        _ => return refuse(Unsafe::UnknownCommand),
+    };
+    let parsed = || Unsafe::Parsed { by: name.to_owned() };
+    let is_safe = match table::kind(name) {
+        Kind::Parses { .. } => false,
+        Kind::Interprets(interpreter) => script(words, interpreter).is_some(),
+        Kind::Wraps(wrapper) => match wrapped(words, wrapper) {
+            Ok(at) => return check_wrapped(words, at, targets),
+            Err(Unread) => false,
+        },
+        Kind::Finds => return check_find(words),
+        Kind::Declares => return check_declaration(words),
+        Kind::Tests => tests_safely(words),
+        Kind::Formats => formats_safely(words),
+        Kind::Sets => words.get(1).is_some_and(|word| word.literal() == Some("--")),
+        Kind::Plain => match passes_code(words) {
+            Some(by) => return refuse(Unsafe::Parsed { by: by.to_owned() }),
+            None => true,
+        },
+    };
+    if is_safe { Ok(()) } else { refuse(parsed()) }
+}
+
+fn part_of_command(word: &Word) -> Unsafe {
+    let assigns = |piece: &Piece| matches!(piece, Piece::Text(text) if text.contains('='));
+    match word.pieces.iter().any(assigns) {
+        true => Unsafe::AssignmentName,
+        false => Unsafe::CommandWord,
+    }
+}
+
+/// Checks `name=value` words, in front of a command or on their own.
+pub(super) fn check_assignments(words: &[Word]) -> Result<(), Refusal> {
+    for word in words {
+        let Some(place) = word.places().next().cloned() else { continue };
+        let why = match &word.assigned {
+            None => Unsafe::AssignmentName,
+            Some(name) if table::decides_what_runs(name) => Unsafe::Assignment(name.clone()),
+            Some(_) => continue,
+        };
+        return Err(Refusal { place, why });
+    }
+    Ok(())
+}
+
+/// Whether the shell would evaluate later assignments as arithmetic or as names.
+pub(super) fn declares_types(words: &[Word]) -> bool {
+    let declares = |name| matches!(name, "declare" | "typeset" | "local" | "integer");
+    words.first().and_then(Word::program).is_some_and(declares)
+        && words.iter().any(|word| word.literal().is_some_and(|text| text.starts_with(['-', '+'])))
+}
+
+/// The program that would take what it reads from a pipe as code, if this command is one.
+pub(super) fn runs_its_input(words: &[Word]) -> Option<String> {
+    let name = words.first()?.program()?;
+    let runs = match table::kind(name) {
+        Kind::Parses { input } => input,
+        Kind::Interprets(interpreter) => {
+            let has_code = words.get(1).is_some_and(|option| takes_code(option, interpreter));
+            !has_code && script(words, interpreter).is_none()
+        }
+        Kind::Wraps(wrapper) => match wrapped(words, wrapper) {
+            // `xargs` makes arguments of its input.
+            Ok(_) if name == "xargs" => true,
+            Ok(at) => return runs_its_input(&words[at..]),
+            Err(Unread) => true,
+        },
+        _ => false,
+    };
+    runs.then(|| name.to_owned())
+}
+
+/// Variables whose value begins a word that the program could take as an option.
+pub(super) fn unguarded(words: &[Word]) -> Vec<&'static str> {
+    if words.first().and_then(Word::program).is_some_and(table::takes_no_options) {
+        return Vec::new();
+    }
+    let open = words.iter().take_while(|word| word.literal() != Some("--"));
+    open.filter_map(Word::leading_place).map(|place| place.name).collect()
+}
+
+/// Where an interpreter's script is among its words, if it is certain that it runs one: a file that
+/// the author named, before any value.
+fn script(words: &[Word], interpreter: &Interpreter) -> Option<usize> {
+    for (at, word) in words.iter().enumerate().skip(1) {
+        if word.has_place() {
+            return None;
+        }
+        if word.is_operand() {
+            return Some(at);
+        }
+        let flags = word.literal()?.strip_prefix('-')?;
+        if let Some(before) = flags.strip_suffix('m').filter(|_| interpreter.has_modules) {
+            let named = words.get(at + 1).is_some_and(|module| module.literal().is_some());
+            return (only(before, interpreter.flags) && named).then_some(at + 1);
+        }
+        if flags.is_empty() || !only(flags, interpreter.flags) {
+            return None;
+        }
+    }
+    None
+}
+
+fn only(flags: &str, allowed: &str) -> bool {
+    flags.chars().all(|flag| allowed.contains(flag))
+}
+
+/// The options of a wrapper are not all known.
+struct Unread;
+
+/// Where the command that a wrapper runs begins among its words; past the last if there is none.
+fn wrapped(words: &[Word], wrapper: &Wrapper) -> Result<usize, Unread> {
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        let Some(Piece::Text(text)) = word.pieces.first() else { break };
+        if word.assigned.is_some() && wrapper.assigns {
+            at += 1;
+            continue;
+        }
+        let Some(flags) = text.strip_prefix('-').filter(|flags| !flags.is_empty()) else { break };
+        match flags.strip_prefix('-') {
+            Some("") => {
+                at += 1;
+                break;
+            }
+            Some(long) if long.contains('=') || wrapper.long.contains(&long) => at += 1,
+            Some(_) => return Err(Unread),
+            None => at += short_options(flags, wrapper)?,
+        }
+    }
+    let assigns = |word: &Word| wrapper.assigns && word.assigned.is_some();
+    while words.get(at).is_some_and(assigns) {
+        at += 1;
+    }
+    Ok((at + wrapper.operands).min(words.len()))
+}
+
+/// How many words a group of short options takes up.
+fn short_options(flags: &str, wrapper: &Wrapper) -> Result<usize, Unread> {
+    for (index, flag) in flags.char_indices() {
+        if wrapper.valued.contains(flag) {
+            let is_last = index + flag.len_utf8() == flags.len();
+            return Ok(if is_last { 2 } else { 1 });
+        }
+        if !wrapper.flags.contains(flag) {
+            return Err(Unread);
+        }
+    }
+    Ok(1)
+}
+
+fn check_wrapped(words: &[Word], at: usize, targets: &[Word]) -> Result<(), Refusal> {
+    let (own, command) = words.split_at(at);
+    let (assignments, options): (Vec<Word>, Vec<Word>) =
+        own.iter().cloned().partition(|word| word.assigned.is_some());
+    check_assignments(&assignments)?;
+    if let Some(place) = options.iter().flat_map(Word::places).next() {
+        return Err(Refusal { place: place.clone(), why: Unsafe::CommandWord });
+    }
+    check(command, targets)
+}
+
+/// `find` runs what follows `-exec` and the like.
+fn check_find(words: &[Word]) -> Result<(), Refusal> {
+    const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
+    for (at, word) in words.iter().enumerate() {
+        if word.literal().is_some_and(|text| RUNS.contains(&text)) {
+            check(&words[at + 1..], &[])?;
+        }
+    }
+    Ok(())
+}
+
+/// `export a={{x}}`, without options.
+fn check_declaration(words: &[Word]) -> Result<(), Refusal> {
+    check_assignments(&words[1..])
+}
+
+/// bash's `-v` and `-R` evaluate what follows, and a value could be one of them.
+fn tests_safely(words: &[Word]) -> bool {
+    let evaluates = |word: &Word| matches!(word.literal(), Some("-v" | "-R"));
+    let risky = |pair: &[Word]| pair[0].leading_place().is_some() && pair[1].literal().is_none();
+    !words.iter().any(evaluates) && !words.windows(2).any(risky)
+}
+
+/// The format is the author's, and is no option: bash's `-v` evaluates what follows.
+fn formats_safely(words: &[Word]) -> bool {
+    let format = match words.get(1).and_then(Word::literal) {
+        Some("--") => words.get(2).and_then(Word::literal),
+        Some(text) if text.starts_with('-') => None,
+        format => format,
+    };
+    format.is_some()
+}
+
+/// The interpreter that a command hands code to further on: `docker exec box sh -c …`.
+fn passes_code(words: &[Word]) -> Option<&str> {
+    words.windows(2).skip(1).find_map(|pair| {
+        let name = pair[0].program()?;
+        let Kind::Interprets(interpreter) = table::kind(name) else { return None };
+        takes_code(&pair[1], interpreter).then_some(name)
+    })
+}
+
+/// Whether an option of an interpreter is followed by code.
+fn takes_code(option: &Word, interpreter: &Interpreter) -> bool {
+    let Some(flags) = option.literal().and_then(|text| text.strip_prefix('-')) else {
+        return false;
+    };
+    match flags.strip_prefix('-') {
+        Some(long) => ["eval", "print", "command"].iter().any(|code| long.starts_with(code)),
+        None => flags.contains(|flag| interpreter.code.contains(flag)),
+    }
+}

@@ -1,0 +1,181 @@
+//! Programs by name.
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// Takes arguments as they are, as far as is known.
+    Plain,
+    /// Parses arguments as code or as names; with `input`, also what it reads.
+    Parses { input: bool },
+    /// Runs a script that is named first, or code.
+    Interprets(&'static Interpreter),
+    /// Runs the command that follows its own options.
+    Wraps(&'static Wrapper),
+    Finds,
+    /// Sets variables of the shell.
+    Declares,
+    Tests,
+    Formats,
+    /// Takes options of the shell.
+    Sets,
+}
+
+#[derive(Debug)]
+pub(super) struct Interpreter {
+    names: &'static [&'static str],
+    /// Options that take no value and change nothing about what runs.
+    pub(super) flags: &'static str,
+    /// Options that take code.
+    pub(super) code: &'static str,
+    /// Whether `-m` names what runs.
+    pub(super) has_modules: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Wrapper {
+    name: &'static str,
+    /// Options without a value, options with one, and long options without one. Any other is
+    /// unknown, and then so is where the command begins.
+    pub(super) flags: &'static str,
+    pub(super) valued: &'static str,
+    pub(super) long: &'static [&'static str],
+    /// Arguments between the options and the command.
+    pub(super) operands: usize,
+    /// Whether `name=value` may stand before the command.
+    pub(super) assigns: bool,
+}
+
+pub(super) fn kind(name: &str) -> Kind {
+    // `python3.12` is a `python`; `.` is no number.
+    let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let interpreter = |interpreter: &&Interpreter| interpreter.names.contains(&family);
+    if PARSES_ALL.contains(&name) || PARSES_ALL.contains(&family) {
+        return Kind::Parses { input: true };
+    }
+    if PARSES_ARGUMENTS.contains(&name) {
+        return Kind::Parses { input: false };
+    }
+    if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
+        return Kind::Wraps(wrapper);
+    }
+    if let Some(interpreter) = INTERPRETERS.iter().find(interpreter) {
+        return Kind::Interprets(interpreter);
+    }
+    match name {
+        "find" | "gfind" => Kind::Finds,
+        "export" | "readonly" | "local" | "declare" | "typeset" => Kind::Declares,
+        "test" | "[" => Kind::Tests,
+        "printf" => Kind::Formats,
+        "set" => Kind::Sets,
+        _ => Kind::Plain,
+    }
+}
+
+/// Programs that take a leading `-` of a value for nothing that matters.
+pub(super) fn takes_no_options(name: &str) -> bool {
+    ["test", "[", "printf", "echo", ":", "true", "false", "exit", "return", "export", "readonly"]
+        .contains(&name)
+}
+
+/// Whether a variable tells the shell or another program what to run, or is evaluated when set.
+pub(super) fn decides_what_runs(name: &str) -> bool {
+    const NAMES: [&str; 38] = [
+        "PATH", "IFS", "ENV", "BASH_ENV", "PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT_COMMAND",
+        "SHELL", "SHELLOPTS", "BASHOPTS", "CDPATH", "EDITOR", "VISUAL", "PAGER", "BROWSER",
+        "LESSOPEN", "LESSCLOSE", "MANPAGER", "NODE_OPTIONS", "NODE_PATH", "PERL5OPT", "PERL5LIB",
+        "RUBYOPT", "RUBYLIB", "MAKEFLAGS", "JAVA_TOOL_OPTIONS", "RANDOM", "SECONDS", "OPTIND",
+        "LINENO", "HISTCMD", "BASHPID", "HOME", "XDG_CONFIG_HOME", "RUSTC_WRAPPER",
+    ];
+    const PREFIXES: [&str; 9] = [
+        "LD_", "DYLD_", "PYTHON", "GIT_CONFIG", "GIT_SSH", "GIT_EXEC", "GIT_TEMPLATE", "BASH_FUNC",
+        "HOOKLOOP_",
+    ];
+    const SUFFIXES: [&str; 6] = ["_COMMAND", "_CMD", "EDITOR", "PAGER", "ASKPASS", "_DIFF"];
+    NAMES.contains(&name)
+        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
+const PARSES_ALL: [&str; 42] = [
+    "eval", "source", ".", "ssh", "slogin", "rsh", "mosh", "autossh", "sshpass", "su", "runuser",
+    "parallel", "expect", "tclsh", "wish", "osascript", "at", "batch", "crontab", "m4", "gdb",
+    "lldb", "vi", "vim", "nvim", "ex", "ed", "emacs", "psql", "mysql", "mariadb", "sqlite",
+    "sqlite3", "duckdb", "mongo", "mongosh", "fc", "Rscript", "R", "ghci", "iex", "bc",
+];
+
+const PARSES_ARGUMENTS: [&str; 37] = [
+    "trap", "watch", "awk", "gawk", "mawk", "nawk", "sed", "gsed", "ssed", "tmux", "screen",
+    "script", "make", "gmake", "bmake", "just", "alias", "unset", "read", "mapfile", "readarray",
+    "let", "getopts", "bind", "complete", "compgen", "enable", "hash", "jobs", "shopt", "expr",
+    "entr", "watchexec", "nodemon", "concurrently", "hyperfine", "nix-shell",
+];
+
+const INTERPRETERS: [Interpreter; 9] = [
+    Interpreter {
+        names: &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "yash"],
+        flags: "aefhuvxl",
+        code: "c",
+        has_modules: false,
+    },
+    Interpreter { names: &["fish", "nu", "pwsh", "csh", "tcsh"], code: "cC", ..PLAIN },
+    Interpreter {
+        names: &["python", "pypy"],
+        flags: "bBdEIOPqsSuv",
+        code: "c",
+        has_modules: true,
+    },
+    Interpreter { names: &["node", "nodejs", "bun", "deno", "tsx"], code: "ep", ..PLAIN },
+    Interpreter { names: &["perl"], flags: "wWTt", code: "eE", ..PLAIN },
+    Interpreter { names: &["ruby", "jruby"], flags: "wW", code: "e", ..PLAIN },
+    Interpreter { names: &["php"], code: "rBRE", ..PLAIN },
+    Interpreter { names: &["lua", "luajit", "julia", "elixir", "guile"], code: "eEc", ..PLAIN },
+    Interpreter { names: &["groovy", "scala", "ghc", "ocaml"], code: "e", ..PLAIN },
+];
+
+const PLAIN: Interpreter = Interpreter { names: &[], flags: "", code: "", has_modules: false };
+
+const WRAPPERS: [Wrapper; 20] = [
+    Wrapper { name: "command", flags: "pvV", ..BARE },
+    Wrapper { name: "builtin", ..BARE },
+    Wrapper { name: "exec", flags: "cl", valued: "a", ..BARE },
+    Wrapper { name: "nohup", ..BARE },
+    Wrapper { name: "nice", flags: "0123456789", valued: "n", ..BARE },
+    Wrapper { name: "ionice", flags: "t", valued: "cn", ..BARE },
+    Wrapper {
+        name: "timeout",
+        flags: "v",
+        valued: "ks",
+        long: &["foreground", "preserve-status", "verbose"],
+        operands: 1,
+        ..BARE
+    },
+    Wrapper { name: "gtimeout", valued: "ks", operands: 1, ..BARE },
+    Wrapper { name: "time", flags: "pv", ..BARE },
+    Wrapper { name: "stdbuf", valued: "ioe", ..BARE },
+    Wrapper { name: "setsid", flags: "cfw", long: &["wait", "fork", "ctty"], ..BARE },
+    Wrapper {
+        name: "sudo",
+        flags: "nEHSAbkP",
+        valued: "ugpCDhRrtTU",
+        long: &["non-interactive", "preserve-env"],
+        assigns: true,
+        ..BARE
+    },
+    Wrapper { name: "doas", flags: "nL", valued: "uC", ..BARE },
+    Wrapper {
+        name: "env",
+        flags: "i0v",
+        valued: "uC",
+        long: &["ignore-environment", "null"],
+        assigns: true,
+        ..BARE
+    },
+    Wrapper { name: "xargs", flags: "0rtpx", valued: "InPLsdaE", long: &["null"], ..BARE },
+    Wrapper { name: "flock", flags: "nsxueoF", valued: "wE", operands: 1, ..BARE },
+    Wrapper { name: "chroot", operands: 1, ..BARE },
+    Wrapper { name: "busybox", ..BARE },
+    Wrapper { name: "chronic", flags: "ev", ..BARE },
+    Wrapper { name: "caffeinate", flags: "dimsu", valued: "tw", ..BARE },
+];
+
+const BARE: Wrapper =
+    Wrapper { name: "", flags: "", valued: "", long: &[], operands: 0, assigns: false };

@@ -1,0 +1,473 @@
+//! A reader of shell text, which finds how each place is quoted and what command it belongs to.
+//!
+//! It reads what POSIX and bash agree on. Where they differ, or where reading on would take the
+//! whole grammar (`case`, functions, `[[`), it stops: beyond that no place is accepted.
+
+mod expansion;
+
+use super::error::{CommandLineError, Position, Unsafe};
+use super::place::Place;
+use super::program;
+use super::word::{Piece, Word, assigned};
+
+/// The author's quotes around a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quotes {
+    None,
+    Single,
+    Double,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// One for each place.
+    pub(super) quotes: Vec<Quotes>,
+    pub(super) unguarded: Vec<&'static str>,
+}
+
+/// Why reading ended early.
+enum Stop {
+    Refused(Place, Unsafe),
+    Unterminated { what: &'static str, at: usize },
+    /// Something that this reader does not follow.
+    Unclear(&'static str),
+}
+
+type Step = Result<(), Stop>;
+
+pub(super) fn read(text: &str, places: &[Place]) -> Result<Found, CommandLineError> {
+    let mut reader = Reader::new(text, places);
+    match (reader.read(), places) {
+        (Ok(()), _) => Ok(reader.found),
+        (Err(Stop::Refused(place, why)), _) => Err(refused(&place, why)),
+        (Err(Stop::Unterminated { what, at }), _) => {
+            let at = Position { argument: None, byte: at };
+            Err(CommandLineError::Unterminated { what, at })
+        }
+        (Err(Stop::Unclear(what)), [place, ..]) => Err(refused(place, Unsafe::Unclear(what))),
+        // Without places there is nothing to keep safe.
+        (Err(Stop::Unclear(_)), []) => Ok(Found::default()),
+    }
+}
+
+pub(super) fn refused(place: &Place, why: Unsafe) -> CommandLineError {
+    CommandLineError::Refused { variable: place.name, at: place.position(), why }
+}
+
+/// A simple command as far as it was read.
+#[derive(Debug, Default)]
+struct Simple {
+    assignments: Vec<Word>,
+    words: Vec<Word>,
+    /// Targets of redirections.
+    targets: Vec<Word>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Redirection {
+    Target,
+    /// `<<`, or with true `<<-`.
+    HereDocument { strips_tabs: bool },
+}
+
+#[derive(Debug)]
+struct HereDocument {
+    delimiter: String,
+    strips_tabs: bool,
+    is_quoted: bool,
+    at: usize,
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    /// Places not yet reached.
+    places: &'a [Place],
+    found: Found,
+    word: Option<(usize, Word)>,
+    simple: Simple,
+    redirection: Option<Redirection>,
+    here_documents: Vec<HereDocument>,
+    /// Open parentheses of subshells.
+    groups: Vec<usize>,
+    /// The last place that was passed, and whether a pipe was.
+    passed: Option<Place>,
+    piped: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, places: &'a [Place]) -> Reader<'a> {
+        Reader {
+            text,
+            at: 0,
+            places,
+            found: Found::default(),
+            word: None,
+            simple: Simple::default(),
+            redirection: None,
+            here_documents: Vec::new(),
+            groups: Vec::new(),
+            passed: None,
+            piped: false,
+        }
+    }
+
+    fn read(&mut self) -> Step {
+        while let Some(byte) = self.peek() {
+            if let Some(place) = self.place() {
+                self.accept(place, Quotes::None);
+                continue;
+            }
+            match byte {
+                b' ' | b'\t' => self.blank()?,
+                b'\n' => self.newline()?,
+                b'#' if self.word.is_none() => self.comment()?,
+                b'\\' => self.escape()?,
+                b'\'' => self.single()?,
+                b'"' => self.double()?,
+                b'`' => self.backticks()?,
+                b'$' => self.dollar(Quotes::None)?,
+                b'<' | b'>' => self.redirect()?,
+                b'|' | b'&' | b';' | b'(' | b')' => self.operator()?,
+                _ => self.plain(),
+            }
+        }
+        self.end_command()?;
+        match (self.groups.last(), self.here_documents.first()) {
+            (_, Some(HereDocument { at, .. })) => {
+                Err(Stop::Unterminated { what: "a here-document", at: *at })
+            }
+            (Some(at), None) => Err(Stop::Unterminated { what: "`(`", at: *at }),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn follows(&self, text: &str) -> bool {
+        self.text[self.at..].starts_with(text)
+    }
+
+    /// The place that begins here.
+    fn place(&self) -> Option<Place> {
+        self.places.first().filter(|place| place.start == self.at).cloned()
+    }
+
+    fn accept(&mut self, place: Place, quotes: Quotes) {
+        self.word().pieces.push(Piece::Place(place.clone()));
+        self.at = place.end;
+        self.places = &self.places[1..];
+        self.found.quotes.push(quotes);
+        self.passed = Some(place);
+    }
+
+    /// Goes on to `end`, if no place is before it.
+    fn skip_to(&mut self, end: usize, why: Unsafe) -> Step {
+        match self.places.first() {
+            Some(place) if place.start < end => Err(Stop::Refused(place.clone(), why)),
+            _ => {
+                self.at = end;
+                Ok(())
+            }
+        }
+    }
+
+    fn word(&mut self) -> &mut Word {
+        &mut self.word.get_or_insert((self.at, Word::default())).1
+    }
+
+    fn quoted(&mut self) -> &mut Word {
+        let word = self.word();
+        word.quoted = true;
+        word
+    }
+
+    /// Takes one character as part of a word.
+    fn plain(&mut self) {
+        let end = self.text[self.at..].chars().next().map_or(1, char::len_utf8) + self.at;
+        let text = &self.text[self.at..end];
+        self.word().push_text(text);
+        self.at = end;
+    }
+
+    fn blank(&mut self) -> Step {
+        self.end_word()?;
+        self.at += 1;
+        Ok(())
+    }
+
+    fn newline(&mut self) -> Step {
+        self.end_command()?;
+        self.at += 1;
+        for document in std::mem::take(&mut self.here_documents) {
+            self.here_document(&document)?;
+        }
+        Ok(())
+    }
+
+    fn comment(&mut self) -> Step {
+        let length = self.text[self.at..].find('\n').unwrap_or(self.text.len() - self.at);
+        self.skip_to(self.at + length, Unsafe::Comment)
+    }
+
+    fn escape(&mut self) -> Step {
+        if self.follows("\\\n") {
+            return self.continuation();
+        }
+        // A last backslash stands for itself.
+        self.quoted();
+        self.at += 1;
+        match self.place() {
+            Some(place) => Err(Stop::Refused(place, Unsafe::AfterBackslash)),
+            None if self.peek().is_none() => Ok(()),
+            None => {
+                self.plain();
+                Ok(())
+            }
+        }
+    }
+
+    /// Skips a backslash and a newline, as the shell does before it reads anything else.
+    fn continuation(&mut self) -> Step {
+        const OPERATORS: &[u8] = b"<>&|;($";
+        let before = self.at.checked_sub(1).map(|at| self.text.as_bytes()[at]);
+        self.at += 2;
+        let joins = |byte: Option<u8>| byte.is_some_and(|byte| OPERATORS.contains(&byte));
+        if joins(before) && joins(self.peek()) || before == Some(b'$') {
+            return Err(Stop::Unclear("an operator over two lines"));
+        }
+        Ok(())
+    }
+
+    fn single(&mut self) -> Step {
+        let start = self.at;
+        self.quoted();
+        self.at += 1;
+        loop {
+            if let Some(place) = self.place() {
+                self.accept(place, Quotes::Single);
+                continue;
+            }
+            match self.peek() {
+                None => return Err(Stop::Unterminated { what: "a single quote", at: start }),
+                Some(b'\'') => break,
+                Some(_) => self.plain(),
+            }
+        }
+        self.at += 1;
+        self.check_span(start)
+    }
+
+    fn double(&mut self) -> Step {
+        let start = self.at;
+        self.quoted();
+        self.at += 1;
+        loop {
+            if let Some(place) = self.place() {
+                self.accept(place, Quotes::Double);
+                continue;
+            }
+            match self.peek() {
+                None => return Err(Stop::Unterminated { what: "a double quote", at: start }),
+                Some(b'"') => break,
+                Some(b'\\') => self.escape_in_double()?,
+                Some(b'`') => self.backticks()?,
+                Some(b'$') => self.dollar(Quotes::Double)?,
+                Some(_) => self.plain(),
+            }
+        }
+        self.at += 1;
+        self.check_span(start)
+    }
+
+    fn escape_in_double(&mut self) -> Step {
+        self.at += 1;
+        if let Some(place) = self.place() {
+            return Err(Stop::Refused(place, Unsafe::AfterBackslash));
+        }
+        match self.peek() {
+            Some(b'\n') => self.at += 1,
+            Some(b'$' | b'`' | b'"' | b'\\') => self.plain(),
+            _ => self.word().push_text("\\"),
+        }
+        Ok(())
+    }
+
+    /// Shells differ on where a here-document begins after a quoted newline.
+    fn check_span(&self, start: usize) -> Step {
+        match !self.here_documents.is_empty() && self.text[start..self.at].contains('\n') {
+            true => Err(Stop::Unclear("a here-document next to quotes over several lines")),
+            false => Ok(()),
+        }
+    }
+
+    fn redirect(&mut self) -> Step {
+        if self.follows("<(") {
+            self.word().pieces.push(Piece::Expansion);
+            self.at += 1;
+            return self.substitution();
+        }
+        if self.follows(">(") {
+            return Err(Stop::Unclear("`>(…)`"));
+        }
+        // `2` in `2>file` is no argument.
+        let is_number = |word: &Word| {
+            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            !word.quoted && word.literal().is_some_and(digits)
+        };
+        self.word.take_if(|(_, word)| is_number(word));
+        self.end_word()?;
+        const OPERATORS: [&str; 9] = ["<<<", "<<-", "<<", "<>", "<&", ">>", ">&", ">|", "<"];
+        let operator = OPERATORS.into_iter().find(|operator| self.follows(operator)).unwrap_or(">");
+        self.at += operator.len();
+        self.redirection = Some(match operator {
+            "<<" | "<<-" => Redirection::HereDocument { strips_tabs: operator == "<<-" },
+            _ => Redirection::Target,
+        });
+        Ok(())
+    }
+
+    fn operator(&mut self) -> Step {
+        if self.follows("(") {
+            return self.open();
+        }
+        if self.follows(";;") || self.follows(";&") {
+            return Err(Stop::Unclear("`;;`"));
+        }
+        if self.follows("&>") {
+            self.end_word()?;
+            self.at += if self.follows("&>>") { 3 } else { 2 };
+            self.redirection = Some(Redirection::Target);
+            return Ok(());
+        }
+        self.end_command()?;
+        self.piped |= self.follows("|") && !self.follows("||");
+        if self.follows(")") && self.groups.pop().is_none() {
+            return Err(Stop::Unclear("`)` without `(`"));
+        }
+        let double = ["&&", "||", "|&"].into_iter().any(|operator| self.follows(operator));
+        self.at += if double { 2 } else { 1 };
+        Ok(())
+    }
+
+    fn open(&mut self) -> Step {
+        if self.follows("((") {
+            return Err(Stop::Unclear("`((`"));
+        }
+        let Simple { assignments, words, targets } = &self.simple;
+        if self.word.is_some() || !(assignments.is_empty() && words.is_empty()) {
+            return Err(Stop::Unclear("a function, an array or a pattern in parentheses"));
+        }
+        if !targets.is_empty() || self.redirection.is_some() {
+            return Err(Stop::Unclear("a redirection before `(`"));
+        }
+        self.groups.push(self.at);
+        self.at += 1;
+        Ok(())
+    }
+
+    fn end_word(&mut self) -> Step {
+        let Some((start, mut word)) = self.word.take() else { return Ok(()) };
+        word.assigned = assigned(&self.text[start..self.at]).map(str::to_owned);
+        match self.redirection.take() {
+            Some(Redirection::Target) => self.simple.targets.push(word),
+            Some(Redirection::HereDocument { strips_tabs }) => {
+                if let Some(place) = word.places().next() {
+                    return Err(Stop::Refused(place.clone(), Unsafe::HereDocument));
+                }
+                let Some(delimiter) = word.literal().map(str::to_owned) else {
+                    return Err(Stop::Unclear("a here-document that ends with an expansion"));
+                };
+                let is_quoted = word.quoted;
+                let document = HereDocument { delimiter, strips_tabs, is_quoted, at: start };
+                self.here_documents.push(document);
+            }
+            None => self.add(word)?,
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, word: Word) -> Step {
+        if !self.simple.words.is_empty() {
+            self.simple.words.push(word);
+            return Ok(());
+        }
+        if word.assigned.is_some() {
+            self.simple.assignments.push(word);
+            return Ok(());
+        }
+        let keyword = if word.quoted { None } else { word.literal() };
+        match keyword {
+            // A command follows these, or nothing.
+            Some(
+                "if" | "then" | "elif" | "else" | "fi" | "while" | "until" | "do" | "done" | "{"
+                | "}" | "!" | "time",
+            ) => {}
+            Some("case") => return Err(Stop::Unclear("`case`")),
+            Some("select") => return Err(Stop::Unclear("`select`")),
+            Some("function") => return Err(Stop::Unclear("a function")),
+            Some("coproc") => return Err(Stop::Unclear("`coproc`")),
+            Some("[[") => return Err(Stop::Unclear("`[[`; use `[`")),
+            _ => self.simple.words.push(word),
+        }
+        Ok(())
+    }
+
+    fn end_command(&mut self) -> Step {
+        self.end_word()?;
+        if self.redirection.is_some() {
+            return Err(Stop::Unclear("a redirection to nothing"));
+        }
+        let Simple { assignments, words, targets } = std::mem::take(&mut self.simple);
+        if words.first().is_some_and(|word| !word.quoted && word.literal() == Some("for")) {
+            return check_for(&words);
+        }
+        // From then on a plain assignment may evaluate its value.
+        if program::declares_types(&words) {
+            return Err(Stop::Unclear("`declare` with options"));
+        }
+        program::check_assignments(&assignments)
+            .and_then(|()| program::check(&words, &targets))
+            .map_err(|program::Refusal { place, why }| Stop::Refused(place, why))?;
+        self.found.unguarded.extend(program::unguarded(&words));
+        match (&self.passed, program::runs_its_input(&words)) {
+            (Some(place), Some(by)) if self.piped => {
+                Err(Stop::Refused(place.clone(), Unsafe::Piped { by }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn here_document(&mut self, document: &HereDocument) -> Step {
+        loop {
+            if self.at >= self.text.len() {
+                let what = "a here-document";
+                return Err(Stop::Unterminated { what, at: document.at });
+            }
+            let rest = &self.text[self.at..];
+            let line = rest.split('\n').next().unwrap_or(rest);
+            let end = (self.at + line.len() + 1).min(self.text.len());
+            self.skip_to(end, Unsafe::HereDocument)?;
+            let text = if document.strips_tabs { line.trim_start_matches('\t') } else { line };
+            if text == document.delimiter {
+                return Ok(());
+            }
+            if !document.is_quoted && line.ends_with('\\') {
+                return Err(Stop::Unclear("a here-document whose lines are joined"));
+            }
+        }
+    }
+}
+
+/// `for name in words`: any word can be a value, but for the name.
+fn check_for(words: &[Word]) -> Step {
+    if words.get(2).and_then(Word::literal) != Some("in") {
+        return Err(Stop::Unclear("`for` without `in`"));
+    }
+    match words[..2].iter().flat_map(Word::places).next() {
+        Some(place) => Err(Stop::Refused(place.clone(), Unsafe::AssignmentName)),
+        None => Ok(()),
+    }
+}

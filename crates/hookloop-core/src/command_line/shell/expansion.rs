@@ -1,0 +1,268 @@
+//! What begins with `$` or a backtick: read to its end, and closed to values.
+
+use super::{Quotes, Reader, Step, Stop};
+use crate::command_line::error::Unsafe;
+use crate::command_line::word::Piece;
+
+/// How deep expansions may be inside each other.
+const DEPTH_LIMIT: usize = 16;
+
+/// What an expansion is inside of, outermost first.
+#[derive(Clone, Copy)]
+struct Within<'w> {
+    why: &'w Unsafe,
+    depth: usize,
+}
+
+impl<'w> Within<'w> {
+    fn outermost(why: &'w Unsafe) -> Within<'w> {
+        Within { why, depth: 0 }
+    }
+
+    fn deeper(self) -> Result<Within<'w>, Stop> {
+        match self.depth < DEPTH_LIMIT {
+            true => Ok(Within { depth: self.depth + 1, ..self }),
+            false => Err(Stop::Unclear("expansions too deep inside each other")),
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// At `$`, outside of any expansion.
+    pub(super) fn dollar(&mut self, quotes: Quotes) -> Step {
+        let start = self.at;
+        self.word();
+        if self.follows("$'") && quotes == Quotes::None {
+            self.quoted().pieces.push(Piece::Expansion);
+            self.at += 2;
+            return self.ansi_quotes(&Unsafe::AnsiQuotes);
+        }
+        if self.follows("$\"") && quotes == Quotes::None {
+            self.at += 1;
+            return self.double();
+        }
+        let why = match () {
+            () if self.follows("$((") => Unsafe::Arithmetic,
+            () if self.follows("$(") => Unsafe::Substitution,
+            () => Unsafe::Parameter,
+        };
+        if self.expansion(Within::outermost(&why))? {
+            self.word().pieces.push(Piece::Expansion);
+            self.check_span(start)
+        } else {
+            self.word().push_text("$");
+            Ok(())
+        }
+    }
+
+    /// At the parenthesis of `<(…)`.
+    pub(super) fn substitution(&mut self) -> Step {
+        let start = self.at;
+        self.at += 1;
+        self.commands(Within::outermost(&Unsafe::Substitution))?;
+        self.check_span(start)
+    }
+
+    /// At a backtick, outside of any expansion.
+    pub(super) fn backticks(&mut self) -> Step {
+        let start = self.at;
+        self.word().pieces.push(Piece::Expansion);
+        self.backticked(&Unsafe::Backticks)?;
+        self.check_span(start)
+    }
+
+    /// At `$`: goes past what it begins, or past the `$` alone if that is nothing.
+    fn expansion(&mut self, within: Within<'_>) -> Result<bool, Stop> {
+        let start = self.at;
+        self.at += 1;
+        if let Some(place) = self.place() {
+            return Err(Stop::Refused(place, Unsafe::AfterDollar));
+        }
+        match self.peek() {
+            Some(b'(') if self.follows("((") => {
+                self.at += 2;
+                self.arithmetic(within.deeper()?)?;
+            }
+            Some(b'(') => {
+                self.at += 1;
+                self.commands(within.deeper()?)?;
+            }
+            Some(b'{') => {
+                self.at += 1;
+                self.parameter(within.deeper()?, start)?;
+            }
+            Some(b'[') => return Err(Stop::Unclear("`$[`")),
+            Some(b'\\') if self.follows("\\\n") => {
+                return Err(Stop::Unclear("an expansion over two lines"));
+            }
+            Some(b'$' | b'!' | b'#' | b'?' | b'@' | b'*' | b'-' | b'0'..=b'9') => self.at += 1,
+            Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => {
+                let name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+                while self.peek().is_some_and(name) {
+                    self.at += 1;
+                }
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Past one character of an expansion.
+    fn pass(&mut self, why: &Unsafe) -> Step {
+        let length = self.text[self.at..].chars().next().map_or(0, char::len_utf8);
+        self.skip_to(self.at + length, why.clone())
+    }
+
+    /// After `$'`. Only bash knows these quotes, so nothing may depend on how they are read.
+    fn ansi_quotes(&mut self, why: &Unsafe) -> Step {
+        let start = self.at - 2;
+        loop {
+            match self.peek() {
+                None => return Err(Stop::Unterminated { what: "`$'`", at: start }),
+                Some(b'\'') => break,
+                Some(b'\\') if self.follows("\\'") || self.follows("\\\\") => {
+                    return Err(Stop::Unclear("an escaped quote or backslash in `$'…'`"));
+                }
+                Some(_) => self.pass(why)?,
+            }
+        }
+        self.at += 1;
+        self.check_span(start)
+    }
+
+    fn backticked(&mut self, why: &Unsafe) -> Step {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                None => return Err(Stop::Unterminated { what: "a backtick", at: start }),
+                Some(b'`') => break,
+                Some(b'\\') => {
+                    self.pass(why)?;
+                    self.pass(why)?;
+                }
+                Some(_) => self.pass(why)?,
+            }
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// After `${`. Quotes in it mean different things to different shells.
+    fn parameter(&mut self, within: Within<'_>, start: usize) -> Step {
+        loop {
+            match self.peek() {
+                None => return Err(Stop::Unterminated { what: "`${`", at: start }),
+                Some(b'}') => break,
+                Some(b'$') => self.nested(within)?,
+                // A place begins with a brace too.
+                Some(b'\'' | b'"' | b'\\' | b'`' | b'{' | b'(') if self.place().is_none() => {
+                    return Err(Stop::Unclear("quotes or braces inside `${…}`"));
+                }
+                Some(_) => self.pass(within.why)?,
+            }
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn nested(&mut self, within: Within<'_>) -> Step {
+        self.expansion(within).map(drop)
+    }
+
+    /// After `$((`.
+    fn arithmetic(&mut self, within: Within<'_>) -> Step {
+        let start = self.at - 3;
+        let mut open = 2;
+        while open > 0 {
+            match self.peek() {
+                None => return Err(Stop::Unterminated { what: "`$((`", at: start }),
+                Some(b'$') => self.nested(within)?,
+                Some(b'\'' | b'"' | b'\\' | b'`' | b'\n') => {
+                    return Err(Stop::Unclear("quotes or newlines inside `$((…))`"));
+                }
+                Some(byte) => {
+                    open += usize::from(byte == b'(');
+                    open -= usize::from(byte == b')');
+                    self.pass(within.why)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// After `$(` or `<(`.
+    fn commands(&mut self, within: Within<'_>) -> Step {
+        let start = self.at - 1;
+        let mut open = 1;
+        let mut word_begins = true;
+        while open > 0 {
+            let Some(byte) = self.peek() else {
+                return Err(Stop::Unterminated { what: "a command substitution", at: start });
+            };
+            if word_begins && byte == b'#' {
+                let rest = &self.text[self.at..];
+                let end = self.at + rest.find('\n').unwrap_or(rest.len());
+                self.skip_to(end, within.why.clone())?;
+                continue;
+            }
+            if word_begins && self.follows("case") {
+                return Err(Stop::Unclear("`case` in a command substitution"));
+            }
+            if self.follows("<<") {
+                return Err(Stop::Unclear("a here-document in a command substitution"));
+            }
+            if !self.follows("\\\n") {
+                word_begins = b" \t\n;&|()".contains(&byte);
+            }
+            match byte {
+                b'\'' => self.single_within(within)?,
+                b'"' => self.double_within(within)?,
+                b'`' => self.backticked(within.why)?,
+                b'$' if self.follows("$'") => {
+                    self.at += 2;
+                    self.ansi_quotes(within.why)?;
+                }
+                b'$' => self.nested(within)?,
+                b'\\' => {
+                    self.pass(within.why)?;
+                    self.pass(within.why)?;
+                }
+                _ => {
+                    open += usize::from(byte == b'(');
+                    open -= usize::from(byte == b')');
+                    self.pass(within.why)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn single_within(&mut self, within: Within<'_>) -> Step {
+        let start = self.at;
+        match self.text[start + 1..].find('\'') {
+            Some(length) => self.skip_to(start + length + 2, within.why.clone()),
+            None => Err(Stop::Unterminated { what: "a single quote", at: start }),
+        }
+    }
+
+    fn double_within(&mut self, within: Within<'_>) -> Step {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                None => return Err(Stop::Unterminated { what: "a double quote", at: start }),
+                Some(b'"') => break,
+                Some(b'`') => self.backticked(within.why)?,
+                Some(b'$') => self.nested(within)?,
+                Some(b'\\') => {
+                    self.pass(within.why)?;
+                    self.pass(within.why)?;
+                }
+                Some(_) => self.pass(within.why)?,
+            }
+        }
+        self.at += 1;
+        Ok(())
+    }
+}

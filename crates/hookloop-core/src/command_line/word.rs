@@ -1,0 +1,106 @@
+//! A word of a command: text, places, and what only the shell knows.
+
+use super::Part;
+use super::place::Place;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    Place(Place),
+    /// The outcome of `$…` or backticks.
+    Expansion,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) pieces: Vec<Piece>,
+    /// Whether any of it was quoted or escaped, so that it can be no keyword.
+    pub(super) quoted: bool,
+    /// What it gives a value to, if it reads `name=…`.
+    pub(super) assigned: Option<String>,
+}
+
+impl Word {
+    /// An argument of a list, which has no quotes to read.
+    pub(super) fn argument(text: &str, places: &[Place]) -> Word {
+        let mut word = Word { assigned: assigned(text).map(str::to_owned), ..Word::default() };
+        let mut read = 0;
+        for place in places {
+            word.push_text(&text[read..place.start]);
+            word.pieces.push(Piece::Place(place.clone()));
+            read = place.end;
+        }
+        word.push_text(&text[read..]);
+        word
+    }
+
+    pub(super) fn push_text(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Text(last)) => last.push_str(text),
+            _ if text.is_empty() => {}
+            _ => self.pieces.push(Piece::Text(text.to_owned())),
+        }
+    }
+
+    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Place(place) => Some(place),
+            _ => None,
+        })
+    }
+
+    pub(super) fn has_place(&self) -> bool {
+        self.places().next().is_some()
+    }
+
+    /// The place that the word begins with.
+    pub(super) fn leading_place(&self) -> Option<&Place> {
+        match self.pieces.first() {
+            Some(Piece::Place(place)) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// The whole word, if the author wrote all of it.
+    pub(super) fn literal(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [] => Some(""),
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The name of the program that the word stands for, if the author wrote it: in
+    /// `"$HOME/bin/notify"` it is `notify`.
+    pub(super) fn program(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Text(text)] => Some(text.rsplit('/').next().unwrap_or(text)),
+            [.., Piece::Text(text)] => text.rsplit_once('/').map(|(_, name)| name),
+            _ => None,
+        }
+    }
+
+    /// Whether it is certain to be no option, and not empty.
+    pub(super) fn is_operand(&self) -> bool {
+        matches!(self.pieces.first(), Some(Piece::Text(text)) if !text.starts_with(['-', '+']))
+            || (self.program().is_some_and(|name| !name.is_empty()) && self.literal().is_none())
+    }
+
+    pub(super) fn into_parts(self) -> Vec<Part> {
+        let part = |piece| match piece {
+            Piece::Text(text) => Some(Part::Text(text)),
+            Piece::Place(place) => Some(Part::Variable(place.name)),
+            Piece::Expansion => None,
+        };
+        self.pieces.into_iter().filter_map(part).collect()
+    }
+}
+
+/// The name that `text` gives a value to: `a` in `a=…` and `a+=…`.
+pub(super) fn assigned(text: &str) -> Option<&str> {
+    let (name, _) = text.split_once('=')?;
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    (begins && name.chars().all(fits)).then_some(name)
+}

@@ -1,0 +1,196 @@
+//! Secrets, kept out of what hooks print.
+//!
+//! Every form in which a secret is likely to be printed is replaced by `[redacted:NAME]`, however
+//! the output is cut into chunks. A secret that was changed in another way (reversed, encrypted,
+//! compressed, cut in two) is not found.
+
+mod forms;
+
+use std::fmt;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+/// Shorter secrets are ignored: they would be found everywhere.
+pub const SHORTEST_SECRET: usize = 6;
+
+/// A line of a secret of several lines is a secret of its own from this length on.
+pub const SHORTEST_LINE: usize = 8;
+
+#[derive(Debug, thiserror::Error)]
+#[error("the secrets are too many or too long to look for")]
+pub struct TooManySecrets(#[source] aho_corasick::BuildError);
+
+/// Finds secrets in output.
+pub struct Redactor {
+    searcher: AhoCorasick,
+    /// What takes the place of each form.
+    markers: Vec<usize>,
+    names: Vec<String>,
+    beginnings: Beginnings,
+}
+
+// Secrets must not get into a log this way either.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl Redactor {
+    pub fn new<N, V>(secrets: impl IntoIterator<Item = (N, V)>) -> Result<Redactor, TooManySecrets>
+    where
+        N: AsRef<str>,
+        V: AsRef<[u8]>,
+    {
+        let mut names = Vec::new();
+        let mut forms: Vec<(Vec<u8>, usize)> = Vec::new();
+        for (name, value) in secrets {
+            let marker = names.len();
+            forms.extend(forms::of_secret(value.as_ref()).into_iter().map(|form| (form, marker)));
+            names.push(format!("[redacted:{}]", name.as_ref()));
+        }
+        // Of two secrets with a form in common the first one's name is shown.
+        forms.sort();
+        forms.dedup_by(|one, other| one.0 == other.0);
+        let (forms, markers): (Vec<Vec<u8>>, Vec<usize>) = forms.into_iter().unzip();
+        let searcher = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&forms)
+            .map_err(TooManySecrets)?;
+        for name in &mut names {
+            // A secret can be a part of its own name.
+            if searcher.is_match(name.as_str()) {
+                *name = UNNAMED.to_owned();
+            }
+        }
+        Ok(Redactor { searcher, markers, names, beginnings: Beginnings::new(forms) })
+    }
+
+    pub fn stream(&self) -> RedactStream<'_> {
+        RedactStream { redactor: self, held: Vec::new() }
+    }
+
+    pub fn text(&self, text: &str) -> String {
+        let mut out = Vec::new();
+        self.redact(text.as_bytes(), End::Final, &mut out);
+        String::from_utf8(out)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    }
+
+    /// Writes what of `bytes` is certain; returns from where on it is not.
+    fn redact(&self, bytes: &[u8], end: End, out: &mut Vec<u8>) -> usize {
+        let open_from = |from| match end {
+            End::Final => bytes.len(),
+            End::Open => self.beginnings.first_at_end(bytes, from),
+        };
+        let mut written = 0;
+        let mut open = open_from(0);
+        for found in self.searcher.find_iter(bytes) {
+            // From here on a longer form, or one that begins earlier, may still turn up.
+            if found.start() >= open {
+                break;
+            }
+            out.extend_from_slice(&bytes[written..found.start()]);
+            let marker = self.markers[found.pattern().as_usize()];
+            out.extend_from_slice(self.names[marker].as_bytes());
+            written = found.end();
+            if open < written {
+                open = open_from(written);
+            }
+        }
+        out.extend_from_slice(&bytes[written..open]);
+        open
+    }
+}
+
+/// Too short to hold a secret.
+const UNNAMED: &str = "[***]";
+
+#[derive(Clone, Copy)]
+enum End {
+    /// More may follow.
+    Open,
+    Final,
+}
+
+/// Output of one process, cut anywhere.
+pub struct RedactStream<'a> {
+    redactor: &'a Redactor,
+    /// Bytes that may be the beginning of a secret.
+    held: Vec<u8>,
+}
+
+impl fmt::Debug for RedactStream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedactStream").field("held", &self.held.len()).finish_non_exhaustive()
+    }
+}
+
+impl RedactStream<'_> {
+    pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
+        if self.held.is_empty() {
+            let open = self.redactor.redact(chunk, End::Open, out);
+            self.held.extend_from_slice(&chunk[open..]);
+        } else {
+            self.held.extend_from_slice(chunk);
+            let open = self.redactor.redact(&self.held, End::Open, out);
+            self.held.drain(..open);
+        }
+    }
+
+    pub fn finish(self, out: &mut Vec<u8>) {
+        self.redactor.redact(&self.held, End::Final, out);
+    }
+}
+
+/// Tells which bytes can be the beginning of a form.
+struct Beginnings {
+    /// Sorted.
+    forms: Vec<Vec<u8>>,
+    longest: usize,
+    /// A bit for each hash of a form's first bytes: most bytes begin nothing, and this says so
+    /// without a search.
+    starts: Vec<u64>,
+}
+
+impl Beginnings {
+    const BITS: u32 = 18;
+    const START: usize = 4;
+
+    fn new(forms: Vec<Vec<u8>>) -> Beginnings {
+        let mut starts = vec![0; (1 << Self::BITS) / 64];
+        for form in &forms {
+            if let Some(start) = form.first_chunk() {
+                let hash = Self::hash(start);
+                starts[hash / 64] |= 1 << (hash % 64);
+            }
+        }
+        let longest = forms.iter().map(Vec::len).max().unwrap_or(0);
+        Beginnings { forms, longest, starts }
+    }
+
+    fn hash(start: &[u8; Self::START]) -> usize {
+        (u32::from_le_bytes(*start).wrapping_mul(0x9E37_79B1) >> (32 - Self::BITS)) as usize
+    }
+
+    /// The first position, not before `from`, from which `bytes` are the beginning of a longer form.
+    fn first_at_end(&self, bytes: &[u8], from: usize) -> usize {
+        let first = bytes.len().saturating_sub(self.longest.saturating_sub(1)).max(from);
+        (first..bytes.len()).find(|at| self.begins(&bytes[*at..])).unwrap_or(bytes.len())
+    }
+
+    fn begins(&self, bytes: &[u8]) -> bool {
+        if let Some(start) = bytes.first_chunk() {
+            let hash = Self::hash(start);
+            if self.starts[hash / 64] & (1 << (hash % 64)) == 0 {
+                return false;
+            }
+        }
+        // Forms that begin with `bytes` follow it in order, at once.
+        let after = self.forms.partition_point(|form| form.as_slice() <= bytes);
+        self.forms.get(after).is_some_and(|form| form.starts_with(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -72,10 +72,7 @@ impl CommandLine {
     }
 
     /// A program and its arguments, without a shell.
-    pub fn exec(
-        args: &[String],
-        known: &[&'static str],
-    ) -> Result<CommandLine, CommandLineError> {
+    pub fn exec(args: &[String], known: &[&'static str]) -> Result<CommandLine, CommandLineError> {
         if args.first().is_none_or(String::is_empty) {
             return Err(CommandLineError::Empty);
         }

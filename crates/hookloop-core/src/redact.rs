@@ -8,7 +8,7 @@ mod forms;
 
 use std::fmt;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Anchored, Input, Match, MatchKind, StartKind};
 
 /// Shorter secrets are ignored: they would be found everywhere.
 pub const SHORTEST_SECRET: usize = 6;
@@ -55,15 +55,17 @@ impl Redactor {
         let (forms, markers): (Vec<Vec<u8>>, Vec<usize>) = forms.into_iter().unzip();
         let searcher = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
+            .start_kind(StartKind::Anchored)
             .build(&forms)
             .map_err(TooManySecrets)?;
-        for name in &mut names {
-            // A secret can be a part of its own name.
-            if searcher.is_match(name.as_str()) {
-                *name = UNNAMED.to_owned();
-            }
-        }
-        Ok(Redactor { searcher, markers, names, beginnings: Beginnings::new(forms) })
+        let beginnings = Beginnings::new(forms);
+        let mut redactor = Redactor { searcher, markers, names: Vec::new(), beginnings };
+        // A secret can be a part of its own name.
+        let tells = |name: &String| redactor.find(name.as_bytes(), 0).is_some();
+        let named = names.into_iter();
+        redactor.names =
+            named.map(|name| if tells(&name) { UNNAMED.to_owned() } else { name }).collect();
+        Ok(redactor)
     }
 
     pub fn stream(&self) -> RedactStream<'_> {
@@ -85,7 +87,7 @@ impl Redactor {
         };
         let mut written = 0;
         let mut open = open_from(0);
-        for found in self.searcher.find_iter(bytes) {
+        while let Some(found) = self.find(bytes, written) {
             // From here on a longer form, or one that begins earlier, may still turn up.
             if found.start() >= open {
                 break;
@@ -100,6 +102,18 @@ impl Redactor {
         }
         out.extend_from_slice(&bytes[written..open]);
         open
+    }
+
+    /// The first form in `bytes` from `from` on; of those that begin there, the longest.
+    fn find(&self, bytes: &[u8], mut from: usize) -> Option<Match> {
+        loop {
+            let at = self.beginnings.next(bytes, from)?;
+            let here = Input::new(bytes).range(at..).anchored(Anchored::Yes);
+            if let Some(found) = self.searcher.find(here) {
+                return Some(found);
+            }
+            from = at + 1;
+        }
     }
 }
 
@@ -148,25 +162,39 @@ struct Beginnings {
     /// Sorted.
     forms: Vec<Vec<u8>>,
     longest: usize,
-    /// A bit for each hash of a form's first bytes: most bytes begin nothing, and this says so
-    /// without a search.
+    /// A bit for each hash of a form's first bytes. Most bytes begin nothing, and to see that here
+    /// is several times quicker than to search.
     starts: Vec<u64>,
 }
 
 impl Beginnings {
+    /// As many bits as the nearest cache of a processor holds.
     const BITS: u32 = 18;
+    /// No form is as short.
     const START: usize = 4;
 
     fn new(forms: Vec<Vec<u8>>) -> Beginnings {
         let mut starts = vec![0; (1 << Self::BITS) / 64];
-        for form in &forms {
-            if let Some(start) = form.first_chunk() {
-                let hash = Self::hash(start);
-                starts[hash / 64] |= 1 << (hash % 64);
-            }
+        for start in forms.iter().filter_map(|form| form.first_chunk()) {
+            let hash = Self::hash(start);
+            starts[hash / 64] |= 1 << (hash % 64);
         }
         let longest = forms.iter().map(Vec::len).max().unwrap_or(0);
         Beginnings { forms, longest, starts }
+    }
+
+    /// Whether a form may begin with `start`.
+    fn may_start(&self, start: &[u8; Self::START]) -> bool {
+        let hash = Self::hash(start);
+        self.starts[hash / 64] & (1 << (hash % 64)) != 0
+    }
+
+    /// The next position, from `from` on, where a form may begin.
+    fn next(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let mut starts = bytes.get(from..)?.windows(Self::START);
+        let may_start =
+            |start: &[u8]| start.first_chunk().is_some_and(|start| self.may_start(start));
+        starts.position(may_start).map(|at| from + at)
     }
 
     fn hash(start: &[u8; Self::START]) -> usize {
@@ -180,11 +208,8 @@ impl Beginnings {
     }
 
     fn begins(&self, bytes: &[u8]) -> bool {
-        if let Some(start) = bytes.first_chunk() {
-            let hash = Self::hash(start);
-            if self.starts[hash / 64] & (1 << (hash % 64)) == 0 {
-                return false;
-            }
+        if bytes.first_chunk().is_some_and(|start| !self.may_start(start)) {
+            return false;
         }
         // Forms that begin with `bytes` follow it in order, at once.
         let after = self.forms.partition_point(|form| form.as_slice() <= bytes);

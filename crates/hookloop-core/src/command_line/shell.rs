@@ -28,7 +28,10 @@ pub(super) struct Found {
 /// Why reading ended early.
 enum Stop {
     Refused(Place, Unsafe),
-    Unterminated { what: &'static str, at: usize },
+    Unterminated {
+        what: &'static str,
+        at: usize,
+    },
     /// Something that this reader does not follow.
     Unclear(&'static str),
 }
@@ -67,7 +70,9 @@ struct Simple {
 enum Redirection {
     Target,
     /// `<<`, or with true `<<-`.
-    HereDocument { strips_tabs: bool },
+    HereDocument {
+        strips_tabs: bool,
+    },
 }
 
 #[derive(Debug)]
@@ -90,9 +95,10 @@ struct Reader<'a> {
     here_documents: Vec<HereDocument>,
     /// Open parentheses of subshells.
     groups: Vec<usize>,
-    /// The last place that was passed, and whether a pipe was.
+    /// The last place that was passed.
     passed: Option<Place>,
-    piped: bool,
+    /// The last one before a pipe.
+    piped: Option<Place>,
 }
 
 impl<'a> Reader<'a> {
@@ -108,7 +114,7 @@ impl<'a> Reader<'a> {
             here_documents: Vec::new(),
             groups: Vec::new(),
             passed: None,
-            piped: false,
+            piped: None,
         }
     }
 
@@ -343,7 +349,9 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         self.end_command()?;
-        self.piped |= self.follows("|") && !self.follows("||");
+        if self.follows("|") && !self.follows("||") {
+            self.piped = self.passed.clone();
+        }
         if self.follows(")") && self.groups.pop().is_none() {
             return Err(Stop::Unclear("`)` without `(`"));
         }
@@ -432,10 +440,8 @@ impl<'a> Reader<'a> {
             .and_then(|()| program::check(&words, &targets))
             .map_err(|program::Refusal { place, why }| Stop::Refused(place, why))?;
         self.found.unguarded.extend(program::unguarded(&words));
-        match (&self.passed, program::runs_its_input(&words)) {
-            (Some(place), Some(by)) if self.piped => {
-                Err(Stop::Refused(place.clone(), Unsafe::Piped { by }))
-            }
+        match (&self.piped, program::runs_its_input(&words)) {
+            (Some(place), Some(by)) => Err(Stop::Refused(place.clone(), Unsafe::Piped { by })),
             _ => Ok(()),
         }
     }

@@ -1,0 +1,261 @@
+use data_encoding::{BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD, HEXLOWER, HEXUPPER};
+use proptest::prelude::*;
+
+use super::*;
+
+const SECRET: &str = "p\"a/s\\s é<w>\tö&r=d?+~";
+const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nshort\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n";
+
+fn redactor() -> Redactor {
+    let secrets = [("A", SECRET), ("B", "hunter2hunter2"), ("KEY", PEM), ("C", "abc\n"), ("D", "")];
+    Redactor::new(secrets).unwrap()
+}
+
+fn streamed(redactor: &Redactor, chunks: &[&[u8]]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut stream = redactor.stream();
+    for chunk in chunks {
+        stream.push(chunk, &mut out);
+    }
+    stream.finish(&mut out);
+    out
+}
+
+fn check(redactor: &Redactor, text: &str, expected: &str) {
+    assert_eq!(redactor.text(text), expected, "{text}");
+}
+
+#[test]
+fn every_form_of_a_secret_is_found() {
+    let redactor = redactor();
+    let json = serde_json::to_string(SECRET).unwrap();
+    let json = json.trim_matches('"');
+    let forms = [
+        SECRET.to_owned(),
+        HEXLOWER.encode(SECRET.as_bytes()),
+        HEXUPPER.encode(SECRET.as_bytes()),
+        json.to_owned(),
+        json.replace('/', "\\/"),
+        json.replace('é', "\\u00e9").replace('ö', "\\u00f6"),
+        json.replace('é', "\\u00E9").replace('ö', "\\u00F6"),
+        json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"),
+        json.replace('\\', "\\\\").replace('"', "\\\""),
+        "p%22a%2Fs%5Cs%20%C3%A9%3Cw%3E%09%C3%B6%26r%3Dd%3F%2B~".to_owned(),
+        "p%22a%2fs%5cs%20%c3%a9%3cw%3e%09%c3%b6%26r%3dd%3f%2b~".to_owned(),
+        "p%22a/s%5Cs%20%C3%A9%3Cw%3E%09%C3%B6%26r%3Dd%3F%2B~".to_owned(),
+        "p%22a%2Fs%5Cs+%C3%A9%3Cw%3E%09%C3%B6%26r%3Dd%3F%2B%7E".to_owned(),
+    ];
+    for form in forms {
+        check(&redactor, &format!("a {form} b"), "a [redacted:A] b");
+    }
+    let percent: String = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    check(&redactor, &percent, "[redacted:A]");
+}
+
+#[test]
+fn base64_is_found_wherever_the_secret_is_in_it() {
+    let redactor = redactor();
+    for secret in [SECRET, "hunter2hunter2"] {
+        for before in ["", "u", "us", "user:", "user:ada:", "{\"k\":\""] {
+            for after in ["", "\n", "!!", "\"}\n"] {
+                let text = format!("{before}{secret}{after}");
+                for encoding in [BASE64, BASE64_NOPAD, BASE64URL, BASE64URL_NOPAD] {
+                    let encoded = encoding.encode(text.as_bytes());
+                    let redacted = redactor.text(&encoded);
+                    assert!(redacted.contains("[redacted:"), "{encoded}");
+                    // Of the secret no more is left than what shares a character with neighbours.
+                    let left = redacted.len() - "[redacted:A]".len();
+                    assert!(left <= (before.len() + after.len()).div_ceil(3) * 4 + 4, "{redacted}");
+                }
+            }
+        }
+        check(&redactor, &BASE64.encode(secret.as_bytes()), &redactor.text(secret));
+    }
+}
+
+#[test]
+fn base64_over_several_lines_is_found() {
+    let secret = "0123456789".repeat(20);
+    let redactor = Redactor::new([("LONG", &secret)]).unwrap();
+    let encoded = BASE64.encode(secret.as_bytes());
+    for length in [64, 76] {
+        let lines: Vec<&[u8]> = encoded.as_bytes().chunks(length).collect();
+        let redacted = streamed(&redactor, &[&lines.join(&b'\n')]);
+        let expected = vec!["[redacted:LONG]"; lines.len()].join("\n");
+        let redacted = String::from_utf8(redacted).unwrap();
+        assert!(redacted.starts_with(&expected) && redacted.len() <= expected.len() + 2);
+    }
+}
+
+#[test]
+fn lines_of_a_secret_are_secrets() {
+    let redactor = redactor();
+    check(&redactor, PEM, "[redacted:KEY]\n");
+    check(&redactor, "x MIIEvQIBADANBgkq\r\nshort", "x [redacted:KEY]\r\nshort");
+    let frame = "-----BEGIN PRIVATE KEY-----\n";
+    check(&redactor, frame, frame);
+    check(&redactor, &serde_json::to_string(PEM).unwrap(), "\"[redacted:KEY]\\n\"");
+}
+
+#[test]
+fn the_longest_of_several_forms_wins() {
+    let redactor = Redactor::new([("S", "abcdef"), ("L", "abcdefgh"), ("O", "ghijkl")]).unwrap();
+    check(&redactor, "abcdefg", "[redacted:S]g");
+    check(&redactor, "abcdefgh", "[redacted:L]");
+    check(&redactor, "abcdefabcdef", "[redacted:S][redacted:S]");
+    check(&redactor, "abcdefghijkl", "[redacted:L]ijkl");
+    check(&redactor, "abcdeghijkl", "abcde[redacted:O]");
+}
+
+#[test]
+fn a_name_does_not_tell_the_secret() {
+    let redactor = Redactor::new([("password", "password"), ("x", "redacted")]).unwrap();
+    check(&redactor, "my password", "my [***]");
+    check(&redactor, "redacted", "[***]");
+}
+
+#[test]
+fn short_secrets_and_none_change_nothing() {
+    let text = "abc abcde \u{fffd} nothing";
+    check(
+        &Redactor::new([("A", "abcde"), ("B", ""), ("C", "\n\n\n\n\n\n\n")]).unwrap(),
+        text,
+        text,
+    );
+    check(&Redactor::new([("", ""); 0]).unwrap(), text, text);
+}
+
+#[test]
+fn debug_output_has_no_secrets() {
+    let redactor = redactor();
+    let mut stream = redactor.stream();
+    stream.push(b"hunter2", &mut Vec::new());
+    let shown = format!("{redactor:?} {stream:?}");
+    assert!(shown.contains("redacted:B") && !shown.contains("hunter2"), "{shown}");
+    assert!(!shown.contains(&format!("{:?}", b"hunter2")), "{shown}");
+}
+
+#[test]
+fn every_way_to_cut_gives_the_same() {
+    let redactor = redactor();
+    let base64 = BASE64.encode(format!("user:{SECRET}\n").as_bytes());
+    for text in [
+        format!("a {SECRET} b hunter2hunter2hunter2"),
+        format!("{base64} {PEM}"),
+        serde_json::to_string(&format!("{PEM}{SECRET}")).unwrap(),
+        "hunter2hunter hunterhunter2hunter2 p\"a/s\\s é<w>".to_owned(),
+    ] {
+        let (text, whole) = (text.as_bytes(), redactor.text(&text).into_bytes());
+        for one in 0..=text.len() {
+            assert_eq!(streamed(&redactor, &[&text[..one], &text[one..]]), whole);
+            for two in one..=text.len() {
+                let chunks = [&text[..one], &text[one..two], &text[two..]];
+                assert_eq!(streamed(&redactor, &chunks), whole, "cut at {one} and {two}");
+            }
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(streamed(&redactor, &bytes), whole);
+    }
+}
+
+#[test]
+fn no_more_is_held_back_than_can_be_a_secret() {
+    let redactor = redactor();
+    let held = |text: &str| {
+        let mut out = Vec::new();
+        redactor.stream().push(text.as_bytes(), &mut out);
+        text.len() - out.len()
+    };
+    assert_eq!(held("progress: 10%\n"), 0);
+    assert_eq!(held("a hunter"), "hunter".len());
+    assert_eq!(held("a hunterhun"), "hun".len());
+}
+
+/// A number generator whose course is known.
+struct Course(u64);
+
+impl Course {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+#[test]
+fn a_thousand_secrets_in_all_forms() {
+    const SIGNS: &[u8] =
+        b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=_-. \"\\%&";
+    let mut course = Course(1);
+    let secrets: Vec<(String, Vec<u8>)> = (0..1_000)
+        .map(|number| {
+            let length = 12 + course.below(40);
+            let value = (0..length).map(|_| SIGNS[course.below(SIGNS.len())]).collect();
+            (format!("S{number}"), value)
+        })
+        .collect();
+    let redactor = Redactor::new(secrets.iter().map(|(name, value)| (name, value))).unwrap();
+    let mut forms_in_all = 0;
+    for (name, value) in &secrets {
+        for form in forms::of_secret(value) {
+            forms_in_all += 1;
+            let text = [b"before ", form.as_slice(), b" after"].concat();
+            let expected = format!("before [redacted:{name}] after").into_bytes();
+            for _ in 0..SAMPLED_CUTS {
+                let cut = course.below(text.len());
+                assert_eq!(streamed(&redactor, &[&text[..cut], &text[cut..]]), expected);
+            }
+        }
+    }
+    assert!(forms_in_all >= 5_000, "{forms_in_all}");
+}
+
+const SAMPLED_CUTS: usize = 3;
+
+/// Secrets that overlap themselves and each other, and text made of their pieces.
+fn tangled() -> impl Strategy<Value = (Vec<Vec<u8>>, Vec<u8>, Vec<usize>)> {
+    let signs = |length| prop::collection::vec(prop::sample::select(b"ab\"\n/".to_vec()), length);
+    let secrets = prop::collection::vec(signs(6..12), 1..4);
+    secrets.prop_flat_map(move |secrets| {
+        let mut forms: Vec<_> =
+            secrets.iter().flat_map(|secret| forms::of_secret(secret)).collect();
+        forms.push(b"no form".to_vec());
+        let cut = |(form, from, length): (Vec<u8>, usize, usize)| {
+            form.into_iter().skip(from).take(length).collect::<Vec<u8>>()
+        };
+        let whole = prop::sample::select(forms);
+        let part = (whole.clone(), 0..12_usize, 0..40_usize).prop_map(cut);
+        let text = prop::collection::vec(prop_oneof![part, whole, signs(0..4)], 0..12);
+        let cuts = prop::collection::vec(1..30_usize, 1..20);
+        (Just(secrets), text.prop_map(|parts| parts.concat()), cuts)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn nothing_of_a_secret_is_left((secrets, text, cuts) in tangled()) {
+        let redactor = Redactor::new(secrets.iter().map(|secret| ("N", secret))).unwrap();
+        let mut chunks = Vec::new();
+        let mut rest = text.as_slice();
+        for cut in cuts {
+            let (chunk, after) = rest.split_at(cut.min(rest.len()));
+            chunks.push(chunk);
+            rest = after;
+        }
+        chunks.push(rest);
+        let out = streamed(&redactor, &chunks);
+        prop_assert_eq!(&out, &streamed(&redactor, &[&text]));
+        for form in secrets.iter().flat_map(|secret| forms::of_secret(secret)) {
+            prop_assert!(!out.windows(form.len()).any(|window| window == form));
+        }
+    }
+
+    #[test]
+    fn bytes_without_secrets_pass(text in prop::collection::vec(any::<u8>(), 0..300), cut in 0..300_usize) {
+        let redactor = redactor();
+        let (one, two) = text.split_at(cut.min(text.len()));
+        prop_assert_eq!(streamed(&redactor, &[one, two]), text);
+    }
+}

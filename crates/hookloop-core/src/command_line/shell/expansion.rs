@@ -95,7 +95,11 @@ impl Reader<'_> {
             Some(b'\\') if self.follows("\\\n") => {
                 return Err(Stop::Unclear("an expansion over two lines"));
             }
-            Some(b'$' | b'!' | b'#' | b'?' | b'@' | b'*' | b'-' | b'0'..=b'9') => self.at += 1,
+            Some(b'$') => {
+                self.at += 1;
+                self.after_process_id()?;
+            }
+            Some(b'!' | b'#' | b'?' | b'@' | b'*' | b'-' | b'0'..=b'9') => self.at += 1,
             Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => {
                 let name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
                 while self.peek().is_some_and(name) {
@@ -105,6 +109,17 @@ impl Reader<'_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// After `$$`, whose second `$` bash sometimes takes for the beginning of what follows.
+    fn after_process_id(&mut self) -> Step {
+        match self.place() {
+            Some(place) => Err(Stop::Refused(place, Unsafe::AfterDollar)),
+            None if self.peek().is_some_and(|byte| b"({['\"$\\".contains(&byte)) => {
+                Err(Stop::Unclear("`$$` in front of a quote, a bracket or another `$`"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Past one character of an expansion.

@@ -1,0 +1,101 @@
+//! Commands that people write, and that must not be refused.
+
+use hookloop_core::command_line::CommandLine;
+
+#[test]
+fn ordinary_commands_are_accepted() {
+    for text in COMMANDS {
+        if let Err(error) = CommandLine::shell(text, &["x", "y"]) {
+            panic!("{text}: {error}");
+        }
+    }
+}
+
+#[test]
+fn ordinary_lists_are_accepted() {
+    for args in LISTS {
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        if let Err(error) = CommandLine::exec(&args, &["x", "y"]) {
+            panic!("{args:?}: {error}");
+        }
+    }
+}
+
+const COMMANDS: &[&str] = &[
+    "echo {{x}}",
+    "echo \"task {{x}} failed: {{y}}\" >> log.txt",
+    "echo '{{x}}' | tee -a log",
+    "printf '%s\\n' {{x}} | mail -s 'hook' me@example.com",
+    "printf '%s' {{x}} | sed 's/a/b/' | awk '{ print $1 }'",
+    "printf '%s' {{x}} | python3 -c 'import sys; print(len(sys.stdin.read()))'",
+    "git commit -m {{x}}",
+    "git commit -m \"{{x}}: {{y}}\"",
+    "git push origin HEAD:refs/heads/{{x}}",
+    "./scripts/notify.sh {{x}} {{y}}",
+    "\"$HOME/bin/notify\" --title={{x}} --body \"{{y}}\"",
+    "bash scripts/notify.sh {{x}}",
+    "bash -eu scripts/notify.sh -c {{x}}",
+    "sh \"$DIR/notify.sh\" {{x}}",
+    "python3 tool.py -c config {{x}}",
+    "python3 -u tool.py {{x}}",
+    "python3 -m tool {{x}}",
+    "python3.12 tool.py {{x}}",
+    "node tool.js {{x}}",
+    "ruby -w tool.rb {{x}}",
+    "perl tool.pl {{x}}",
+    "A={{x}} ./run.sh",
+    "A={{x}} B=\"{{y}}\" ./run.sh && echo ok",
+    "export A={{x}}; ./run.sh",
+    "env A={{x}} ./run.sh {{y}}",
+    "sudo -u ada A={{x}} notify {{y}}",
+    "timeout 5 ./run.sh {{x}}",
+    "timeout -k 1 5s ./run.sh {{x}}",
+    "nohup ./run.sh {{x}} > /dev/null 2>&1 &",
+    "nice -n 5 ./run.sh {{x}}",
+    "exec ./run.sh {{x}}",
+    "time ./run.sh {{x}}",
+    "command -v notify && notify {{x}}",
+    "if [ {{x}} = bug ]; then notify {{y}}; else echo {{y}}; fi",
+    "if ! ./check {{x}}; then exit 2; fi",
+    "[ -n \"{{x}}\" ] || exit 0",
+    "test -f {{x}} && cat -- {{x}}",
+    "while sleep 1; do ./check {{x}} && break; done",
+    "for a in {{x}} {{y}}; do echo \"$a\"; done",
+    "(cd web && npm test -- {{x}})",
+    "{ echo {{x}}; echo {{y}}; } > out",
+    "./run.sh {{x}} || true",
+    "./run.sh {{x}} &> log",
+    "./run.sh < {{x}} > {{y}}",
+    "cat <<'END' > f\nit's text\nEND\n./run.sh {{x}}",
+    "set -e\n./run.sh {{x}}",
+    "set -- {{x}} && ./run.sh \"$@\"",
+    "cargo test --workspace 2>&1 | tail -n 50 # no values\n./run.sh {{x}}",
+    "curl -fsS -d \"text={{x}}\" https://example.com/hook",
+    "curl --data-urlencode text={{x}} \"$URL\"",
+    "jq -n --arg title {{x}} '{ title: $title }' | curl -d @- \"$URL\"",
+    "docker ps --format '{{.Names}}' | grep -- {{x}}",
+    "docker run --rm -e TITLE={{x}} image ./run.sh",
+    "notify-send \"$(date)\" {{x}}",
+    "echo $((1 + 2)) ${A:-b} $A $1 $? $$ {{x}}",
+    "echo `date` {{x}}",
+    "echo \\$HOME {{x}}",
+    "find . -name {{x}} -exec cat {} +",
+    "ls | xargs -n 1 grep -- {{x}}",
+    "diff <(sort a) <(sort b) > {{x}}",
+    "hookloop task add --goal={{x}}",
+    "FILE=out-{{x}}.txt; ./run.sh > \"$FILE\"",
+    "echo ünïcödé {{x}} — “quotes”",
+    "echo a \\\n  {{x}}",
+    "echo \"a\\\nb\" {{x}}",
+    ": {{x}}",
+    "true && ./a {{x}} || ./b '{{y}}' ; ./c",
+];
+
+const LISTS: &[&[&str]] = &[
+    &["notify", "{{x}}"],
+    &["./run.sh", "a `{{x}}` $({{y}})"],
+    &["bash", "run.sh", "{{x}}"],
+    &["env", "A={{x}}", "run.sh", "{{y}}"],
+    &["git", "commit", "-m", "{{x}}: {{y}}"],
+    &["printf", "%s\n", "{{x}}"],
+];

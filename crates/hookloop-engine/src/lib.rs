@@ -13,6 +13,7 @@
 //! - `spread`: how contended claims were of late
 //! - [`lease`]: whether a holder is still there
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
+//! - [`process`]: runs a hook's process, and ends all that it started
 //! - [`bulk`]: tasks by the million, in and out
 //!
 //! The engine never prints.
@@ -25,6 +26,7 @@ pub mod dispatcher;
 pub mod kept;
 pub mod lease;
 pub mod place;
+pub mod process;
 pub mod project;
 pub mod react;
 pub mod rules;

@@ -10,8 +10,12 @@ mod wire;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
+use hookloop_engine::process::{KEEPER_ARGUMENT, keep};
 
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == KEEPER_ARGUMENT) {
+        return keep();
+    }
     // As `Cli::parse()`, but the parser is not taken apart again: the process ends soon enough.
     let mut parser = std::mem::ManuallyDrop::new(cli::Cli::command());
     let matches = parser.get_matches_mut();

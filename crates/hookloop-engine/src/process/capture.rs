@@ -1,0 +1,321 @@
+//! What is kept of a stream of output: all of it in a file, its head and tail in memory, exact counts.
+//!
+//! Memory does not grow with the output, and a file that can't be written does not stop the job.
+
+use std::borrow::Cow;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::Stream;
+use super::excerpt::{self, LeftOut};
+
+/// Bytes of each stream's beginning that stay in memory.
+pub const HEAD: usize = 32 * 1024;
+/// Bytes of each stream's end that stay in memory.
+pub const TAIL: usize = 32 * 1024;
+/// Bytes of each stream that are stored; what follows is counted.
+pub const OUTPUT_MAX: u64 = 256 * 1024 * 1024;
+
+/// Gets each piece of a stream and appends what may be kept of it. It may hold back what could go on in
+/// the next piece; an empty piece is the end of the stream.
+pub type Filter<'a> = Box<dyn FnMut(&[u8], &mut Vec<u8>) + 'a>;
+
+/// What was kept of a stream, after its filter; the counts are of that too.
+#[derive(Debug, Default)]
+pub struct Output {
+    head: Vec<u8>,
+    /// What followed the head, at most its last [`TAIL`] bytes.
+    tail: Vec<u8>,
+    pub bytes: u64,
+    /// Ends of lines.
+    pub lines: u64,
+    pub stored: Stored,
+}
+
+/// What is in a stream's file.
+#[derive(Debug, Default)]
+pub enum Stored {
+    /// There is no file: nobody asked for one, or there was no output.
+    #[default]
+    Nothing,
+    Whole(PathBuf),
+    /// The first [`OUTPUT_MAX`] bytes.
+    Cut(PathBuf),
+    /// As far as it could be written.
+    Failed(PathBuf, io::Error),
+}
+
+impl Output {
+    /// All of the output, if none of it was left out.
+    pub fn whole(&self) -> Option<Cow<'_, [u8]>> {
+        let whole = || match self.tail.is_empty() {
+            true => Cow::Borrowed(&self.head[..]),
+            false => Cow::Owned([&self.head[..], &self.tail].concat()),
+        };
+        (self.left_out_bytes() == 0).then(whole)
+    }
+
+    /// Bytes that are neither in the head nor in the tail.
+    pub fn left_out_bytes(&self) -> u64 {
+        self.bytes - (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// Text for people and prompts: nothing in it acts on a terminal or hides, and what was left out is
+    /// told.
+    pub fn excerpt(&self) -> String {
+        if let Some(whole) = self.whole() {
+            return excerpt::plain(&whole);
+        }
+        let head = excerpt::without_cut_end(&self.head);
+        let tail = excerpt::without_cut_start(&self.tail);
+        let left_out = LeftOut {
+            bytes: self.bytes - (head.len() + tail.len()) as u64,
+            lines: self.lines - count_lines(head) - count_lines(tail),
+        };
+        excerpt::around(head, left_out, tail)
+    }
+}
+
+/// A stream that is being read.
+pub(super) struct Capture<'a> {
+    output: Output,
+    filter: Option<Filter<'a>>,
+    /// What the filter let through; kept for its memory.
+    passed: Vec<u8>,
+    file: Artifact,
+}
+
+impl<'a> Capture<'a> {
+    pub(super) fn new(
+        stream: Stream,
+        directory: Option<&Path>,
+        filter: Option<Filter<'a>>,
+    ) -> Capture<'a> {
+        let name = match stream {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        };
+        let file = match directory {
+            Some(directory) => Artifact::Due(directory.join(name)),
+            None => Artifact::Unwanted,
+        };
+        Capture { output: Output::default(), filter, passed: Vec::new(), file }
+    }
+
+    pub(super) fn take(&mut self, piece: &[u8]) {
+        if piece.is_empty() {
+            return;
+        }
+        match &mut self.filter {
+            None => keep(&mut self.output, &mut self.file, piece),
+            Some(_) => self.pass(piece),
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Output {
+        self.pass(&[]);
+        self.output.tail = tail_of(&self.output.tail).to_vec();
+        self.output.stored = self.file.finish();
+        self.output
+    }
+
+    fn pass(&mut self, piece: &[u8]) {
+        let Some(filter) = &mut self.filter else { return };
+        filter(piece, &mut self.passed);
+        keep(&mut self.output, &mut self.file, &self.passed);
+        self.passed.clear();
+    }
+}
+
+fn keep(output: &mut Output, file: &mut Artifact, piece: &[u8]) {
+    file.write(output.bytes, piece);
+    output.bytes += piece.len() as u64;
+    output.lines += count_lines(piece);
+    let (head, rest) = piece.split_at(piece.len().min(HEAD - output.head.len()));
+    output.head.extend_from_slice(head);
+    // Twice the tail has room, so that bytes are moved once per tail and not once per piece.
+    let rest = tail_of(rest);
+    if output.tail.len() + rest.len() > 2 * TAIL {
+        output.tail.drain(..output.tail.len() - TAIL.min(output.tail.len()));
+    }
+    output.tail.extend_from_slice(rest);
+}
+
+fn tail_of(bytes: &[u8]) -> &[u8] {
+    &bytes[bytes.len().saturating_sub(TAIL)..]
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    // As many as a byte can count: the compiler makes that many comparisons at once.
+    let ends = |part: &[u8]| part.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>();
+    bytes.chunks(usize::from(u8::MAX)).map(|part| u64::from(ends(part))).sum()
+}
+
+/// The file that a stream is written to.
+enum Artifact {
+    Unwanted,
+    /// It is made when there is something to write.
+    Due(PathBuf),
+    Open(PathBuf, File),
+    Full(PathBuf),
+    Failed(PathBuf, io::Error),
+}
+
+impl Artifact {
+    /// Writes what is within the limit, given what was written before.
+    fn write(&mut self, before: u64, piece: &[u8]) {
+        if piece.is_empty() {
+            return;
+        }
+        if let Artifact::Due(path) = self {
+            let path = std::mem::take(path);
+            *self = match create(&path) {
+                Ok(file) => Artifact::Open(path, file),
+                Err(error) => Artifact::Failed(path, error),
+            };
+        }
+        let Artifact::Open(path, file) = self else { return };
+        let room = usize::try_from(OUTPUT_MAX.saturating_sub(before)).unwrap_or(usize::MAX);
+        if let Err(error) = file.write_all(&piece[..piece.len().min(room)]) {
+            *self = Artifact::Failed(std::mem::take(path), error);
+        } else if room < piece.len() {
+            *self = Artifact::Full(std::mem::take(path));
+        }
+    }
+
+    fn finish(self) -> Stored {
+        match self {
+            Artifact::Unwanted | Artifact::Due(_) => Stored::Nothing,
+            Artifact::Open(path, _) => Stored::Whole(path),
+            Artifact::Full(path) => Stored::Cut(path),
+            Artifact::Failed(path, error) => Stored::Failed(path, error),
+        }
+    }
+}
+
+/// A new file: what is there already is neither followed nor overwritten.
+fn create(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn captured(pieces: &[&[u8]]) -> Output {
+        let mut capture = Capture::new(Stream::Stdout, None, None);
+        pieces.iter().for_each(|piece| capture.take(piece));
+        capture.finish()
+    }
+
+    /// Numbered lines, so that every place looks different.
+    fn numbered(bytes: usize) -> Vec<u8> {
+        let mut text: Vec<u8> =
+            (0..).flat_map(|n| format!("{n}\n").into_bytes()).take(bytes).collect();
+        text.truncate(bytes);
+        text
+    }
+
+    #[test]
+    fn head_tail_and_counts_are_exact_whatever_the_pieces() {
+        for total in [0, 1, HEAD - 1, HEAD, HEAD + 1, HEAD + TAIL, HEAD + TAIL + 1, 500_000] {
+            let text = numbered(total);
+            for size in [1, 7, 4_096, TAIL, 3 * TAIL, 1 << 20] {
+                let output = captured(&text.chunks(size).collect::<Vec<_>>());
+                assert_eq!(output.bytes, total as u64);
+                assert_eq!(output.lines, text.iter().filter(|byte| **byte == b'\n').count() as u64);
+                assert_eq!(output.head, text[..total.min(HEAD)]);
+                let tail = total.saturating_sub(HEAD).min(TAIL);
+                assert_eq!(output.tail, text[total - tail..]);
+                let left_out = total.saturating_sub(HEAD + TAIL) as u64;
+                assert_eq!(output.left_out_bytes(), left_out);
+                assert_eq!(output.whole().is_some(), left_out == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn an_excerpt_tells_what_is_left_out_and_splits_no_character() {
+        let text = "€".repeat(40_000);
+        let excerpt = captured(&[text.as_bytes()]).excerpt();
+        // 32,768 is not a multiple of three: two bytes go at each cut.
+        let kept = (HEAD / 3) * 3 + (TAIL / 3) * 3;
+        let told = format!(
+            "\n… {},{:03} bytes (0 lines) left out …\n",
+            (120_000 - kept) / 1000,
+            (120_000 - kept) % 1000
+        );
+        assert_eq!(excerpt.matches('€').count(), kept / 3);
+        assert!(excerpt.contains(&told), "{told}");
+        assert!(!excerpt.contains('\u{fffd}'));
+    }
+
+    #[test]
+    fn a_character_across_head_and_tail_is_whole() {
+        let text = format!("{}€{}", "x".repeat(HEAD - 1), "y".repeat(10));
+        assert_eq!(captured(&[text.as_bytes()]).excerpt(), text);
+    }
+
+    #[test]
+    fn a_filter_sees_all_and_decides_what_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut held = Vec::new();
+        // Holds back half of what could be the word.
+        let filter: Filter<'_> = Box::new(move |piece, kept| {
+            held.extend_from_slice(piece);
+            let text =
+                String::from_utf8(std::mem::take(&mut held)).unwrap().replace("secret", "***");
+            let split = if piece.is_empty() { text.len() } else { text.len().saturating_sub(5) };
+            kept.extend_from_slice(&text.as_bytes()[..split]);
+            held.extend_from_slice(&text.as_bytes()[split..]);
+        });
+        let mut capture = Capture::new(Stream::Stderr, Some(directory.path()), Some(filter));
+        for piece in ["the sec", "ret is", " secret"] {
+            capture.take(piece.as_bytes());
+        }
+        let output = capture.finish();
+        assert_eq!(output.excerpt(), "the *** is ***");
+        assert_eq!(output.bytes, 14);
+        assert_eq!(fs::read_to_string(directory.path().join("stderr")).unwrap(), "the *** is ***");
+    }
+
+    #[test]
+    fn a_file_is_new_private_and_made_for_output_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("deep/er");
+        let capture = |pieces: &[&str]| {
+            let mut capture = Capture::new(Stream::Stdout, Some(&place), None);
+            pieces.iter().for_each(|piece| capture.take(piece.as_bytes()));
+            capture.finish()
+        };
+        assert!(matches!(capture(&[]).stored, Stored::Nothing));
+        assert!(!place.exists());
+        let output = capture(&["a", "b"]);
+        let Stored::Whole(path) = output.stored else { panic!("{:?}", output.stored) };
+        assert_eq!(fs::read(&path).unwrap(), b"ab");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let again = capture(&["c"]);
+        assert!(matches!(again.stored, Stored::Failed(_, _)), "{:?}", again.stored);
+        assert_eq!(again.excerpt(), "c");
+        assert_eq!(fs::read(&path).unwrap(), b"ab");
+    }
+
+    #[test]
+    fn a_file_ends_at_its_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stdout");
+        let mut file = Artifact::Due(path.clone());
+        file.write(OUTPUT_MAX - 2, b"abc");
+        file.write(OUTPUT_MAX + 1, b"d");
+        assert!(matches!(file.finish(), Stored::Cut(_)));
+        assert_eq!(fs::read(path).unwrap(), b"ab");
+    }
+}

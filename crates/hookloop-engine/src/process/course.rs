@@ -1,0 +1,234 @@
+//! A job from its start to its end: feeds its input, takes its output and the keeper's word, all as they
+//! come.
+//!
+//! The keeper's word ends the job, never the end of a pipe: somebody else may hold that open.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::{Errno, read, retry_on_intr, write};
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+
+use super::capture::Capture;
+use super::wire::{self, Ended, Reply};
+use super::{Cancel, Job, Outputs, ProcessError, Stream};
+
+/// Output is read in pieces of this size.
+pub(super) const READ_SIZE: usize = 256 * 1024;
+/// A pipe that is found this full is made larger.
+const PIPE_FULL: usize = 64 * 1024;
+/// What a user may make of a pipe.
+const PIPE_LARGE: usize = 1024 * 1024;
+
+/// The hook's ends of its pipes.
+pub(super) struct Theirs {
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+/// This side's part of a job that runs; the job's input is borrowed for `'j`.
+pub(super) struct Course<'j, 'a> {
+    stdin: Feed<'j>,
+    stdout: Tap<'a>,
+    stderr: Tap<'a>,
+    cancel: Option<&'a Cancel>,
+    /// Whether the keeper was told to cancel.
+    cancelled: bool,
+    /// Whether the keeper took the order.
+    taken: bool,
+}
+
+/// How a course ended.
+pub(super) enum Finish {
+    NotStarted {
+        errno: i32,
+    },
+    Ended(Ended, Outputs),
+    /// The keeper is gone, or does not answer.
+    KeeperLost(Outputs),
+    /// The keeper is gone, and did not take the order.
+    NotTaken,
+}
+
+/// What can be done without waiting.
+struct Ready {
+    stdin: bool,
+    stdout: bool,
+    stderr: bool,
+    keeper: bool,
+    cancel: bool,
+}
+
+impl<'j, 'a> Course<'j, 'a> {
+    pub(super) fn new(job: &'j Job<'a>) -> Result<(Course<'j, 'a>, Theirs), ProcessError> {
+        let failed = ProcessError::io("can't make pipes for a hook");
+        let (their_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
+        let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
+        let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
+        for ours in [&stdin, &stdout, &stderr] {
+            // The ends of a pipe are apart in this: the hook's own stay as programs expect them.
+            fcntl_setfl(ours, OFlags::NONBLOCK).map_err(&failed)?;
+        }
+        let course = Course {
+            stdin: Feed { pipe: Some(stdin), rest: &job.stdin },
+            stdout: Tap::new(stdout, Stream::Stdout, job),
+            stderr: Tap::new(stderr, Stream::Stderr, job),
+            cancel: job.cancel,
+            cancelled: false,
+            taken: false,
+        };
+        let theirs = Theirs { stdin: their_stdin, stdout: their_stdout, stderr: their_stderr };
+        Ok((course, theirs))
+    }
+
+    /// Runs until the keeper says how the job ended, or is gone, or is silent at `deadline`.
+    pub(super) fn run(
+        mut self,
+        keeper: BorrowedFd<'_>,
+        deadline: Instant,
+        buffer: &mut [u8],
+    ) -> Result<Finish, ProcessError> {
+        self.stdin.feed();
+        loop {
+            let now = Instant::now();
+            if now >= deadline {
+                return Ok(Finish::KeeperLost(self.finish(buffer)));
+            }
+            let ready = self.wait(keeper, deadline - now)?;
+            if ready.stdin {
+                self.stdin.feed();
+            }
+            if ready.stdout {
+                self.stdout.take(buffer);
+            }
+            if ready.stderr {
+                self.stderr.take(buffer);
+            }
+            if ready.cancel {
+                self.cancelled = true;
+                // A keeper that is gone is heard of.
+                let _ = wire::send_cancel(keeper);
+            }
+            if ready.keeper {
+                match wire::receive_reply(keeper) {
+                    Some(Reply::Taken) => self.taken = true,
+                    Some(Reply::NotStarted { errno }) => return Ok(Finish::NotStarted { errno }),
+                    Some(Reply::Ended(ended)) => {
+                        return Ok(Finish::Ended(ended, self.finish(buffer)));
+                    }
+                    None if self.taken => return Ok(Finish::KeeperLost(self.finish(buffer))),
+                    None => return Ok(Finish::NotTaken),
+                }
+            }
+        }
+    }
+
+    fn wait(&self, keeper: BorrowedFd<'_>, timeout: Duration) -> Result<Ready, ProcessError> {
+        let wanted = [
+            (self.stdin.pipe.as_ref().map(AsFd::as_fd), PollFlags::OUT),
+            (self.stdout.pipe.as_ref().map(AsFd::as_fd), PollFlags::IN),
+            (self.stderr.pipe.as_ref().map(AsFd::as_fd), PollFlags::IN),
+            (Some(keeper), PollFlags::IN),
+            (self.cancel.filter(|_| !self.cancelled).map(AsFd::as_fd), PollFlags::IN),
+        ];
+        // What is not there gives its place to the keeper, which is watched anyway.
+        let mut fds = wanted.map(|(fd, events)| match fd {
+            Some(fd) => PollFd::from_borrowed_fd(fd, events),
+            None => PollFd::from_borrowed_fd(keeper, PollFlags::empty()),
+        });
+        let timeout = Timespec::try_from(timeout).unwrap_or_default();
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(ProcessError::io("can't wait for a hook")(errno)),
+        }
+        let mut ready = fds
+            .iter()
+            .zip(wanted)
+            .map(|(fd, (wanted, _))| wanted.is_some() && !fd.revents().is_empty());
+        let mut next = || ready.next().unwrap_or(false);
+        Ok(Ready { stdin: next(), stdout: next(), stderr: next(), keeper: next(), cancel: next() })
+    }
+
+    /// What is still in the pipes is the job's last word.
+    fn finish(mut self, buffer: &mut [u8]) -> Outputs {
+        self.stdout.drain(buffer);
+        self.stderr.drain(buffer);
+        Outputs { stdout: self.stdout.capture.finish(), stderr: self.stderr.capture.finish() }
+    }
+}
+
+/// A job's input, written as it is read.
+struct Feed<'a> {
+    /// None once there is nothing left to write, or nobody who reads.
+    pipe: Option<OwnedFd>,
+    rest: &'a [u8],
+}
+
+impl Feed<'_> {
+    fn feed(&mut self) {
+        while let Some(pipe) = &self.pipe {
+            if self.rest.is_empty() {
+                self.pipe = None;
+                return;
+            }
+            match retry_on_intr(|| write(pipe, self.rest)) {
+                Ok(written) => self.rest = &self.rest[written..],
+                Err(Errno::AGAIN) => return,
+                // A hook need not read its input.
+                Err(_) => self.pipe = None,
+            }
+        }
+    }
+}
+
+/// One of a job's outputs.
+struct Tap<'a> {
+    /// None once nobody can write to it any more.
+    pipe: Option<OwnedFd>,
+    capture: Capture<'a>,
+    large: bool,
+}
+
+impl<'a> Tap<'a> {
+    fn new(pipe: OwnedFd, stream: Stream, job: &Job<'a>) -> Tap<'a> {
+        let filter = job.filter.map(|filter| filter(stream));
+        let capture = Capture::new(stream, job.artifacts.as_deref(), filter);
+        Tap { pipe: Some(pipe), capture, large: false }
+    }
+
+    /// Takes what is there, at most a buffer of it, and returns how much.
+    fn take(&mut self, buffer: &mut [u8]) -> usize {
+        let Some(pipe) = &self.pipe else { return 0 };
+        match retry_on_intr(|| read(pipe, &mut *buffer)) {
+            Ok(0) => self.pipe = None,
+            Ok(length) => {
+                if length >= PIPE_FULL && !self.large {
+                    self.large = true;
+                    // Who may not have a larger one goes on with this.
+                    let _ = fcntl_setpipe_size(pipe, PIPE_LARGE);
+                }
+                self.capture.take(&buffer[..length]);
+                return length;
+            }
+            Err(Errno::AGAIN) => {}
+            Err(_) => self.pipe = None,
+        }
+        0
+    }
+
+    /// Takes what is in the pipe, and no more than fits one: a survivor could write for ever.
+    fn drain(&mut self, buffer: &mut [u8]) {
+        let size = self.pipe.as_ref().and_then(|pipe| fcntl_getpipe_size(pipe).ok());
+        let mut room = size.unwrap_or(PIPE_LARGE);
+        while room > 0 {
+            let taken = self.take(buffer);
+            if taken == 0 {
+                return;
+            }
+            room = room.saturating_sub(taken);
+        }
+    }
+}

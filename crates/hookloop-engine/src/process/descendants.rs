@@ -1,0 +1,148 @@
+//! Who a process started, and who those started; who is in a session. Both by `/proc`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Pid;
+
+/// Gives `visit` every descendant of a process, dead ones that nobody waited for included, and each before
+/// its own children are looked for: who is stopped by `visit` has no further children.
+///
+/// What forks or loses its parent meanwhile may be missing, so look again until there is none.
+pub(super) fn visit(ancestor: Pid, mut visit: impl FnMut(Pid)) {
+    let table = (!has_children_files()).then(children_by_parent);
+    let children = |pid: Pid| match &table {
+        Some(table) => table.get(&pid).cloned().unwrap_or_default(),
+        None => children(pid),
+    };
+    let mut found = children(ancestor);
+    let mut next = 0;
+    while let Some(pid) = found.get(next).copied() {
+        visit(pid);
+        found.extend(children(pid));
+        next += 1;
+    }
+}
+
+/// Whether the kernel was built with the files that name a thread's children.
+fn has_children_files() -> bool {
+    Path::new("/proc/thread-self/children").exists()
+}
+
+/// The children of each of a process's threads.
+fn children(pid: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut found = Vec::new();
+    for thread in threads {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        found.extend(children.split_ascii_whitespace().filter_map(pid_of));
+    }
+    found
+}
+
+/// The same for all processes of the machine.
+fn children_by_parent() -> HashMap<Pid, Vec<Pid>> {
+    let mut table: HashMap<Pid, Vec<Pid>> = HashMap::new();
+    for (pid, stat) in all_processes() {
+        if let Some(parent) = stat.parent {
+            table.entry(parent).or_default().push(pid);
+        }
+    }
+    table
+}
+
+/// The living processes of a session.
+pub(super) fn in_session(session: Pid) -> Vec<Pid> {
+    let members = all_processes().filter(|(_, stat)| stat.session == Some(session) && !stat.dead);
+    members.map(|(pid, _)| pid).collect()
+}
+
+fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let pid = entry.file_name().to_str().and_then(pid_of)?;
+        // Who has ended meanwhile has none.
+        Some((pid, Stat::parse(&fs::read(entry.path().join("stat")).ok()?)?))
+    })
+}
+
+/// Of what `/proc/<pid>/stat` tells.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    dead: bool,
+    parent: Option<Pid>,
+    session: Option<Pid>,
+}
+
+impl Stat {
+    /// `7 (name) S 1 7 7 …`: state, parent, group, session; and a name may hold anything.
+    fn parse(line: &[u8]) -> Option<Stat> {
+        let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
+        let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_ascii_whitespace();
+        let dead = matches!(fields.next()?, "Z" | "X");
+        let parent = pid_of(fields.next()?);
+        let session = pid_of(fields.nth(1)?);
+        Some(Stat { dead, parent, session })
+    }
+}
+
+fn pid_of(text: &str) -> Option<Pid> {
+    Pid::from_raw(text.parse::<u32>().ok()?.try_into().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn both_ways_find_a_child() {
+        let mut child = sleeper();
+        let (own, pid) = (rustix::process::getpid(), Pid::from_child(&child));
+        assert!(children_by_parent()[&own].contains(&pid));
+        assert!(!has_children_files() || children(own).contains(&pid));
+        let mut visited = Vec::new();
+        visit(own, |pid| visited.push(pid));
+        assert!(visited.contains(&pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_session_is_found_behind_any_name() {
+        let check = |line: &[u8], dead, parent: i32, session: i32| {
+            let (parent, session) = (Pid::from_raw(parent), Pid::from_raw(session));
+            assert_eq!(Stat::parse(line), Some(Stat { dead, parent, session }));
+        };
+        check(b"7 (sh) S 12 7 5 0", false, 12, 5);
+        check(b"7 (a) R 99 (b) Z 12 7 5", true, 12, 5);
+        check(b"7 (\xff\n) S 12 7 5", false, 12, 5);
+        check(b"1 (init) S 0 1 1", false, 0, 1);
+        assert_eq!(Stat::parse(b"7 (cut) S 1"), None);
+        assert_eq!(Stat::parse(b"cut"), None);
+    }
+
+    #[test]
+    fn members_of_a_session_are_found_while_they_live() {
+        let mut child =
+            Command::new("setsid").args(["sh", "-c", "sleep 60 & wait"]).spawn().unwrap();
+        let session = Pid::from_child(&child);
+        let start = std::time::Instant::now();
+        while in_session(session).len() < 2 {
+            assert!(start.elapsed() < std::time::Duration::from_secs(10));
+        }
+        for member in in_session(session) {
+            rustix::process::kill_process(member, rustix::process::Signal::KILL).unwrap();
+        }
+        child.wait().unwrap();
+        while !in_session(session).is_empty() {
+            assert!(start.elapsed() < std::time::Duration::from_secs(10));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Output as text for people and prompts: nothing in it acts on a terminal, reorders text or hides.
+
+use std::fmt::Write;
+
+/// What an excerpt does not show.
+pub(super) struct LeftOut {
+    pub(super) bytes: u64,
+    pub(super) lines: u64,
+}
+
+/// Head and tail with a line between them that tells what is missing.
+pub(super) fn around(head: &[u8], left_out: LeftOut, tail: &[u8]) -> String {
+    let mut text = plain(head);
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let (bytes, lines) = (grouped(left_out.bytes), grouped(left_out.lines));
+    text.push_str(&format!("… {bytes} bytes ({lines} lines) left out …\n"));
+    text.push_str(&plain(tail));
+    text
+}
+
+/// Broken UTF-8 is replaced; control characters other than newline and tab, and characters without a
+/// shape of their own, are shown as escapes. A newline may be written `\r\n`.
+pub(super) fn plain(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        let mut characters = chunk.valid().chars().peekable();
+        while let Some(character) = characters.next() {
+            match character {
+                '\r' if characters.peek() == Some(&'\n') => {}
+                '\n' | '\t' => text.push(character),
+                '\0'..' ' | '\x7f' => {
+                    push(&mut text, format_args!("\\x{:02x}", u32::from(character)))
+                }
+                _ if acts_or_hides(character) => {
+                    push(&mut text, format_args!("\\u{{{:x}}}", u32::from(character)));
+                }
+                _ => text.push(character),
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text
+}
+
+fn push(text: &mut String, escape: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = text.write_fmt(escape);
+}
+
+/// Controls beyond ASCII, marks that change the direction of text, and what has no width.
+fn acts_or_hides(character: char) -> bool {
+    matches!(character,
+        '\u{80}'..='\u{9f}'
+        | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// `bytes` without a character at the end of which only the beginning is there.
+pub(super) fn without_cut_end(bytes: &[u8]) -> &[u8] {
+    let Some(last) = bytes.utf8_chunks().last() else { return bytes };
+    let cut = last.invalid();
+    // Only an end that could go on is cut; bytes that are broken in themselves stay and are shown so.
+    match std::str::from_utf8(cut) {
+        Err(error) if error.error_len().is_none() => &bytes[..bytes.len() - cut.len()],
+        _ => bytes,
+    }
+}
+
+/// `bytes` without the rest of a character whose beginning is not there.
+pub(super) fn without_cut_start(bytes: &[u8]) -> &[u8] {
+    let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+    // A character has at most three such bytes; more are broken text, which is shown.
+    let rest = bytes.iter().take(4).take_while(continues).count();
+    if rest <= 3 { &bytes[rest..] } else { bytes }
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_acts_on_a_terminal_or_hides_is_shown() {
+        let check = |given: &[u8], expected: &str| assert_eq!(plain(given), expected);
+        check(b"plain\ttext\n", "plain\ttext\n");
+        check("größe €\u{1f600}".as_bytes(), "größe €\u{1f600}");
+        check(b"\x1b]0;title\x07\x1b[31mred\x00\x7f", "\\x1b]0;title\\x07\\x1b[31mred\\x00\\x7f");
+        check(b"dos\r\nprogress\rdone\r", "dos\nprogress\\x0ddone\\x0d");
+        check(
+            "a\u{202e}b\u{2066}c\u{200b}d\u{feff}".as_bytes(),
+            "a\\u{202e}b\\u{2066}c\\u{200b}d\\u{feff}",
+        );
+        check("\u{9b}31m\u{e0041}".as_bytes(), "\\u{9b}31m\\u{e0041}");
+        check(b"bad \xff\xfe end \xe2\x82", "bad \u{fffd}\u{fffd} end \u{fffd}");
+    }
+
+    #[test]
+    fn cuts_leave_whole_characters() {
+        let euro = "€".as_bytes();
+        assert_eq!(without_cut_end(&euro[..2]), b"");
+        assert_eq!(without_cut_end(euro), euro);
+        assert_eq!(without_cut_end(b"a\xff"), b"a\xff");
+        assert_eq!(without_cut_start(&euro[1..]), b"");
+        assert_eq!(without_cut_start(b"a\x80"), b"a\x80");
+        assert_eq!(without_cut_start(&[0x80; 9]), [0x80; 9]);
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        for (number, expected) in
+            [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")]
+        {
+            assert_eq!(grouped(number), expected);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Runs a hook's process so that nothing it starts outlives it.
+//!
+//! Between this program and a hook stands a **keeper**, a small process of its own: the same executable,
+//! started as `hookloop __keeper`. Whatever a hook leaves behind becomes the keeper's child, also what
+//! forked twice into a session of its own, and a keeper has one hook at a time. So everything that it
+//! finds among its descendants belongs to that hook, and ends with it: at the hook's end, at its timeout,
+//! or when this program dies, however it dies.
+//!
+//! - `keeper`: this program's side: [`Keeper`], which runs one [`Job`] after the other
+//! - `pool`: [`KeeperPool`], several jobs at the same time
+//! - `course`: a job from its start to its end: input, output, the keeper's word
+//! - `keep`: the keeper's side
+//! - `descendants`: who a process started, and who is in a session
+//! - `wire`: what the two sides say to each other
+//! - `program`: the file that a command names, and why it did not start
+//! - `capture`: what is kept of output; `excerpt`: how it is shown
+//! - `cancel`: ending a job from elsewhere
+//!
+//! What this can't end: a process that runs as another user (`sudo`), and one that the kernel does not let
+//! go of. Both are told as survivors. If the keeper itself is killed, this side kills what stayed in its
+//! session; only what had left that lives on. (Where a cgroup is delegated to the user, `cgroup.kill`
+//! would reach those too.)
+
+mod cancel;
+mod capture;
+mod course;
+mod descendants;
+mod excerpt;
+mod keep;
+mod keeper;
+mod pool;
+mod program;
+mod wire;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use cancel::Cancel;
+pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
+pub use keep::{LEFTOVER_GRACE, keep};
+pub use keeper::{KEEPER_ARGUMENT, Keeper};
+pub use pool::{KeeperPool, PARALLEL_MAX};
+
+/// Between the request to end and the kill.
+pub const KILL_GRACE: Duration = Duration::from_secs(1);
+/// Killed processes are gone by then, or are told as survivors.
+pub const KILL_LIMIT: Duration = Duration::from_secs(2);
+/// The longest timeout; longer ones are taken as this.
+pub const TIMEOUT_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// One process to run.
+pub struct Job<'a> {
+    /// The program and its arguments. A name without a slash is looked for in the `PATH` of `env`.
+    pub argv: Vec<OsString>,
+    /// The whole environment: nothing is inherited.
+    pub env: Vec<(OsString, OsString)>,
+    pub cwd: PathBuf,
+    /// What the process can read; then its input ends.
+    pub stdin: Vec<u8>,
+    pub timeout: Duration,
+    /// What it has after the timeout, or after being cancelled, to end by itself: [`KILL_GRACE`] at most.
+    pub grace: Duration,
+    pub cancel: Option<&'a Cancel>,
+    /// A directory for the files `stdout` and `stderr`, each made when there is something to write.
+    pub artifacts: Option<PathBuf>,
+    /// Makes the filter that a stream passes before any of it is kept.
+    pub filter: Option<&'a dyn Fn(Stream) -> Filter<'a>>,
+}
+
+impl Job<'_> {
+    /// A job with no environment, no input, and the usual grace.
+    pub fn new(argv: Vec<OsString>, cwd: PathBuf, timeout: Duration) -> Self {
+        Job {
+            argv,
+            env: Vec::new(),
+            cwd,
+            stdin: Vec::new(),
+            timeout,
+            grace: KILL_GRACE,
+            cancel: None,
+            artifacts: None,
+            filter: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Job<'_> {
+    /// Names the program only: arguments, environment and input may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job").field("program", &self.argv.first()).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+/// A job that ran, whatever came of it.
+#[derive(Debug)]
+pub struct Ran {
+    pub how: How,
+    /// From the start to the end of the job's first process.
+    pub duration: Duration,
+    /// None if the first process could not be made to end, or was cancelled before it was started.
+    pub usage: Option<Usage>,
+    /// Processes that outlived the first one and were killed.
+    pub leftovers_killed: u64,
+    /// Processes that nothing could end, by their ids.
+    pub survivors: Vec<u32>,
+    pub output: Outputs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    Exited(i32),
+    Signalled(i32),
+    TimedOut,
+    Cancelled,
+}
+
+/// What the first process used, with those it waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    pub user: Duration,
+    pub system: Duration,
+    pub max_rss_bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Outputs {
+    pub stdout: Output,
+    pub stderr: Output,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    #[error("`{}` could not be started: {why}", program.display())]
+    NotStarted { program: PathBuf, errno: i32, why: WhyNotStarted },
+    /// Whether the hook did its work is not known.
+    #[error("the keeper of a hook's processes ended before the hook did")]
+    KeeperLost { output: Box<Outputs> },
+    #[error("{doing}")]
+    Io { doing: &'static str, source: std::io::Error },
+}
+
+/// Why a program did not start, so that one can do something about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WhyNotStarted {
+    #[error("no program is named")]
+    Unnamed,
+    #[error("there is no such file")]
+    NotFound,
+    #[error("there is no program of that name in PATH ({path})")]
+    NotInPath { path: String },
+    #[error("the file is not executable (chmod +x makes it so)")]
+    NotExecutable,
+    #[error("its first line asks for `{interpreter}`, which can't be run")]
+    BadInterpreter { interpreter: String },
+    #[error("the file is neither a program nor a script that begins with #!")]
+    NotAProgram,
+    #[error("its directory `{}` does not exist or can't be entered", .0.display())]
+    BadDirectory(PathBuf),
+    #[error("arguments and environment are larger than the system takes")]
+    TooLarge,
+    #[error("{0}")]
+    Other(String),
+}
+
+impl ProcessError {
+    fn io(doing: &'static str) -> impl Fn(rustix::io::Errno) -> ProcessError {
+        move |errno| ProcessError::Io { doing, source: errno.into() }
+    }
+}

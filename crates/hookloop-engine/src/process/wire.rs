@@ -1,0 +1,310 @@
+//! What the program and its keeper say to each other: packets, the first of an order with the files that
+//! become the hook's input and output.
+//!
+//! Both ends are the same executable, so there is no version and no text.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
+};
+
+use super::{How, Usage};
+
+/// An order is sent in packets of this size: below what any socket takes at once.
+const PACKET: usize = 32 * 1024;
+/// The largest order: more than any system gives to a process.
+pub(super) const ORDER_MAX: usize = 16 * 1024 * 1024;
+/// Survivors that are named.
+pub(super) const SURVIVORS_TOLD: usize = 16;
+
+const CANCEL: u8 = 0;
+const RUN: u8 = 1;
+/// The kind, and how long the order is.
+const HEADER: usize = 5;
+const WORD: usize = size_of::<u64>();
+const REPLY_WORDS: usize = 8 + SURVIVORS_TOLD;
+
+/// What to start.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Order {
+    /// The file, by an absolute path.
+    pub(super) program: PathBuf,
+    pub(super) cwd: PathBuf,
+    pub(super) argv: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) timeout: Duration,
+    pub(super) grace: Duration,
+}
+
+#[derive(Debug)]
+pub(super) enum Request {
+    Run { order: Order, stdio: [OwnedFd; 3] },
+    Cancel,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// The order was read. Whoever dies before saying so has started nothing.
+    Taken,
+    NotStarted {
+        errno: i32,
+    },
+    Ended(Ended),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) how: How,
+    pub(super) duration: Duration,
+    pub(super) usage: Option<Usage>,
+    pub(super) leftovers_killed: u64,
+    pub(super) survivors: Vec<u32>,
+}
+
+pub(super) fn send_order(
+    socket: BorrowedFd<'_>,
+    order: &[u8],
+    stdio: [BorrowedFd<'_>; 3],
+) -> rustix::io::Result<()> {
+    let length = u32::try_from(order.len()).map_err(|_| Errno::TOOBIG)?;
+    let mut header = [RUN; HEADER];
+    header[1..].copy_from_slice(&length.to_le_bytes());
+    let (first, rest) = order.split_at(order.len().min(PACKET - HEADER));
+
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut files = SendAncillaryBuffer::new(&mut space);
+    files.push(SendAncillaryMessage::ScmRights(&stdio));
+    let parts = [IoSlice::new(&header), IoSlice::new(first)];
+    retry_on_intr(|| sendmsg(socket, &parts, &mut files, SendFlags::NOSIGNAL))?;
+    for packet in rest.chunks(PACKET) {
+        retry_on_intr(|| send(socket, packet, SendFlags::NOSIGNAL))?;
+    }
+    Ok(())
+}
+
+pub(super) fn send_cancel(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    retry_on_intr(|| send(socket, &[CANCEL], SendFlags::NOSIGNAL)).map(drop)
+}
+
+/// The next request; none if the program is gone.
+pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Request>> {
+    let mut packet = vec![0; PACKET];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut files = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let got =
+        retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(&mut packet)], &mut files, flags))?;
+    match packet[..got.bytes] {
+        [] => Ok(None),
+        [CANCEL] => Ok(Some(Request::Cancel)),
+        [RUN, a, b, c, d, ref first @ ..] => {
+            let length = u32::from_le_bytes([a, b, c, d]) as usize;
+            let Some(order) = receive_rest(socket, first.to_vec(), length)? else {
+                return Ok(None);
+            };
+            let stdio = files.drain().flat_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(files) => files.collect(),
+                _ => Vec::new(),
+            });
+            let stdio = stdio.collect::<Vec<OwnedFd>>().try_into();
+            let stdio = stdio.map_err(|_| io::ErrorKind::InvalidData)?;
+            let order = Order::decode(&order).ok_or(io::ErrorKind::InvalidData)?;
+            Ok(Some(Request::Run { order, stdio }))
+        }
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+fn receive_rest(
+    socket: BorrowedFd<'_>,
+    mut order: Vec<u8>,
+    length: usize,
+) -> io::Result<Option<Vec<u8>>> {
+    if length > ORDER_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut packet = vec![0; if order.len() < length { PACKET } else { 0 }];
+    while order.len() < length {
+        let (got, _) = retry_on_intr(|| recv(socket, &mut packet[..], RecvFlags::empty()))?;
+        if got == 0 {
+            return Ok(None);
+        }
+        order.extend_from_slice(&packet[..got]);
+    }
+    Ok(Some(order))
+}
+
+pub(super) fn send_reply(socket: impl AsFd, reply: &Reply) -> rustix::io::Result<()> {
+    let bytes: Vec<u8> = reply.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+    retry_on_intr(|| send(&socket, &bytes, SendFlags::NOSIGNAL)).map(drop)
+}
+
+/// The next reply; none if the keeper is gone, or says what no keeper says.
+pub(super) fn receive_reply(socket: BorrowedFd<'_>) -> Option<Reply> {
+    let mut bytes = [0; REPLY_WORDS * WORD];
+    let (got, _) = retry_on_intr(|| recv(socket, &mut bytes[..], RecvFlags::empty())).ok()?;
+    let (words, _) = bytes[..got].as_chunks::<WORD>();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    Reply::from_words(&words)
+}
+
+impl Order {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(4096);
+        for duration in [self.timeout, self.grace] {
+            bytes.extend(nanos(duration).to_le_bytes());
+        }
+        bytes.extend((self.argv.len() as u64).to_le_bytes());
+        let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
+        let texts = [self.program.as_os_str(), self.cwd.as_os_str()].into_iter();
+        for text in texts.chain(self.argv.iter().chain(variables).map(OsString::as_os_str)) {
+            bytes.extend((text.len() as u64).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        }
+        bytes
+    }
+
+    fn decode(mut bytes: &[u8]) -> Option<Order> {
+        let bytes = &mut bytes;
+        let timeout = Duration::from_nanos(take_word(bytes)?);
+        let grace = Duration::from_nanos(take_word(bytes)?);
+        let arguments = take_word(bytes)?;
+        let program = take_text(bytes)?.into();
+        let cwd = take_text(bytes)?.into();
+        let argv = (0..arguments).map(|_| take_text(bytes)).collect::<Option<_>>()?;
+        let mut env = Vec::new();
+        while !bytes.is_empty() {
+            env.push((take_text(bytes)?, take_text(bytes)?));
+        }
+        Some(Order { program, cwd, argv, env, timeout, grace })
+    }
+}
+
+fn take_word(bytes: &mut &[u8]) -> Option<u64> {
+    let (word, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(u64::from_le_bytes(*word))
+}
+
+fn take_text(bytes: &mut &[u8]) -> Option<OsString> {
+    let length = usize::try_from(take_word(bytes)?).ok()?;
+    let (text, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(OsStr::from_bytes(text).to_owned())
+}
+
+/// Five hundred years fit.
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Reply {
+    fn words(&self) -> Vec<u64> {
+        match self {
+            Reply::Taken => vec![5, 0],
+            Reply::NotStarted { errno } => vec![0, u64::from(errno.cast_unsigned())],
+            Reply::Ended(ended) => {
+                let (how, detail) = match ended.how {
+                    How::Exited(code) => (1, code),
+                    How::Signalled(signal) => (2, signal),
+                    How::TimedOut => (3, 0),
+                    How::Cancelled => (4, 0),
+                };
+                let usage = ended.usage.map_or([0; 4], |usage| {
+                    [1, nanos(usage.user), nanos(usage.system), usage.max_rss_bytes]
+                });
+                let mut words = vec![how, u64::from(detail.cast_unsigned())];
+                words.extend([nanos(ended.duration), ended.leftovers_killed]);
+                words.extend(usage);
+                words
+                    .extend(ended.survivors.iter().take(SURVIVORS_TOLD).map(|pid| u64::from(*pid)));
+                words
+            }
+        }
+    }
+
+    fn from_words(words: &[u64]) -> Option<Reply> {
+        let (&[kind, detail], rest) = words.split_first_chunk()?;
+        let detail = u32::try_from(detail).ok()?;
+        let how = match kind {
+            0 => return Some(Reply::NotStarted { errno: detail.cast_signed() }),
+            1 => How::Exited(detail.cast_signed()),
+            2 => How::Signalled(detail.cast_signed()),
+            3 => How::TimedOut,
+            4 => How::Cancelled,
+            5 => return Some(Reply::Taken),
+            _ => return None,
+        };
+        let (&[duration, leftovers_killed, known, user, system, max_rss_bytes], survivors) =
+            rest.split_first_chunk()?;
+        let usage = Usage {
+            user: Duration::from_nanos(user),
+            system: Duration::from_nanos(system),
+            max_rss_bytes,
+        };
+        Some(Reply::Ended(Ended {
+            how,
+            duration: Duration::from_nanos(duration),
+            usage: (known == 1).then_some(usage),
+            leftovers_killed,
+            survivors: survivors.iter().filter_map(|pid| u32::try_from(*pid).ok()).collect(),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    #[test]
+    fn orders_arrive_as_they_were_given() {
+        let order = Order {
+            program: "/bin/sh".into(),
+            cwd: "/".into(),
+            argv: vec!["sh".into(), OsString::from_vec(vec![0xff, b'\n']), "".into()],
+            env: vec![("A".into(), "".into()), ("B".into(), OsString::from_vec(vec![0xfe]))],
+            timeout: Duration::from_millis(1_500),
+            grace: Duration::ZERO,
+        };
+        let bytes = order.encode();
+        assert_eq!(Order::decode(&bytes), Some(order));
+        for end in 0..bytes.len() {
+            // Cut short it is nothing, or fewer variables.
+            assert!(Order::decode(&bytes[..end]).is_none_or(|order| order.env.len() < 2));
+        }
+    }
+
+    #[test]
+    fn replies_arrive_as_they_were_given() {
+        let usage = Usage {
+            user: Duration::from_micros(7),
+            system: Duration::from_secs(9),
+            max_rss_bytes: 1 << 40,
+        };
+        let ended = |how, usage, survivors| {
+            let duration = Duration::from_nanos(123);
+            Reply::Ended(Ended { how, duration, usage, leftovers_killed: 3, survivors })
+        };
+        for reply in [
+            Reply::Taken,
+            Reply::NotStarted { errno: 2 },
+            ended(How::Exited(255), Some(usage), vec![]),
+            ended(How::Signalled(9), None, vec![1, 2, 3]),
+            ended(How::TimedOut, None, vec![]),
+            ended(How::Cancelled, Some(usage), vec![8]),
+        ] {
+            assert_eq!(Reply::from_words(&reply.words()), Some(reply));
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Ways to outlive one's hook, each many times: none works, and none takes longer than it may.
+
+use std::io::Write;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hookloop_engine::process::{How, Job, KeeperPool, ProcessError, Ran};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{eventually, executable, keeper, marks, number_from_env, number_in, script};
+
+const TIMES: u64 = 20;
+/// Hooks at the same time.
+const LANES: u64 = 4;
+const TIMEOUT: Duration = Duration::from_millis(150);
+/// Shorter than usual, so that many can be tried.
+const GRACE: Duration = Duration::from_millis(100);
+/// After the timeout, or after the program's death, everything is gone by then.
+const GONE_WITHIN: Duration = Duration::from_secs(2);
+/// What each script says first.
+const HELLO: &str = "echo out; echo err >&2; ";
+/// A hook in four processes: its group, and another session.
+const FAMILY: &str = "sleep 600 & setsid sleep 600 & sleep 0.05; echo $PPID > $READY; sleep 600";
+
+fn times() -> u64 {
+    number_from_env("HOOKLOOP_ESCAPES", TIMES)
+}
+
+/// Does `once` as often as asked, in several threads.
+fn many_times(once: impl Fn() + Sync) {
+    let left = AtomicU64::new(times());
+    let take =
+        || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+    thread::scope(|scope| {
+        for _ in 0..LANES {
+            scope.spawn(|| {
+                while take().is_ok() {
+                    once();
+                }
+            });
+        }
+    });
+}
+
+/// Runs a script that tries to leave something behind, and checks that it did not.
+fn check(text: &str, prepare: impl Fn(&mut Job<'_>) + Sync, expect: impl Fn(&Ran) + Sync) {
+    let pool = KeeperPool::new(executable());
+    many_times(|| {
+        let mark = marks::new();
+        let mut job = script(&format!("{HELLO}{text}"));
+        job.env.push(("MARK".into(), mark.clone().into()));
+        (job.timeout, job.grace) = (TIMEOUT, GRACE);
+        prepare(&mut job);
+        let limit = job.timeout + GONE_WITHIN;
+
+        let start = Instant::now();
+        let ran = pool.run(job).unwrap();
+        let took = start.elapsed();
+
+        assert_eq!(marks::bearers(&mark), [""; 0], "{ran:?}");
+        assert!(took < limit, "{took:?}: {ran:?}");
+        assert!(ran.survivors.is_empty(), "{ran:?}");
+        let told = |output: &hookloop_engine::process::Output| output.excerpt();
+        assert!(told(&ran.output.stdout).starts_with("out\n"), "{ran:?}");
+        assert!(told(&ran.output.stderr).starts_with("err\n"), "{ran:?}");
+        expect(&ran);
+    });
+}
+
+fn as_it_is(_: &mut Job<'_>) {}
+
+fn timed_out(ran: &Ran) {
+    assert_eq!(ran.how, How::TimedOut);
+}
+
+/// The hook itself was content; what it left was killed.
+fn left_something(ran: &Ran) {
+    assert_eq!(ran.how, How::Exited(0));
+    assert!(ran.leftovers_killed > 0, "{ran:?}");
+}
+
+fn long_enough(job: &mut Job<'_>) {
+    job.timeout = super::AMPLE;
+}
+
+#[test]
+fn background_and_pipeline() {
+    check("sleep 600 & sleep 600 | cat", as_it_is, timed_out);
+}
+
+#[test]
+fn a_double_fork_into_a_session_of_its_own_that_holds_stdout() {
+    let text = "(setsid sh -c 'sleep 600 & sleep 600' &); sleep 0.05; exit 0";
+    check(text, long_enough, left_something);
+}
+
+#[test]
+fn requests_to_end_are_ignored() {
+    check("trap '' TERM; while :; do sleep 600; done", as_it_is, timed_out);
+}
+
+#[test]
+fn stopped() {
+    check("sleep 600 & kill -STOP $!; kill -STOP $$", as_it_is, timed_out);
+}
+
+#[test]
+fn stopped_and_requests_to_end_are_ignored() {
+    let text = "trap '' TERM; sleep 600 & kill -STOP $!; kill -STOP $$; sleep 600";
+    check(text, as_it_is, timed_out);
+}
+
+/// A tree of 127 processes, and one that is another process every moment: it starts its successor in a
+/// new session and ends.
+#[test]
+fn a_storm_of_forks() {
+    let text = r#"
+        grow() { [ $1 -gt 0 ] || exec sleep 600; grow $(($1-1)) & grow $(($1-1)) & wait; }
+        export N=5000 NEXT='[ $N -gt 0 ] || exec sleep 600; N=$((N-1)); setsid sh -c "$NEXT" & exit'
+        sh -c "$NEXT"
+        grow 6; sleep 600"#;
+    check(text, as_it_is, timed_out);
+}
+
+#[test]
+fn input_is_never_read() {
+    check("sleep 600", |job| job.stdin = vec![b'x'; 1 << 20], timed_out);
+}
+
+#[test]
+fn output_is_written_before_input_is_read() {
+    let text = "head -c 1048576 /dev/zero; wc -c >&2";
+    let prepare = |job: &mut Job<'_>| {
+        long_enough(job);
+        job.stdin = vec![b'x'; 1 << 20];
+    };
+    check(text, prepare, |ran| {
+        assert_eq!(ran.how, How::Exited(0));
+        assert_eq!(ran.output.stdout.bytes, (1 << 20) + "out\n".len() as u64);
+        assert_eq!(ran.output.stderr.excerpt(), "err\n1048576\n");
+    });
+}
+
+#[test]
+fn without_hangup_and_disowned() {
+    let prepare = |job: &mut Job<'_>| {
+        long_enough(job);
+        job.argv[0] = "bash".into();
+    };
+    let text = "nohup sleep 600 </dev/null >/dev/null 2>&1 & disown; sleep 0.02; exit 0";
+    check(text, prepare, left_something);
+}
+
+#[test]
+fn without_an_environment() {
+    let unmarked = marks::new();
+    let text = format!("env -i setsid sleep 600.{unmarked} & sleep 0.05; exit 0");
+    check(&text, long_enough, left_something);
+    assert_eq!(marks::bearers(&unmarked), [""; 0]);
+}
+
+#[test]
+fn a_grandchild_goes_on_writing() {
+    let text = "(while :; do echo more; sleep 0.01; done) & exit 0";
+    check(text, long_enough, left_something);
+}
+
+/// A pipeline's end may still write what it was given.
+#[test]
+fn what_ends_by_itself_is_not_killed() {
+    check("(sleep 0.02; echo late) & exit 0", long_enough, |ran| {
+        assert_eq!(ran.how, How::Exited(0));
+        assert_eq!(ran.leftovers_killed, 0);
+        assert_eq!(ran.output.stdout.excerpt(), "out\nlate\n");
+    });
+}
+
+#[test]
+fn the_program_is_killed() {
+    many_times(|| {
+        let (mark, directory) = (marks::new(), tempfile::tempdir().unwrap());
+        let ready = directory.path().join("ready");
+        let mut program = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "escapes::a_program_with_a_hook", "--nocapture"])
+            .env("MARK", &mark)
+            .env("READY", &ready)
+            .spawn()
+            .unwrap();
+        let keeper = eventually("a hook", super::AMPLE, || number_in(&ready));
+        assert!(marks::bearers(&mark).len() >= 4);
+        program.kill().unwrap();
+        program.wait().unwrap();
+        eventually("nobody left", GONE_WITHIN, || marks::bearers(&mark).is_empty().then_some(()));
+        // Who is dead has no command line; when it is waited for is up to init.
+        let command_line = || std::fs::read(format!("/proc/{keeper}/cmdline")).unwrap_or_default();
+        eventually("no keeper left", GONE_WITHIN, || command_line().is_empty().then_some(()));
+    });
+}
+
+#[test]
+#[ignore = "the process that another test kills"]
+fn a_program_with_a_hook() {
+    let mut job = script(FAMILY);
+    for name in ["MARK", "READY"] {
+        job.env.push((name.into(), std::env::var_os(name).unwrap()));
+    }
+    let ran = keeper().run(job);
+    writeln!(std::io::stderr(), "not killed: {ran:?}").unwrap();
+}
+
+/// What is in the keeper's session is killed without it; who left that is out of reach, and not in this
+/// test.
+#[test]
+fn the_keeper_is_killed() {
+    many_times(|| {
+        let (mark, directory) = (marks::new(), tempfile::tempdir().unwrap());
+        let ready = directory.path().join("ready");
+        let mut job = script(&format!("{HELLO}sleep 600 & echo $PPID > $READY; sleep 600 | cat"));
+        job.env.push(("MARK".into(), mark.clone().into()));
+        job.env.push(("READY".into(), ready.clone().into()));
+        let mut keeper = keeper();
+        let error = thread::scope(|scope| {
+            scope.spawn(|| {
+                let pid = eventually("a hook", super::AMPLE, || number_in(&ready));
+                kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+            });
+            keeper.run(job).unwrap_err()
+        });
+        let ProcessError::KeeperLost { output } = &error else { panic!("{error:?}") };
+        assert_eq!(output.stdout.excerpt(), "out\n");
+        assert_eq!(output.stderr.excerpt(), "err\n");
+        eventually("nobody left", GONE_WITHIN, || marks::bearers(&mark).is_empty().then_some(()));
+        assert_eq!(keeper.run(script("exit 3")).unwrap().how, How::Exited(3));
+    });
+}
+
+/// Between two jobs a keeper's death costs nothing.
+#[test]
+fn an_idle_keeper_is_killed() {
+    let mut keeper = keeper();
+    for _ in 0..times() {
+        assert_eq!(keeper.run(script("exit 3")).unwrap().how, How::Exited(3));
+        let pid = keeper.pid().unwrap();
+        kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    }
+}

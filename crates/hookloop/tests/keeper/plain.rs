@@ -1,0 +1,232 @@
+//! Ordinary jobs: what they get, how they end, and how they fail to start.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hookloop_engine::process::{
+    Cancel, How, Job, KILL_GRACE, KeeperPool, PARALLEL_MAX, ProcessError, WhyNotStarted,
+};
+use rustix::io::Errno;
+
+use super::{executable, job, keeper, script, stderr, stdout};
+
+const JOBS: usize = 1_000;
+/// Those with a name; the C library has two of its own beyond them.
+const STANDARD_SIGNALS: u64 = 0x7fff_ffff;
+
+#[test]
+fn ends_are_told_apart() {
+    let mut keeper = keeper();
+    for (text, how) in [
+        ("exit 0", How::Exited(0)),
+        ("exit 2", How::Exited(2)),
+        ("exit 255", How::Exited(255)),
+        ("kill -KILL $$", How::Signalled(9)),
+        ("kill -SEGV $$", How::Signalled(11)),
+    ] {
+        assert_eq!(keeper.run(script(text)).unwrap().how, how, "{text}");
+    }
+}
+
+#[test]
+fn what_was_used_is_told() {
+    let ran = keeper().run(script("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done")).unwrap();
+    let usage = ran.usage.unwrap();
+    assert!(usage.user + usage.system > Duration::from_millis(1), "{usage:?}");
+    assert!(usage.user + usage.system <= ran.duration * 2, "{ran:?}");
+    assert!((100 << 10..1 << 30).contains(&usage.max_rss_bytes), "{usage:?}");
+}
+
+#[test]
+fn a_job_gets_what_is_declared_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let cwd = directory.path().canonicalize().unwrap();
+    let mut keeper = keeper();
+
+    let mut env = job(&["env"]);
+    env.env.push(("EMPTY".into(), "".into()));
+    env.env.push(("TWO".into(), "first\nsecond".into()));
+    let ran = keeper.run(env).unwrap();
+    let expected = "EMPTY=\nPATH=/usr/local/bin:/usr/bin:/bin\nTWO=first\nsecond\n";
+    assert_eq!(stdout(&ran), expected);
+
+    let mut rest = script("ls /proc/$$/fd; pwd -P; cat; echo $0 $*");
+    rest.argv.extend(["zero".into(), "o n e".into()]);
+    rest.cwd.clone_from(&cwd);
+    rest.stdin = b"input\n".to_vec();
+    let ran = keeper.run(rest).unwrap();
+    assert_eq!(stdout(&ran), format!("0\n1\n2\n{}\ninput\nzero o n e\n", cwd.display()));
+
+    let ran = keeper.run(job(&["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"])).unwrap();
+    let masks = stdout(&ran);
+    for line in masks.lines() {
+        let mask = u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
+        assert_eq!(mask & STANDARD_SIGNALS, 0, "{masks}");
+    }
+    assert_eq!(masks.lines().count(), 2);
+
+    let environ = format!("/proc/{}/environ", keeper.pid().unwrap());
+    assert_eq!(fs::read(environ).unwrap(), b"", "a hook can read its keeper's environment");
+}
+
+#[test]
+fn a_job_has_no_terminal() {
+    let ran = keeper().run(script("exec 3<>/dev/tty")).unwrap();
+    assert_ne!(ran.how, How::Exited(0), "{ran:?}");
+}
+
+#[test]
+fn large_arguments_and_environments_arrive_whole() {
+    let mut large = script("printf '%s' \"$LARGE$MORE$1\" | wc -c");
+    large.argv.extend(["zero".into(), "a".repeat(100_000).into()]);
+    large.env.push(("LARGE".into(), "b".repeat(100_000).into()));
+    large.env.push(("MORE".into(), "c".repeat(100_000).into()));
+    let ran = keeper().run(large).unwrap();
+    assert_eq!(stdout(&ran).trim(), "300000", "{ran:?}");
+}
+
+#[test]
+fn what_does_not_start_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let forbidden = file("forbidden", "#!/bin/sh\n", 0o644);
+    let orphaned = file("orphaned", "#!/no/such/shell -e\n", 0o755);
+    let dos = file("dos", "#!/bin/sh\r\n", 0o755);
+    let text = file("text", "hello\n", 0o755);
+    let within = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let not_in_path = WhyNotStarted::NotInPath { path: "/usr/local/bin:/usr/bin:/bin".into() };
+    let bad = |interpreter: &str| WhyNotStarted::BadInterpreter { interpreter: interpreter.into() };
+    let mut elsewhere = job(&["sh"]);
+    elsewhere.cwd = within("nowhere").into();
+    let mut huge = job(&["true"]);
+    huge.env.push(("HUGE".into(), "x".repeat(5 << 20).into()));
+    let mut enormous = job(&["true"]);
+    enormous.env.push(("ENORMOUS".into(), "x".repeat(17 << 20).into()));
+
+    let mut keeper = keeper();
+    let cases: Vec<(Job<'_>, Errno, WhyNotStarted)> = vec![
+        (job(&[]), Errno::INVAL, WhyNotStarted::Unnamed),
+        (job(&["no-such-program"]), Errno::NOENT, not_in_path),
+        (job(&[&within("nothing")]), Errno::NOENT, WhyNotStarted::NotFound),
+        (job(&[&forbidden]), Errno::ACCESS, WhyNotStarted::NotExecutable),
+        (job(&[directory.path().to_str().unwrap()]), Errno::ACCESS, WhyNotStarted::NotExecutable),
+        (job(&[&orphaned]), Errno::NOENT, bad("/no/such/shell")),
+        (job(&[&dos]), Errno::NOENT, bad("/bin/sh\\r")),
+        (job(&[&text]), Errno::NOEXEC, WhyNotStarted::NotAProgram),
+        (elsewhere, Errno::NOENT, WhyNotStarted::BadDirectory(within("nowhere").into())),
+        (huge, Errno::TOOBIG, WhyNotStarted::TooLarge),
+        (enormous, Errno::TOOBIG, WhyNotStarted::TooLarge),
+    ];
+    for (job, expected_errno, expected) in cases {
+        let asked = format!("{job:?}");
+        match keeper.run(job) {
+            Err(ProcessError::NotStarted { errno, why, .. }) => {
+                assert_eq!((errno, why), (expected_errno.raw_os_error(), expected), "{asked}");
+            }
+            other => panic!("{asked}: {other:?}"),
+        }
+    }
+    let mut with_nul = job(&["true", "a\0b"]);
+    with_nul.env.push(("A".into(), "b".into()));
+    assert!(matches!(keeper.run(with_nul), Err(ProcessError::NotStarted { .. })));
+    assert_eq!(keeper.run(script("exit 5")).unwrap().how, How::Exited(5));
+}
+
+#[test]
+fn a_relative_program_is_relative_to_the_jobs_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("hook");
+    fs::write(&path, "#!/bin/sh\necho $0\n").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut hook = job(&["./hook"]);
+    hook.cwd = directory.path().into();
+    let ran = keeper().run(hook).unwrap();
+    assert_eq!(Path::new(stdout(&ran).trim()).file_name().unwrap(), "hook", "{}", stderr(&ran));
+}
+
+#[test]
+fn a_timeout_asks_first_and_keeps_what_was_said() {
+    let mut polite =
+        script("trap 'echo bye; exit 0' TERM; echo here; echo there >&2; sleep 600 & wait");
+    polite.timeout = Duration::from_millis(200);
+    let ran = keeper().run(polite).unwrap();
+    assert_eq!(ran.how, How::TimedOut);
+    assert_eq!((stdout(&ran), stderr(&ran)), ("here\nbye\n".into(), "there\n".into()));
+    assert!(ran.duration < Duration::from_millis(200) + KILL_GRACE, "{ran:?}");
+}
+
+#[test]
+fn another_thread_can_cancel() {
+    let cancel = Cancel::new().unwrap();
+    let mut keeper = keeper();
+    let start = Instant::now();
+    let ran = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(100));
+            cancel.trigger();
+        });
+        let mut long = script("echo here; sleep 600");
+        long.cancel = Some(&cancel);
+        keeper.run(long).unwrap()
+    });
+    assert_eq!(ran.how, How::Cancelled);
+    assert_eq!(stdout(&ran), "here\n");
+    assert!(start.elapsed() < Duration::from_secs(2));
+
+    let directory = tempfile::tempdir().unwrap();
+    let mut late = script("touch started");
+    late.cwd = directory.path().into();
+    late.cancel = Some(&cancel);
+    assert_eq!(keeper.run(late).unwrap().how, How::Cancelled);
+    assert!(!directory.path().join("started").exists());
+    assert_eq!(keeper.run(script("exit 4")).unwrap().how, How::Exited(4));
+}
+
+/// Each waits for the other, so they end only if they run at the same time.
+#[test]
+fn a_pool_runs_jobs_at_the_same_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let pool = KeeperPool::new(executable());
+    let meet = |own: usize| {
+        let others = PARALLEL_MAX;
+        let mut job = script(&format!(
+            "touch {own}; while [ $(ls | wc -l) -lt {others} ]; do sleep 0.01; done; echo met"
+        ));
+        job.cwd = directory.path().into();
+        let ran = pool.run(job).unwrap();
+        assert_eq!(stdout(&ran), "met\n");
+    };
+    thread::scope(|scope| {
+        for own in 0..PARALLEL_MAX {
+            scope.spawn(move || meet(own));
+        }
+    });
+}
+
+#[test]
+fn many_jobs_leak_nothing() {
+    let mut keeper = keeper();
+    keeper.run(script("exit 0")).unwrap();
+    let pid = keeper.pid().unwrap();
+    let files = |process: &str| -> BTreeSet<_> {
+        let files = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+        files.map(|file| file.unwrap().file_name()).collect()
+    };
+    let before = (files("self"), files(&pid.to_string()));
+    for _ in 0..JOBS {
+        assert_eq!(keeper.run(job(&["true"])).unwrap().how, How::Exited(0));
+    }
+    assert_eq!((files("self"), files(&pid.to_string())), before);
+    assert_eq!(keeper.pid(), Some(pid));
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    assert_eq!(children, "");
+}

@@ -1,9 +1,11 @@
-//! The three hooks that come with the product.
+//! The hooks that come with the product.
 
 use crate::action::{Action, CreateTask, LogEntry, TaskChange, UpdateTask};
 use crate::event::{AgentMetrics, EventBody, Satisfied};
-use crate::hook::{Handler, Hook, Metadata};
+use crate::hook::{DEFAULT_PRIORITY, Handler, Hook, Metadata, Source};
 use crate::id::TaskId;
+use crate::options::Options;
+use crate::point::Point;
 use crate::task::{Task, TaskState};
 
 /// Tasks with this label are an agent's work.
@@ -16,10 +18,25 @@ pub enum Builtin {
     AutoCreateReviewTask,
     CheckDependencySatisfaction,
     TrackAgentTaskLifecycle,
+    RebaseOnMain,
+    RunTests,
+    CreatePr,
+    Merge,
 }
 
 impl Builtin {
-    pub const ALL: [Builtin; 3] = [
+    pub const ALL: [Builtin; 7] = [
+        Builtin::AutoCreateReviewTask,
+        Builtin::CheckDependencySatisfaction,
+        Builtin::TrackAgentTaskLifecycle,
+        Builtin::RebaseOnMain,
+        Builtin::RunTests,
+        Builtin::CreatePr,
+        Builtin::Merge,
+    ];
+
+    /// Those that follow a task's events, and are on unless the configuration says otherwise.
+    pub const REACTIONS: [Builtin; 3] = [
         Builtin::AutoCreateReviewTask,
         Builtin::CheckDependencySatisfaction,
         Builtin::TrackAgentTaskLifecycle,
@@ -30,6 +47,27 @@ impl Builtin {
             Builtin::AutoCreateReviewTask => "auto-create-review-task",
             Builtin::CheckDependencySatisfaction => "check-dependency-satisfaction",
             Builtin::TrackAgentTaskLifecycle => "track-agent-task-lifecycle",
+            Builtin::RebaseOnMain => "rebase_on_main",
+            Builtin::RunTests => "run_tests",
+            Builtin::CreatePr => "create_pr",
+            Builtin::Merge => "merge",
+        }
+    }
+
+    pub fn is_reaction(self) -> bool {
+        Builtin::REACTIONS.contains(&self)
+    }
+
+    /// Whether it has anything to do at that point.
+    pub fn fits(self, point: &Point) -> bool {
+        match (self, point) {
+            (_, Point::Event(_)) => self.is_reaction(),
+            (Builtin::RunTests, _) => true,
+            (
+                Builtin::RebaseOnMain | Builtin::CreatePr | Builtin::Merge,
+                Point::BeforeSubmit | Point::AfterSubmit | Point::BeforeMerge | Point::AfterMerge,
+            ) => true,
+            _ => false,
         }
     }
 
@@ -38,28 +76,37 @@ impl Builtin {
     pub fn acts_on(self, kind: &str) -> bool {
         match self {
             Builtin::TrackAgentTaskLifecycle => kind == "task_completed",
-            Builtin::AutoCreateReviewTask | Builtin::CheckDependencySatisfaction => true,
+            _ => self.is_reaction(),
         }
     }
 
-    /// The hook as it is registered when nothing is configured.
+    /// The hook as it is where nothing else is configured.
     pub fn hook(self) -> Hook {
-        let (priority, events, description): (_, &[&str], _) = match self {
+        let completed: &[&str] = &["task_completed"];
+        let (priority, events, description) = match self {
             Builtin::AutoCreateReviewTask => {
-                (10, &["task_completed"], "Adds a review task when an agent's task completes")
+                (10, completed, "Adds a review task when an agent's task completes")
             }
             Builtin::CheckDependencySatisfaction => {
-                (20, &["task_completed"], "Announces tasks whose last dependency completed")
+                (20, completed, "Announces tasks whose last dependency completed")
             }
             Builtin::TrackAgentTaskLifecycle => (
                 50,
-                &["task_created", "task_started", "task_completed"],
+                &["task_created", "task_started", "task_completed"][..],
                 "Records how long agents' tasks took",
             ),
+            Builtin::RebaseOnMain => (DEFAULT_PRIORITY, &[][..], "Brings a branch up to its base"),
+            Builtin::RunTests => (DEFAULT_PRIORITY, &[][..], "Runs the project's tests"),
+            Builtin::CreatePr => {
+                (DEFAULT_PRIORITY, &[][..], "Pushes a branch and asks for a merge")
+            }
+            Builtin::Merge => (DEFAULT_PRIORITY, &[][..], "Merges what was submitted"),
         };
         Hook {
             name: self.name().to_owned(),
-            events: events.iter().map(ToString::to_string).collect(),
+            points: events.iter().map(|kind| Point::Event((*kind).to_owned())).collect(),
+            task_type: None,
+            source: Source::Builtin,
             priority,
             enabled: true,
             metadata: Metadata {
@@ -68,6 +115,7 @@ impl Builtin {
                 version: Some("1".to_owned()),
             },
             handler: Handler::Builtin(self),
+            options: Options::default(),
         }
     }
 }

@@ -69,6 +69,8 @@ pub enum EventBody {
     /// An edge between existing tasks was added: the version that the next such edge is checked against.
     GraphAdvanced(Empty),
     AgentMetrics(AgentMetrics),
+    /// A hook that starts something was run.
+    HookRan(HookRan),
     HookError(HookError),
     ActionError(ActionError),
     CascadeCut(CascadeCut),
@@ -162,6 +164,29 @@ pub struct AgentMetrics {
     pub priority: Priority,
     pub duration_ms: Option<i64>,
     pub deliverables: Vec<String>,
+}
+
+/// One run of a hook, and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HookRan {
+    pub hook_name: String,
+    pub point: String,
+    /// As [`crate::answer::Status`] names it.
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    pub duration_ms: u64,
+    /// Runs that it took.
+    pub attempts: u32,
+    /// Why it did not pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+    /// Where this machine keeps the whole output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -295,6 +320,7 @@ stored_types! {
     DependencySatisfied => "dependency_satisfied",
     GraphAdvanced => "graph_advanced",
     AgentMetrics => "agent_metrics",
+    HookRan => "hook_ran",
     HookError => "hook_error",
     ActionError => "action_error",
     CascadeCut => "cascade_cut",

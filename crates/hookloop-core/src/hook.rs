@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use crate::action::Action;
 use crate::builtin::Builtin;
-use crate::event::{Event, HOOK_NAMESPACE, LIFECYCLE};
+use crate::event::Event;
+use crate::options::Options;
+use crate::point::Point;
 use crate::task::Task;
 use crate::template::{TemplateValue, Values};
 
@@ -14,24 +16,39 @@ pub const DEFAULT_PRIORITY: i32 = 100;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hook {
     pub name: String,
-    /// Types of events it follows.
-    pub events: Vec<String>,
+    /// Where it runs.
+    pub points: Vec<Point>,
+    /// The type of the tasks that it is for; none for the project's hooks.
+    pub task_type: Option<String>,
+    pub source: Source,
     pub priority: i32,
     pub enabled: bool,
     pub metadata: Metadata,
     pub handler: Handler,
+    pub options: Options,
 }
 
 impl Hook {
-    /// Whether it is on and follows events of type `kind`.
-    fn follows(&self, kind: &str) -> bool {
-        self.enabled && self.events.iter().any(|event| event == kind)
+    /// Whether it is on and runs where `name` says.
+    fn is_at(&self, name: &str) -> bool {
+        self.enabled && self.points.iter().any(|point| point.name() == name)
     }
 
-    /// Whether `other` is the same hook but for the events it follows.
+    /// Whether `other` is the same hook but for where it runs.
     pub fn is_alike(&self, other: &Hook) -> bool {
-        *self == Hook { events: self.events.clone(), ..other.clone() }
+        *self == Hook { points: self.points.clone(), ..other.clone() }
     }
+}
+
+/// Who brought a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The product.
+    Builtin,
+    /// The user's own configuration.
+    User,
+    /// The project's file: a repository's word, which runs nothing unless the user trusts it.
+    Project,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +63,22 @@ pub enum Handler {
     Builtin(Builtin),
     /// Actions that the configuration spells out.
     Declared(Vec<DeclaredAction>),
+    Command(CommandText),
+    /// A webhook.
+    Http {
+        url: String,
+    },
+    /// Agents that review and give a verdict, by name.
+    Gatekeepers(Vec<String>),
+}
+
+/// A command as the configuration has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandText {
+    /// For a shell.
+    Shell(String),
+    /// A program and its arguments.
+    Exec(Vec<String>),
 }
 
 /// An action whose texts hold variables.
@@ -93,35 +126,33 @@ fn sampled(payload: &Value) -> Value {
 pub enum RegistryError {
     #[error("there are two hooks named `{0}`, and they differ")]
     NameTaken(String),
-    #[error("hook `{0}` follows no event")]
-    NoEvents(String),
-    #[error("hook `{hook}` follows `{event}`, which is no event; there are {list}, and `hook.<name>.<type>`",
-        list = LIFECYCLE.join(", "))]
-    NoSuchEvent { hook: String, event: String },
+    #[error("hook `{0}` runs nowhere: it has no point")]
+    NoPoints(String),
 }
 
-/// Whether hooks can follow events of this type.
-pub fn is_followable(kind: &str) -> bool {
-    LIFECYCLE.contains(&kind) || kind.starts_with(HOOK_NAMESPACE)
-}
-
-/// The hooks of a project. Names are unique; the order is priority, then registration.
+/// The hooks of a project. Names are unique among the hooks of a task type, and among the others; the
+/// order is priority, then registration.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     hooks: Vec<Hook>,
+    /// Points for which a task type has a list of its own, if an empty one.
+    typed: Vec<(String, Point)>,
 }
 
 impl Registry {
-    /// The built-in hooks, as they come.
+    /// The built-in reactions, as they come.
     pub fn builtin() -> Registry {
-        Registry { hooks: Builtin::ALL.into_iter().map(Builtin::hook).collect() }
+        let hooks = Builtin::REACTIONS.into_iter().map(Builtin::hook).collect();
+        Registry { hooks, typed: Vec::new() }
     }
 
     pub fn register(&mut self, hook: Hook) -> Result<(), RegistryError> {
-        if self.get(&hook.name).is_some() {
+        if self.get_for(hook.task_type.as_deref(), &hook.name).is_some() {
             return Err(RegistryError::NameTaken(hook.name));
         }
-        check_events(&hook.name, &hook.events)?;
+        if hook.points.is_empty() {
+            return Err(RegistryError::NoPoints(hook.name));
+        }
         self.hooks.push(hook);
         Ok(())
     }
@@ -131,12 +162,30 @@ impl Registry {
         Some(self.hooks.remove(at))
     }
 
+    /// Says that tasks of a type have their own hooks at a point, and not the project's.
+    pub fn set_typed(&mut self, task_type: &str, point: &Point) {
+        let key = (task_type.to_owned(), point.clone());
+        if !self.typed.contains(&key) {
+            self.typed.push(key);
+        }
+    }
+
+    /// The project's hook of that name.
     pub fn get(&self, name: &str) -> Option<&Hook> {
-        self.hooks.iter().find(|hook| hook.name == name)
+        self.get_for(None, name)
+    }
+
+    pub fn get_for(&self, task_type: Option<&str>, name: &str) -> Option<&Hook> {
+        self.hooks.iter().find(|hook| hook.task_type.as_deref() == task_type && hook.name == name)
     }
 
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Hook> {
-        self.hooks.iter_mut().find(|hook| hook.name == name)
+        self.get_mut_for(None, name)
+    }
+
+    pub fn get_mut_for(&mut self, task_type: Option<&str>, name: &str) -> Option<&mut Hook> {
+        let mut hooks = self.hooks.iter_mut();
+        hooks.find(|hook| hook.task_type.as_deref() == task_type && hook.name == name)
     }
 
     pub fn list(&self) -> &[Hook] {
@@ -147,29 +196,27 @@ impl Registry {
     pub fn follows(&self, kind: &str) -> bool {
         let acts = |hook: &Hook| match hook.handler {
             Handler::Builtin(builtin) => builtin.acts_on(kind),
-            Handler::Declared(_) => true,
+            _ => true,
         };
-        self.hooks.iter().any(|hook| hook.follows(kind) && acts(hook))
+        self.hooks.iter().any(|hook| hook.is_at(kind) && acts(hook))
     }
 
-    /// Enabled hooks that follow events of type `kind`, in the order they run.
-    pub fn for_event(&self, kind: &str) -> Vec<&Hook> {
-        let mut hooks: Vec<&Hook> = self.hooks.iter().filter(|hook| hook.follows(kind)).collect();
+    /// Enabled hooks at a point for a task of that type, in the order they run: those of its type, if
+    /// it has a list for the point, else the project's.
+    pub fn resolve(&self, point: &str, task_type: Option<&str>) -> Vec<&Hook> {
+        let scope = task_type.filter(|_| self.is_typed(point, task_type));
+        let mut hooks: Vec<&Hook> = self
+            .hooks
+            .iter()
+            .filter(|hook| hook.is_at(point) && hook.task_type.as_deref() == scope)
+            .collect();
         hooks.sort_by_key(|hook| hook.priority);
         hooks
     }
-}
 
-/// Checks the list of events that a hook is to follow.
-pub fn check_events(hook: &str, events: &[String]) -> Result<(), RegistryError> {
-    if events.is_empty() {
-        return Err(RegistryError::NoEvents(hook.to_owned()));
-    }
-    match events.iter().find(|event| !is_followable(event)) {
-        Some(event) => {
-            Err(RegistryError::NoSuchEvent { hook: hook.to_owned(), event: event.clone() })
-        }
-        None => Ok(()),
+    /// Whether a task type has a list of its own for a point.
+    pub fn is_typed(&self, point: &str, task_type: Option<&str>) -> bool {
+        self.typed.iter().any(|(name, at)| Some(name.as_str()) == task_type && at.name() == point)
     }
 }
 
@@ -180,16 +227,24 @@ mod tests {
     fn hook(name: &str, priority: i32) -> Hook {
         Hook {
             name: name.into(),
-            events: vec!["task_completed".into()],
+            points: vec![completed()],
+            task_type: None,
+            source: Source::Project,
             priority,
             enabled: true,
             metadata: Metadata::default(),
             handler: Handler::Declared(vec![]),
+            options: Options::default(),
         }
     }
 
-    fn order(registry: &Registry) -> Vec<&str> {
-        registry.for_event("task_completed").iter().map(|hook| hook.name.as_str()).collect()
+    fn completed() -> Point {
+        Point::Event("task_completed".into())
+    }
+
+    fn order<'a>(registry: &'a Registry, task_type: Option<&str>) -> Vec<&'a str> {
+        let hooks = registry.resolve("task_completed", task_type);
+        hooks.iter().map(|hook| hook.name.as_str()).collect()
     }
 
     #[test]
@@ -198,24 +253,37 @@ mod tests {
         for (name, priority) in [("c", 100), ("a", 0), ("d", 100), ("b", 20), ("z", -1)] {
             registry.register(hook(name, priority)).unwrap();
         }
-        assert_eq!(order(&registry), ["z", "a", "b", "c", "d"]);
+        assert_eq!(order(&registry, None), ["z", "a", "b", "c", "d"]);
         registry.get_mut("a").unwrap().enabled = false;
         registry.unregister("c").unwrap();
-        assert_eq!(order(&registry), ["z", "b", "d"]);
-        assert!(registry.for_event("task_created").is_empty());
+        assert_eq!(order(&registry, None), ["z", "b", "d"]);
+        assert!(registry.resolve("task_created", None).is_empty());
     }
 
     #[test]
-    fn names_are_unique_and_events_are_real() {
+    fn a_type_with_a_list_has_that_list_alone() {
+        let mut registry = Registry::default();
+        let typed = |name: &str| Hook { task_type: Some("fix".into()), ..hook(name, 1) };
+        registry.register(hook("a", 1)).unwrap();
+        registry.register(typed("a")).unwrap();
+        registry.register(typed("b")).unwrap();
+        registry.set_typed("fix", &completed());
+        registry.set_typed("quiet", &completed());
+        assert_eq!(order(&registry, None), ["a"]);
+        assert_eq!(order(&registry, Some("fix")), ["a", "b"]);
+        assert_eq!(order(&registry, Some("quiet")), [""; 0]);
+        assert_eq!(order(&registry, Some("other")), ["a"]);
+        assert_eq!(registry.register(typed("b")), Err(RegistryError::NameTaken("b".into())));
+    }
+
+    #[test]
+    fn names_are_unique_and_a_hook_runs_somewhere() {
         let mut registry = Registry::builtin();
         let taken = registry.register(hook("auto-create-review-task", 1));
         assert_eq!(taken, Err(RegistryError::NameTaken("auto-create-review-task".into())));
-        let none = Hook { events: vec![], ..hook("x", 1) };
-        assert_eq!(registry.register(none), Err(RegistryError::NoEvents("x".into())));
-        let unreal = Hook { events: vec!["task_done".into()], ..hook("x", 1) };
-        assert!(matches!(registry.register(unreal), Err(RegistryError::NoSuchEvent { .. })));
-        let custom = Hook { events: vec!["hook.other.note".into()], ..hook("x", 1) };
-        registry.register(custom).unwrap();
+        let none = Hook { points: vec![], ..hook("x", 1) };
+        assert_eq!(registry.register(none), Err(RegistryError::NoPoints("x".into())));
+        registry.register(hook("x", 1)).unwrap();
         assert_eq!(registry.list().len(), 4);
     }
 }

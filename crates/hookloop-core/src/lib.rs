@@ -13,8 +13,11 @@
 //! - [`refusal`]: why a command was not accepted
 //! - [`graph`]: the search for a path that an edge would close into a cycle
 //! - [`action`]: what a hook may ask for
+//! - [`point`]: where hooks run
 //! - [`hook`]: hooks, their registry, and the order they run in
-//! - [`builtin`]: the three hooks that come with the product
+//! - [`options`]: what a hook may be told beside what it does
+//! - [`answer`]: what a hook's exit code and output mean
+//! - [`builtin`]: the hooks that come with the product
 //! - [`template`]: `{{name}}` in the actions that a configuration declares
 //! - [`command_line`]: commands of hooks, and how values reach them
 //! - [`redact`]: secrets, kept out of what hooks print
@@ -22,6 +25,7 @@
 //! - [`workflow`]: a named list of steps, and how far a run of it is
 
 pub mod action;
+pub mod answer;
 pub mod builtin;
 pub mod cascade;
 pub mod claim;
@@ -32,6 +36,8 @@ pub mod event;
 pub mod graph;
 pub mod hook;
 pub mod id;
+pub mod options;
+pub mod point;
 pub mod redact;
 pub mod refusal;
 pub mod task;

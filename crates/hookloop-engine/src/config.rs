@@ -1,23 +1,22 @@
 //! `hookloop.yaml`, read strictly: what is not known is an error with its line.
 
+mod entry;
+mod hooks;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use hookloop_core::builtin::Builtin;
 use hookloop_core::cascade::CascadeLimits;
-use hookloop_core::hook::{
-    DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, RegistryError,
-};
+use hookloop_core::hook::{DeclaredAction, Registry, Source};
 use hookloop_core::id::ProjectName;
-use hookloop_core::template::TemplateValue;
 use hookloop_core::workflow::MAX_STEPS;
-use serde::Deserialize;
-use serde::de::{MapAccess, Visitor, value::MapAccessDeserializer};
-use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
-use crate::rules::Rules;
+use crate::rules::{Rules, TypeRules};
+use entry::{ActionEntry, File};
+use hooks::Reader;
+
 use crate::user::StoreName;
 
 /// The name of the file that makes a directory a project.
@@ -26,7 +25,6 @@ pub const VERSION: u64 = 1;
 const MAX_BYTES: u64 = 256 * 1024;
 const MAX_DEPTH: usize = 16;
 const MAX_NODES: usize = 20_000;
-const MAX_HOOKS: usize = 256;
 /// The longest name of a hook or workflow.
 const NAME_MAX: usize = 64;
 
@@ -59,93 +57,6 @@ impl Complaint {
     pub(crate) fn new(at: Location, message: impl ToString) -> Complaint {
         Complaint { at: Some(at), message: message.to_string() }
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    version: Spanned<u64>,
-    project: Option<Spanned<String>>,
-    store: Option<Spanned<String>>,
-    #[serde(default)]
-    hooks: BTreeMap<String, Vec<Entry>>,
-    #[serde(default)]
-    workflows: BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
-    #[serde(default)]
-    limits: Limits,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Limits {
-    #[serde(default)]
-    cascade: Cascade,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Cascade {
-    depth: Option<u32>,
-    fan_out: Option<u32>,
-    total: Option<u32>,
-}
-
-/// A hook under its point. A bare string is a built-in by name.
-struct Entry(Spanned<HookEntry>);
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HookEntry {
-    name: Option<String>,
-    #[serde(rename = "use")]
-    builtin: Option<String>,
-    actions: Option<Vec<Spanned<ActionEntry>>>,
-    priority: Option<i32>,
-    enabled: Option<bool>,
-    description: Option<String>,
-    author: Option<String>,
-    version: Option<String>,
-}
-
-impl<'de> Deserialize<'de> for Entry {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Spanned { value: OneOrMap(value), referenced, defined } =
-            Spanned::deserialize(deserializer)?;
-        Ok(Entry(Spanned { value, referenced, defined }))
-    }
-}
-
-struct OneOrMap(HookEntry);
-
-impl<'de> Deserialize<'de> for OneOrMap {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct StringOrMap;
-        impl<'de> Visitor<'de> for StringOrMap {
-            type Value = OneOrMap;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a built-in hook, or a hook with its options")
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<OneOrMap, E> {
-                Ok(OneOrMap(HookEntry { builtin: Some(name.to_owned()), ..HookEntry::default() }))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<OneOrMap, A::Error> {
-                HookEntry::deserialize(MapAccessDeserializer::new(map)).map(OneOrMap)
-            }
-        }
-        deserializer.deserialize_any(StringOrMap)
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ActionEntry {
-    create_task: Option<Value>,
-    update_task: Option<Value>,
-    execute_workflow: Option<Value>,
-    log: Option<Value>,
 }
 
 /// What a project's file says.
@@ -241,12 +152,31 @@ fn parse(text: &str) -> Result<Settings, Complaint> {
         total: file.limits.cascade.total.unwrap_or(defaults.total),
     };
     let workflows = read_workflows(&file.workflows)?;
-    let hooks = read_hooks(file.hooks, &workflows)?;
+    let mut hooks = Registry::builtin();
+    let mut reader = Reader {
+        hooks: &mut hooks,
+        workflows: &workflows,
+        source: Source::Project,
+        listed: Vec::new(),
+        count: 0,
+    };
+    reader.read(file.hooks, None)?;
+    let mut types = BTreeMap::new();
+    for (name, task_type) in file.task_types {
+        reader.read(task_type.hooks, Some(&name))?;
+        types.insert(name, TypeRules { agents: task_type.agents });
+    }
+    hooks::check_needs(&hooks).map_err(|message| Complaint { at: None, message })?;
     Ok(Settings {
-        rules: Rules { hooks, workflows, limits },
+        rules: Rules { hooks, workflows, limits, types },
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),
     })
+}
+
+/// What editors need to complete a project's file: a JSON Schema.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(File).to_value()
 }
 
 /// A parser's complaint in the words of someone who writes YAML.
@@ -277,123 +207,10 @@ fn read_workflows(
             return Err(Complaint::new(steps.referenced, message));
         }
         let known = |workflow: &str| entries.contains_key(workflow);
-        let steps = steps.value.iter().map(|step| read_action(step, &known));
+        let steps = steps.value.iter().map(|step| hooks::read_action(step, &known));
         workflows.insert(name.clone(), steps.collect::<Result<_, _>>()?);
     }
     Ok(workflows)
-}
-
-fn read_hooks(
-    points: BTreeMap<String, Vec<Entry>>,
-    workflows: &Workflows,
-) -> Result<Registry, Complaint> {
-    let mut hooks = Registry::builtin();
-    let mut listed: Vec<&str> = Vec::new();
-    let mut count = 0;
-    for (point, entries) in points {
-        for Entry(Spanned { value: entry, referenced: at, .. }) in entries {
-            count += 1;
-            if count > MAX_HOOKS {
-                return Err(Complaint::new(at, format!("more than {MAX_HOOKS} hooks")));
-            }
-            match (&entry.builtin, &entry.actions) {
-                (Some(_), None) => use_builtin(&mut hooks, &mut listed, &point, entry, at)?,
-                (None, Some(_)) => declare(&mut hooks, &point, entry, at, workflows)?,
-                _ => {
-                    let message = "a hook has either `use` or `actions`";
-                    return Err(Complaint::new(at, message));
-                }
-            }
-        }
-    }
-    Ok(hooks)
-}
-
-/// A built-in that the file lists follows just the points it is listed under.
-fn use_builtin(
-    hooks: &mut Registry,
-    listed: &mut Vec<&str>,
-    point: &str,
-    entry: HookEntry,
-    at: Location,
-) -> Result<(), Complaint> {
-    let wanted = entry.builtin.unwrap_or_default();
-    let builtin = Builtin::ALL.into_iter().find(|builtin| builtin.name() == wanted);
-    let Some((builtin, hook)) = builtin.and_then(|b| Some((b, hooks.get_mut(b.name())?))) else {
-        let known = Builtin::ALL.map(Builtin::name).join(", ");
-        return Err(Complaint::new(
-            at,
-            format!("there is no built-in hook `{wanted}`; there are {known}"),
-        ));
-    };
-    if let Some(name) = entry.name.filter(|name| *name != wanted) {
-        let message = format!("a built-in keeps its name: `{wanted}`, not `{name}`");
-        return Err(Complaint::new(at, message));
-    }
-    let defaults = builtin.hook();
-    let priority = entry.priority.unwrap_or(defaults.priority);
-    let enabled = entry.enabled.unwrap_or(true);
-    if listed.contains(&builtin.name()) {
-        if (hook.priority, hook.enabled) != (priority, enabled) {
-            let message =
-                format!("`{wanted}` has other options under another point; a hook has one set");
-            return Err(Complaint::new(at, message));
-        }
-    } else {
-        listed.push(builtin.name());
-        hook.events.clear();
-    }
-    hook.events.push(point.to_owned());
-    (hook.priority, hook.enabled) = (priority, enabled);
-    describe(&mut hook.metadata, entry.description, entry.author, entry.version);
-    hookloop_core::hook::check_events(&wanted, &hook.events).map_err(|e| Complaint::new(at, e))
-}
-
-fn describe(
-    metadata: &mut Metadata,
-    description: Option<String>,
-    author: Option<String>,
-    version: Option<String>,
-) {
-    metadata.description = description.or(metadata.description.take());
-    metadata.author = author.or(metadata.author.take());
-    metadata.version = version.or(metadata.version.take());
-}
-
-fn declare(
-    hooks: &mut Registry,
-    point: &str,
-    entry: HookEntry,
-    at: Location,
-    workflows: &Workflows,
-) -> Result<(), Complaint> {
-    let Some(name) = entry.name else {
-        return Err(Complaint::new(at, "a hook with `actions` needs a `name`"));
-    };
-    check_name(&name, at)?;
-    let known = |workflow: &str| workflows.contains_key(workflow);
-    let actions = entry.actions.unwrap_or_default();
-    let actions = actions.iter().map(|action| read_action(action, &known));
-    let mut metadata = Metadata::default();
-    describe(&mut metadata, entry.description, entry.author, entry.version);
-    let hook = Hook {
-        name,
-        events: vec![point.to_owned()],
-        priority: entry.priority.unwrap_or(DEFAULT_PRIORITY),
-        enabled: entry.enabled.unwrap_or(true),
-        metadata,
-        handler: Handler::Declared(actions.collect::<Result<_, _>>()?),
-    };
-    match hooks.get_mut(&hook.name) {
-        // The same hook under a further point follows that too.
-        Some(there) if there.is_alike(&hook) && !there.events.contains(&hook.events[0]) => {
-            hookloop_core::hook::check_events(&hook.name, &hook.events)
-                .map_err(|error| Complaint::new(at, error))?;
-            there.events.extend(hook.events);
-            Ok(())
-        }
-        _ => hooks.register(hook).map_err(|error: RegistryError| Complaint::new(at, error)),
-    }
 }
 
 fn check_name(name: &str, at: Location) -> Result<(), Complaint> {
@@ -405,47 +222,13 @@ fn check_name(name: &str, at: Location) -> Result<(), Complaint> {
     Err(Complaint::new(at, message))
 }
 
-fn read_action(
-    entry: &Spanned<ActionEntry>,
-    known_workflow: &dyn Fn(&str) -> bool,
-) -> Result<DeclaredAction, Complaint> {
-    let at = entry.referenced;
-    let ActionEntry { create_task, update_task, execute_workflow, log } = &entry.value;
-    let mut given = [
-        ("create_task", create_task),
-        ("update_task", update_task),
-        ("execute_workflow", execute_workflow),
-        ("log", log),
-    ]
-    .into_iter()
-    .filter_map(|(kind, payload)| payload.as_ref().map(|payload| (kind, payload)));
-    let (Some((kind, payload)), None) = (given.next(), given.next()) else {
-        return Err(Complaint::new(
-            at,
-            "an action is one of create_task, update_task, execute_workflow, log",
-        ));
-    };
-    // `execute_workflow: name` is short for `execute_workflow: {workflowId: name}`.
-    let payload = match payload {
-        Value::String(name) if kind == "execute_workflow" => {
-            serde_json::json!({ "workflowId": name })
-        }
-        payload => payload.clone(),
-    };
-    DeclaredAction::check(kind, &payload)
-        .map_err(|error| Complaint::new(at, format!("{kind}: {error}")))?;
-    if let Some(workflow) = payload.get("workflowId").and_then(Value::as_str)
-        && !known_workflow(workflow)
-    {
-        return Err(Complaint::new(at, format!("there is no workflow `{workflow}`")));
-    }
-    let payload = TemplateValue::parse(&payload).map_err(|error| Complaint::new(at, error))?;
-    Ok(DeclaredAction { kind, payload })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn names(hook: &hookloop_core::hook::Hook) -> Vec<&str> {
+        hook.points.iter().map(hookloop_core::point::Point::name).collect()
+    }
 
     fn complaint(text: &str) -> (u64, String) {
         match parse(text) {
@@ -469,13 +252,10 @@ hooks:
         );
         let hooks = rules.map_err(|c| c.message).unwrap().rules.hooks;
         let review = hooks.get("auto-create-review-task").unwrap();
-        assert_eq!(
-            (review.events.as_slice(), review.priority),
-            (&["task_created".to_owned()][..], 10)
-        );
+        assert_eq!((names(review), review.priority), (vec!["task_created"], 10));
         assert_eq!(hooks.get("check-dependency-satisfaction").unwrap().priority, 0);
         let track = hooks.get("track-agent-task-lifecycle").unwrap();
-        assert_eq!((track.events.len(), track.enabled), (1, false));
+        assert_eq!((track.points.len(), track.enabled), (1, false));
     }
 
     #[test]
@@ -489,7 +269,7 @@ hooks:
             )
         };
         let hooks = parse(&file("x")).map_err(|c| c.message).unwrap().rules.hooks;
-        assert_eq!(hooks.get("a").unwrap().events, ["task_created", "task_started"]);
+        assert_eq!(names(hooks.get("a").unwrap()), ["task_created", "task_started"]);
         assert!(complaint(&file("y")).1.contains("two hooks named `a`"));
     }
 
@@ -503,7 +283,11 @@ hooks:
         check("version: 1\nhook: {}\n", 2, "hook");
         check("version: 1\nhooks:\n  task_done:\n    - auto-create-review-task\n", 4, "task_done");
         check("version: 1\nhooks:\n  task_created:\n    - no-such\n", 4, "no-such");
-        check("version: 1\nhooks:\n  task_created:\n    - {use: x, actions: []}\n", 4, "either");
+        check(
+            "version: 1\nhooks:\n  task_created:\n    - {use: x, actions: []}\n",
+            4,
+            "exactly one",
+        );
         check(
             "version: 1\nhooks:\n  task_created:\n    - name: a\n      actions:\n        - log: {typ: x}\n",
             6,

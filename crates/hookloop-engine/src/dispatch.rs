@@ -8,13 +8,14 @@ use hookloop_core::cascade::Cause;
 use hookloop_core::event::{
     CursorMoved, CursorPart, Empty, Event, EventBody, WorkflowFailed, WorkflowStep,
 };
-use hookloop_core::hook::Handler;
+use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::workflow::Run;
 use hookloop_store::log::{Seq, StoredEvent};
 
 use crate::project::{EngineError, Project, now};
-use crate::react::{run, satisfactions, weight};
+use crate::react::{run, satisfactions, starts_process, weight};
+use crate::run::RanFor;
 use crate::work::{Origin, Work};
 
 /// Dependents that one batch of the dispatcher looks at.
@@ -39,8 +40,9 @@ impl Project {
 
     /// Finishes reactions that are due, of this process or of one that died. Cascade limits bound it.
     pub fn dispatch(&self) -> Result<(), EngineError> {
-        while self.read(|view| view.next_due())?.is_some() {
-            if self.dispatch_some()? == Progress::Nothing {
+        while let Some(seq) = self.read(|view| view.next_due())? {
+            let ran = self.run_processes(seq)?;
+            if self.dispatch_some(ran)? == Progress::Nothing {
                 break;
             }
         }
@@ -58,15 +60,21 @@ impl Project {
         Ok(())
     }
 
-    /// One batch: the reactions to as many due events as fit, and the cursor's move past them.
-    fn dispatch_some(&self) -> Result<Progress, EngineError> {
+    /// One batch: the reactions to as many due events as fit, and the cursor's move past them. Events
+    /// whose hooks start processes wait until those have run: they are the first of a batch, with `ran`.
+    fn dispatch_some(&self, ran: Option<RanFor>) -> Result<Progress, EngineError> {
         self.store.transact(|unit| {
             let Some(mut seq) = unit.view()?.next_due()? else { return Ok(Progress::Nothing) };
             let cursor = unit.totals().cursor.clone();
             let mut part = cursor.part.filter(|_| cursor.seq == seq);
             let mut work = Work::new(unit, &self.rules, now())?;
+            work.ran = ran.clone();
             for left in (0..DUE_AT_ONCE).rev() {
                 let Some(stored) = work.unit.due_event(seq)? else { return Ok(Progress::Nothing) };
+                if work.lacks_process(&stored.event)? {
+                    // Another dispatcher was quicker with the event before.
+                    return Ok(Progress::Some);
+                }
                 let next = work.dispatch(&stored, part.take())?;
                 work.react()?;
                 match work.due_after(seq, &next)? {
@@ -100,10 +108,34 @@ impl Work<'_, '_, '_> {
         seq: Seq,
         unfinished: &Option<CursorPart>,
     ) -> Result<Option<Seq>, EngineError> {
-        match unfinished.is_none() && self.unit.room() >= 2 * CHUNK + RESERVE {
-            true => Ok(self.unit.view()?.next_due_after(seq)?),
-            false => Ok(None),
+        if unfinished.is_some() || self.unit.room() < 2 * CHUNK + RESERVE {
+            return Ok(None);
         }
+        let Some(next) = self.unit.view()?.next_due_after(seq)? else { return Ok(None) };
+        match self.unit.due_event(next)? {
+            Some(stored) if self.lacks_process(&stored.event)? => Ok(None),
+            _ => Ok(Some(next)),
+        }
+    }
+
+    /// Whether a hook of `event` starts a process that has not run.
+    fn lacks_process(&self, event: &Event) -> Result<bool, EngineError> {
+        if self.ran.as_ref().is_some_and(|ran| ran.event == event.id) {
+            return Ok(false);
+        }
+        Ok(!self.process_hooks(event)?.is_empty())
+    }
+
+    /// The hooks of `event` that start a process, in the order they run.
+    pub(crate) fn process_hooks(&self, event: &Event) -> Result<Vec<&Hook>, EngineError> {
+        let kind = event.body.kind();
+        if !self.hooks.list().iter().any(|hook| starts_process(&hook.handler)) {
+            return Ok(Vec::new());
+        }
+        let task_type = self.task_of(event)?.and_then(|task| task.spec.kind);
+        let mut hooks = self.hooks.resolve(kind, task_type.as_deref());
+        hooks.retain(|hook| starts_process(&hook.handler));
+        Ok(hooks)
     }
 
     /// Runs what is left of the hooks of a due event, as far as the batch goes; answers where it
@@ -130,7 +162,8 @@ impl Work<'_, '_, '_> {
     ) -> Result<Option<CursorPart>, EngineError> {
         let hooks = self.hooks.clone();
         let mut done = from.hooks_done;
-        for hook in hooks.for_event(event.body.kind()) {
+        let task_type = self.task_of(event)?.and_then(|task| task.spec.kind);
+        for hook in hooks.resolve(event.body.kind(), task_type.as_deref()) {
             if done.contains(&hook.name) {
                 continue;
             }
@@ -147,7 +180,8 @@ impl Work<'_, '_, '_> {
                 }
                 _ => {
                     let task = self.task_of(event)?;
-                    let mut reaction = run(hook, event, task.as_ref());
+                    let ran = self.process_reaction(hook, event);
+                    let mut reaction = ran.unwrap_or_else(|| run(hook, event, task.as_ref()));
                     let stop = self.fitting(&mut reaction.outcome, after as usize);
                     self.carry_out_one(event, reaction, after as usize)?;
                     stop

@@ -1,5 +1,6 @@
 //! Where a project's log is kept, and how it is opened there.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use hookloop_core::id::ProjectName;
@@ -18,6 +19,10 @@ pub struct Surroundings {
     pub store: Option<StoreName>,
     /// The user's own configuration.
     pub user_file: Option<PathBuf>,
+    /// The user's environment, of which hooks get what they may have.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The digest of the hooks that may run this time.
+    pub trust: Option<String>,
 }
 
 /// Where an open project's log is.

@@ -3,11 +3,17 @@
 //! - [`place`]: where a project is, and where its state lives
 //! - [`kept`]: where a project's log is kept, and how it is opened there
 //! - [`config`]: the file `hookloop.yaml`, read strictly
+//! - [`condition`]: whether a hook has anything to do this time
 //! - [`user`]: the user's own configuration: stores, and who one is to them
 //! - [`rules`]: what the configuration and the user's switches amount to
 //! - [`project`]: the one door for commands
 //! - [`work`]: a command and what follows from it, as one batch
+//! - [`explain`]: what would run at a point, in order, and why
+//! - [`doctor`]: what is likely to go wrong with hooks
+//! - [`trust`]: which of a repository's hooks the user has agreed to
 //! - [`react`]: the hooks an event has, and what they ask for
+//! - [`run`]: hooks that start something, and the batch that records it
+//! - [`runner`]: one hook's process: command, environment, input, outcome
 //! - [`dispatch`]: reactions and workflows that were left for later
 //! - [`claim`]: taking a task, the most urgent first
 //! - `spread`: how contended claims were of late
@@ -20,9 +26,12 @@
 
 pub mod bulk;
 pub mod claim;
+pub mod condition;
 pub mod config;
 pub mod dispatch;
 pub mod dispatcher;
+pub mod doctor;
+pub mod explain;
 pub mod kept;
 pub mod lease;
 pub mod place;
@@ -30,8 +39,11 @@ pub mod process;
 pub mod project;
 pub mod react;
 pub mod rules;
+pub mod run;
+pub mod runner;
 mod sought;
 mod spread;
+pub mod trust;
 pub mod user;
 pub mod work;
 
@@ -44,5 +56,5 @@ pub mod store {
     pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
     pub use hookloop_store::sqlite::{Broken, OpenError};
     pub use hookloop_store::store::StoreError;
-    pub use hookloop_store::view::{TaskFilter, TaskRow, View};
+    pub use hookloop_store::view::{HookRuns, TaskFilter, TaskRow, View};
 }

@@ -1,6 +1,7 @@
 //! The one door for commands: decide, store, react.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hookloop_core::command::Command;
@@ -18,8 +19,10 @@ use crate::config::{self, ConfigError};
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::{Place, PlaceError};
 use crate::rules::Rules;
+use crate::runner::Runner;
 use crate::sought::Sought;
 use crate::spread::Spread;
+use crate::trust::{Trust, TrustError};
 use crate::user::Unlisted;
 use crate::work::{Origin, Work};
 
@@ -35,6 +38,8 @@ pub enum EngineError {
     Store(#[from] StoreError),
     #[error("there is no hook `{0}`")]
     NoSuchHook(String),
+    #[error(transparent)]
+    Trust(#[from] TrustError),
     #[error(transparent)]
     Unlisted(#[from] Unlisted),
     #[error("{}: a project on a shared store needs a name that every machine uses for it", path.display())]
@@ -105,6 +110,8 @@ pub struct Project {
     pub(crate) spread: Spread,
     pub(crate) sought: Sought,
     pub(crate) kept: Kept,
+    /// What runs hooks; none where there is no directory to run them in.
+    pub(crate) runner: Option<Arc<Runner>>,
 }
 
 impl Project {
@@ -116,7 +123,14 @@ impl Project {
     ) -> Result<Project, EngineError> {
         let settings = config::settings(&place.config())?;
         let (store, kept) = kept::open_store(place, &settings, surroundings, AfterLoss::Refuse)?;
-        Ok(Project { kept, ..Project::new(store, settings.rules, actor) })
+        let trust = Trust::load(&place.state, surroundings.trust.clone())?;
+        let environment = surroundings.environment.clone();
+        let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
+        if surroundings.trust.is_some() {
+            runner.set_hooks(&settings.rules.hooks);
+        }
+        let runner = Some(Arc::new(runner));
+        Ok(Project { kept, runner, ..Project::new(store, settings.rules, actor) })
     }
 
     /// Opens the project's log alone, whatever its hooks are: to check and to mend it.
@@ -132,7 +146,8 @@ impl Project {
 
     pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
         let (actor, spread) = (actor.to_owned(), Spread::default());
-        Project { store, rules, actor, spread, sought: Sought::default(), kept: Kept::Here }
+        let (sought, kept) = (Sought::default(), Kept::Here);
+        Project { store, rules, actor, spread, sought, kept, runner: None }
     }
 
     /// Where the log is.

@@ -1,12 +1,13 @@
 //! The hooks an event has, and what they ask for.
 
 use hookloop_core::action::{Action, ExecuteWorkflow, LogEntry};
+use hookloop_core::answer::Status;
 use hookloop_core::builtin::{self, Builtin};
 use hookloop_core::cascade::Cause;
 use hookloop_core::claim::Fence;
 use hookloop_core::decide::DEPENDENCIES_MAX;
 use hookloop_core::event::{
-    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, Other, Started,
+    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, HookRan, Other, Started,
     WorkflowRequested,
 };
 use hookloop_core::hook::{DeclaredAction, Handler, Hook, HookFailure};
@@ -35,6 +36,13 @@ pub(crate) struct Reaction {
     /// runs by parts.
     pub(crate) offset: usize,
     pub(crate) outcome: Result<Vec<Action>, HookFailure>,
+    /// The run of its process, if it had one.
+    pub(crate) record: Option<HookRan>,
+}
+
+/// Whether a hook runs outside of this program.
+pub(crate) fn starts_process(handler: &Handler) -> bool {
+    matches!(handler, Handler::Command(_) | Handler::Http { .. })
 }
 
 impl Work<'_, '_, '_> {
@@ -44,7 +52,8 @@ impl Work<'_, '_, '_> {
         let task = self.task_of(event)?;
         let mut plan = Vec::new();
         let mut size = 0;
-        for hook in self.hooks.for_event(event.body.kind()) {
+        let task_type = task.as_ref().and_then(|task| task.spec.kind.as_deref());
+        for hook in self.hooks.resolve(event.body.kind(), task_type) {
             let reaction = match hook.handler {
                 Handler::Builtin(Builtin::CheckDependencySatisfaction) => {
                     let Some(id) = event.subject.task() else { continue };
@@ -59,12 +68,32 @@ impl Work<'_, '_, '_> {
                     }
                     satisfactions(hook, id, dependents.iter().map(|row| &row.task))
                 }
+                _ if starts_process(&hook.handler) => match self.process_reaction(hook, event) {
+                    Some(reaction) => reaction,
+                    // No batch waits for a process: the dispatcher runs it, and then this.
+                    None => return Ok(None),
+                },
                 _ => run(hook, event, task.as_ref()),
             };
             size += reaction.outcome.as_ref().map_or(1, |actions| actions.iter().map(weight).sum());
             plan.push(reaction);
         }
         Ok((size + RESERVE <= self.unit.room()).then_some(plan))
+    }
+
+    /// What a hook's process, which ran before this batch, asks for.
+    pub(crate) fn process_reaction(&self, hook: &Hook, event: &Event) -> Option<Reaction> {
+        let ran = self.ran.as_ref().filter(|ran| ran.event == event.id)?;
+        let run = ran.runs.iter().find(|run| run.hook == hook.name)?;
+        let outcome = match (&run.outcome.status, &run.outcome.reason) {
+            (Status::Passed | Status::Skipped, _) => Ok(run.outcome.actions.clone()),
+            (status, reason) => {
+                let reason = reason.clone().unwrap_or_else(|| status.name().to_owned());
+                Err(HookFailure(reason))
+            }
+        };
+        let record = run.ran.clone();
+        Some(Reaction { hook: hook.name.clone(), counted: true, offset: 0, outcome, record })
     }
 
     pub(crate) fn task_of(&self, event: &Event) -> Result<Option<Task>, EngineError> {
@@ -93,6 +122,10 @@ impl Work<'_, '_, '_> {
     ) -> Result<(), EngineError> {
         let hook = &reaction.hook;
         let cause = self.cause(event, hook)?;
+        if let Some(record) = reaction.record.filter(|_| first == 0) {
+            let origin = Origin::hook(event.id.derive(hook, usize::MAX - 1), cause.clone());
+            self.stage(origin, Subject::Project, EventBody::HookRan(record))?;
+        }
         let actions = match reaction.outcome {
             Ok(actions) => actions,
             Err(failure) => return self.record_hook_error(event, cause, &failure),
@@ -245,10 +278,13 @@ pub(crate) fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
             let metrics = task.and_then(|task| builtin::metrics(&event.body, task));
             Ok(metrics.into_iter().collect())
         }
-        Handler::Builtin(Builtin::CheckDependencySatisfaction) => Ok(vec![]),
+        Handler::Builtin(_) => Ok(vec![]),
         Handler::Declared(actions) => render(actions, event, task),
+        Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers(_) => {
+            Err(HookFailure("it was not run".to_owned()))
+        }
     };
-    Reaction { hook: hook.name.clone(), counted: true, offset: 0, outcome }
+    Reaction { hook: hook.name.clone(), counted: true, offset: 0, outcome, record: None }
 }
 
 /// What the completion of `completed` means for its dependents.
@@ -258,7 +294,8 @@ pub(crate) fn satisfactions<'t>(
     dependents: impl Iterator<Item = &'t Task>,
 ) -> Reaction {
     let actions = dependents.flat_map(|task| builtin::satisfaction(completed, task));
-    Reaction { hook: hook.name.clone(), counted: false, offset: 0, outcome: Ok(actions.collect()) }
+    let outcome = Ok(actions.collect());
+    Reaction { hook: hook.name.clone(), counted: false, offset: 0, outcome, record: None }
 }
 
 fn render(

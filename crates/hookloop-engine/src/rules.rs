@@ -11,6 +11,14 @@ pub struct Rules {
     pub hooks: Registry,
     pub workflows: BTreeMap<String, Vec<DeclaredAction>>,
     pub limits: CascadeLimits,
+    pub types: BTreeMap<String, TypeRules>,
+}
+
+/// What is different for tasks of a type, beside their hooks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypeRules {
+    /// Which agents may work on them, by role.
+    pub agents: BTreeMap<String, Vec<String>>,
 }
 
 impl Default for Rules {
@@ -19,6 +27,7 @@ impl Default for Rules {
             hooks: Registry::builtin(),
             workflows: BTreeMap::new(),
             limits: CascadeLimits::default(),
+            types: BTreeMap::new(),
         }
     }
 }

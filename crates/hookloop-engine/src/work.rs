@@ -21,6 +21,7 @@ use hookloop_store::store::{StoreError, Unit};
 
 use crate::project::{Done, EngineError};
 use crate::rules::Rules;
+use crate::run::RanFor;
 
 /// Dependents of a deleted task that one batch deals with.
 const DELETION_BATCH: usize = 500;
@@ -66,6 +67,8 @@ pub(crate) struct Work<'u, 'a, 'r> {
     queue: VecDeque<usize>,
     /// Actions per root so far.
     counts: HashMap<EventId, u32>,
+    /// What came of the processes that were run for an event before this batch.
+    pub(crate) ran: Option<RanFor>,
 }
 
 impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
@@ -75,7 +78,15 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         at: Timestamp,
     ) -> Result<Work<'u, 'a, 'r>, EngineError> {
         let hooks = rules.switched(&unit.view()?.hook_switches()?);
-        Ok(Work { unit, rules, hooks, at, queue: VecDeque::new(), counts: HashMap::new() })
+        Ok(Work {
+            unit,
+            rules,
+            hooks,
+            at,
+            queue: VecDeque::new(),
+            counts: HashMap::new(),
+            ran: None,
+        })
     }
 
     /// Decides `command` on what the batch so far makes true, and stages its events.

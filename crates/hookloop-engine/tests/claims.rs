@@ -160,7 +160,10 @@ fn claim_all(opened: &[Project]) {
             (number * 7 % PRIORITIES) as u8
         })
         .collect();
-    assert!(priorities.is_sorted(), "{priorities:?}");
+    // Claims that are under way at the same time may come to the log in any order.
+    let behind = |at: usize| priorities[at + 1..].iter().rposition(|p| *p < priorities[at]);
+    let farthest = (0..TASKS).filter_map(behind).max();
+    assert!(farthest.is_none_or(|far| far < opened.len()), "{priorities:?}");
 }
 
 #[test]

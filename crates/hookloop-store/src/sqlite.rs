@@ -117,7 +117,7 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
             conn.execute_batch(include_str!("pulse.sql"))?;
             remake_view(conn, &mut |_| ())?;
         }
-        // Another index.
+        // Another index, and tables for the runs of hooks.
         2 => remake_view(conn, &mut |_| ())?,
         SCHEMA => {}
         found => return Err(OpenError::Newer { found }),

@@ -8,6 +8,7 @@ use hookloop_engine::config::ConfigError;
 use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
 use hookloop_engine::store::{JetStreamError, LogError, OpenError, Refusal, StoreError};
+use hookloop_engine::trust::TrustError;
 use serde_json::json;
 
 /// The kinds of failure; each has its exit code, which scripts may rely on.
@@ -163,10 +164,26 @@ impl From<EngineError> for CliError {
                     format!("add `stores: {{ \"{urls}\": {{}} }}` to {path} if you trust it");
                 CliError::refused(&unlisted).hint(hint)
             }
+            EngineError::Trust(error) => error.into(),
             EngineError::NoProjectName { path } => {
                 let message = EngineError::NoProjectName { path: path.clone() };
                 CliError::usage(message)
                     .hint(format!("echo 'project: my-project' >> {}", path.display()))
+            }
+        }
+    }
+}
+
+impl From<TrustError> for CliError {
+    fn from(error: TrustError) -> CliError {
+        let failed = CliError::system(&error);
+        match error {
+            TrustError::Unreadable { path, .. } => failed.hint(format!(
+                "rm {}, then hookloop hooks trust: nothing is trusted until then",
+                path.display()
+            )),
+            TrustError::Io { .. } | TrustError::TooLong { .. } | TrustError::TooMany { .. } => {
+                failed
             }
         }
     }

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use hookloop_core::event::Event;
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::{Handler, Hook, Source};
 use hookloop_core::id::TaskId;
+use hookloop_core::point::Point;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::Claimed;
 use hookloop_engine::project::Done;
+use hookloop_engine::store::HookRuns;
 use hookloop_engine::store::StoredEvent;
+use hookloop_engine::trust::Standing;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -187,26 +190,54 @@ impl<'a> From<&'a StoredEvent> for EventJson<'a> {
     }
 }
 
+/// A hook with how it stands and what its runs came to.
+pub(crate) struct HookLine<'a> {
+    pub(crate) hook: &'a Hook,
+    pub(crate) standing: Standing,
+    pub(crate) runs: HookRuns,
+}
+
 #[derive(Serialize)]
 pub(crate) struct HookJson<'a> {
     name: &'a str,
-    events: &'a [String],
+    point: &'a str,
+    events: Vec<&'a str>,
+    task_type: Option<&'a str>,
+    source: &'static str,
     priority: i32,
     enabled: bool,
     handler: &'static str,
+    trusted: bool,
+    trust: &'static str,
+    runs: u64,
+    failures: u64,
+    blocks: u64,
+    p50_ms: u64,
+    p95_ms: u64,
     description: Option<&'a str>,
     author: Option<&'a str>,
     version: Option<&'a str>,
 }
 
-impl<'a> From<&'a Hook> for HookJson<'a> {
-    fn from(hook: &'a Hook) -> HookJson<'a> {
+impl<'a> From<&HookLine<'a>> for HookJson<'a> {
+    fn from(line: &HookLine<'a>) -> HookJson<'a> {
+        let HookLine { hook, standing, runs } = line;
         HookJson {
             name: &hook.name,
-            events: &hook.events,
+            point: hook.points.first().map_or("", Point::name),
+            events: hook.points.iter().map(Point::name).collect(),
+            task_type: hook.task_type.as_deref(),
+            source: source_name(hook.source),
             priority: hook.priority,
             enabled: hook.enabled,
             handler: handler_name(&hook.handler),
+            trusted: standing.may_run(),
+            trust: standing.name(),
+            runs: runs.runs,
+            failures: runs.failures,
+            blocks: runs.blocks,
+            p50_ms: runs.p50_ms,
+            p95_ms: runs.p95_ms,
             description: hook.metadata.description.as_deref(),
             author: hook.metadata.author.as_deref(),
             version: hook.metadata.version.as_deref(),
@@ -218,5 +249,16 @@ pub(crate) fn handler_name(handler: &Handler) -> &'static str {
     match handler {
         Handler::Builtin(_) => "built-in",
         Handler::Declared(_) => "actions",
+        Handler::Command(_) => "command",
+        Handler::Http { .. } => "http",
+        Handler::Gatekeepers(_) => "gatekeeper",
+    }
+}
+
+pub(crate) fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::Builtin => "built-in",
+        Source::User => "user",
+        Source::Project => "project",
     }
 }

@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 
 use hookloop_core::event::{
-    CursorMoved, Dependency, Event, EventBody, HookSwitched, RemovedDependency, WorkflowRequested,
+    CursorMoved, Dependency, Event, EventBody, HookRan, HookSwitched, RemovedDependency,
+    WorkflowRequested,
 };
 use hookloop_core::id::{RunId, Subject, TaskId};
 use hookloop_core::task::TaskSpec;
 use rusqlite::{Connection, OptionalExtension, Params, params};
 
+use super::runs::size_of;
 use super::{Result, Stored, Totals, View, to_json};
 use crate::log::{LogError, Seq};
 
@@ -289,6 +291,7 @@ impl<'c> Fold<'c> {
         match (&event.subject, &event.body) {
             (_, EventBody::CursorMoved(cursor)) => self.move_cursor(cursor),
             (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
+            (_, EventBody::HookRan(ran)) => self.count_run(ran),
             (_, EventBody::WorkflowRequested(requested)) => self.insert_run(event, requested),
             (Subject::Workflow(run), EventBody::WorkflowStepCompleted(step)) => {
                 let update = "UPDATE run SET next_step = ?2 WHERE id = ?1";
@@ -304,6 +307,18 @@ impl<'c> Fold<'c> {
             }
             _ => Ok(()),
         }
+    }
+
+    fn count_run(&self, ran: &HookRan) -> Result<()> {
+        let (is_block, is_pass) = (ran.status == "blocked", ran.status == "passed");
+        let is_failure = !is_block && !is_pass && ran.status != "skipped";
+        let count = "INSERT INTO hook_runs VALUES (?1, 1, ?2, ?3) ON CONFLICT DO UPDATE
+            SET runs = runs + 1, failures = failures + ?2, blocks = blocks + ?3";
+        self.run(count, params![ran.hook_name, is_failure, is_block])?;
+        let time =
+            "INSERT INTO hook_time VALUES (?1, ?2, 1) ON CONFLICT DO UPDATE SET runs = runs + 1";
+        self.run(time, params![ran.hook_name, size_of(ran.duration_ms)])?;
+        Ok(())
     }
 
     fn raise_version(&self, subject: &Subject, seq: Seq) -> Result<Seq> {

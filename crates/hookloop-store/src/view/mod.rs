@@ -3,12 +3,14 @@
 //! - [`apply`]: one event into the tables
 //! - [`query`]: what is read from them
 //! - [`front`]: what can be started, and what is held
+//! - [`runs`]: how often hooks ran, and what came of it
 //! - [`hash`]: one value for all of it, equal wherever the same events were applied
 
 mod apply;
 mod front;
 mod hash;
 mod query;
+mod runs;
 
 use hookloop_core::event::{CursorMoved, CursorPart};
 use hookloop_core::task::TaskState;
@@ -19,13 +21,15 @@ use crate::log::{LogError, Seq};
 
 pub(crate) use apply::Fold;
 pub use query::{TaskFilter, TaskRow};
+pub use runs::HookRuns;
 
 pub(crate) const TABLES: &str = include_str!("view.sql");
 
 /// Empties the view, for it to be made again.
 pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS task;
     DROP TABLE IF EXISTS edge; DROP TABLE IF EXISTS subject; DROP TABLE IF EXISTS due;
-    DROP TABLE IF EXISTS cascade; DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;";
+    DROP TABLE IF EXISTS cascade; DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;
+    DROP TABLE IF EXISTS hook_runs; DROP TABLE IF EXISTS hook_time;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 

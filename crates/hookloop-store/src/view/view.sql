@@ -55,6 +55,12 @@ CREATE TABLE cascade(root BLOB PRIMARY KEY, count INTEGER NOT NULL) STRICT, WITH
 
 CREATE TABLE hook_switch(name TEXT PRIMARY KEY, enabled INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
+-- What the runs of each hook came to. How long they took is counted by size: n is for 2^(n/4) ms.
+CREATE TABLE hook_runs(name TEXT PRIMARY KEY, runs INTEGER NOT NULL, failures INTEGER NOT NULL,
+  blocks INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE hook_time(name TEXT NOT NULL, size INTEGER NOT NULL, runs INTEGER NOT NULL,
+  PRIMARY KEY(name, size)) STRICT, WITHOUT ROWID;
+
 -- Workflow runs that are under way: few, and gone when they are over.
 CREATE TABLE run(
   num INTEGER PRIMARY KEY,

@@ -1,24 +1,42 @@
 //! `hookloop hooks …`
 
+mod explain;
+mod run;
+mod trust;
+
 use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::{Handler, Hook, Registry};
+use hookloop_core::point::Point;
+
+use hookloop_engine::project::Project;
+use hookloop_engine::store::HookRuns;
+use hookloop_engine::trust::Standing;
 
 use super::Context;
 use crate::error::CliError;
 use crate::output::{BOLD, Cell, DIM, Output, Result, plain};
-use crate::wire::{HookJson, handler_name};
+use crate::wire::{HookJson, HookLine, handler_name};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// List hooks in the order they run
     List,
     /// Show one hook
-    Show { name: String },
+    Show {
+        name: String,
+    },
+    Explain(explain::Args),
+    Trust(trust::Args),
+    Run(run::Args),
     /// Switch a hook on, whatever the configuration says
-    Enable { name: String },
+    Enable {
+        name: String,
+    },
     /// Switch a hook off, whatever the configuration says
-    Disable { name: String },
+    Disable {
+        name: String,
+    },
 }
 
 impl Command {
@@ -26,6 +44,9 @@ impl Command {
         match self {
             Command::List => list(context),
             Command::Show { name } => show(context, &name),
+            Command::Explain(args) => args.run(context),
+            Command::Trust(args) => args.run(context),
+            Command::Run(args) => args.run(context),
             Command::Enable { name } => switch(context, name, true),
             Command::Disable { name } => switch(context, name, false),
         }
@@ -33,24 +54,62 @@ impl Command {
 }
 
 fn list(context: &mut Context) -> Result {
-    let registry = context.project()?.hooks()?;
+    let project = context.project()?;
+    let registry = project.hooks()?;
+    let runs = project.read(|view| view.hook_runs())?;
     let mut hooks: Vec<&Hook> = registry.list().iter().collect();
     hooks.sort_by_key(|hook| hook.priority);
+    let lines: Vec<HookLine<'_>> =
+        hooks.iter().map(|hook| line(&project, &registry, &runs, hook)).collect();
     let out = &mut context.out;
     if out.json {
-        return out.json(&hooks.iter().map(|hook| HookJson::from(*hook)).collect::<Vec<_>>());
+        return out.json(&lines.iter().map(HookJson::from).collect::<Vec<_>>());
     }
-    let row = |hook: &&Hook| {
+    let row = |line: &HookLine<'_>| {
+        let hook = line.hook;
+        let state = match (hook.enabled, line.standing) {
+            (false, _) => "off",
+            (true, Standing::Own | Standing::Trusted) => "on",
+            (true, standing) => standing.name(),
+        };
+        let name = match &hook.task_type {
+            Some(task_type) => format!("{} ({task_type})", hook.name),
+            None => hook.name.clone(),
+        };
+        let runs = match line.runs.runs {
+            0 => String::new(),
+            runs => format!(
+                "{runs} runs, {} failed, {} blocked, p50 {} ms",
+                line.runs.failures, line.runs.blocks, line.runs.p50_ms
+            ),
+        };
         vec![
             Cell::new(hook.priority),
-            Cell::new(if hook.enabled { "on" } else { "off" }),
-            Cell::new(&hook.name).style(BOLD),
+            Cell::new(state),
+            Cell::new(name).style(BOLD),
             Cell::new(handler_name(&hook.handler)).style(DIM),
-            Cell::new(hook.events.join(", ")),
+            Cell::new(points(hook)),
+            Cell::new(runs).style(DIM),
         ]
     };
-    let rows: Vec<_> = hooks.iter().map(row).collect();
-    out.table(&["priority", "", "name", "", "events"], &rows)
+    let rows: Vec<_> = lines.iter().map(row).collect();
+    out.table(&["priority", "", "name", "", "points", ""], &rows)
+}
+
+/// A hook with how it stands and what its runs came to.
+fn line<'a>(
+    project: &Project,
+    registry: &Registry,
+    runs: &[HookRuns],
+    hook: &'a Hook,
+) -> HookLine<'a> {
+    let standing = project.runner().map_or(Standing::Own, |runner| runner.standing(hook, registry));
+    let runs = runs.iter().find(|runs| runs.name == hook.name).cloned().unwrap_or_default();
+    HookLine { hook, standing, runs }
+}
+
+fn points(hook: &Hook) -> String {
+    hook.points.iter().map(Point::name).collect::<Vec<_>>().join(", ")
 }
 
 fn show(context: &mut Context, name: &str) -> Result {
@@ -60,8 +119,9 @@ fn show(context: &mut Context, name: &str) -> Result {
         let message = format!("there is no hook `{name}`");
         return Err(CliError::refused(message).hint("hookloop hooks list"));
     };
+    let runs = project.read(|view| view.hook_runs())?;
     match context.out.json {
-        true => context.out.json(&HookJson::from(hook)),
+        true => context.out.json(&HookJson::from(&line(&project, &registry, &runs, hook))),
         false => print(&mut context.out, hook),
     }
 }
@@ -76,7 +136,7 @@ fn print(out: &mut Output, hook: &Hook) -> Result {
     field("", hook.metadata.description.as_deref().unwrap_or(""))?;
     field("state", state)?;
     field("priority", &hook.priority.to_string())?;
-    field("events", &hook.events.join(", "))?;
+    field("points", &points(hook))?;
     field("handler", handler_name(&hook.handler))?;
     if let Handler::Declared(actions) = &hook.handler {
         field("actions", &actions.iter().map(|action| action.kind).collect::<Vec<_>>().join(", "))?;

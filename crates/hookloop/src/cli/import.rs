@@ -94,7 +94,8 @@ fn hooks_section(hooks: &[AutomationHook]) -> Result<String> {
         if let Some(enabled) = hook.enabled {
             let _ = writeln!(entry, "      enabled: {enabled}");
         }
-        let events = hook.event_types.clone().unwrap_or_else(|| builtin.hook().events);
+        let defaults = || builtin.hook().points.iter().map(ToString::to_string).collect();
+        let events = hook.event_types.clone().unwrap_or_else(defaults);
         if events.is_empty() {
             let message = format!("`{}` follows no event; `enabled: false` says that", hook.name);
             return Err(CliError::usage(message));

@@ -2,12 +2,14 @@
 
 mod completions;
 mod dispatch;
+mod doctor;
 mod hooks;
 mod import;
 mod init;
 mod log;
 mod nats;
 mod rebuild;
+mod schema;
 mod status;
 mod task;
 mod verify;
@@ -45,6 +47,10 @@ struct Global {
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     project: Option<PathBuf>,
 
+    /// Run the repository's hooks this time if this is their digest (`hookloop hooks trust --show`)
+    #[arg(long, global = true, value_name = "DIGEST", hide_short_help = true)]
+    trust: Option<String>,
+
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     color: Colour,
@@ -75,8 +81,10 @@ enum Command {
     /// Take over another tool's configuration
     #[command(subcommand)]
     Import(import::Command),
+    Doctor(doctor::Args),
     Verify(verify::Args),
     Rebuild(rebuild::Args),
+    Schema(schema::Args),
     Completions(completions::Args),
 }
 
@@ -97,8 +105,10 @@ impl Cli {
             Command::Nats(command) => command.run(context),
             Command::Status(args) => args.run(context),
             Command::Import(command) => command.run(context),
+            Command::Doctor(args) => args.run(context),
             Command::Verify(args) => args.run(context),
             Command::Rebuild(args) => args.run(context),
+            Command::Schema(args) => args.run(context),
             Command::Completions(args) => args.run(context),
         }?;
         context.out.flush()
@@ -109,6 +119,7 @@ impl Cli {
 pub(crate) struct Context {
     pub(crate) out: Output,
     directory: Option<PathBuf>,
+    trust: Option<String>,
     /// Keeps the project open until the answer is out.
     opened: Option<Project>,
 }
@@ -132,7 +143,8 @@ impl Context {
         };
         // Errors and questions go to standard error, which asks this.
         colour.write_global();
-        Context { out: Output::new(global.json, colour), directory: global.project, opened: None }
+        let out = Output::new(global.json, colour);
+        Context { out, directory: global.project, trust: global.trust, opened: None }
     }
 
     /// The directory that the command works in.
@@ -149,7 +161,7 @@ impl Context {
 
     /// Opens the project, and finishes what a process that died has left undone.
     pub(crate) fn project(&mut self) -> Result<Project> {
-        let project = Project::open(&self.place()?, &actor(), &surroundings()?)?;
+        let project = Project::open(&self.place()?, &actor(), &self.surroundings()?)?;
         self.opened = Some(project.clone());
         project.store().hold_still().map_err(EngineError::from)?;
         project.tend()?;
@@ -158,9 +170,13 @@ impl Context {
 
     /// Opens the project's log alone, whatever its configuration says.
     pub(crate) fn log_alone(&mut self) -> Result<Project> {
-        let project = Project::open_log(&self.place()?, &actor(), &surroundings()?)?;
+        let project = Project::open_log(&self.place()?, &actor(), &self.surroundings()?)?;
         self.opened = Some(project.clone());
         Ok(project)
+    }
+
+    fn surroundings(&self) -> Result<Surroundings> {
+        Ok(Surroundings { trust: self.trust.clone(), ..surroundings()? })
     }
 
     /// After a command's answer: flushes it, then runs the workflows that it led to.
@@ -188,7 +204,8 @@ fn surroundings() -> Result<Surroundings> {
         _ => None,
     };
     let (xdg, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
-    Ok(Surroundings { store, user_file: user::user_file(xdg.as_deref(), home.as_deref()) })
+    let user_file = user::user_file(xdg.as_deref(), home.as_deref());
+    Ok(Surroundings { store, user_file, environment: env::vars_os().collect(), trust: None })
 }
 
 /// Who gives the commands, as the log remembers it.

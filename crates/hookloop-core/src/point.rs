@@ -1,0 +1,170 @@
+//! Hook points: where in the life of sessions, tasks and deliveries hooks run.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::event::{HOOK_NAMESPACE, LIFECYCLE};
+
+/// Where a hook runs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Point {
+    SessionStart,
+    PreIteration,
+    PostIteration,
+    OnError,
+    Stop,
+    SessionEnd,
+    BeforeSubmit,
+    AfterSubmit,
+    BeforeMerge,
+    AfterMerge,
+    /// After an event of this type: one of a task's life, or one that a hook logs.
+    Event(String),
+}
+
+/// Whether a point may say no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Gate,
+    Reaction,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a hook point; there are {list}, and `hook.<name>.<type>`", list = Point::names().join(", "))]
+pub struct NoSuchPoint(pub String);
+
+/// What seed configurations call `task_completed`.
+const TASK_COMPLETE: &str = "on_task_complete";
+
+impl Point {
+    /// Every point but those that follow events.
+    const FIXED: [(Point, &'static str); 10] = [
+        (Point::SessionStart, "session_start"),
+        (Point::PreIteration, "pre_iteration"),
+        (Point::PostIteration, "post_iteration"),
+        (Point::OnError, "on_error"),
+        (Point::Stop, "stop"),
+        (Point::SessionEnd, "session_end"),
+        (Point::BeforeSubmit, "before_submit"),
+        (Point::AfterSubmit, "after_submit"),
+        (Point::BeforeMerge, "before_merge"),
+        (Point::AfterMerge, "after_merge"),
+    ];
+
+    /// The names of all points, but for events that hooks log.
+    pub fn names() -> Vec<&'static str> {
+        let fixed = Point::FIXED.iter().map(|(_, name)| *name);
+        fixed.chain(LIFECYCLE).chain([TASK_COMPLETE]).collect()
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Point::Event(kind) => kind,
+            fixed => {
+                let found = Point::FIXED.iter().find(|(point, _)| point == fixed);
+                found.map_or("", |(_, name)| name)
+            }
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self {
+            Point::Stop | Point::BeforeSubmit | Point::BeforeMerge => Kind::Gate,
+            _ => Kind::Reaction,
+        }
+    }
+
+    /// What the point is called in the dialect that hook scripts of other tools read.
+    pub fn event_name(&self) -> &str {
+        match self {
+            Point::SessionStart => "SessionStart",
+            Point::Stop => "Stop",
+            Point::SessionEnd => "SessionEnd",
+            Point::Event(kind) if kind == "task_created" => "TaskCreated",
+            Point::Event(kind) if kind == "task_completed" => "TaskCompleted",
+            other => other.name(),
+        }
+    }
+
+    /// The variables that have a value at this point.
+    pub fn variables(&self) -> &'static [&'static str] {
+        match self {
+            Point::SessionStart | Point::SessionEnd => &["session", "point", "project"],
+            Point::PreIteration | Point::PostIteration | Point::Stop => {
+                &["session", "iteration", "point", "project"]
+            }
+            Point::OnError => &["session", "iteration", "error", "point", "project"],
+            Point::BeforeSubmit | Point::AfterSubmit | Point::BeforeMerge | Point::AfterMerge => &[
+                "session",
+                "task_id",
+                "task_content",
+                "task_type",
+                "branch",
+                "base_branch",
+                "point",
+                "project",
+            ],
+            Point::Event(_) => &[
+                "session",
+                "event",
+                "task_id",
+                "task_content",
+                "task_type",
+                "priority",
+                "labels",
+                "result",
+                "reason",
+                "point",
+                "project",
+            ],
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Point {
+    type Err = NoSuchPoint;
+
+    fn from_str(name: &str) -> Result<Point, NoSuchPoint> {
+        if name == TASK_COMPLETE {
+            return Ok(Point::Event("task_completed".to_owned()));
+        }
+        if LIFECYCLE.contains(&name) || name.starts_with(HOOK_NAMESPACE) {
+            return Ok(Point::Event(name.to_owned()));
+        }
+        let found = Point::FIXED.into_iter().find(|(_, known)| *known == name);
+        found.map(|(point, _)| point).ok_or_else(|| NoSuchPoint(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_point_and_back() {
+        for name in Point::names() {
+            let point: Point = name.parse().unwrap();
+            let expected = if name == TASK_COMPLETE { "task_completed" } else { name };
+            assert_eq!((point.name(), point.to_string().as_str()), (expected, expected));
+        }
+        let logged: Point = "hook.deploy.done".parse().unwrap();
+        assert_eq!(logged.name(), "hook.deploy.done");
+        let error = "task_done".parse::<Point>().unwrap_err().to_string();
+        assert!(error.contains("`task_done`") && error.contains("before_merge"), "{error}");
+    }
+
+    #[test]
+    fn three_points_may_say_no() {
+        let gates: Vec<_> = Point::names()
+            .into_iter()
+            .filter(|name| name.parse::<Point>().unwrap().kind() == Kind::Gate)
+            .collect();
+        assert_eq!(gates, ["stop", "before_submit", "before_merge"]);
+    }
+}

@@ -1,0 +1,181 @@
+//! `when`: whether a hook has anything to do this time, as a CEL expression.
+
+use cel::{Context, Program};
+use hookloop_core::point::Point;
+use serde_json::{Value, json};
+
+const LENGTH_MAX: usize = 1_000;
+/// Loops over lists that one expression may have: nested ones would multiply.
+const LOOPS_MAX: usize = 2;
+const LOOPS: [&str; 5] = [".all(", ".exists(", ".exists_one(", ".map(", ".filter("];
+
+/// A condition that can be evaluated again and again.
+pub struct Condition {
+    program: Program,
+    names: Vec<&'static str>,
+    /// It looks at the point alone.
+    is_fixed: bool,
+}
+
+impl std::fmt::Debug for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Condition on {}", self.names.join(", "))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    #[error("longer than {LENGTH_MAX} characters")]
+    TooLong,
+    #[error("more than {LOOPS_MAX} loops over lists")]
+    TooManyLoops,
+    #[error("{0}")]
+    Syntax(String),
+    #[error("there is no `{name}` at `{point}`; there are {known}")]
+    UnknownName { name: String, point: String, known: String },
+    #[error("it is {0}, not true or false")]
+    NotBool(String),
+    #[error("{0}")]
+    Evaluation(String),
+}
+
+impl Condition {
+    /// Reads an expression for a point: its names must have values there, and it must say yes or no.
+    pub fn compile(text: &str, point: &Point) -> Result<Condition, ConditionError> {
+        if text.len() > LENGTH_MAX {
+            return Err(ConditionError::TooLong);
+        }
+        if LOOPS.iter().map(|name| text.matches(name).count()).sum::<usize>() > LOOPS_MAX {
+            return Err(ConditionError::TooManyLoops);
+        }
+        let syntax =
+            |error: cel::ParseErrors| ConditionError::Syntax(in_a_line(&error.to_string()));
+        let program = Program::compile(text).map_err(syntax)?;
+        let names = names(point);
+        let references = program.references();
+        let (named, own) = (references.variables(), loop_variables(text));
+        if let Some(name) = named.iter().find(|n| !names.contains(n) && !own.contains(n)) {
+            let (name, point) = ((*name).to_owned(), point.to_string());
+            return Err(ConditionError::UnknownName { name, point, known: names.join(", ") });
+        }
+        let is_fixed = named.iter().all(|name| ["point", "event"].contains(name));
+        let condition = Condition { program, names, is_fixed };
+        // A first evaluation shows what the expression is: a word misspelt within `task`, say.
+        condition.holds(&sample(point))?;
+        Ok(condition)
+    }
+
+    /// Whether it holds for a point whatever happens there; none if it depends.
+    pub fn always(&self, point: &Point) -> Option<bool> {
+        let values = json!({ "point": point.name(), "event": point.name() });
+        self.is_fixed.then(|| self.holds(&values).unwrap_or(false))
+    }
+
+    /// Whether it holds for these values: an object with the names of the point.
+    pub fn holds(&self, values: &Value) -> Result<bool, ConditionError> {
+        let failed = |error: &dyn std::fmt::Display| {
+            ConditionError::Evaluation(in_a_line(&error.to_string()))
+        };
+        let mut context = Context::default();
+        for name in &self.names {
+            let value = values.get(name).unwrap_or(&Value::Null);
+            context.add_variable(*name, value).map_err(|error| failed(&error))?;
+        }
+        match self.program.execute(&context) {
+            Ok(cel::Value::Bool(holds)) => Ok(holds),
+            Ok(other) => Err(ConditionError::NotBool(format!("{:?}", other.type_of()))),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+}
+
+/// The names that loops over lists give to their elements.
+fn loop_variables(text: &str) -> Vec<&str> {
+    let after = |name: &'static str| text.split(name).skip(1);
+    LOOPS
+        .into_iter()
+        .flat_map(after)
+        .filter_map(|rest| rest.split_once(',').map(|(name, _)| name.trim()))
+        .collect()
+}
+
+fn in_a_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The names that have a value at a point.
+fn names(point: &Point) -> Vec<&'static str> {
+    let mut names = vec!["point", "project"];
+    match point {
+        Point::Event(_) => names.extend(["event", "task"]),
+        Point::BeforeSubmit | Point::AfterSubmit | Point::BeforeMerge | Point::AfterMerge => {
+            names.extend(["session", "task", "branch", "base_branch"]);
+        }
+        Point::SessionStart | Point::SessionEnd => names.extend(["session", "task"]),
+        Point::PreIteration | Point::PostIteration | Point::Stop => {
+            names.extend(["session", "task", "iteration"]);
+        }
+        Point::OnError => names.extend(["session", "task", "iteration", "error"]),
+    }
+    names
+}
+
+/// Values as a point has them.
+fn sample(point: &Point) -> Value {
+    json!({
+        "point": point.name(),
+        "project": "sample",
+        "event": point.name(),
+        "session": "sample",
+        "iteration": 1,
+        "error": "sample",
+        "branch": "sample",
+        "base_branch": "main",
+        "task": {
+            "id": "sample", "type": "sample", "goal": "sample", "description": "sample",
+            "labels": ["sample"], "priority": 2, "state": "ready", "result": "sample",
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed() -> Point {
+        "task_completed".parse().unwrap()
+    }
+
+    #[test]
+    fn it_says_yes_or_no() {
+        let values = json!({
+            "event": "task_completed", "point": "task_completed", "project": "p",
+            "task": { "id": "a", "type": "fix", "labels": ["agent", "urgent"], "priority": 0 },
+        });
+        let check = |text: &str, expected: bool| {
+            let condition = Condition::compile(text, &completed()).unwrap();
+            assert_eq!(condition.holds(&values), Ok(expected), "{text}");
+        };
+        check("true", true);
+        check("task.type == 'fix'", true);
+        check("task.priority <= 1 && 'agent' in task.labels", true);
+        check("task.labels.exists(l, l.startsWith('urg'))", true);
+        check("event == 'task_created'", false);
+        check("task.id.matches('^[0-9]+$')", false);
+    }
+
+    #[test]
+    fn mistakes_are_found_when_it_is_read() {
+        let check = |text: &str, part: &str| {
+            let error = Condition::compile(text, &completed()).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        };
+        check("task.type ==", "");
+        check("taks.type == 'x'", "no `taks`");
+        check("iteration > 3", "no `iteration` at `task_completed`");
+        check("task.priority", "not true or false");
+        check("task.kind == 'x'", "kind");
+        check(&"true || ".repeat(200), "longer");
+        check("[1].all(a, [1].all(b, [1].all(c, true)))", "loops");
+    }
+}

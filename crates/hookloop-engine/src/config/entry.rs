@@ -1,0 +1,457 @@
+//! The configuration as it is written: what serde reads, and what the schema for editors is made from.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor, value};
+use serde::{Deserialize, de};
+use serde_json::Value;
+use serde_saphyr::{Location, Spanned};
+
+/// `hookloop.yaml`: what hookloop does in this project.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "hookloop.yaml", inline)]
+pub(super) struct File {
+    /// The version of this format: 1.
+    #[schemars(with = "u64", range(min = 1, max = 1))]
+    pub(super) version: Spanned<u64>,
+    /// The project's name among those who share a store.
+    #[schemars(with = "Option<String>")]
+    pub(super) project: Option<Spanned<String>>,
+    /// Where the log is: `sqlite`, or `nats://host:port`.
+    #[schemars(with = "Option<String>")]
+    pub(super) store: Option<Spanned<String>>,
+    /// Hooks under the points where they run.
+    #[serde(default)]
+    pub(super) hooks: Points,
+    /// What is different for tasks of a type.
+    #[serde(default)]
+    pub(super) task_types: BTreeMap<String, TaskType>,
+    /// Named lists of actions.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Vec<ActionEntry>>")]
+    pub(super) workflows: BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
+    #[serde(default)]
+    pub(super) limits: Limits,
+}
+
+/// Hooks under the points where they run, in the order of the file.
+#[derive(Default)]
+pub(super) struct Points(pub(super) Vec<(String, Vec<Entry>)>);
+
+/// Hooks and agents for tasks of one type.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TaskType {
+    /// A point that is listed here has these hooks alone.
+    #[serde(default)]
+    pub(super) hooks: Points,
+    /// Which agents may work on tasks of this type, by role.
+    #[serde(default)]
+    pub(super) agents: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Limits {
+    #[serde(default)]
+    pub(super) cascade: Cascade,
+}
+
+/// How far hooks may set off hooks.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Cascade {
+    pub(super) depth: Option<u32>,
+    pub(super) fan_out: Option<u32>,
+    pub(super) total: Option<u32>,
+}
+
+/// A hook under its point. A bare string is a built-in by name.
+pub(super) struct Entry(pub(super) Spanned<HookEntry>);
+
+/// A hook: exactly one of `command`, `use`, `actions`, `http` and `gatekeeper`, and options.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct HookEntry {
+    /// What it is called; made from the command if it is not given.
+    pub(super) name: Option<String>,
+    /// A line for `sh`, or a program and its arguments as a list.
+    pub(super) command: Option<Located<OneOrMany>>,
+    /// A built-in hook by name.
+    #[serde(rename = "use")]
+    pub(super) builtin: Option<String>,
+    /// What to do, without a process.
+    #[schemars(with = "Option<Vec<ActionEntry>>")]
+    pub(super) actions: Option<Vec<Spanned<ActionEntry>>>,
+    /// A webhook: its URL.
+    pub(super) http: Option<Located<String>>,
+    /// Agents that review and give a verdict.
+    pub(super) gatekeeper: Option<OneOrMany>,
+    /// Low runs first; 100 if it is not given.
+    pub(super) priority: Option<i32>,
+    pub(super) enabled: Option<bool>,
+    /// A CEL expression that must be true for the hook to run.
+    pub(super) when: Option<Located<String>>,
+    /// Seconds, or a number with a unit: `500ms`, `30s`, `5m`, `1h`.
+    pub(super) timeout: Option<Located<Time>>,
+    /// Whether the agent is shown what the hook prints: true, false, or `on_failure`.
+    pub(super) pipe_output: Option<Located<Pipe>>,
+    /// Whether a gate that fails blocks (`closed`) or passes with a warning (`open`).
+    pub(super) on_failure: Option<Located<Failure>>,
+    /// Names of variables to let through, or names with values.
+    pub(super) env: Option<Located<Env>>,
+    /// Where it runs, from the project's directory.
+    pub(super) cwd: Option<Located<String>>,
+    /// Hooks of the same point that must have passed before.
+    pub(super) needs: Option<Located<OneOrMany>>,
+    /// It may run beside neighbours that say the same.
+    pub(super) parallel: Option<bool>,
+    /// How often a failed run is tried again.
+    pub(super) retry: Option<Located<RetryEntry>>,
+    /// What its processes may not do.
+    pub(super) sandbox: Option<Located<SandboxEntry>>,
+    pub(super) description: Option<String>,
+    pub(super) author: Option<String>,
+    pub(super) version: Option<String>,
+}
+
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RetryEntry {
+    /// Runs in all, at most 10.
+    pub(super) attempts: u32,
+    /// The pause before the second run; it doubles each time.
+    pub(super) backoff: Option<Time>,
+    /// Whether a random part of each pause is left out; true if it is not given.
+    pub(super) jitter: Option<bool>,
+}
+
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SandboxEntry {
+    pub(super) network: Option<Network>,
+    /// The only places it may write to: `worktree`, or paths in it.
+    pub(super) write: Option<Vec<String>>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Network {
+    None,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Failure {
+    Open,
+    Closed,
+}
+
+/// Exactly one action.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ActionEntry {
+    pub(super) create_task: Option<Value>,
+    pub(super) update_task: Option<Value>,
+    /// `{workflowId: name}`, or the name alone.
+    pub(super) execute_workflow: Option<Value>,
+    pub(super) log: Option<Value>,
+}
+
+/// A value and where it is in the file.
+pub(super) struct Located<T> {
+    pub(super) value: T,
+    pub(super) at: Location,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
+        Ok(Located { value, at: referenced })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Located<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T>()
+    }
+}
+
+/// A length of time as it is written.
+#[derive(Clone, Debug)]
+pub(super) enum Time {
+    Seconds(u64),
+    WithUnit(String),
+}
+
+/// `true`, `false` or `on_failure`.
+pub(super) enum Pipe {
+    Bool(bool),
+    OnFailure,
+}
+
+/// Variables of an environment: names alone, or with values.
+pub(super) enum Env {
+    Names(Vec<String>),
+    Values(Pairs),
+}
+
+/// A string or a list of them.
+#[derive(Clone)]
+pub(super) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    pub(super) fn into_list(self) -> Vec<String> {
+        match self {
+            OneOrMany::One(one) => vec![one],
+            OneOrMany::Many(many) => many,
+        }
+    }
+}
+
+type Pairs = Vec<(String, String)>;
+
+/// Reads whichever of several forms a value has.
+struct Forms<T> {
+    expecting: &'static str,
+    from_str: Option<fn(&str) -> Option<T>>,
+    from_u64: Option<fn(u64) -> T>,
+    from_bool: Option<fn(bool) -> T>,
+    from_list: Option<fn(Vec<String>) -> T>,
+    from_map: Option<fn(Pairs) -> T>,
+    of: PhantomData<T>,
+}
+
+impl<T> Forms<T> {
+    fn new(expecting: &'static str) -> Forms<T> {
+        Forms {
+            expecting,
+            from_str: None,
+            from_u64: None,
+            from_bool: None,
+            from_list: None,
+            from_map: None,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<'de, T> Visitor<'de> for Forms<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expecting)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        let read = self.from_str.and_then(|read| read(text));
+        read.ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        let read = self.from_u64.map(|read| read(number));
+        read.ok_or_else(|| E::invalid_type(de::Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        match u64::try_from(number) {
+            Ok(number) => self.visit_u64(number),
+            Err(_) => Err(E::invalid_type(de::Unexpected::Signed(number), &self)),
+        }
+    }
+
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<T, E> {
+        let read = self.from_bool.map(|read| read(flag));
+        read.ok_or_else(|| E::invalid_type(de::Unexpected::Bool(flag), &self))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<T, A::Error> {
+        let Some(read) = self.from_list else {
+            return Err(de::Error::invalid_type(de::Unexpected::Seq, &self));
+        };
+        Vec::deserialize(value::SeqAccessDeserializer::new(seq)).map(read)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        let Some(read) = self.from_map else {
+            return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
+        };
+        Ok(read(pairs(map)?))
+    }
+}
+
+/// The entries of a map, in the order of the file.
+fn pairs<'de, V: Deserialize<'de>, A: MapAccess<'de>>(
+    mut map: A,
+) -> Result<Vec<(String, V)>, A::Error> {
+    let mut pairs: Vec<(String, V)> = Vec::new();
+    while let Some((name, value)) = map.next_entry::<String, V>()? {
+        if pairs.iter().any(|(known, _)| *known == name) {
+            return Err(de::Error::custom(format!("`{name}` is there twice")));
+        }
+        pairs.push((name, value));
+    }
+    Ok(pairs)
+}
+
+impl<'de> Deserialize<'de> for Points {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Points;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("hook points with lists of hooks")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Points, A::Error> {
+                pairs(map).map(Points)
+            }
+        }
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_str: Some(|text| Some(Time::WithUnit(text.to_owned()))),
+            from_u64: Some(Time::Seconds),
+            ..Forms::new("seconds, or a number with a unit (`500ms`, `30s`, `5m`, `1h`)")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Pipe {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_str: Some(|text| (text == "on_failure").then_some(Pipe::OnFailure)),
+            from_bool: Some(Pipe::Bool),
+            ..Forms::new("`true`, `false` or `on_failure`")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Env {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_list: Some(Env::Names),
+            from_map: Some(Env::Values),
+            ..Forms::new("a list of variables to let through, or variables with values")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_str: Some(|text| Some(OneOrMany::One(text.to_owned()))),
+            from_list: Some(OneOrMany::Many),
+            ..Forms::new("a string or a list of strings")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned { value: NameOrHook(value), referenced, defined } =
+            Spanned::deserialize(deserializer)?;
+        Ok(Entry(Spanned { value, referenced, defined }))
+    }
+}
+
+struct NameOrHook(HookEntry);
+
+impl<'de> Deserialize<'de> for NameOrHook {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct StringOrMap;
+        impl<'de> Visitor<'de> for StringOrMap {
+            type Value = NameOrHook;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a built-in hook, or a hook with its options")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<NameOrHook, E> {
+                let builtin = Some(name.to_owned());
+                Ok(NameOrHook(HookEntry { builtin, ..HookEntry::default() }))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NameOrHook, A::Error> {
+                HookEntry::deserialize(value::MapAccessDeserializer::new(map)).map(NameOrHook)
+            }
+        }
+        deserializer.deserialize_any(StringOrMap)
+    }
+}
+
+/// Says what a hand-written reader takes, for the schema.
+macro_rules! schema {
+    ($type:ty, $generator:ident => $schema:expr) => {
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema($generator: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+
+schema!(Time, _generator => json_schema!({
+    "oneOf": [
+        { "type": "integer", "minimum": 1, "maximum": 86400 },
+        { "type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)$" }
+    ]
+}));
+schema!(Pipe, _generator => json_schema!({ "enum": [true, false, "on_failure"] }));
+schema!(Env, _generator => json_schema!({
+    "oneOf": [
+        { "type": "array", "items": { "type": "string" } },
+        { "type": "object", "additionalProperties": { "type": "string" } }
+    ]
+}));
+schema!(OneOrMany, _generator => json_schema!({
+    "oneOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
+}));
+schema!(Entry, generator => {
+    let names: Vec<&str> =
+        hookloop_core::builtin::Builtin::ALL.into_iter().map(|builtin| builtin.name()).collect();
+    let hook = generator.subschema_for::<HookEntry>();
+    json_schema!({ "oneOf": [{ "enum": names }, hook] })
+});
+schema!(Points, generator => {
+    let list = generator.subschema_for::<Vec<Entry>>();
+    let points: serde_json::Map<String, Value> = hookloop_core::point::Point::names()
+        .into_iter()
+        .map(|name| (name.to_owned(), list.clone().to_value()))
+        .collect();
+    json_schema!({
+        "type": "object",
+        "properties": points,
+        "patternProperties": { "^hook\\.": list },
+        "additionalProperties": false
+    })
+});

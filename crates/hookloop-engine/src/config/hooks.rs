@@ -1,0 +1,475 @@
+//! From the hooks of a file to the hooks of a project.
+
+use hookloop_core::builtin::Builtin;
+use hookloop_core::command_line::CommandLine;
+use hookloop_core::hook::{
+    CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, Source,
+};
+use hookloop_core::options::{
+    ATTEMPTS_MAX, EnvEntry, Length, OnFailure, Options, PipeOutput, Retry, Sandbox,
+    is_dangerous_variable,
+};
+use hookloop_core::point::{Kind, Point};
+use hookloop_core::template::TemplateValue;
+use serde_json::Value;
+use serde_saphyr::{Location, Spanned};
+
+use super::entry::{
+    ActionEntry, Entry, Env, Failure, HookEntry, Located, OneOrMany, Pipe, Points, RetryEntry,
+    SandboxEntry, Time,
+};
+use super::{Complaint, Workflows, check_name};
+use crate::condition::Condition;
+
+const MAX_HOOKS: usize = 256;
+const ENV_MAX: usize = 64;
+
+/// Puts the hooks of one file into a registry.
+pub(super) struct Reader<'a> {
+    pub(super) hooks: &'a mut Registry,
+    pub(super) workflows: &'a Workflows,
+    pub(super) source: Source,
+    /// Built-ins that the file lists, which then run just where it lists them.
+    pub(super) listed: Vec<Builtin>,
+    pub(super) count: usize,
+}
+
+impl Reader<'_> {
+    /// Reads the hooks of a project, or of one type of its tasks.
+    pub(super) fn read(
+        &mut self,
+        points: Points,
+        task_type: Option<&str>,
+    ) -> Result<(), Complaint> {
+        for (name, entries) in points.0 {
+            let at = entries.first().map(|Entry(entry)| entry.referenced);
+            let point: Point =
+                name.parse().map_err(|error: hookloop_core::point::NoSuchPoint| Complaint {
+                    at,
+                    message: error.to_string(),
+                })?;
+            if let Some(task_type) = task_type {
+                self.hooks.set_typed(task_type, &point);
+            }
+            for Entry(entry) in entries {
+                self.count += 1;
+                if self.count > MAX_HOOKS {
+                    let message = format!("more than {MAX_HOOKS} hooks");
+                    return Err(Complaint::new(entry.referenced, message));
+                }
+                self.read_one(&point, entry, task_type)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_one(
+        &mut self,
+        point: &Point,
+        entry: Spanned<HookEntry>,
+        task_type: Option<&str>,
+    ) -> Result<(), Complaint> {
+        let Spanned { value: mut entry, referenced: at, .. } = entry;
+        let handler = self.handler(point, &mut entry, at)?;
+        let options = options(point, &mut entry)?;
+        if let Handler::Builtin(builtin) = handler
+            && builtin.is_reaction()
+            && task_type.is_none()
+        {
+            return self.use_reaction(builtin, point, entry, at);
+        }
+        let name = match (entry.name.take(), &handler) {
+            (Some(name), _) => name,
+            (None, Handler::Builtin(builtin)) => builtin.name().to_owned(),
+            (None, Handler::Declared(_)) => {
+                return Err(Complaint::new(at, "a hook with `actions` needs a `name`"));
+            }
+            (None, handler) => self.free_name(&named_after(handler), task_type),
+        };
+        check_name(&name, at)?;
+        let mut metadata = match &handler {
+            Handler::Builtin(builtin) => builtin.hook().metadata,
+            _ => Metadata::default(),
+        };
+        describe(&mut metadata, &mut entry);
+        let hook = Hook {
+            name,
+            points: vec![point.clone()],
+            task_type: task_type.map(str::to_owned),
+            source: self.source,
+            priority: entry.priority.unwrap_or(DEFAULT_PRIORITY),
+            enabled: entry.enabled.unwrap_or(true),
+            metadata,
+            handler,
+            options,
+        };
+        match self.hooks.get_mut_for(task_type, &hook.name) {
+            // The same hook under a further point runs there too.
+            Some(there) if there.is_alike(&hook) && !there.points.contains(point) => {
+                there.points.push(point.clone());
+                Ok(())
+            }
+            _ => self.hooks.register(hook).map_err(|error| Complaint::new(at, error)),
+        }
+    }
+
+    /// What the hook does: exactly one thing.
+    fn handler(
+        &self,
+        point: &Point,
+        entry: &mut HookEntry,
+        at: Location,
+    ) -> Result<Handler, Complaint> {
+        let given = [
+            entry.command.is_some(),
+            entry.builtin.is_some(),
+            entry.actions.is_some(),
+            entry.http.is_some(),
+            entry.gatekeeper.is_some(),
+        ];
+        if given.into_iter().filter(|given| *given).count() != 1 {
+            let message =
+                "a hook has exactly one of `command`, `use`, `actions`, `http` and `gatekeeper`";
+            return Err(Complaint::new(at, message));
+        }
+        if let Some(command) = entry.command.take() {
+            return command_text(point, command).map(Handler::Command);
+        }
+        if let Some(name) = &entry.builtin {
+            return builtin(name, point, at).map(Handler::Builtin);
+        }
+        if let Some(url) = entry.http.take() {
+            return webhook(url);
+        }
+        if let Some(agents) = entry.gatekeeper.take() {
+            if point.kind() != Kind::Gate {
+                let message = format!("gatekeepers give a verdict, and `{point}` is not a gate");
+                return Err(Complaint::new(at, message));
+            }
+            return Ok(Handler::Gatekeepers(agents.into_list()));
+        }
+        let Point::Event(_) = point else {
+            let message = format!("`actions` follow events of tasks; `{point}` is not one");
+            return Err(Complaint::new(at, message));
+        };
+        let known = |workflow: &str| self.workflows.contains_key(workflow);
+        let actions = entry.actions.take().unwrap_or_default();
+        let actions = actions.iter().map(|action| read_action(action, &known));
+        Ok(Handler::Declared(actions.collect::<Result<_, _>>()?))
+    }
+
+    /// A built-in reaction that the file lists follows just the points it is listed under.
+    fn use_reaction(
+        &mut self,
+        builtin: Builtin,
+        point: &Point,
+        mut entry: HookEntry,
+        at: Location,
+    ) -> Result<(), Complaint> {
+        let wanted = builtin.name();
+        if let Some(name) = entry.name.as_ref().filter(|name| *name != wanted) {
+            let message = format!("a built-in keeps its name: `{wanted}`, not `{name}`");
+            return Err(Complaint::new(at, message));
+        }
+        let defaults = builtin.hook();
+        let Some(hook) = self.hooks.get_mut(wanted) else {
+            return Err(Complaint::new(at, format!("there is no built-in hook `{wanted}`")));
+        };
+        let priority = entry.priority.unwrap_or(defaults.priority);
+        let enabled = entry.enabled.unwrap_or(true);
+        if self.listed.contains(&builtin) {
+            if (hook.priority, hook.enabled) != (priority, enabled) {
+                let message =
+                    format!("`{wanted}` has other options under another point; a hook has one set");
+                return Err(Complaint::new(at, message));
+            }
+        } else {
+            self.listed.push(builtin);
+            hook.points.clear();
+        }
+        hook.points.push(point.clone());
+        (hook.priority, hook.enabled) = (priority, enabled);
+        describe(&mut hook.metadata, &mut entry);
+        Ok(())
+    }
+
+    /// `base`, or with a number behind it if that is taken.
+    fn free_name(&self, base: &str, task_type: Option<&str>) -> String {
+        let is_free = |name: &String| self.hooks.get_for(task_type, name).is_none();
+        let numbered = (2..).map(|n| format!("{base}-{n}"));
+        std::iter::once(base.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+    }
+}
+
+fn builtin(name: &str, point: &Point, at: Location) -> Result<Builtin, Complaint> {
+    let known = Builtin::ALL.into_iter().find(|builtin| builtin.name() == name);
+    let Some(builtin) = known else {
+        let known = Builtin::ALL.map(Builtin::name).join(", ");
+        let message = format!("there is no built-in hook `{name}`; there are {known}");
+        return Err(Complaint::new(at, message));
+    };
+    match builtin.fits(point) {
+        true => Ok(builtin),
+        false => Err(Complaint::new(at, format!("`{name}` has nothing to do at `{point}`"))),
+    }
+}
+
+/// A command, if values have a safe place in it.
+fn command_text(point: &Point, command: Located<OneOrMany>) -> Result<CommandText, Complaint> {
+    let known = point.variables();
+    let (text, checked) = match command.value {
+        OneOrMany::One(line) => {
+            let checked = CommandLine::shell(&line, known);
+            (CommandText::Shell(line), checked)
+        }
+        OneOrMany::Many(args) => {
+            let checked = CommandLine::exec(&args, known);
+            (CommandText::Exec(args), checked)
+        }
+    };
+    match checked {
+        Ok(_) => Ok(text),
+        Err(error) => {
+            let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+            Err(Complaint::new(command.at, format!("{error}{hint}")))
+        }
+    }
+}
+
+fn webhook(url: Located<String>) -> Result<Handler, Complaint> {
+    let host = url.value.strip_prefix("https://").or_else(|| url.value.strip_prefix("http://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.contains('@') => {
+            Ok(Handler::Http { url: url.value })
+        }
+        _ => {
+            let message = format!("`{}` is not a URL: `https://host/path`", url.value);
+            Err(Complaint::new(url.at, message))
+        }
+    }
+}
+
+/// A name for a hook that has none: its script's, or its program's.
+fn named_after(handler: &Handler) -> String {
+    let word = match handler {
+        Handler::Command(CommandText::Shell(line)) => {
+            let mut words = line.split_whitespace();
+            words.find(|word| !word.contains('=')).unwrap_or_default().to_owned()
+        }
+        Handler::Command(CommandText::Exec(args)) => args.first().cloned().unwrap_or_default(),
+        Handler::Http { url } => url
+            .split("://")
+            .nth(1)
+            .unwrap_or_default()
+            .split(['/', ':'])
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        Handler::Gatekeepers(agents) => format!("gatekeeper-{}", agents.join("-")),
+        Handler::Builtin(_) | Handler::Declared(_) => String::new(),
+    };
+    let file = word.rsplit('/').next().unwrap_or_default();
+    let stem = file.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(file);
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let name: String = stem.chars().filter(|c| fits(*c)).take(super::NAME_MAX - 4).collect();
+    match name.is_empty() {
+        true => "hook".to_owned(),
+        false => name,
+    }
+}
+
+fn describe(metadata: &mut Metadata, entry: &mut HookEntry) {
+    metadata.description = entry.description.take().or(metadata.description.take());
+    metadata.author = entry.author.take().or(metadata.author.take());
+    metadata.version = entry.version.take().or(metadata.version.take());
+}
+
+fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
+    let when = entry.when.take().map(|when| condition(point, when)).transpose()?;
+    if let Some(Located { at, .. }) = &entry.on_failure
+        && point.kind() != Kind::Gate
+    {
+        let message = format!("`on_failure` is for gates; a failure at `{point}` stops nothing");
+        return Err(Complaint::new(*at, message));
+    }
+    Ok(Options {
+        when,
+        timeout_ms: entry
+            .timeout
+            .take()
+            .map(|Located { value, at }| length(value, at))
+            .transpose()?,
+        pipe_output: match entry.pipe_output.take().map(|pipe| pipe.value) {
+            None | Some(Pipe::Bool(false)) => PipeOutput::Never,
+            Some(Pipe::Bool(true)) => PipeOutput::Always,
+            Some(Pipe::OnFailure) => PipeOutput::OnFailure,
+        },
+        on_failure: match entry.on_failure.take().map(|failure| failure.value) {
+            None | Some(Failure::Closed) => OnFailure::Closed,
+            Some(Failure::Open) => OnFailure::Open,
+        },
+        env: entry.env.take().map(environment).transpose()?.unwrap_or_default(),
+        cwd: entry.cwd.take().map(inside).transpose()?,
+        needs: entry.needs.take().map_or_else(Vec::new, |needs| needs.value.into_list()),
+        parallel: entry.parallel.unwrap_or(false),
+        retry: entry.retry.take().map(retry).transpose()?.unwrap_or_default(),
+        sandbox: entry.sandbox.take().map(sandbox).transpose()?,
+    })
+}
+
+fn condition(point: &Point, when: Located<String>) -> Result<String, Complaint> {
+    match Condition::compile(&when.value, point) {
+        Ok(_) => Ok(when.value),
+        Err(error) => Err(Complaint::new(when.at, format!("`when`: {error}"))),
+    }
+}
+
+fn length(time: Time, at: Location) -> Result<u64, Complaint> {
+    let length = match time {
+        Time::Seconds(seconds) => Length::seconds(seconds),
+        Time::WithUnit(text) => text.parse(),
+    };
+    length.map(|length| length.ms).map_err(|error| Complaint::new(at, error))
+}
+
+fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
+    let entries: Vec<EnvEntry> = match env.value {
+        Env::Names(names) => names.into_iter().map(EnvEntry::Inherited).collect(),
+        Env::Values(values) => {
+            values.into_iter().map(|(name, value)| EnvEntry::Set { name, value }).collect()
+        }
+    };
+    let complain = |message: String| Err(Complaint::new(env.at, message));
+    if entries.len() > ENV_MAX {
+        return complain(format!("more than {ENV_MAX} variables"));
+    }
+    for entry in &entries {
+        let name = entry.name();
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && name.starts_with(|c: char| !c.is_ascii_digit());
+        if !is_name {
+            return complain(format!("`{name}` is not the name of a variable"));
+        }
+        match entry {
+            EnvEntry::Set { .. } if is_dangerous_variable(name) => {
+                return complain(format!(
+                    "`{name}` decides what programs do: a configuration does not set it"
+                ));
+            }
+            EnvEntry::Set { value, .. } if value.contains('\0') => {
+                return complain(format!("`{name}` has a NUL in its value"));
+            }
+            _ => {}
+        }
+    }
+    Ok(entries)
+}
+
+/// A path that stays in the project.
+fn inside(path: Located<String>) -> Result<String, Complaint> {
+    let is_inside =
+        |part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir);
+    match std::path::Path::new(&path.value).components().all(is_inside) {
+        true => Ok(path.value),
+        false => {
+            let message = format!("`{}` leads out of the project", path.value);
+            Err(Complaint::new(path.at, message))
+        }
+    }
+}
+
+fn retry(entry: Located<RetryEntry>) -> Result<Retry, Complaint> {
+    let RetryEntry { attempts, backoff, jitter } = entry.value;
+    if !(1..=ATTEMPTS_MAX).contains(&attempts) {
+        return Err(Complaint::new(entry.at, format!("`attempts` is 1 to {ATTEMPTS_MAX}")));
+    }
+    let defaults = Retry::default();
+    Ok(Retry {
+        attempts,
+        backoff_ms: backoff.map_or(Ok(defaults.backoff_ms), |time| length(time, entry.at))?,
+        jitter: jitter.unwrap_or(defaults.jitter),
+    })
+}
+
+fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
+    let SandboxEntry { network, write } = entry.value;
+    if network.is_none() && write.is_none() {
+        let message = "a sandbox forbids something: `network: none`, `write: [worktree]`";
+        return Err(Complaint::new(entry.at, message));
+    }
+    let paths = write.map(|paths| {
+        paths
+            .into_iter()
+            .map(|path| inside(Located { value: path, at: entry.at }))
+            .collect::<Result<_, _>>()
+    });
+    Ok(Sandbox { no_network: network.is_some(), write: paths.transpose()? })
+}
+
+pub(super) fn read_action(
+    entry: &Spanned<ActionEntry>,
+    known_workflow: &dyn Fn(&str) -> bool,
+) -> Result<DeclaredAction, Complaint> {
+    let at = entry.referenced;
+    let ActionEntry { create_task, update_task, execute_workflow, log } = &entry.value;
+    let mut given = [
+        ("create_task", create_task),
+        ("update_task", update_task),
+        ("execute_workflow", execute_workflow),
+        ("log", log),
+    ]
+    .into_iter()
+    .filter_map(|(kind, payload)| payload.as_ref().map(|payload| (kind, payload)));
+    let (Some((kind, payload)), None) = (given.next(), given.next()) else {
+        return Err(Complaint::new(
+            at,
+            "an action is one of create_task, update_task, execute_workflow, log",
+        ));
+    };
+    // `execute_workflow: name` is short for `execute_workflow: {workflowId: name}`.
+    let payload = match payload {
+        Value::String(name) if kind == "execute_workflow" => {
+            serde_json::json!({ "workflowId": name })
+        }
+        payload => payload.clone(),
+    };
+    DeclaredAction::check(kind, &payload)
+        .map_err(|error| Complaint::new(at, format!("{kind}: {error}")))?;
+    if let Some(workflow) = payload.get("workflowId").and_then(Value::as_str)
+        && !known_workflow(workflow)
+    {
+        return Err(Complaint::new(at, format!("there is no workflow `{workflow}`")));
+    }
+    let payload = TemplateValue::parse(&payload).map_err(|error| Complaint::new(at, error))?;
+    Ok(DeclaredAction { kind, payload })
+}
+
+/// Checks what only the whole list tells: that `needs` names hooks of the same point, not in a circle.
+pub(super) fn check_needs(hooks: &Registry) -> Result<(), String> {
+    for hook in hooks.list() {
+        for point in &hook.points {
+            let mut neighbours = hooks.resolve(point.name(), hook.task_type.as_deref());
+            neighbours.retain(|other| other.name != hook.name);
+            for need in &hook.options.needs {
+                let Some(other) = neighbours.iter().find(|other| other.name == *need) else {
+                    return Err(format!(
+                        "hook `{}` needs `{need}`, which is no other hook of `{point}`",
+                        hook.name
+                    ));
+                };
+                if (other.priority, position(hooks, other)) > (hook.priority, position(hooks, hook))
+                {
+                    return Err(format!(
+                        "hook `{}` needs `{need}`, which runs after it; give it a lower priority",
+                        hook.name
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn position(hooks: &Registry, wanted: &Hook) -> usize {
+    hooks.list().iter().position(|hook| std::ptr::eq(hook, wanted)).unwrap_or(usize::MAX)
+}

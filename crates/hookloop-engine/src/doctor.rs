@@ -1,0 +1,188 @@
+//! What is likely to go wrong with a project's hooks, found before it does.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use hookloop_core::command_line::CommandLine;
+use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
+use hookloop_core::options::{EnvEntry, Length, OnFailure};
+use hookloop_core::point::{Kind, Point};
+
+use crate::condition::Condition;
+use crate::runner::Runner;
+use crate::trust::{self, Standing};
+
+/// A timeout that is longer was meant in milliseconds, probably.
+const SUSPICIOUS_TIMEOUT_MS: u64 = 1_000_000;
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub about: String,
+    pub status: FindingStatus,
+    pub message: String,
+    /// What mends it.
+    pub hint: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingStatus {
+    Ok,
+    Warning,
+    Error,
+}
+
+impl FindingStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            FindingStatus::Ok => "ok",
+            FindingStatus::Warning => "warning",
+            FindingStatus::Error => "error",
+        }
+    }
+}
+
+/// Looks at every hook; nothing is run.
+pub fn examine(hooks: &Registry, runner: &Runner) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for hook in hooks.list() {
+        let before = findings.len();
+        let mut found = |status, message: String, hint: &str| {
+            let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
+            findings.push(Finding { about: hook.name.clone(), status, message, hint });
+        };
+        look_at(hook, hooks, runner, &mut found);
+        if findings.len() == before {
+            let (about, message) = (hook.name.clone(), "nothing stands out".to_owned());
+            findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
+        }
+    }
+    findings
+}
+
+fn look_at(
+    hook: &Hook,
+    hooks: &Registry,
+    runner: &Runner,
+    found: &mut dyn FnMut(FindingStatus, String, &str),
+) {
+    use FindingStatus::{Error, Warning};
+    let is_gate = hook.points.iter().any(|point| point.kind() == Kind::Gate);
+    match runner.standing(hook, hooks) {
+        Standing::Own | Standing::Trusted => {}
+        Standing::Untrusted => {
+            found(
+                Error,
+                "it is not trusted, so it does not run".to_owned(),
+                "hookloop hooks trust",
+            );
+        }
+        Standing::Modified => {
+            let message = "it changed since it was trusted, so it does not run".to_owned();
+            found(Error, message, "hookloop hooks trust");
+        }
+    }
+    if let Some(ms) = hook.options.timeout_ms
+        && ms >= SUSPICIOUS_TIMEOUT_MS
+    {
+        let meant = Length { ms: ms / 1_000 };
+        let message = format!("its timeout is {}; milliseconds were meant?", Length { ms });
+        found(Warning, message, &format!("write `timeout: {meant}`"));
+    }
+    if let Some(when) = &hook.options.when {
+        for point in hook.points.iter().filter(|point| can_not_hold(when, point)) {
+            let message = format!("its condition can't be true at `{point}`: {when}");
+            found(Warning, message, "mend `when`, or remove the hook");
+        }
+    }
+    let Handler::Command(text) = &hook.handler else { return };
+    if is_gate && hook.options.timeout_ms.is_none() {
+        let default = Length { ms: hook.options.timeout_at(Kind::Gate) };
+        let message = format!("a gate without a timeout: it has {default}");
+        found(Warning, message, "write `timeout:` with what it should take at most");
+    }
+    if let Some(missing) = runner.missing_program(hook) {
+        let hint = format!("install `{missing}`, or mend the command");
+        found(Error, format!("there is no program `{missing}`"), &hint);
+    }
+    if is_gate
+        && hook.options.on_failure == OnFailure::Closed
+        && says_no_with_1(runner.root(), hook)
+    {
+        let message = "it says no with exit code 1, which means that the hook failed".to_owned();
+        found(Warning, message, "exit 2 blocks with feedback; or write `on_failure: open`");
+    }
+    for name in undeclared(text, hook) {
+        let message = format!("its command uses ${name}, which it does not have");
+        found(Warning, message, &format!("write `env: [{name}]`"));
+    }
+    for point in &hook.points {
+        let line = match text {
+            CommandText::Shell(line) => CommandLine::shell(line, point.variables()),
+            CommandText::Exec(args) => CommandLine::exec(args, point.variables()),
+        };
+        let free_text = ["task_content", "error", "result", "reason"];
+        let unguarded = line.map(|line| line.unguarded()).unwrap_or_default();
+        for name in unguarded.into_iter().filter(|name| free_text.contains(name)) {
+            let message = format!("{{{{{name}}}}} may begin with `-` and be taken as an option");
+            found(Warning, message, "put `--` before it, if the program knows that");
+        }
+    }
+}
+
+/// Whether a condition says no whatever happens.
+fn can_not_hold(when: &str, point: &Point) -> bool {
+    match Condition::compile(when, point) {
+        Ok(condition) => condition.always(point) == Some(false),
+        Err(_) => true,
+    }
+}
+
+/// Whether a script of the project ends with 1 and never with 2.
+fn says_no_with_1(root: &Path, hook: &Hook) -> bool {
+    let Ok(seen) = trust::Seen::look(root, hook) else { return false };
+    let text = match &hook.handler {
+        Handler::Command(CommandText::Shell(line)) => line.clone(),
+        _ => String::new(),
+    };
+    let mut texts = vec![text];
+    let scripts = seen.definition.scripts.keys();
+    texts.extend(scripts.filter_map(|name| std::fs::read_to_string(root.join(name)).ok()));
+    let any = |code: &str| texts.iter().any(|text| text.contains(code));
+    any("exit 1") && !any("exit 2")
+}
+
+/// Variables in a shell command that are neither set there nor declared.
+fn undeclared(text: &CommandText, hook: &Hook) -> Vec<String> {
+    const HAD: [&str; 8] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
+    let CommandText::Shell(line) = text else { return Vec::new() };
+    let mut names: Vec<String> = Vec::new();
+    for part in line.split('$').skip(1) {
+        let part = part.strip_prefix('{').unwrap_or(part);
+        let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        let name: String = part.chars().take_while(fits).collect();
+        let is_name = name.len() > 1 && name.chars().all(|c| !c.is_ascii_lowercase());
+        let is_set = line.contains(&format!("{name}="));
+        let is_declared = hook.options.env.iter().map(EnvEntry::name).any(|known| known == name);
+        let is_ours = name.starts_with("HOOKLOOP_") || name == "CLAUDE_PROJECT_DIR";
+        if is_name
+            && !is_set
+            && !is_declared
+            && !is_ours
+            && !HAD.contains(&name.as_str())
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Whether there is a program of that name on `path`.
+pub(crate) fn is_on_path(name: &str, path: &std::ffi::OsStr) -> bool {
+    let is_program = |file: std::path::PathBuf| {
+        std::fs::metadata(file)
+            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(path).any(|directory| is_program(directory.join(name)))
+}

@@ -1,0 +1,133 @@
+//! Hooks that start something: run before the batch that records what came of them.
+//!
+//! No batch waits for a process. The dispatcher runs what an event's hooks start, then stores the
+//! outcome, the actions that were asked for and the cursor's move together: a crash before that runs
+//! the process again, and no action takes effect twice.
+
+use hookloop_core::answer::{Outcome, Status};
+use hookloop_core::event::{Event, HookRan};
+use hookloop_core::hook::Hook;
+use hookloop_core::id::EventId;
+use hookloop_core::point::Point;
+use hookloop_core::task::Task;
+use hookloop_store::log::Seq;
+
+use crate::condition::Condition;
+use crate::explain::values;
+use crate::project::{EngineError, Project, now};
+use crate::runner::{Occasion, Runner};
+use crate::work::Work;
+
+/// What came of the processes of one event's hooks.
+#[derive(Clone, Debug)]
+pub(crate) struct RanFor {
+    pub(crate) event: EventId,
+    pub(crate) runs: Vec<HookRun>,
+}
+
+/// What came of one hook.
+#[derive(Clone, Debug)]
+pub struct HookRun {
+    pub hook: String,
+    pub outcome: Outcome,
+    /// What the log keeps of it; none if there was no run.
+    pub ran: Option<HookRan>,
+    /// What it printed, as far as it is kept.
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl HookRun {
+    /// A hook that was not run, and why.
+    pub(crate) fn without(hook: &Hook, status: Status, reason: String) -> HookRun {
+        let outcome = Outcome { reason: Some(reason), ..Outcome::of(status) };
+        let (stdout, stderr) = (String::new(), String::new());
+        HookRun { hook: hook.name.clone(), outcome, ran: None, stdout, stderr }
+    }
+}
+
+impl Project {
+    /// Runs the hooks of the due event at `seq` that start a process.
+    pub(crate) fn run_processes(&self, seq: Seq) -> Result<Option<RanFor>, EngineError> {
+        let found = self.store.transact(|unit| -> Result<_, EngineError> {
+            let Some(stored) = unit.due_event(seq)? else { return Ok(None) };
+            let done = unit.totals().cursor.clone();
+            let done = done.part.filter(|_| done.seq == seq).map(|part| part.hooks_done);
+            let work = Work::new(unit, &self.rules, now())?;
+            let mut hooks: Vec<Hook> =
+                work.process_hooks(&stored.event)?.into_iter().cloned().collect();
+            hooks.retain(|hook| done.as_ref().is_none_or(|done| !done.contains(&hook.name)));
+            let task = work.task_of(&stored.event)?;
+            Ok(Some((stored.event, hooks, task)))
+        })?;
+        let Some((event, hooks, task)) = found.filter(|(_, hooks, _)| !hooks.is_empty()) else {
+            return Ok(None);
+        };
+        let point = Point::Event(event.body.kind().to_owned());
+        let mut runs: Vec<HookRun> = Vec::new();
+        for hook in &hooks {
+            let occasion = Occasion { point: &point, event: Some(&event), task: task.as_ref() };
+            runs.push(self.run_hook(hook, &occasion, &runs));
+        }
+        Ok(Some(RanFor { event: event.id, runs }))
+    }
+
+    /// Runs one hook, if it has anything to do; `before` are those that ran at the same point.
+    pub(crate) fn run_hook(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+        before: &[HookRun],
+    ) -> HookRun {
+        if let Some(run) = skipped(hook, occasion, before) {
+            return run;
+        }
+        match &self.runner {
+            Some(runner) => runner.run(hook, occasion),
+            None => {
+                let reason = "there is no project directory to run it in".to_owned();
+                HookRun::without(hook, Status::NotStarted, reason)
+            }
+        }
+    }
+
+    /// Runs one hook as if `event` had happened, and records nothing.
+    pub fn try_hook(
+        &self,
+        hook: &Hook,
+        point: &Point,
+        event: Option<&Event>,
+        task: Option<&Task>,
+    ) -> HookRun {
+        self.run_hook(hook, &Occasion { point, event, task }, &[])
+    }
+
+    pub fn runner(&self) -> Option<&Runner> {
+        self.runner.as_deref()
+    }
+}
+
+/// Why a hook does not run this time.
+fn skipped(hook: &Hook, occasion: &Occasion<'_>, before: &[HookRun]) -> Option<HookRun> {
+    let passed = |name: &String| {
+        let ran = before.iter().find(|run| run.hook == *name);
+        ran.is_none_or(|run| run.outcome.status == Status::Passed)
+    };
+    if let Some(need) = hook.options.needs.iter().find(|name| !passed(name)) {
+        let reason = format!("it needs `{need}`, which did not pass");
+        return Some(HookRun::without(hook, Status::Skipped, reason));
+    }
+    let when = hook.options.when.as_deref()?;
+    let condition = Condition::compile(when, occasion.point);
+    let values = values(occasion.point, occasion.task);
+    match condition.and_then(|condition| condition.holds(&values)) {
+        Ok(true) => None,
+        Ok(false) => {
+            let reason = format!("its condition does not hold: {when}");
+            Some(HookRun::without(hook, Status::Skipped, reason))
+        }
+        Err(error) => {
+            Some(HookRun::without(hook, Status::Failed, format!("its condition failed: {error}")))
+        }
+    }
+}

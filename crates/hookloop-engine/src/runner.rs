@@ -1,0 +1,466 @@
+//! One hook's process: its command, its environment, its input, and what came of it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use hookloop_core::answer::{Ended, Outcome, Printed, Status, interpret};
+use hookloop_core::command_line::{CommandLine, Invocation};
+use hookloop_core::event::{Event, HookRan};
+use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
+use hookloop_core::options::EnvEntry;
+use hookloop_core::point::{Kind, Point};
+use hookloop_core::redact::Redactor;
+use hookloop_core::task::Task;
+use serde_json::{Value, json};
+
+use crate::explain::task_value;
+use crate::process::{Filter, How, Job, KeeperPool, Output, ProcessError, Ran, Stored, Stream};
+use crate::project::fresh_id;
+use crate::run::HookRun;
+use crate::trust::{self, Seen, Standing, Trust};
+
+/// Variables of the user's environment that every hook has.
+const BASE: [&str; 8] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
+/// Parts of the names of variables whose values are secret.
+const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
+const ARTIFACTS: &str = "artifacts";
+const REASON_MAX: usize = 2_000;
+
+/// What runs the hooks of one project.
+pub struct Runner {
+    root: PathBuf,
+    state: PathBuf,
+    environment: Vec<(OsString, OsString)>,
+    keepers: KeeperPool,
+    trust: Trust,
+    /// The digest of the project's hooks, once it was needed.
+    set: Mutex<Option<String>>,
+    /// Made when it is needed first: most commands run no hook.
+    redactor: OnceLock<Option<Redactor>>,
+}
+
+impl std::fmt::Debug for Runner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Runner in {}", self.root.display())
+    }
+}
+
+/// When and for what a hook runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Occasion<'a> {
+    pub(crate) point: &'a Point,
+    pub(crate) event: Option<&'a Event>,
+    pub(crate) task: Option<&'a Task>,
+}
+
+impl Runner {
+    pub fn new(
+        root: PathBuf,
+        state: PathBuf,
+        environment: Vec<(OsString, OsString)>,
+        trust: Trust,
+    ) -> Runner {
+        let keepers = KeeperPool::of_this_program();
+        let (set, redactor) = (Mutex::new(None), OnceLock::new());
+        Runner { root, state, environment, keepers, trust, set, redactor }
+    }
+
+    /// What keeps the values of secret variables out of everything that is stored; none if there are
+    /// too many of them.
+    fn redactor(&self) -> Option<&Redactor> {
+        let secrets = self.environment.iter().filter_map(|(name, value)| {
+            let name = name.to_str()?;
+            let is_secret = SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part));
+            is_secret.then(|| (name.to_owned(), value.as_encoded_bytes().to_vec()))
+        });
+        self.redactor.get_or_init(|| Redactor::new(secrets).ok()).as_ref()
+    }
+
+    /// How a hook stands, as it is now.
+    pub fn standing(&self, hook: &Hook, hooks: &Registry) -> Standing {
+        if !trust::needs_trust(hook) {
+            return Standing::Own;
+        }
+        let set = trust::look_at_all(&self.root, hooks).map(|seen| trust::set_digest(&seen));
+        match (Seen::look(&self.root, hook), set) {
+            (Ok(seen), Ok(set)) => self.trust.standing(&seen, &set),
+            _ => Standing::Untrusted,
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The program of a command, if there is none of that name.
+    pub(crate) fn missing_program(&self, hook: &Hook) -> Option<String> {
+        const WORDS: [&str; 13] = [
+            "if", "for", "while", "until", "case", "cd", "exit", "test", "set", "export", "trap",
+            "eval", "[",
+        ];
+        let Handler::Command(text) = &hook.handler else { return None };
+        let word = match text {
+            CommandText::Exec(args) => args.first()?.as_str(),
+            CommandText::Shell(line) => line.split_whitespace().find(|word| !word.contains('='))?,
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+        if !word.chars().all(is_plain) || WORDS.contains(&word) {
+            return None;
+        }
+        let base = self.root.join(hook.options.cwd.as_deref().unwrap_or(""));
+        let path = self.environment.iter().find(|(name, _)| name == "PATH");
+        let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
+        let is_there = match word.contains('/') {
+            true => base.join(word).is_file(),
+            false => crate::doctor::is_on_path(word, &path),
+        };
+        (!is_there).then(|| word.to_owned())
+    }
+
+    /// Says which set of hooks this is, for a digest that was given for the run.
+    pub(crate) fn set_hooks(&self, hooks: &Registry) {
+        let seen = trust::look_at_all(&self.root, hooks);
+        if let (Ok(seen), Ok(mut set)) = (seen, self.set.lock()) {
+            *set = Some(trust::set_digest(&seen));
+        }
+    }
+
+    pub(crate) fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
+        let seen = match self.look(hook) {
+            Ok(seen) => seen,
+            Err(reason) => return HookRun::without(hook, Status::NotStarted, reason),
+        };
+        let Handler::Command(text) = &hook.handler else {
+            let reason = "webhooks are not sent by this version".to_owned();
+            return HookRun::without(hook, Status::NotStarted, reason);
+        };
+        let prepared = self.kept_scripts(seen.as_ref()).and_then(|scripts| {
+            let text = pinned(text, &self.root, hook, &scripts)?;
+            self.invocation(&text, occasion)
+        });
+        match prepared {
+            Ok(invocation) => self.attempts(hook, occasion, &invocation),
+            Err(reason) => HookRun::without(hook, Status::NotStarted, reason),
+        }
+    }
+
+    /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
+    fn look(&self, hook: &Hook) -> Result<Option<Seen>, String> {
+        if !trust::needs_trust(hook) {
+            return Ok(None);
+        }
+        let seen = Seen::look(&self.root, hook).map_err(|error| error.to_string())?;
+        let set = self.set.lock().map(|set| set.clone()).unwrap_or_default().unwrap_or_default();
+        match self.trust.standing(&seen, &set) {
+            Standing::Own | Standing::Trusted => Ok(Some(seen)),
+            Standing::Modified => {
+                Err("it changed since it was trusted: hookloop hooks trust".to_owned())
+            }
+            Standing::Untrusted => Err("it is not trusted: hookloop hooks trust".to_owned()),
+        }
+    }
+
+    fn kept_scripts(&self, seen: Option<&Seen>) -> Result<BTreeMap<String, PathBuf>, String> {
+        let kept = seen.map(|seen| self.trust.keep(seen)).transpose();
+        kept.map(Option::unwrap_or_default).map_err(|error| error.to_string())
+    }
+
+    fn invocation(
+        &self,
+        text: &CommandText,
+        occasion: &Occasion<'_>,
+    ) -> Result<Invocation, String> {
+        let known = occasion.point.variables();
+        let line = match text {
+            CommandText::Shell(line) => CommandLine::shell(line, known),
+            CommandText::Exec(args) => CommandLine::exec(args, known),
+        };
+        let line = line.map_err(|error| error.to_string())?;
+        let values = self.values(occasion);
+        let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
+        line.invocation(&value).map_err(|error| error.to_string())
+    }
+
+    /// The variables of the occasion. What has no value there is empty.
+    fn values(&self, occasion: &Occasion<'_>) -> BTreeMap<&'static str, String> {
+        let spec = occasion.task.map(|task| &task.spec);
+        let outcome = occasion.task.and_then(|task| task.outcome.as_ref());
+        let obstacle = occasion.task.and_then(|task| task.obstacle.as_ref());
+        let value = |name: &'static str| match name {
+            "point" => Some(occasion.point.to_string()),
+            "event" => occasion.event.map(|event| event.body.kind().to_owned()),
+            "project" => Some(self.root.display().to_string()),
+            "task_id" => occasion.task.map(|task| task.id.to_string()),
+            "task_content" => spec.map(|spec| spec.goal.clone()),
+            "task_type" => spec.and_then(|spec| spec.kind.clone()),
+            "priority" => spec.map(|spec| spec.priority.get().to_string()),
+            "labels" => spec.map(|spec| spec.labels.join(",")),
+            "result" => outcome.and_then(|outcome| outcome.result.clone()),
+            "reason" => obstacle.map(|obstacle| obstacle.reason.clone()),
+            _ => None,
+        };
+        let known = occasion.point.variables().iter();
+        known.map(|name| (*name, value(name).unwrap_or_default())).collect()
+    }
+
+    /// Runs the hook until it does not fail, as often as it may.
+    fn attempts(&self, hook: &Hook, occasion: &Occasion<'_>, invocation: &Invocation) -> HookRun {
+        let retry = hook.options.retry;
+        let mut attempt = 1;
+        loop {
+            let run = self.once(hook, occasion, invocation, attempt);
+            let failed =
+                matches!(run.outcome.status, Status::Failed | Status::TimedOut | Status::Killed);
+            if !failed || attempt >= retry.attempts {
+                return run;
+            }
+            let pause = Duration::from_millis(retry.backoff_ms << (attempt - 1).min(16));
+            std::thread::sleep(if retry.jitter { part_of(pause) } else { pause });
+            attempt += 1;
+        }
+    }
+
+    fn once(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+        invocation: &Invocation,
+        attempt: u32,
+    ) -> HookRun {
+        let cwd = match &hook.options.cwd {
+            Some(cwd) => self.root.join(cwd),
+            None => self.root.clone(),
+        };
+        let os = |bytes: &Vec<u8>| OsString::from_vec(bytes.clone());
+        let kind = occasion.point.kind();
+        let timeout = Duration::from_millis(hook.options.timeout_at(kind));
+        let artifacts = self.state.join(ARTIFACTS).join(fresh_id().to_string());
+        let Some(redactor) = self.redactor() else {
+            let reason = "the secrets of the environment are too many to look for".to_owned();
+            return HookRun::without(hook, Status::NotStarted, reason);
+        };
+        let filter = |_: Stream| redacting(redactor);
+        let job = Job {
+            env: self.environment_of(hook, occasion, invocation),
+            stdin: self.input(hook, occasion, attempt, &cwd).to_string().into_bytes(),
+            artifacts: Some(artifacts.clone()),
+            filter: Some(&filter),
+            ..Job::new(invocation.argv.iter().map(os).collect(), cwd, timeout)
+        };
+        let ran = self.keepers.run(job);
+        let artifact = || Some(artifacts.display().to_string());
+        recorded(hook, occasion.point, ran, attempt, artifact)
+    }
+
+    /// Exactly what a hook's process has of an environment.
+    fn environment_of(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+        invocation: &Invocation,
+    ) -> Vec<(OsString, OsString)> {
+        let own = |name: &str| {
+            let found = self.environment.iter().find(|(known, _)| known.to_str() == Some(name));
+            found.map(|(_, value)| value.clone())
+        };
+        let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
+        for name in BASE {
+            if let Some(value) = own(name) {
+                env.insert(name.into(), value);
+            }
+        }
+        for entry in &hook.options.env {
+            match entry {
+                EnvEntry::Inherited(name) => {
+                    if let Some(value) = own(name) {
+                        env.insert(name.into(), value);
+                    }
+                }
+                EnvEntry::Set { name, value } => {
+                    env.insert(name.into(), value.into());
+                }
+            }
+        }
+        let task = occasion.task.map(|task| task.id.to_string()).unwrap_or_default();
+        let root = self.root.as_os_str();
+        env.insert("CLAUDE_PROJECT_DIR".into(), root.into());
+        env.insert("HOOKLOOP_PROJECT".into(), root.into());
+        env.insert("HOOKLOOP_TASK_ID".into(), task.into());
+        env.insert("HOOKLOOP_POINT".into(), occasion.point.name().into());
+        env.insert("HOOKLOOP_HOOK".into(), hook.name.clone().into());
+        for (name, value) in &invocation.env {
+            env.insert(name.into(), OsString::from_vec(value.clone()));
+        }
+        env.into_iter().collect()
+    }
+
+    /// What the hook reads: one JSON object.
+    fn input(&self, hook: &Hook, occasion: &Occasion<'_>, attempt: u32, cwd: &Path) -> Value {
+        let task = occasion.task;
+        let event = occasion.event.map(|event| {
+            json!({
+                "id": event.id.to_string(),
+                "type": event.body.kind(),
+                "timestamp": event.at,
+                "actor": event.actor,
+                "data": event.body.data(),
+            })
+        });
+        json!({
+            "session_id": occasion.event.map(|event| event.id.to_string()).unwrap_or_default(),
+            "transcript_path": null,
+            "cwd": cwd,
+            "hook_event_name": occasion.point.event_name(),
+            "task_id": task.map(|task| task.id.to_string()),
+            "task_subject": task.map(|task| task.spec.goal.clone()),
+            "task_description": task.map(|task| task.spec.description.clone()),
+            "hookloop": {
+                "point": occasion.point.name(),
+                "hook": hook.name,
+                "attempt": attempt,
+                "max_attempts": hook.options.retry.attempts,
+                "task": task.map(task_value),
+                "event": event,
+            },
+        })
+    }
+}
+
+/// Lets a stream through without its secrets. An empty piece ends it.
+fn redacting(redactor: &Redactor) -> Filter<'_> {
+    let mut stream = Some(redactor.stream());
+    Box::new(move |piece: &[u8], out: &mut Vec<u8>| match (piece.is_empty(), stream.take()) {
+        (true, Some(stream)) => stream.finish(out),
+        (false, Some(mut open)) => {
+            open.push(piece, out);
+            stream = Some(open);
+        }
+        (_, None) => {}
+    })
+}
+
+/// A random part of a pause, half of it at least.
+fn part_of(pause: Duration) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    pause / 2 + pause / 128 * (RandomState::new().hash_one(0) % 64) as u32
+}
+
+/// A run as the log keeps it, and what it means.
+fn recorded(
+    hook: &Hook,
+    point: &Point,
+    ran: Result<Ran, ProcessError>,
+    attempts: u32,
+    artifact: impl Fn() -> Option<String>,
+) -> HookRun {
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(error) => {
+            let reason = error.to_string();
+            return HookRun {
+                outcome: failed(point.kind(), hook, &reason),
+                ..HookRun::without(hook, Status::NotStarted, reason)
+            };
+        }
+    };
+    let ended = match ran.how {
+        How::Exited(code) => Ended::Exited(code),
+        How::Signalled(signal) => Ended::Killed(signal),
+        How::TimedOut => Ended::TimedOut,
+        How::Cancelled => Ended::Cancelled,
+    };
+    let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
+    let whole = stdout.whole().map(|whole| String::from_utf8_lossy(&whole).into_owned());
+    let (shown, errors) = (stdout.excerpt(), stderr.excerpt());
+    let printed = Printed {
+        stdout: whole.as_deref().unwrap_or(&shown),
+        stderr: &errors,
+        is_cut: whole.is_none(),
+    };
+    let outcome = interpret(&ended, printed, point.kind(), hook.options.on_failure);
+    let has_file = |output: &Output| !matches!(output.stored, Stored::Nothing);
+    let record = HookRan {
+        hook_name: hook.name.clone(),
+        point: point.name().to_owned(),
+        status: outcome.status.name().to_owned(),
+        exit_code: match ran.how {
+            How::Exited(code) => Some(code),
+            _ => None,
+        },
+        duration_ms: u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX),
+        attempts,
+        reason: outcome.reason.as_ref().map(|reason| reason.chars().take(REASON_MAX).collect()),
+        stdout_bytes: stdout.bytes,
+        stderr_bytes: stderr.bytes,
+        artifact: artifact().filter(|_| has_file(stdout) || has_file(stderr)),
+    };
+    HookRun { hook: hook.name.clone(), outcome, ran: Some(record), stdout: shown, stderr: errors }
+}
+
+fn failed(kind: Kind, hook: &Hook, reason: &str) -> Outcome {
+    let ended = Ended::NotStarted(reason.to_owned());
+    interpret(&ended, Printed::default(), kind, hook.options.on_failure)
+}
+
+/// The command with the scripts that it names at the places where their trusted bytes are kept.
+fn pinned(
+    text: &CommandText,
+    root: &Path,
+    hook: &Hook,
+    kept: &BTreeMap<String, PathBuf>,
+) -> Result<CommandText, String> {
+    if kept.is_empty() {
+        return Ok(text.clone());
+    }
+    let base = hook.options.cwd.as_deref().unwrap_or("");
+    let place = |word: &str, interpreted: bool| -> Option<&PathBuf> {
+        kept.get(&trust::script(root, base, word, interpreted)?)
+    };
+    match text {
+        CommandText::Exec(args) => {
+            let mut interpreted = false;
+            let mut pinned = Vec::new();
+            for arg in args {
+                let path = place(arg, interpreted).map(|path| path.display().to_string());
+                interpreted = trust::is_interpreter(arg) || (interpreted && arg.starts_with('-'));
+                pinned.push(path.unwrap_or_else(|| arg.clone()));
+            }
+            Ok(CommandText::Exec(pinned))
+        }
+        CommandText::Shell(line) => {
+            let (mut pinned, mut rest, mut interpreted) = (String::new(), line.as_str(), false);
+            while !rest.is_empty() {
+                let end = rest.find(trust::is_separator).unwrap_or(rest.len());
+                let (word, after) = rest.split_at(end);
+                match place(word, interpreted).filter(|_| !word.is_empty()) {
+                    Some(path) => pinned.push_str(&plain_path(path)?),
+                    None => pinned.push_str(word),
+                }
+                if !word.is_empty() {
+                    interpreted =
+                        trust::is_interpreter(word) || (interpreted && word.starts_with('-'));
+                }
+                let separator = after.chars().next();
+                pinned.extend(separator);
+                rest = &after[separator.map_or(0, char::len_utf8)..];
+            }
+            Ok(CommandText::Shell(pinned))
+        }
+    }
+}
+
+/// A path that means itself in a shell, in every kind of quotes.
+fn plain_path(path: &Path) -> Result<String, String> {
+    let text = path.display().to_string();
+    let fits = |c: char| c.is_ascii_alphanumeric() || "/._-+@%".contains(c);
+    match text.chars().all(fits) {
+        true => Ok(text),
+        false => Err(format!(
+            "scripts are run from `{text}`, which a shell would not take as it is; set XDG_STATE_HOME to a plain path"
+        )),
+    }
+}

@@ -1,0 +1,331 @@
+//! Which of a repository's hooks the user has agreed to, by content.
+//!
+//! A clone brings hooks along; none of them runs because it is there. What the user agrees to is a
+//! digest over a hook's definition and over the bytes of every file in the project that its command
+//! names. A change to any of it is another digest. The agreed bytes are kept beside the project's
+//! state, and those are what runs, so that nobody can swap a script between the look and the run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use hookloop_core::hook::{CommandText, Handler, Hook, Registry, Source};
+use hookloop_core::options::EnvEntry;
+use hookloop_core::point::Point;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+const FILE: &str = "trust.json";
+const SCRIPTS: &str = "trusted";
+/// A script that a command names is at most this long.
+const SCRIPT_MAX: u64 = 4 * 1024 * 1024;
+const SCRIPTS_PER_HOOK_MAX: usize = 32;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{}: {reason}", path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("{} has {size} bytes; a script that a hook names has at most {SCRIPT_MAX}", path.display())]
+    TooLong { path: PathBuf, size: u64 },
+    #[error("hook `{hook}` names more than {SCRIPTS_PER_HOOK_MAX} files of the project")]
+    TooMany { hook: String },
+}
+
+/// What a user is asked to agree to: one hook, whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    pub name: String,
+    pub task_type: Option<String>,
+    pub points: Vec<String>,
+    /// What it does, as the configuration says it.
+    pub what: Value,
+    pub when: Option<String>,
+    /// Names of variables, with values where the configuration sets them.
+    pub env: BTreeMap<String, Option<String>>,
+    pub cwd: Option<String>,
+    pub sandbox: Option<Value>,
+    /// Files of the project that it names, with the digests of their bytes.
+    pub scripts: BTreeMap<String, String>,
+}
+
+/// How a hook stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The product's, or the user's own.
+    Own,
+    Trusted,
+    /// It was trusted, and is not the same any more.
+    Modified,
+    Untrusted,
+}
+
+impl Standing {
+    pub fn may_run(self) -> bool {
+        matches!(self, Standing::Own | Standing::Trusted)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Own => "own",
+            Standing::Trusted => "trusted",
+            Standing::Modified => "modified",
+            Standing::Untrusted => "untrusted",
+        }
+    }
+}
+
+/// What the user agreed to in one project.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    state: PathBuf,
+    agreed: Vec<Definition>,
+    /// A digest that was given for this run alone: it stands for exactly one set of hooks.
+    given: Option<String>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct File {
+    version: u32,
+    agreed: Vec<Definition>,
+}
+
+/// A hook whose definition was looked at, with the bytes that were seen.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub definition: Definition,
+    pub digest: String,
+    bytes: BTreeMap<String, Vec<u8>>,
+}
+
+impl Trust {
+    /// What the user agreed to for the project whose state is at `state`.
+    pub fn load(state: &Path, given: Option<String>) -> Result<Trust, TrustError> {
+        let path = state.join(FILE);
+        let agreed = match fs::read(&path) {
+            Ok(text) => {
+                let unreadable = |error: serde_json::Error| TrustError::Unreadable {
+                    path: path.clone(),
+                    reason: error.to_string(),
+                };
+                serde_json::from_slice::<File>(&text).map_err(unreadable)?.agreed
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(source) => return Err(TrustError::Io { path, source }),
+        };
+        Ok(Trust { state: state.to_owned(), agreed, given })
+    }
+
+    pub fn agreed(&self) -> &[Definition] {
+        &self.agreed
+    }
+
+    /// How a hook stands that was just looked at.
+    pub fn standing(&self, seen: &Seen, set: &str) -> Standing {
+        if self.given.as_deref() == Some(set) || self.agreed.contains(&seen.definition) {
+            return Standing::Trusted;
+        }
+        let is_same = |known: &&Definition| {
+            (&known.name, &known.task_type) == (&seen.definition.name, &seen.definition.task_type)
+        };
+        match self.agreed.iter().any(|known| is_same(&known)) {
+            true => Standing::Modified,
+            false => Standing::Untrusted,
+        }
+    }
+
+    /// Agrees to exactly these hooks, and to no others of the project.
+    pub fn agree(&mut self, seen: &[Seen]) -> Result<(), TrustError> {
+        self.agreed = seen.iter().map(|seen| seen.definition.clone()).collect();
+        let file = File { version: 1, agreed: self.agreed.clone() };
+        let text = serde_json::to_vec_pretty(&file).unwrap_or_default();
+        write_whole(&self.state.join(FILE), &text, 0o600)
+    }
+
+    /// The files that a trusted hook runs: its scripts as they were seen, where nobody else writes.
+    pub fn keep(&self, seen: &Seen) -> Result<BTreeMap<String, PathBuf>, TrustError> {
+        let mut kept = BTreeMap::new();
+        for (name, bytes) in &seen.bytes {
+            let digest = &seen.definition.scripts[name];
+            let path = self.state.join(SCRIPTS).join(digest).join(file_name(name));
+            // What is there should be the same; what is not is put right.
+            if fs::read(&path).ok().as_ref() != Some(bytes) {
+                let directory = path.parent().unwrap_or(&self.state);
+                fs::create_dir_all(directory).map_err(|source| io(directory, source))?;
+                write_whole(&path, bytes, 0o700)?;
+            }
+            kept.insert(name.clone(), path);
+        }
+        Ok(kept)
+    }
+}
+
+impl Seen {
+    /// Looks at a hook of the project at `root`: its definition, and the files that it names.
+    pub fn look(root: &Path, hook: &Hook) -> Result<Seen, TrustError> {
+        let mut bytes = BTreeMap::new();
+        for name in named_files(root, hook) {
+            if bytes.len() == SCRIPTS_PER_HOOK_MAX {
+                return Err(TrustError::TooMany { hook: hook.name.clone() });
+            }
+            let path = root.join(&name);
+            let size = fs::metadata(&path).map_err(|source| io(&path, source))?.len();
+            if size > SCRIPT_MAX {
+                return Err(TrustError::TooLong { path, size });
+            }
+            let read = fs::read(&path).map_err(|source| io(&path, source))?;
+            bytes.insert(name, read);
+        }
+        let scripts = bytes.iter().map(|(name, bytes)| (name.clone(), hex(bytes))).collect();
+        let definition =
+            Definition {
+                name: hook.name.clone(),
+                task_type: hook.task_type.clone(),
+                points: hook.points.iter().map(|point| Point::name(point).to_owned()).collect(),
+                what: what(&hook.handler),
+                when: hook.options.when.clone(),
+                env: hook.options.env.iter().map(variable).collect(),
+                cwd: hook.options.cwd.clone(),
+                sandbox: hook.options.sandbox.as_ref().map(
+                    |sandbox| json!({ "no_network": sandbox.no_network, "write": sandbox.write }),
+                ),
+                scripts,
+            };
+        let digest = hex(&serde_json::to_vec(&definition).unwrap_or_default());
+        Ok(Seen { definition, digest, bytes })
+    }
+}
+
+/// Whether a hook needs the user's word: it starts something, and a repository brought it.
+pub fn needs_trust(hook: &Hook) -> bool {
+    hook.source == Source::Project
+        && matches!(hook.handler, Handler::Command(_) | Handler::Http { .. })
+}
+
+/// Looks at all hooks that need the user's word.
+pub fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, TrustError> {
+    hooks
+        .list()
+        .iter()
+        .filter(|hook| needs_trust(hook))
+        .map(|hook| Seen::look(root, hook))
+        .collect()
+}
+
+/// The digest of a set of hooks: what `--trust` names.
+pub fn set_digest(seen: &[Seen]) -> String {
+    let mut digests: Vec<&str> = seen.iter().map(|seen| seen.digest.as_str()).collect();
+    digests.sort_unstable();
+    format!("sha256:{}", hex(digests.join("\n").as_bytes()))
+}
+
+fn what(handler: &Handler) -> Value {
+    match handler {
+        Handler::Command(CommandText::Shell(line)) => json!({ "shell": line }),
+        Handler::Command(CommandText::Exec(args)) => json!({ "exec": args }),
+        Handler::Http { url } => json!({ "http": url }),
+        _ => Value::Null,
+    }
+}
+
+fn variable(entry: &EnvEntry) -> (String, Option<String>) {
+    match entry {
+        EnvEntry::Inherited(name) => (name.clone(), None),
+        EnvEntry::Set { name, value } => (name.clone(), Some(value.clone())),
+    }
+}
+
+/// The scripts of the project among a command's words, by their path from its root.
+fn named_files(root: &Path, hook: &Hook) -> Vec<String> {
+    let words: Vec<&str> = match &hook.handler {
+        Handler::Command(CommandText::Shell(line)) => line.split(is_separator).collect(),
+        Handler::Command(CommandText::Exec(args)) => args.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let base = hook.options.cwd.as_deref().unwrap_or("");
+    let mut names: Vec<String> = Vec::new();
+    let mut interpreted = false;
+    for word in words.into_iter().filter(|word| !word.is_empty()) {
+        if let Some(name) = script(root, base, word, interpreted)
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+        // `python3 -u tool.py`: what follows an interpreter and its options is run.
+        interpreted = is_interpreter(word) || (interpreted && word.starts_with('-'));
+    }
+    names
+}
+
+/// The file of the project that `word` names from `base`, if it is one that is run.
+pub(crate) fn script(root: &Path, base: &str, word: &str, interpreted: bool) -> Option<String> {
+    let name = within(root, &Path::new(base).join(word))?;
+    let path = root.join(&name);
+    let is_run = || {
+        let executable =
+            fs::metadata(&path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
+        executable || starts_as_script(&path)
+    };
+    (interpreted || is_run()).then_some(name)
+}
+
+fn starts_as_script(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = [0; 2];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
+}
+
+pub(crate) fn is_interpreter(word: &str) -> bool {
+    const INTERPRETERS: [&str; 16] = [
+        "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "deno", "bun",
+        "ruby", "perl", "php", "source", ".",
+    ];
+    INTERPRETERS.contains(&file_name(word))
+}
+
+/// Whether a character ends a word that could be a path.
+pub(crate) fn is_separator(c: char) -> bool {
+    c.is_whitespace() || "'\"`;|&()<>={}$,:".contains(c)
+}
+
+/// The path of a regular file that really is in the project, from its root.
+fn within(root: &Path, path: &Path) -> Option<String> {
+    let is_plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    if path.as_os_str().is_empty() || !path.components().all(is_plain) {
+        return None;
+    }
+    let real = root.join(path).canonicalize().ok()?;
+    let name = real.strip_prefix(root).ok()?.to_str()?.to_owned();
+    real.is_file().then_some(name)
+}
+
+fn file_name(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// Writes a file that appears whole or not at all.
+fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let failed = |source| io(path, source);
+    // Of an earlier process with the same number, if it is there.
+    let _ = fs::remove_file(&new);
+    let mut options = fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(mode).open(&new).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    drop(file);
+    fs::rename(&new, path).map_err(failed)
+}
+
+fn io(path: &Path, source: std::io::Error) -> TrustError {
+    TrustError::Io { path: path.to_owned(), source }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,76 @@
+//! How often hooks ran, what came of it, and how long they took.
+
+use super::{Result, View};
+
+/// Sizes that a doubling of time has.
+const PER_DOUBLING: u32 = 4;
+
+/// What the runs of one hook came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookRuns {
+    pub name: String,
+    pub runs: u64,
+    pub failures: u64,
+    pub blocks: u64,
+    /// Half of the runs took so long at most; within a fifth.
+    pub p50_ms: u64,
+    pub p95_ms: u64,
+}
+
+/// The size that a time is counted under. Whole numbers alone: the same on every machine.
+pub(super) fn size_of(ms: u64) -> u32 {
+    (0..64 * PER_DOUBLING).find(|size| ms_of(*size) >= ms).unwrap_or(64 * PER_DOUBLING)
+}
+
+/// The longest time of a size.
+fn ms_of(size: u32) -> u64 {
+    // Between two powers of two, in four steps.
+    let base = 1u64.checked_shl(size / PER_DOUBLING).unwrap_or(u64::MAX / 2);
+    base.saturating_add(base / u64::from(PER_DOUBLING) * u64::from(size % PER_DOUBLING))
+}
+
+impl View<'_> {
+    pub fn hook_runs(&self) -> Result<Vec<HookRuns>> {
+        let select = "SELECT name, runs, failures, blocks FROM hook_runs ORDER BY name";
+        let mut select = self.conn.prepare_cached(select)?;
+        let mut rows = select.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(0)?;
+            let number = |column| row.get::<_, i64>(column).map(|number| number as u64);
+            let (runs, failures, blocks) = (number(1)?, number(2)?, number(3)?);
+            let (p50_ms, p95_ms) =
+                (self.percentile(&name, runs, 50)?, self.percentile(&name, runs, 95)?);
+            found.push(HookRuns { name, runs, failures, blocks, p50_ms, p95_ms });
+        }
+        Ok(found)
+    }
+
+    fn percentile(&self, name: &str, runs: u64, percent: u64) -> Result<u64> {
+        let select = "SELECT size, runs FROM hook_time WHERE name = ?1 ORDER BY size";
+        let mut select = self.conn.prepare_cached(select)?;
+        let mut rows = select.query([name])?;
+        let wanted = (runs * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        while let Some(row) = rows.next()? {
+            seen += row.get::<_, i64>(1)? as u64;
+            if seen >= wanted {
+                return Ok(ms_of(row.get::<_, u32>(0)?));
+            }
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_within_a_quarter_of_the_time() {
+        for ms in [0, 1, 2, 3, 5, 10, 100, 999, 1_000, 60_000, 86_400_000] {
+            let longest = ms_of(size_of(ms));
+            assert!(longest >= ms && longest <= ms + ms / 4 + 1, "{ms}: {longest}");
+        }
+    }
+}

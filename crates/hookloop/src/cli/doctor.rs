@@ -1,0 +1,46 @@
+//! `hookloop doctor`
+
+use hookloop_engine::doctor::{FindingStatus, examine};
+use serde_json::json;
+
+use super::Context;
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, Result, plain};
+
+/// Look for what is likely to go wrong, and say what mends it
+///
+/// Runs nothing. Ends with 1 if something will not work as it is.
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let Some(runner) = project.runner() else { return Ok(()) };
+        let findings = examine(&project.hooks()?, runner);
+        let out = &mut context.out;
+        if out.json {
+            let findings: Vec<_> = findings
+                .iter()
+                .map(|finding| {
+                    json!({ "about": finding.about, "status": finding.status.name(),
+                        "message": finding.message, "hint": finding.hint })
+                })
+                .collect();
+            return out.json(&findings);
+        }
+        for finding in &findings {
+            let status = finding.status.name();
+            let (about, message) = (plain(&finding.about), plain(&finding.message));
+            out.line(format_args!("{status:>8} {BOLD}{about}{BOLD:#}: {message}"))?;
+            if let Some(hint) = &finding.hint {
+                out.line(format_args!("         {DIM}{}{DIM:#}", plain(hint)))?;
+            }
+        }
+        let errors = findings.iter().filter(|f| f.status == FindingStatus::Error).count();
+        match errors {
+            0 => Ok(()),
+            n => Err(CliError::refused(format!("{n} hooks will not work as they are"))),
+        }
+    }
+}

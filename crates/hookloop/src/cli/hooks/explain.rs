@@ -1,0 +1,141 @@
+//! `hookloop hooks explain`
+
+use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::id::TaskId;
+use hookloop_core::options::Length;
+use hookloop_core::point::{Kind, NoSuchPoint, Point};
+use hookloop_engine::explain::{Explained, List, Runs, explain};
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, Output, Result, plain};
+use crate::wire::{handler_name, source_name};
+
+/// Print what would run at a point, in order, and why
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The hook point, such as `stop` or `task_completed`
+    point: String,
+
+    /// For this task: its type has hooks of its own, perhaps, and conditions look at it
+    #[arg(long, value_name = "TASK")]
+    task: Option<TaskId>,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let point: Point =
+            self.point.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
+        let project = context.project()?;
+        let task = match &self.task {
+            None => None,
+            Some(id) => match project.read(|view| view.task(id))? {
+                Some(row) => Some(row.task),
+                None => {
+                    let message = format!("there is no task `{id}`");
+                    return Err(CliError::refused(message).hint("hookloop task list"));
+                }
+            },
+        };
+        let explained = explain(&project.hooks()?, &point, task.as_ref());
+        let out = &mut context.out;
+        if out.json {
+            return out.json(&explained.iter().map(to_json).collect::<Vec<_>>());
+        }
+        let kind = match point.kind() {
+            Kind::Gate => "a gate: each hook may block",
+            Kind::Reaction => "a reaction: a failure stops nothing",
+        };
+        out.line(format_args!("{BOLD}{point}{BOLD:#}  {DIM}{kind}{DIM:#}"))?;
+        if explained.is_empty() {
+            return out.line("  nothing runs here");
+        }
+        let mut number = 0;
+        for one in &explained {
+            number += usize::from(one.runs == Runs::Yes);
+            print(out, one, &point, number)?;
+        }
+        Ok(())
+    }
+}
+
+fn print(out: &mut Output, one: &Explained, point: &Point, number: usize) -> Result {
+    let Explained { hook, list, runs } = one;
+    let mark = match runs {
+        Runs::Yes => format!("{number}."),
+        _ => "–".to_owned(),
+    };
+    out.line(format_args!("{mark:>3} {BOLD}{}{BOLD:#}  {}", hook.name, plain(&what(hook))))?;
+    let mut why = |text: String| out.line(format_args!("    {DIM}{}{DIM:#}", plain(&text)));
+    why(match list {
+        List::Type(name) => format!("in the list of type `{name}`, priority {}", hook.priority),
+        List::Project => match source_name(hook.source) {
+            "built-in" => format!("built in, priority {}", hook.priority),
+            source => format!("in the {source}'s list, priority {}", hook.priority),
+        },
+        List::Default => "what happens where nobody lists hooks for this point".to_owned(),
+    })?;
+    match (runs, &hook.options.when) {
+        (Runs::Off, _) => why("off: hookloop hooks enable".to_owned() + " " + &hook.name)?,
+        (Runs::Yes, Some(when)) => why(format!("when {when}: holds"))?,
+        (Runs::NotNow, Some(when)) => why(format!("when {when}: does not hold"))?,
+        (Runs::Depends, Some(when)) => why(format!("when {when}: depends on the task (--task)"))?,
+        (Runs::Unclear(error), Some(when)) => why(format!("when {when}: {error}"))?,
+        _ => {}
+    }
+    if is_process(&hook.handler) {
+        let timeout = Length { ms: hook.options.timeout_at(point.kind()) };
+        why(format!("ends after {timeout} at the latest"))?;
+    }
+    if !hook.options.needs.is_empty() {
+        why(format!("only if these passed: {}", hook.options.needs.join(", ")))?;
+    }
+    Ok(())
+}
+
+fn is_process(handler: &Handler) -> bool {
+    matches!(handler, Handler::Command(_) | Handler::Http { .. })
+}
+
+/// What a hook does, in a line.
+pub(super) fn what(hook: &Hook) -> String {
+    match &hook.handler {
+        Handler::Command(CommandText::Shell(line)) => line.clone(),
+        Handler::Command(CommandText::Exec(args)) => json!(args).to_string(),
+        Handler::Http { url } => url.clone(),
+        Handler::Gatekeepers(agents) => format!("review by {}", agents.join(", ")),
+        Handler::Declared(actions) => {
+            actions.iter().map(|action| action.kind).collect::<Vec<_>>().join(", ")
+        }
+        Handler::Builtin(_) => hook.metadata.description.clone().unwrap_or_default(),
+    }
+}
+
+fn to_json(one: &Explained) -> Value {
+    let Explained { hook, list, runs } = one;
+    let (list, task_type) = match list {
+        List::Type(name) => ("type", Some(name)),
+        List::Project => ("project", None),
+        List::Default => ("default", None),
+    };
+    let (state, error) = match runs {
+        Runs::Yes => ("yes", None),
+        Runs::Off => ("off", None),
+        Runs::NotNow => ("condition does not hold", None),
+        Runs::Depends => ("depends on the task", None),
+        Runs::Unclear(error) => ("condition fails", Some(error.to_string())),
+    };
+    json!({
+        "name": hook.name,
+        "handler": handler_name(&hook.handler),
+        "what": what(hook),
+        "source": source_name(hook.source),
+        "list": list,
+        "task_type": task_type,
+        "priority": hook.priority,
+        "when": hook.options.when,
+        "runs": state,
+        "error": error,
+    })
+}

@@ -1,0 +1,133 @@
+//! `hookloop hooks run`
+
+use hookloop_core::answer::Verdict;
+use hookloop_core::hook::Hook;
+use hookloop_core::id::TaskId;
+use hookloop_core::point::{NoSuchPoint, Point};
+use hookloop_core::task::Task;
+use hookloop_engine::project::Project;
+use hookloop_engine::run::HookRun;
+use serde_json::json;
+
+use super::Context;
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, Result, plain};
+
+/// Run one hook as if its event had happened
+///
+/// Nothing is recorded and no action is taken: this shows what the hook says. It must be trusted.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The hook
+    name: String,
+
+    /// The point to run it at, if it has several
+    #[arg(long, value_name = "POINT")]
+    event: Option<String>,
+
+    /// The task it is about
+    #[arg(long, value_name = "TASK")]
+    task: Option<TaskId>,
+
+    /// Show what would run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let registry = project.hooks()?;
+        let task = self.task.as_ref().map(|id| find(&project, id)).transpose()?;
+        let task_type = task.as_ref().and_then(|task| task.spec.kind.as_deref());
+        let hook = registry.get_for(task_type, &self.name).or_else(|| registry.get(&self.name));
+        let Some(hook) = hook else {
+            let message = format!("there is no hook `{}`", self.name);
+            return Err(CliError::refused(message).hint("hookloop hooks list"));
+        };
+        let point = self.point(hook)?;
+        if self.dry_run {
+            return dry_run(context, &project, hook, &point);
+        }
+        let run = project.try_hook(hook, &point, None, task.as_ref());
+        print(context, &point, &run)
+    }
+
+    fn point(&self, hook: &Hook) -> Result<Point> {
+        let Some(name) = &self.event else {
+            let first = hook.points.first().cloned();
+            return first.ok_or_else(|| CliError::refused("the hook runs nowhere"));
+        };
+        let point: Point = name.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
+        match hook.points.contains(&point) {
+            true => Ok(point),
+            false => {
+                let message = format!("`{}` does not run at `{point}`", hook.name);
+                Err(CliError::usage(message).hint(format!("hookloop hooks show {}", hook.name)))
+            }
+        }
+    }
+}
+
+fn find(project: &Project, id: &TaskId) -> Result<Task> {
+    match project.read(|view| view.task(id))? {
+        Some(row) => Ok(row.task),
+        None => {
+            let message = format!("there is no task `{id}`");
+            Err(CliError::refused(message).hint("hookloop task list"))
+        }
+    }
+}
+
+fn dry_run(context: &mut Context, project: &Project, hook: &Hook, point: &Point) -> Result {
+    let registry = project.hooks()?;
+    let standing = project.runner().map(|runner| runner.standing(hook, &registry).name());
+    let what = super::explain::what(hook);
+    let out = &mut context.out;
+    if out.json {
+        return out.json(&json!({ "name": hook.name, "point": point.name(), "what": what,
+            "trust": standing, "status": "dry_run" }));
+    }
+    out.line(format_args!("{BOLD}{}{BOLD:#} at {point}  {}", hook.name, plain(&what)))?;
+    out.line(format_args!("  {DIM}{}{DIM:#}", standing.unwrap_or("own")))
+}
+
+fn print(context: &mut Context, point: &Point, run: &HookRun) -> Result {
+    let out = &mut context.out;
+    let status = run.outcome.status.name();
+    let (verdict, feedback) = match &run.outcome.verdict {
+        Verdict::Pass => ("pass", None),
+        Verdict::Block { feedback } => ("block", Some(feedback)),
+        Verdict::Escalate { reason } => ("escalate", Some(reason)),
+    };
+    let ran = run.ran.as_ref();
+    if out.json {
+        return out.json(&json!({
+            "name": run.hook,
+            "point": point.name(),
+            "status": status,
+            "exit_code": ran.and_then(|ran| ran.exit_code),
+            "duration_ms": ran.map(|ran| ran.duration_ms),
+            "attempts": ran.map(|ran| ran.attempts),
+            "verdict": verdict,
+            "feedback": feedback,
+            "reason": run.outcome.reason,
+            "message": run.outcome.message,
+            "actions": run.outcome.actions,
+            "stdout": run.stdout,
+            "stderr": run.stderr,
+            "artifact": ran.and_then(|ran| ran.artifact.clone()),
+        }));
+    }
+    let took = ran.map_or_else(String::new, |ran| format!("  {} ms", ran.duration_ms));
+    out.line(format_args!("{BOLD}{}{BOLD:#} {status}{DIM}{took}{DIM:#}", run.hook))?;
+    if let Some(reason) = &run.outcome.reason {
+        out.line(format_args!("  {}", plain(reason)))?;
+    }
+    for text in [&run.stdout, &run.stderr] {
+        for line in text.lines() {
+            out.line(format_args!("  {DIM}|{DIM:#} {}", plain(line)))?;
+        }
+    }
+    Ok(())
+}

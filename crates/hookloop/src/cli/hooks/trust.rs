@@ -1,0 +1,170 @@
+//! `hookloop hooks trust`
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use hookloop_engine::trust::{Definition, Seen, Standing, Trust, look_at_all, set_digest};
+use serde_json::json;
+
+use super::Context;
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, Output, Result};
+
+/// Look at the commands that this repository wants to run, and agree to them
+///
+/// What you agree to is content: the hooks as they are written and the bytes of the scripts in the
+/// repository that they name. A change to any of it has to be agreed to again. Programs that a hook
+/// starts by other means (`make`, `npm test`) are not looked into.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Agree without a question
+    #[arg(long, conflicts_with = "show")]
+    yes: bool,
+
+    /// Show what there is to agree to, and nothing else
+    #[arg(long)]
+    show: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let place = context.place()?;
+        place.prepare()?;
+        let settings = hookloop_engine::config::settings(&place.config())?;
+        let seen = look_at_all(&place.root, &settings.rules.hooks)?;
+        let mut trust = Trust::load(&place.state, None)?;
+        let digest = set_digest(&seen);
+        let out = &mut context.out;
+        let is_new = |seen: &Seen| trust.standing(seen, "") != Standing::Trusted;
+        let changed = seen.iter().any(is_new) || trust.agreed().len() != seen.len();
+        if !out.json {
+            screen(out, &trust, &seen, &digest)?;
+        }
+        let agreed = match (self.show, self.yes) {
+            (true, _) => false,
+            (_, true) => true,
+            _ if !changed => false,
+            _ => ask(out)?,
+        };
+        if agreed {
+            trust.agree(&seen)?;
+        }
+        if out.json {
+            let hooks: Vec<_> = seen
+                .iter()
+                .map(|seen| {
+                    let standing = trust.standing(seen, "").name();
+                    json!({ "name": seen.definition.name, "digest": seen.digest, "standing": standing,
+                        "definition": seen.definition })
+                })
+                .collect();
+            return out
+                .json(&json!({ "digest": digest, "trusted": agreed || !changed, "hooks": hooks }));
+        }
+        match (agreed, changed) {
+            (true, _) => out.line(format_args!("Trusted {digest}")),
+            (false, true) if !self.show => Err(CliError::refused("nothing was agreed to")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn ask(out: &mut Output) -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Err(CliError::refused("nobody is here to agree")
+            .hint("hookloop hooks trust --show, then hookloop hooks trust --yes"));
+    }
+    out.flush()?;
+    let mut error = anstream::stderr();
+    write!(error, "Run these from now on? [y/N] ")?;
+    error.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn screen(out: &mut Output, trust: &Trust, seen: &[Seen], digest: &str) -> Result {
+    if seen.is_empty() {
+        return out.line("This repository brings no hooks that run something.");
+    }
+    for one in seen {
+        let standing = trust.standing(one, "");
+        let before = trust.agreed().iter().find(|known| {
+            (&known.name, &known.task_type) == (&one.definition.name, &one.definition.task_type)
+        });
+        let mark = standing.name();
+        out.line(format_args!(
+            "{BOLD}{}{BOLD:#}  {DIM}{mark}{DIM:#}",
+            visible(&one.definition.name)
+        ))?;
+        let old = before.map(lines).unwrap_or_default();
+        for line in lines(&one.definition) {
+            let sign = match standing {
+                Standing::Modified if !old.contains(&line) => "+",
+                _ => " ",
+            };
+            out.line(format_args!("  {sign} {}", visible(&line)))?;
+        }
+        if standing == Standing::Modified {
+            let new = lines(&one.definition);
+            for line in old.iter().filter(|line| !new.contains(line)) {
+                out.line(format_args!("  - {}", visible(line)))?;
+            }
+        }
+    }
+    for gone in trust.agreed().iter().filter(|known| {
+        !seen.iter().any(|one| {
+            (&one.definition.name, &one.definition.task_type) == (&known.name, &known.task_type)
+        })
+    }) {
+        out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}gone{DIM:#}", visible(&gone.name)))?;
+    }
+    out.line(format_args!("{DIM}{digest}{DIM:#}"))
+}
+
+/// Everything that is agreed to about a hook, a line each, nothing left out.
+fn lines(definition: &Definition) -> Vec<String> {
+    let mut lines = vec![format!("at      {}", definition.points.join(", "))];
+    if let Some(task_type) = &definition.task_type {
+        lines.push(format!("type    {task_type}"));
+    }
+    if let Some(line) = definition.what.get("shell").and_then(|line| line.as_str()) {
+        lines.extend(line.lines().map(|line| format!("shell   {line}")));
+    } else if let Some(args) = definition.what.get("exec") {
+        lines.push(format!("exec    {args}"));
+    } else if let Some(url) = definition.what.get("http").and_then(|url| url.as_str()) {
+        lines.push(format!("http    {url}"));
+    }
+    if let Some(when) = &definition.when {
+        lines.push(format!("when    {when}"));
+    }
+    lines.push(format!(
+        "in      {}",
+        definition.cwd.as_deref().unwrap_or("the project's directory")
+    ));
+    for (name, value) in &definition.env {
+        lines.push(match value {
+            Some(value) => format!("env     {name}={value}"),
+            None => format!("env     {name}, as you have it"),
+        });
+    }
+    if let Some(sandbox) = &definition.sandbox {
+        lines.push(format!("sandbox {sandbox}"));
+    }
+    for (script, digest) in &definition.scripts {
+        lines.push(format!("script  {script} sha256:{digest}"));
+    }
+    lines
+}
+
+/// `text` with everything escaped that a terminal would not show as itself.
+fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars() {
+        match c {
+            ' '..='~' => shown.push(c),
+            c if c.is_alphanumeric() => shown.push(c),
+            c => shown.extend(c.escape_default()),
+        }
+    }
+    shown
+}

@@ -1,0 +1,119 @@
+//! What commands are told, and what their answers mean.
+
+use serde_json::{Value, json};
+
+use crate::cli::Project;
+
+fn gate(script: &str) -> Project {
+    let project = Project::with_config(
+        "hooks:\n  stop:\n    - {name: check, command: [./check.sh], timeout: 20s}\n",
+    );
+    project.script("check.sh", script);
+    project.ok(&["hooks", "trust", "--yes"]);
+    project
+}
+
+fn run(project: &Project) -> Value {
+    project.json(&["hooks", "run", "check"])
+}
+
+#[test]
+fn exit_codes_and_answers_of_a_gate() {
+    let check = |script: &str, status: &str, verdict: &str, feedback: Value| {
+        let run = run(&gate(script));
+        assert_eq!(
+            (&run["status"], &run["verdict"], &run["feedback"]),
+            (&json!(status), &json!(verdict), &feedback),
+            "{script}: {run}"
+        );
+    };
+    check("true", "passed", "pass", Value::Null);
+    check("echo two tests fail >&2; exit 2", "blocked", "block", json!("two tests fail"));
+    check("echo '{\"decision\":\"block\",\"reason\":\"r\"}'", "blocked", "block", json!("r"));
+    check(
+        "echo '{\"continue\":false,\"stopReason\":\"ask\"}'",
+        "blocked",
+        "escalate",
+        json!("ask"),
+    );
+    check("exit 1", "failed", "block", json!("exit code 1"));
+    check("kill -9 $$", "killed", "block", json!("killed by signal 9"));
+    let broken = run(&gate("echo '{broken}'"));
+    assert_eq!((&broken["status"], &broken["verdict"]), (&json!("failed"), &json!("block")));
+}
+
+/// A script as people wrote it for another agent's hooks.
+#[test]
+fn a_script_for_another_tool_runs_unchanged() {
+    let script = r#"
+input=$(cat)
+name=$(printf '%s' "$input" | jq -r .hook_event_name)
+dir=$(printf '%s' "$input" | jq -r .cwd)
+[ "$name" = Stop ] && [ "$dir" = "$CLAUDE_PROJECT_DIR" ] || exit 1
+jq -n --arg reason "run the tests" '{decision: "block", reason: $reason}'
+"#;
+    let run = run(&gate(script));
+    assert_eq!((&run["verdict"], &run["feedback"]), (&json!("block"), &json!("run the tests")));
+}
+
+#[test]
+fn the_input_is_one_object_and_then_ends() {
+    let project = Project::with_check("cat > seen.json");
+    let id = project.complete("Write docs");
+    let text = std::fs::read_to_string(project.root().join("seen.json")).unwrap();
+    let seen: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(seen["hook_event_name"], "TaskCompleted");
+    assert_eq!((&seen["task_id"], &seen["task_subject"]), (&json!(id), &json!("Write docs")));
+    assert_eq!(seen["hookloop"]["point"], "task_completed");
+    assert_eq!(seen["hookloop"]["task"]["state"], "completed");
+    assert_eq!(seen["hookloop"]["event"]["type"], "task_completed");
+}
+
+#[test]
+fn actions_of_an_answer_take_effect_and_bad_ones_do_not() {
+    let good =
+        r#"echo '{"hookloop":{"actions":[{"type":"create_task","payload":{"goal":"Next"}}]}}'"#;
+    let project = Project::with_check(good);
+    project.complete("Goal");
+    let goals = project.json(&["task", "list"]);
+    assert!(goals.as_array().unwrap().iter().any(|task| task["goal"] == "Next"), "{goals}");
+    let forged =
+        r#"echo '{"hookloop":{"actions":[{"type":"log","payload":{"type":"task_completed"}}]}}'"#;
+    let project = Project::with_check(forged);
+    project.complete("Goal");
+    assert_eq!(project.logged("task_completed").len(), 1);
+    assert_eq!(project.logged("hook.check.task_completed").len(), 1);
+}
+
+#[test]
+fn a_condition_and_a_need_decide_whether_it_runs() {
+    let project = Project::with_config(
+        "hooks:
+  on_task_complete:
+    - {name: first, priority: 1, command: 'exit 1'}
+    - {name: second, needs: first, command: touch second}
+    - {name: urgent, when: task.priority == 0, command: touch urgent}
+    - {name: normal, when: task.priority == 2, command: touch normal}
+",
+    );
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.complete("Goal");
+    let there = |name: &str| project.root().join(name).exists();
+    assert_eq!((there("second"), there("urgent"), there("normal")), (false, false, true));
+}
+
+#[test]
+fn a_failed_run_is_tried_again_and_a_block_is_not() {
+    let config = "hooks:\n  on_task_complete:\n    - {name: check, command: ./check.sh, retry: {attempts: 3, backoff: 1ms}}\n";
+    let check = |script: &str, runs: usize, status: &str| {
+        let project = Project::with_config(config);
+        project.script("check.sh", script);
+        project.ok(&["hooks", "trust", "--yes"]);
+        let run = project.json(&["hooks", "run", "check"]);
+        let lines = std::fs::read_to_string(project.root().join("runs")).unwrap();
+        assert_eq!((lines.lines().count(), &run["status"]), (runs, &json!(status)), "{run}");
+    };
+    check("echo >> runs; exit 1", 3, "failed");
+    check("echo >> runs; [ $(wc -l < runs) -ge 2 ]", 2, "passed");
+    check("echo >> runs", 1, "passed");
+}

@@ -1,0 +1,168 @@
+//! What a hook's process has, and what it can't get.
+
+use crate::CHECK;
+use crate::cli::Project;
+
+fn environment_of(project: &Project, extra: &[(&str, &str)]) -> Vec<String> {
+    let mut command = project.hookloop(&["hooks", "run", "check", "--json"]);
+    command.envs(extra.iter().copied());
+    let output = command.output().unwrap();
+    let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(run["status"], "passed", "{run}");
+    let text = run["stdout"].as_str().unwrap().to_owned();
+    let mut names: Vec<String> = text
+        .lines()
+        .filter_map(|line| line.split_once('=').map(|(name, _)| name.to_owned()))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_environment_is_what_is_declared_and_nothing_else() {
+    let project = Project::with_config(
+        "hooks:\n  on_task_complete:\n    - {name: check, command: [/usr/bin/env], env: [WANTED]}\n",
+    );
+    project.ok(&["hooks", "trust", "--yes"]);
+    let names = environment_of(
+        &project,
+        &[("WANTED", "1"), ("API_KEY", "secret-value"), ("LD_PRELOAD", "")],
+    );
+    assert_eq!(
+        names,
+        [
+            "CLAUDE_PROJECT_DIR",
+            "HOME",
+            "HOOKLOOP_HOOK",
+            "HOOKLOOP_POINT",
+            "HOOKLOOP_PROJECT",
+            "HOOKLOOP_TASK_ID",
+            "PATH",
+            "TERM",
+            "TZ",
+            "USER",
+            "WANTED"
+        ]
+    );
+}
+
+#[test]
+fn secrets_are_in_nothing_that_is_stored() {
+    const SECRET: &str = "correct-horse-battery";
+    let project = Project::with_config(
+        "hooks:\n  on_task_complete:\n    - {name: check, command: 'echo $MY_TOKEN; echo $MY_TOKEN >&2; exit 3', env: [MY_TOKEN]}\n",
+    );
+    project.ok(&["hooks", "trust", "--yes"]);
+    let id = project.add("Goal", &[]);
+    let output =
+        project.hookloop(&["task", "complete", &id]).env("MY_TOKEN", SECRET).output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains(SECRET));
+    assert_eq!(project.logged("hook_ran").len(), 1);
+    for entry in walk(&project.state()) {
+        let bytes = std::fs::read(&entry).unwrap();
+        let found = bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+        assert!(!found, "{}", entry.display());
+    }
+}
+
+fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(walk(&path)),
+            false => files.push(path),
+        }
+    }
+    files
+}
+
+#[test]
+fn a_title_is_never_a_command() {
+    let config = "hooks:\n  on_task_complete:\n    - name: check\n      command: \"printf '%s' {{task_content}} > seen; printf '%s' '{{task_content}}' > seen1; printf '%s' \\\"{{task_content}}\\\" > seen2\"\n";
+    for title in [
+        "x\"; touch pwned #",
+        "$(touch pwned)",
+        "`touch pwned`",
+        "'; touch pwned; '",
+        "{{error}} {{task_id}}",
+        "a\nb",
+        "-rf",
+        "$HOME *",
+    ] {
+        let project = Project::with_config(config);
+        project.ok(&["hooks", "trust", "--yes"]);
+        project.complete_titled(title);
+        assert!(!project.root().join("pwned").exists(), "{title}");
+        for seen in ["seen", "seen1", "seen2"] {
+            let text = std::fs::read_to_string(project.root().join(seen)).unwrap();
+            assert_eq!(text, title, "{seen}");
+        }
+    }
+}
+
+impl Project {
+    fn complete_titled(&self, title: &str) {
+        self.ok(&["task", "add", "--id", "titled", "--", title]);
+        self.run(&["task", "complete", "titled"]);
+    }
+}
+
+#[test]
+fn a_hook_that_hangs_is_ended_with_everything_it_started() {
+    let project = Project::with_config(
+        "hooks:\n  on_task_complete:\n    - {name: check, timeout: 1s, command: 'echo before; echo worse >&2; sleep 600 & sleep 600 | cat'}\n",
+    );
+    project.ok(&["hooks", "trust", "--yes"]);
+    let start = std::time::Instant::now();
+    let run = project.json(&["hooks", "run", "check"]);
+    assert!(start.elapsed().as_secs_f64() < 4.0, "{:?}", start.elapsed());
+    assert_eq!(run["status"], "timed_out", "{run}");
+    assert_eq!(
+        (run["stdout"].as_str(), run["stderr"].as_str()),
+        (Some("before\n"), Some("worse\n"))
+    );
+}
+
+#[test]
+fn a_large_payload_arrives_whole() {
+    let project = Project::with_check("wc -c");
+    let long = "x".repeat(60_000);
+    let id = project.json(&["task", "add", "Goal", "--description", &long])["id"].clone();
+    let run = project.json(&["hooks", "run", "check", "--task", id.as_str().unwrap()]);
+    let bytes: usize = run["stdout"].as_str().unwrap().trim().parse().unwrap();
+    assert!(bytes > 60_000 * 2, "{bytes}");
+}
+
+#[test]
+fn a_dead_dispatcher_does_not_lose_or_double_actions() {
+    let answer =
+        r#"{"hookloop":{"actions":[{"type":"create_task","payload":{"goal":"Follow up"}}]}}"#;
+    let project = Project::with_check(&format!("echo '{answer}'"));
+    project.complete("Goal");
+    let again = project.json(&["task", "list"]);
+    let goals: Vec<_> = again.as_array().unwrap().iter().map(|task| task["goal"].clone()).collect();
+    let follow_ups = goals.iter().filter(|goal| **goal == "Follow up").count();
+    assert_eq!(follow_ups, 1, "{goals:?}");
+    project.ok(&["status"]);
+    assert_eq!(
+        project.json(&["task", "list"]).as_array().unwrap().len(),
+        again.as_array().unwrap().len()
+    );
+}
+
+#[test]
+fn failures_are_seen_and_counted() {
+    let project = Project::with_check("echo no >&2; exit 7");
+    project.complete("Goal");
+    let ran = &project.logged("hook_ran")[0]["data"];
+    assert_eq!((ran["status"].as_str(), ran["exitCode"].as_i64()), (Some("failed"), Some(7)));
+    let hooks = project.json(&["hooks", "list"]);
+    let check = hooks.as_array().unwrap().iter().find(|hook| hook["name"] == "check").unwrap();
+    assert_eq!((check["runs"].as_u64(), check["failures"].as_u64()), (Some(1), Some(1)));
+    let missing = Project::with_config(&CHECK.replace("./check.sh", "no-such-program"));
+    missing.ok(&["hooks", "trust", "--yes"]);
+    missing.complete("Goal");
+    let ran = &missing.logged("hook_ran")[0]["data"];
+    assert_eq!((ran["status"].as_str(), ran["exitCode"].as_i64()), (Some("failed"), Some(127)));
+}

@@ -1,4 +1,5 @@
 //! Commands of hooks as their authors and real shells see them.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod accepted;
 mod refused;

@@ -44,7 +44,7 @@ pub(super) fn check(words: &[Word], targets: &[Word]) -> Result<(), Refusal> {
             Err(Unread) => false,
         },
         Kind::Finds => return check_find(words),
-        Kind::Declares => return check_declaration(words),
+        Kind::Declares => return check_assignments(&words[1..]),
         Kind::Tests => tests_safely(words),
         Kind::Formats => formats_safely(words),
         Kind::Sets => words.get(1).is_some_and(|word| word.literal() == Some("--")),
@@ -122,7 +122,8 @@ fn script(words: &[Word], interpreter: &Interpreter) -> Option<usize> {
             return None;
         }
         if word.is_operand() {
-            return Some(at);
+            let is_code = |text: &str| text == "eval" || text.starts_with("/dev/");
+            return (!word.literal().is_some_and(is_code)).then_some(at);
         }
         let flags = word.literal()?.strip_prefix('-')?;
         if let Some(before) = flags.strip_suffix('m').filter(|_| interpreter.has_modules) {
@@ -159,8 +160,8 @@ fn wrapped(words: &[Word], wrapper: &Wrapper) -> Result<usize, Unread> {
                 break;
             }
             Some(long) if long.contains('=') || wrapper.long.contains(&long) => at += 1,
-            Some(_) => return Err(Unread),
-            None => at += short_options(flags, wrapper)?,
+            None if word.literal().is_some() => at += short_options(flags, wrapper)?,
+            _ => return Err(Unread),
         }
     }
     let assigns = |word: &Word| wrapper.assigns && word.assigned.is_some();
@@ -206,35 +207,49 @@ fn check_find(words: &[Word]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// `export a={{x}}`, without options.
-fn check_declaration(words: &[Word]) -> Result<(), Refusal> {
-    check_assignments(&words[1..])
-}
-
-/// bash's `-v` and `-R` evaluate what follows, and a value could be one of them.
+/// Shells evaluate what they compare as numbers, and bash what follows `-v` and `-R`, which a value
+/// could be.
 fn tests_safely(words: &[Word]) -> bool {
-    let evaluates = |word: &Word| matches!(word.literal(), Some("-v" | "-R"));
+    const EVALUATES: [&str; 8] = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+    let evaluates = |word: &Word| word.literal().is_some_and(|text| EVALUATES.contains(&text));
     let risky = |pair: &[Word]| pair[0].leading_place().is_some() && pair[1].literal().is_none();
     !words.iter().any(evaluates) && !words.windows(2).any(risky)
 }
 
-/// The format is the author's, and is no option: bash's `-v` evaluates what follows.
+/// The format is the author's, takes no numbers (which ksh evaluates), and is no option: bash's `-v`
+/// evaluates what follows.
 fn formats_safely(words: &[Word]) -> bool {
     let format = match words.get(1).and_then(Word::literal) {
         Some("--") => words.get(2).and_then(Word::literal),
         Some(text) if text.starts_with('-') => None,
         format => format,
     };
-    format.is_some()
+    let Some(format) = format else { return false };
+    let width = |c: char| c.is_ascii_digit() || c == '-' || c == '.';
+    let formats = format.replace("%%", "");
+    let mut formats = formats.split('%').skip(1);
+    formats.all(|format| format.trim_start_matches(width).starts_with(['s', 'b', 'q', 'c']))
 }
 
-/// The interpreter that a command hands code to further on: `docker exec box sh -c …`.
+/// What a command hands a value to as code, further on: `docker exec box sh -c …`, `git rebase
+/// --exec …`, `uv run …`.
 fn passes_code(words: &[Word]) -> Option<&str> {
-    words.windows(2).skip(1).find_map(|pair| {
-        let name = pair[0].program()?;
-        let Kind::Interprets(interpreter) = table::kind(name) else { return None };
-        takes_code(&pair[1], interpreter).then_some(name)
-    })
+    let attached = words.iter().filter(|word| word.has_place()).find_map(|word| {
+        let option = word.before_equals()?;
+        table::option_takes_code(option).then_some(option)
+    });
+    let following = words.windows(2).skip(1).find_map(|pair| {
+        let (before, word) = (pair[0].literal().or(pair[0].program())?, &pair[1]);
+        if word.has_place() && table::option_takes_code(before) {
+            return Some(before);
+        }
+        if word.leading_place().is_some() && matches!(before, "run" | "foreach") {
+            return Some(before);
+        }
+        let Kind::Interprets(interpreter) = table::kind(pair[0].program()?) else { return None };
+        takes_code(word, interpreter).then_some(before)
+    });
+    attached.or(following)
 }
 
 /// Whether an option of an interpreter is followed by code.

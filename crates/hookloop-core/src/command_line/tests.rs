@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 const KNOWN: [&str; 3] = ["title", "error", "task_id"];
@@ -203,4 +205,57 @@ fn values_that_could_be_taken_as_options_are_listed() {
     check("for a in {{title}}; do echo \"$a\"; done", &[]);
     assert_eq!(exec(&["rm", "{{title}}"]).unwrap().unguarded(), ["title"]);
     assert!(exec(&["rm", "--", "{{title}}"]).unwrap().unguarded().is_empty());
+}
+
+/// What a reader has to decide on.
+const PIECES: [&str; 34] = [
+    "{{title}}",
+    "{{",
+    "}}",
+    "'",
+    "\"",
+    "\\",
+    "`",
+    "$",
+    "$(",
+    "$((",
+    "${",
+    "$'",
+    "<(",
+    "<<E\n",
+    "<<-",
+    "<<<",
+    "E\n",
+    ")",
+    "}",
+    "(",
+    "|",
+    "&",
+    ";",
+    "\n",
+    "#",
+    " ",
+    "=",
+    "if",
+    "case",
+    "for ",
+    "in",
+    "é",
+    "-c",
+    "sh",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_text_is_read_and_compiled_alike_for_all_values(
+        pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..30)
+    ) {
+        let text = pieces.concat();
+        if let Ok(line) = shell(&text) {
+            prop_assert_eq!(argv(&line, "v"), argv(&line, "'; $(x) \""));
+        }
+        let _ = exec(&pieces);
+    }
 }

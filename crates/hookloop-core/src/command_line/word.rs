@@ -61,6 +61,14 @@ impl Word {
         }
     }
 
+    /// The author's text in front of the first `=`.
+    pub(super) fn before_equals(&self) -> Option<&str> {
+        match self.pieces.first() {
+            Some(Piece::Text(text)) => text.split_once('=').map(|(before, _)| before),
+            _ => None,
+        }
+    }
+
     /// The whole word, if the author wrote all of it.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {

@@ -1,6 +1,11 @@
 //! Commands that people write, and that must not be refused.
 
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use hookloop_core::command_line::CommandLine;
+use tempfile::TempDir;
 
 #[test]
 fn ordinary_commands_are_accepted() {
@@ -17,6 +22,50 @@ fn ordinary_lists_are_accepted() {
         let args: Vec<String> = args.iter().map(ToString::to_string).collect();
         if let Err(error) = CommandLine::exec(&args, &["x", "y"]) {
             panic!("{args:?}: {error}");
+        }
+    }
+}
+
+/// Programs that the commands may find; the others are not there.
+const PROGRAMS: [&str; 20] = [
+    "bash", "sh", "env", "nice", "nohup", "timeout", "xargs", "find", "cat", "tee", "sed", "awk",
+    "grep", "sort", "diff", "date", "ls", "touch", "python3", "tail",
+];
+
+const VALUES: [&str; 8] = [
+    "$(touch canary)",
+    "`touch canary`",
+    "'; touch canary; '",
+    "\"; touch canary; \"",
+    "a[$(touch canary)]",
+    "-va[$(touch canary)]",
+    "\ntouch canary\n",
+    "-c",
+];
+
+#[test]
+fn accepted_commands_run_nothing_of_a_value() {
+    let (bin, dir) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    for program in PROGRAMS {
+        let places = ["/usr/bin", "/bin"].map(|dir| Path::new(dir).join(program));
+        if let Some(found) = places.iter().find(|path| path.exists()) {
+            symlink(found, bin.path().join(program)).unwrap();
+        }
+    }
+    for text in COMMANDS {
+        let line = CommandLine::shell(text, &["x", "y"]).unwrap();
+        for value in VALUES {
+            let invocation = line.invocation(&|_| Some(value.into())).unwrap();
+            for shell in ["/bin/sh", "bash"] {
+                let mut command = Command::new(shell);
+                command.args(invocation.argv[1..].iter().map(|arg| str::from_utf8(arg).unwrap()));
+                command.env_clear().env("PATH", bin.path()).env("HOME", dir.path());
+                let env = invocation.env.iter();
+                command.envs(env.map(|(name, value)| (name, str::from_utf8(value).unwrap())));
+                command.stdin(Stdio::null()).current_dir(dir.path()).output().unwrap();
+                let has_canary = dir.path().join("canary").exists();
+                assert!(!has_canary, "{shell}: {text} ran {value}");
+            }
         }
     }
 }
@@ -88,6 +137,13 @@ const COMMANDS: &[&str] = &[
     "echo a \\\n  {{x}}",
     "echo \"a\\\nb\" {{x}}",
     ": {{x}}",
+    "[ {{x}} -nt {{y}} ] && [ a != {{x}} ]",
+    "printf '%-10s %s%%\\n' {{x}} {{y}}",
+    "sudo -u\"$OWNER\" true; notify {{x}}",
+    "uv run tool.py {{x}}",
+    "deno run tool.ts {{x}}",
+    "npm run notify -- {{x}}",
+    "gh pr create --title {{x}} --body \"{{y}}\"",
     "true && ./a {{x}} || ./b '{{y}}' ; ./c",
 ];
 

@@ -146,8 +146,40 @@ fn a_child_sees_each_value_as_it_is() {
     outcome.unwrap();
 }
 
+/// Holds what a shell would change if it read it.
+const VALUE: &str = "<v *  ~ '\"\\ $(touch canary) `touch canary` {a,b} #>";
+
+/// Runs commands made of `pieces` that are accepted; `check` gets the number of places and the
+/// output. Returns how many ran.
+fn run_mixed(pieces: &[&'static str], check: impl Fn(usize, &Output) -> Result<(), String>) -> u32 {
+    let dir = TempDir::new().unwrap();
+    let ran = Cell::new(0);
+    let config =
+        ProptestConfig { cases: values() / 4, failure_persistence: None, ..Default::default() };
+    let mixed = prop::collection::vec(prop::sample::select(pieces.to_vec()), 1..12);
+    let outcome = TestRunner::new(config).run(&mixed, |pieces| {
+        let text = format!("/usr/bin/env printf '%s\\0' {}", pieces.concat());
+        let Ok(line) = CommandLine::shell(&text, &NAMES) else { return Ok(()) };
+        let places = text.matches("{{v0}}").count();
+        if places == 0 {
+            return Ok(());
+        }
+        let invocation = line.invocation(&|_| Some(VALUE.into())).unwrap();
+        for program in ["sh", "bash"] {
+            let output = run(program, &invocation, dir.path());
+            let outcome = check(places, &output);
+            prop_assert!(outcome.is_ok(), "{program}: {text}: {outcome:?}: {output:?}");
+            ran.set(ran.get() + 1);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+    assert_empty(&dir);
+    ran.get()
+}
+
 /// Pieces of text that change how what follows is read.
-const PIECES: [&str; 26] = [
+const QUOTES: [&str; 25] = [
     "{{v0}}",
     "{{v0}}",
     "{{v0}}",
@@ -172,51 +204,63 @@ const PIECES: [&str; 26] = [
     "$'",
     "$\"",
     "\\\n",
-    "_{a,b}",
     "é",
 ];
 
-/// However quotes are mixed, a value arrives whole wherever its place was accepted.
 #[test]
-fn the_reader_agrees_with_the_shells_on_quotes() {
-    const VALUE: &str = "<v *  ~ '\"\\ $(touch canary) `touch canary` {a,b} #>";
-    let dir = TempDir::new().unwrap();
-    let ran = Cell::new(0);
-    let pieces = prop::collection::vec(prop::sample::select(PIECES.to_vec()), 1..12);
-    // Other than above a value is a process of its own.
-    let mut runner = TestRunner::new(ProptestConfig {
-        cases: values() / 4,
-        failure_persistence: None,
-        ..Default::default()
-    });
-    let outcome = runner.run(&pieces, |pieces| {
-        let text = format!("/usr/bin/env printf '%s\\0' {}", pieces.concat());
-        let Ok(line) = CommandLine::shell(&text, &NAMES) else { return Ok(()) };
-        let places = pieces.iter().filter(|piece| **piece == "{{v0}}").count();
-        // Brace expansion makes several words of one.
-        let braces = pieces.contains(&"_{a,b}");
-        if places == 0 {
+fn however_quotes_are_mixed_an_accepted_value_arrives_whole() {
+    let ran = run_mixed(&QUOTES, |places, output| {
+        let found = String::from_utf8_lossy(&output.stdout).matches(VALUE).count();
+        // After a comment the next line is a command, which is not there.
+        let is_comment = output.status.code() == Some(127);
+        if is_comment || (output.status.success() && found == places) {
             return Ok(());
         }
-        let invocation = line.invocation(&|_| Some(VALUE.into())).unwrap();
-        for program in ["sh", "bash"] {
-            let output = run(program, &invocation, dir.path());
-            // After a comment the next line is a command, which is not there.
-            if output.status.code() == Some(127) {
-                return Ok(());
-            }
-            prop_assert!(output.status.success(), "{program}: {text}: {output:?}");
-            let printed = String::from_utf8_lossy(&output.stdout);
-            let found = printed.matches(VALUE).count();
-            prop_assert!(
-                found == places || (braces && found > places),
-                "{program}: {text}: {printed}"
-            );
-            ran.set(ran.get() + 1);
-        }
-        Ok(())
+        Err(format!("{found} of {places} values arrived"))
     });
-    outcome.unwrap();
-    assert_empty(&dir);
-    assert!(ran.get() > values() / 100, "only {} commands were accepted", ran.get());
+    assert!(ran > values() / 100, "only {ran} commands were accepted");
+}
+
+/// The same over several commands.
+const COMMANDS: [&str; 28] = [
+    "{{v0}}",
+    "{{v0}}",
+    " {{v0}}",
+    "'",
+    "\"",
+    "\\",
+    " ",
+    "a",
+    "#",
+    "_{a,b}",
+    "\n",
+    "\\\n",
+    "$'",
+    "`",
+    "; /usr/bin/env printf '%s\\0' ",
+    "\n/usr/bin/env printf '%s\\0' ",
+    " && /usr/bin/env printf '%s\\0' ",
+    " | cat; (/usr/bin/env printf '%s\\0' a ",
+    ")",
+    " <<E\n",
+    " <<'E' ",
+    " <<-\\E\n",
+    "\nE\n",
+    "\n\tE\n/usr/bin/env printf '%s\\0' ",
+    "\nE\n/usr/bin/env printf '%s\\0' ",
+    " 2>&1 ",
+    " # it's\n",
+    "$(echo \"it's\" # '\n)",
+];
+
+#[test]
+fn however_commands_are_mixed_no_value_arrives_in_parts() {
+    let ran = run_mixed(&COMMANDS, |_, output| {
+        let printed = String::from_utf8_lossy(&output.stdout).replace(VALUE, "");
+        match printed.contains("<v") || printed.contains("touch") {
+            true => Err(printed),
+            false => Ok(()),
+        }
+    });
+    assert!(ran > values() / 100, "only {ran} commands were accepted");
 }

@@ -50,10 +50,10 @@ pub(super) fn kind(name: &str) -> Kind {
     // `python3.12` is a `python`; `.` is no number.
     let family = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let interpreter = |interpreter: &&Interpreter| interpreter.names.contains(&family);
-    if PARSES_ALL.contains(&name) || PARSES_ALL.contains(&family) {
+    if lists(PARSES_ALL, name) || lists(PARSES_ALL, family) {
         return Kind::Parses { input: true };
     }
-    if PARSES_ARGUMENTS.contains(&name) {
+    if lists(PARSES_ARGUMENTS, name) {
         return Kind::Parses { input: false };
     }
     if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.name == name) {
@@ -72,155 +72,49 @@ pub(super) fn kind(name: &str) -> Kind {
     }
 }
 
+fn lists(names: &str, name: &str) -> bool {
+    names.split(' ').any(|listed| listed == name)
+}
+
 /// Programs that take a leading `-` of a value for nothing that matters.
 pub(super) fn takes_no_options(name: &str) -> bool {
-    ["test", "[", "printf", "echo", ":", "true", "false", "exit", "return", "export", "readonly"]
-        .contains(&name)
+    lists("test [ printf echo : true false export readonly", name)
+}
+
+/// Whether an option takes a command, whatever program it is for.
+pub(super) fn option_takes_code(option: &str) -> bool {
+    const OPTIONS: &str = "\
+        --exec --command --eval --run --rsh --to-command --shell-command --init-command \
+        --upload-pack --receive-pack --use-compress-program --checkpoint-action \
+        --on-change --rsync-path --cmd";
+    lists(OPTIONS, option)
 }
 
 /// Whether a variable tells the shell or another program what to run, or is evaluated when set.
 pub(super) fn decides_what_runs(name: &str) -> bool {
-    const NAMES: [&str; 38] = [
-        "PATH",
-        "IFS",
-        "ENV",
-        "BASH_ENV",
-        "PS0",
-        "PS1",
-        "PS2",
-        "PS3",
-        "PS4",
-        "PROMPT_COMMAND",
-        "SHELL",
-        "SHELLOPTS",
-        "BASHOPTS",
-        "CDPATH",
-        "EDITOR",
-        "VISUAL",
-        "PAGER",
-        "BROWSER",
-        "LESSOPEN",
-        "LESSCLOSE",
-        "MANPAGER",
-        "NODE_OPTIONS",
-        "NODE_PATH",
-        "PERL5OPT",
-        "PERL5LIB",
-        "RUBYOPT",
-        "RUBYLIB",
-        "MAKEFLAGS",
-        "JAVA_TOOL_OPTIONS",
-        "RANDOM",
-        "SECONDS",
-        "OPTIND",
-        "LINENO",
-        "HISTCMD",
-        "BASHPID",
-        "HOME",
-        "XDG_CONFIG_HOME",
-        "RUSTC_WRAPPER",
-    ];
-    const PREFIXES: [&str; 9] = [
-        "LD_",
-        "DYLD_",
-        "PYTHON",
-        "GIT_CONFIG",
-        "GIT_SSH",
-        "GIT_EXEC",
-        "GIT_TEMPLATE",
-        "BASH_FUNC",
-        "HOOKLOOP_",
-    ];
-    const SUFFIXES: [&str; 6] = ["_COMMAND", "_CMD", "EDITOR", "PAGER", "ASKPASS", "_DIFF"];
-    NAMES.contains(&name)
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+    const NAMES: &str = "\
+        PATH IFS ENV BASH_ENV PS0 PS1 PS2 PS3 PS4 PROMPT_COMMAND SHELL SHELLOPTS BASHOPTS \
+        CDPATH EDITOR VISUAL PAGER BROWSER LESSOPEN LESSCLOSE MANPAGER NODE_OPTIONS \
+        NODE_PATH PERL5OPT PERL5LIB RUBYOPT RUBYLIB MAKEFLAGS JAVA_TOOL_OPTIONS RANDOM \
+        SECONDS OPTIND LINENO HISTCMD BASHPID HOME XDG_CONFIG_HOME RUSTC_WRAPPER";
+    const PREFIXES: &str = "\
+        LD_ DYLD_ PYTHON GIT_CONFIG GIT_SSH GIT_EXEC GIT_TEMPLATE BASH_FUNC HOOKLOOP_";
+    const SUFFIXES: &str = "_COMMAND _CMD EDITOR PAGER ASKPASS _DIFF";
+    lists(NAMES, name)
+        || PREFIXES.split(' ').any(|prefix| name.starts_with(prefix))
+        || SUFFIXES.split(' ').any(|suffix| name.ends_with(suffix))
 }
 
-const PARSES_ALL: [&str; 42] = [
-    "eval",
-    "source",
-    ".",
-    "ssh",
-    "slogin",
-    "rsh",
-    "mosh",
-    "autossh",
-    "sshpass",
-    "su",
-    "runuser",
-    "parallel",
-    "expect",
-    "tclsh",
-    "wish",
-    "osascript",
-    "at",
-    "batch",
-    "crontab",
-    "m4",
-    "gdb",
-    "lldb",
-    "vi",
-    "vim",
-    "nvim",
-    "ex",
-    "ed",
-    "emacs",
-    "psql",
-    "mysql",
-    "mariadb",
-    "sqlite",
-    "sqlite3",
-    "duckdb",
-    "mongo",
-    "mongosh",
-    "fc",
-    "Rscript",
-    "R",
-    "ghci",
-    "iex",
-    "bc",
-];
+const PARSES_ALL: &str = "\
+    eval source . ssh slogin rsh mosh autossh sshpass su runuser parallel expect tclsh \
+    wish osascript at batch crontab m4 gdb lldb vi vim nvim ex ed emacs psql mysql \
+    mariadb sqlite sqlite3 duckdb mongo mongosh fc Rscript R ghci iex bc";
 
-const PARSES_ARGUMENTS: [&str; 37] = [
-    "trap",
-    "watch",
-    "awk",
-    "gawk",
-    "mawk",
-    "nawk",
-    "sed",
-    "gsed",
-    "ssed",
-    "tmux",
-    "screen",
-    "script",
-    "make",
-    "gmake",
-    "bmake",
-    "just",
-    "alias",
-    "unset",
-    "read",
-    "mapfile",
-    "readarray",
-    "let",
-    "getopts",
-    "bind",
-    "complete",
-    "compgen",
-    "enable",
-    "hash",
-    "jobs",
-    "shopt",
-    "expr",
-    "entr",
-    "watchexec",
-    "nodemon",
-    "concurrently",
-    "hyperfine",
-    "nix-shell",
-];
+const PARSES_ARGUMENTS: &str = "\
+    trap watch awk gawk mawk nawk sed gsed ssed tmux screen script make gmake bmake \
+    just alias unset read mapfile readarray let getopts bind complete compgen enable \
+    hash jobs shopt expr entr watchexec nodemon concurrently hyperfine nix-shell exit \
+    return shift break continue";
 
 const INTERPRETERS: [Interpreter; 9] = [
     Interpreter {

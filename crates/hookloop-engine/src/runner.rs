@@ -134,6 +134,10 @@ impl Runner {
             Ok(seen) => seen,
             Err(reason) => return HookRun::without(hook, Status::NotStarted, reason),
         };
+        if hook.options.sandbox.is_some() {
+            let reason = "this version can't enforce its sandbox, so it is not run".to_owned();
+            return HookRun::without(hook, Status::NotStarted, reason);
+        }
         let Handler::Command(text) = &hook.handler else {
             let reason = "webhooks are not sent by this version".to_owned();
             return HookRun::without(hook, Status::NotStarted, reason);

@@ -54,6 +54,11 @@ fn hooks() {
 }
 
 #[test]
+fn command_hooks() {
+    check_commands("docs/command-hooks.md");
+}
+
+#[test]
 fn log() {
     check_commands("docs/log.md");
 }

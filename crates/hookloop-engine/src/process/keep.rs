@@ -1,5 +1,6 @@
 //! The keeper: a small process that runs one hook at a time and ends everything that belongs to it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -42,6 +43,10 @@ pub fn keep() -> ExitCode {
 }
 
 fn settle() -> io::Result<()> {
+    // Without the `/proc` of this process's own world nobody would be found, so no hook is run.
+    if fs::read_link("/proc/self")?.as_os_str() != OsStr::new(&std::process::id().to_string()) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     set_child_subreaper(Some(getpid()))?;
     // Neither the terminal's signals nor the terminal itself are for hooks.
     setsid()?;

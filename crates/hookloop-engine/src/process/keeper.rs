@@ -42,7 +42,7 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// A keeper that is this program, which has to call [`super::keep`] when it is started with
+    /// A keeper that is this program, which has to call [`super::keep()`] when it is started with
     /// [`KEEPER_ARGUMENT`].
     pub fn of_this_program() -> Keeper {
         Keeper::new(THIS_PROGRAM.into())

@@ -19,7 +19,7 @@
 //! What this can't end: a process that runs as another user (`sudo`), and one that the kernel does not let
 //! go of. Both are told as survivors. If the keeper itself is killed, this side kills what stayed in its
 //! session; only what had left that lives on. (Where a cgroup is delegated to the user, `cgroup.kill`
-//! would reach those too.)
+//! would reach those too.) Keepers need `/proc`; without it they end at once, and no hook is run.
 
 mod cancel;
 mod capture;
@@ -163,6 +163,8 @@ pub enum WhyNotStarted {
     NotAProgram,
     #[error("its directory `{}` does not exist or can't be entered", .0.display())]
     BadDirectory(PathBuf),
+    #[error("an argument or a variable holds a zero byte, which no process can be given")]
+    ZeroByte,
     #[error("arguments and environment are larger than the system takes")]
     TooLarge,
     #[error("{0}")]

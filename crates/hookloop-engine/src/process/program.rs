@@ -16,11 +16,15 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// Of a script's first line; what the kernel reads is shorter.
 const FIRST_LINE_MAX: u64 = 512;
 
-/// The absolute path of a job's program.
+/// The absolute path of a job's program, if the job can be given to it at all.
 pub(super) fn find(job: &Job<'_>, cwd: &Path) -> Result<PathBuf, ProcessError> {
     let Some(name) = job.argv.first().filter(|name| !name.is_empty()) else {
         return Err(not_started(PathBuf::new(), Errno::INVAL, WhyNotStarted::Unnamed));
     };
+    let variables = job.env.iter().flat_map(|(name, value)| [name, value]);
+    if job.argv.iter().chain(variables).any(|text| text.as_bytes().contains(&0)) {
+        return Err(not_started(name.into(), Errno::INVAL, WhyNotStarted::ZeroByte));
+    }
     if name.as_bytes().contains(&b'/') {
         return Ok(cwd.join(name));
     }

@@ -151,7 +151,13 @@ pub(super) fn send_reply(socket: impl AsFd, reply: &Reply) -> rustix::io::Result
 /// The next reply; none if the keeper is gone, or says what no keeper says.
 pub(super) fn receive_reply(socket: BorrowedFd<'_>) -> Option<Reply> {
     let mut bytes = [0; REPLY_WORDS * WORD];
-    let (got, _) = retry_on_intr(|| recv(socket, &mut bytes[..], RecvFlags::empty())).ok()?;
+    let mut receive = || retry_on_intr(|| recv(socket, &mut bytes[..], RecvFlags::empty()));
+    let received = match receive() {
+        // It died with something unread, which is told once and before what it had said.
+        Err(Errno::CONNRESET) => receive(),
+        received => received,
+    };
+    let (got, _) = received.ok()?;
     let (words, _) = bytes[..got].as_chunks::<WORD>();
     let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
     Reply::from_words(&words)
@@ -265,6 +271,8 @@ impl Reply {
 mod tests {
     use std::os::unix::ffi::OsStringExt;
 
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
     use super::*;
 
     #[test]
@@ -306,5 +314,17 @@ mod tests {
         ] {
             assert_eq!(Reply::from_words(&reply.words()), Some(reply));
         }
+    }
+
+    #[test]
+    fn the_last_words_of_a_keeper_that_left_something_unread_are_heard() {
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        send_reply(&theirs, &Reply::Taken).unwrap();
+        send_cancel(ours.as_fd()).unwrap();
+        drop(theirs);
+        assert_eq!(receive_reply(ours.as_fd()), Some(Reply::Taken));
+        assert_eq!(receive_reply(ours.as_fd()), None);
     }
 }

@@ -13,7 +13,7 @@ use hookloop_core::id::{EventId, Subject};
 use hookloop_core::workflow::Run;
 use hookloop_store::log::{Seq, StoredEvent};
 
-use crate::project::{EngineError, Project, now};
+use crate::project::{Done, EngineError, Project, now};
 use crate::react::{run, satisfactions, starts_process, weight};
 use crate::run::RanFor;
 use crate::work::{Origin, Work};
@@ -40,9 +40,17 @@ impl Project {
 
     /// Finishes reactions that are due, of this process or of one that died. Cascade limits bound it.
     pub fn dispatch(&self) -> Result<(), EngineError> {
+        self.dispatch_noting(&mut Done::default())
+    }
+
+    /// As [`Project::dispatch`]; notes what hooks added, and what they could not do.
+    pub(crate) fn dispatch_noting(&self, done: &mut Done) -> Result<(), EngineError> {
         while let Some(seq) = self.read(|view| view.next_due())? {
             let ran = self.run_processes(seq)?;
-            if self.dispatch_some(ran)? == Progress::Nothing {
+            let (progress, noted) = self.dispatch_some(ran)?;
+            done.added.extend(noted.added);
+            done.failures.extend(noted.failures);
+            if progress == Progress::Nothing {
                 break;
             }
         }
@@ -62,18 +70,19 @@ impl Project {
 
     /// One batch: the reactions to as many due events as fit, and the cursor's move past them. Events
     /// whose hooks start processes wait until those have run: they are the first of a batch, with `ran`.
-    fn dispatch_some(&self, ran: Option<RanFor>) -> Result<Progress, EngineError> {
+    fn dispatch_some(&self, ran: Option<RanFor>) -> Result<(Progress, Done), EngineError> {
+        let nothing = || Ok((Progress::Nothing, Done::default()));
         self.store.transact(|unit| {
-            let Some(mut seq) = unit.view()?.next_due()? else { return Ok(Progress::Nothing) };
+            let Some(mut seq) = unit.view()?.next_due()? else { return nothing() };
             let cursor = unit.totals().cursor.clone();
             let mut part = cursor.part.filter(|_| cursor.seq == seq);
             let mut work = Work::new(unit, &self.rules, now())?;
             work.ran = ran.clone();
             for left in (0..DUE_AT_ONCE).rev() {
-                let Some(stored) = work.unit.due_event(seq)? else { return Ok(Progress::Nothing) };
+                let Some(stored) = work.unit.due_event(seq)? else { return nothing() };
                 if work.lacks_process(&stored.event)? {
                     // Another dispatcher was quicker with the event before.
-                    return Ok(Progress::Some);
+                    return Ok((Progress::Some, Done::default()));
                 }
                 let next = work.dispatch(&stored, part.take())?;
                 work.react()?;
@@ -81,11 +90,11 @@ impl Project {
                     Some(further) if left > 0 => seq = further,
                     _ => {
                         work.move_cursor(&stored.event, seq, next)?;
-                        return Ok(Progress::Some);
+                        return Ok((Progress::Some, work.noted()));
                     }
                 }
             }
-            Ok(Progress::Nothing)
+            nothing()
         })
     }
 
@@ -101,6 +110,18 @@ impl Project {
 }
 
 impl Work<'_, '_, '_> {
+    /// What the batch tells one who waits for it.
+    fn noted(&self) -> Done {
+        let mut done = Done::default();
+        for event in (0..self.unit.len()).filter_map(|i| self.unit.staged(i)) {
+            done.note_failure(event);
+            if let Subject::Task(task) = &event.subject {
+                done.note(false, task, &event.body);
+            }
+        }
+        done
+    }
+
     /// The due event that the same batch can take on after the one at `seq`: that one is done, and
     /// any other surely fits.
     fn due_after(

@@ -11,7 +11,7 @@ use hookloop_store::pulse::{Beat, Held, Pulse};
 
 use crate::kept::Kept;
 use crate::lease::{Sign, Watch};
-use crate::project::{EngineError, Project, fresh_id};
+use crate::project::{Done, EngineError, Project, fresh_id};
 
 /// A dispatcher that shows no life for so long has lost its place.
 pub const DISPATCHER_LEASE: Duration = Duration::from_secs(5);
@@ -127,11 +127,12 @@ impl Project {
         self.run_workflows()
     }
 
-    /// Does the reactions that are left, unless a dispatcher is there to do them.
-    pub fn react_here(&self) -> Result<(), EngineError> {
+    /// Does the reactions that are left, unless a dispatcher is there to do them; adds to `done` what
+    /// came of them.
+    pub fn react_here(&self, done: &mut Done) -> Result<(), EngineError> {
         match self.has_dispatcher()? {
             true => Ok(()),
-            false => self.dispatch(),
+            false => self.dispatch_noting(done),
         }
     }
 

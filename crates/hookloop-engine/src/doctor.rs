@@ -51,7 +51,7 @@ pub fn examine(hooks: &Registry, runner: &Runner) -> Vec<Finding> {
             let hint = Some(hint.to_owned()).filter(|hint| !hint.is_empty());
             findings.push(Finding { about: hook.name.clone(), status, message, hint });
         };
-        look_at(hook, hooks, runner, &mut found);
+        look_at(hook, runner, &mut found);
         if findings.len() == before {
             let (about, message) = (hook.name.clone(), "nothing stands out".to_owned());
             findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
@@ -60,15 +60,10 @@ pub fn examine(hooks: &Registry, runner: &Runner) -> Vec<Finding> {
     findings
 }
 
-fn look_at(
-    hook: &Hook,
-    hooks: &Registry,
-    runner: &Runner,
-    found: &mut dyn FnMut(FindingStatus, String, &str),
-) {
+fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, String, &str)) {
     use FindingStatus::{Error, Warning};
     let is_gate = hook.points.iter().any(|point| point.kind() == Kind::Gate);
-    match runner.standing(hook, hooks) {
+    match runner.standing(hook) {
         Standing::Own | Standing::Trusted => {}
         Standing::Untrusted => {
             found(

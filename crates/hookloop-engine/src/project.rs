@@ -22,7 +22,7 @@ use crate::rules::Rules;
 use crate::runner::Runner;
 use crate::sought::Sought;
 use crate::spread::Spread;
-use crate::trust::{Trust, TrustError};
+use crate::trust::{Trust, TrustError, look_at_all};
 use crate::user::Unlisted;
 use crate::work::{Origin, Work};
 
@@ -123,12 +123,12 @@ impl Project {
     ) -> Result<Project, EngineError> {
         let settings = config::settings(&place.config())?;
         let (store, kept) = kept::open_store(place, &settings, surroundings, AfterLoss::Refuse)?;
-        let trust = Trust::load(&place.state, surroundings.trust.clone())?;
+        let mut trust = Trust::load(&place.state)?;
+        if let Some(digest) = &surroundings.trust {
+            trust.accept(digest, &look_at_all(&place.root, &settings.rules.hooks)?);
+        }
         let environment = surroundings.environment.clone();
         let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
-        if surroundings.trust.is_some() {
-            runner.set_hooks(&settings.rules.hooks);
-        }
         let runner = Some(Arc::new(runner));
         Ok(Project { kept, runner, ..Project::new(store, settings.rules, actor) })
     }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use hookloop_core::answer::{Ended, Outcome, Printed, Status, interpret};
 use hookloop_core::command_line::{CommandLine, Invocation};
 use hookloop_core::event::{Event, HookRan};
-use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
+use hookloop_core::hook::{CommandText, Handler, Hook};
 use hookloop_core::options::EnvEntry;
 use hookloop_core::point::{Kind, Point};
 use hookloop_core::redact::Redactor;
@@ -37,8 +37,6 @@ pub struct Runner {
     environment: Vec<(OsString, OsString)>,
     keepers: KeeperPool,
     trust: Trust,
-    /// The digest of the project's hooks, once it was needed.
-    set: Mutex<Option<String>>,
     /// Made when it is needed first: most commands run no hook.
     redactor: OnceLock<Option<Redactor>>,
 }
@@ -65,8 +63,8 @@ impl Runner {
         trust: Trust,
     ) -> Runner {
         let keepers = KeeperPool::of_this_program();
-        let (set, redactor) = (Mutex::new(None), OnceLock::new());
-        Runner { root, state, environment, keepers, trust, set, redactor }
+        let redactor = OnceLock::new();
+        Runner { root, state, environment, keepers, trust, redactor }
     }
 
     /// What keeps the values of secret variables out of everything that is stored; none if there are
@@ -81,14 +79,13 @@ impl Runner {
     }
 
     /// How a hook stands, as it is now.
-    pub fn standing(&self, hook: &Hook, hooks: &Registry) -> Standing {
+    pub fn standing(&self, hook: &Hook) -> Standing {
         if !trust::needs_trust(hook) {
             return Standing::Own;
         }
-        let set = trust::look_at_all(&self.root, hooks).map(|seen| trust::set_digest(&seen));
-        match (Seen::look(&self.root, hook), set) {
-            (Ok(seen), Ok(set)) => self.trust.standing(&seen, &set),
-            _ => Standing::Untrusted,
+        match Seen::look(&self.root, hook) {
+            Ok(seen) => self.trust.standing(&seen),
+            Err(_) => Standing::Untrusted,
         }
     }
 
@@ -121,14 +118,6 @@ impl Runner {
         (!is_there).then(|| word.to_owned())
     }
 
-    /// Says which set of hooks this is, for a digest that was given for the run.
-    pub(crate) fn set_hooks(&self, hooks: &Registry) {
-        let seen = trust::look_at_all(&self.root, hooks);
-        if let (Ok(seen), Ok(mut set)) = (seen, self.set.lock()) {
-            *set = Some(trust::set_digest(&seen));
-        }
-    }
-
     pub(crate) fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
         let seen = match self.look(hook) {
             Ok(seen) => seen,
@@ -158,8 +147,7 @@ impl Runner {
             return Ok(None);
         }
         let seen = Seen::look(&self.root, hook).map_err(|error| error.to_string())?;
-        let set = self.set.lock().map(|set| set.clone()).unwrap_or_default().unwrap_or_default();
-        match self.trust.standing(&seen, &set) {
+        match self.trust.standing(&seen) {
             Standing::Own | Standing::Trusted => Ok(Some(seen)),
             Standing::Modified => {
                 Err("it changed since it was trusted: hookloop hooks trust".to_owned())

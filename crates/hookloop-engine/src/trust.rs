@@ -84,8 +84,6 @@ impl Standing {
 pub struct Trust {
     state: PathBuf,
     agreed: Vec<Definition>,
-    /// A digest that was given for this run alone: it stands for exactly one set of hooks.
-    given: Option<String>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -104,7 +102,7 @@ pub struct Seen {
 
 impl Trust {
     /// What the user agreed to for the project whose state is at `state`.
-    pub fn load(state: &Path, given: Option<String>) -> Result<Trust, TrustError> {
+    pub fn load(state: &Path) -> Result<Trust, TrustError> {
         let path = state.join(FILE);
         let agreed = match fs::read(&path) {
             Ok(text) => {
@@ -117,16 +115,23 @@ impl Trust {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(TrustError::Io { path, source }),
         };
-        Ok(Trust { state: state.to_owned(), agreed, given })
+        Ok(Trust { state: state.to_owned(), agreed })
     }
 
     pub fn agreed(&self) -> &[Definition] {
         &self.agreed
     }
 
+    /// Agrees to these hooks, as they were seen, for this run alone, if `digest` is theirs.
+    pub fn accept(&mut self, digest: &str, seen: &[Seen]) {
+        if set_digest(seen) == digest {
+            self.agreed = seen.iter().map(|seen| seen.definition.clone()).collect();
+        }
+    }
+
     /// How a hook stands that was just looked at.
-    pub fn standing(&self, seen: &Seen, set: &str) -> Standing {
-        if self.given.as_deref() == Some(set) || self.agreed.contains(&seen.definition) {
+    pub fn standing(&self, seen: &Seen) -> Standing {
+        if self.agreed.contains(&seen.definition) {
             return Standing::Trusted;
         }
         let is_same = |known: &&Definition| {

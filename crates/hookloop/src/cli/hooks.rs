@@ -6,7 +6,7 @@ mod trust;
 
 use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
-use hookloop_core::hook::{Handler, Hook, Registry};
+use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::point::Point;
 
 use hookloop_engine::project::Project;
@@ -59,8 +59,7 @@ fn list(context: &mut Context) -> Result {
     let runs = project.read(|view| view.hook_runs())?;
     let mut hooks: Vec<&Hook> = registry.list().iter().collect();
     hooks.sort_by_key(|hook| hook.priority);
-    let lines: Vec<HookLine<'_>> =
-        hooks.iter().map(|hook| line(&project, &registry, &runs, hook)).collect();
+    let lines: Vec<HookLine<'_>> = hooks.iter().map(|hook| line(&project, &runs, hook)).collect();
     let out = &mut context.out;
     if out.json {
         return out.json(&lines.iter().map(HookJson::from).collect::<Vec<_>>());
@@ -97,13 +96,8 @@ fn list(context: &mut Context) -> Result {
 }
 
 /// A hook with how it stands and what its runs came to.
-fn line<'a>(
-    project: &Project,
-    registry: &Registry,
-    runs: &[HookRuns],
-    hook: &'a Hook,
-) -> HookLine<'a> {
-    let standing = project.runner().map_or(Standing::Own, |runner| runner.standing(hook, registry));
+fn line<'a>(project: &Project, runs: &[HookRuns], hook: &'a Hook) -> HookLine<'a> {
+    let standing = project.runner().map_or(Standing::Own, |runner| runner.standing(hook));
     let runs = runs.iter().find(|runs| runs.name == hook.name).cloned().unwrap_or_default();
     HookLine { hook, standing, runs }
 }
@@ -121,7 +115,7 @@ fn show(context: &mut Context, name: &str) -> Result {
     };
     let runs = project.read(|view| view.hook_runs())?;
     match context.out.json {
-        true => context.out.json(&HookJson::from(&line(&project, &registry, &runs, hook))),
+        true => context.out.json(&HookJson::from(&line(&project, &runs, hook))),
         false => print(&mut context.out, hook),
     }
 }

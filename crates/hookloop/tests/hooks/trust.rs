@@ -17,7 +17,9 @@ fn status(project: &Project, args: &[&str]) -> (String, String) {
 fn a_hook_runs_only_after_it_was_trusted() {
     let project = Project::with_config(CHECK);
     project.script("check.sh", "touch ran");
-    project.complete("First");
+    let id = project.add("First", &[]);
+    let told = project.ok(&["task", "complete", &id]);
+    assert!(told.contains("`check` failed: it is not trusted: hookloop hooks trust"), "{told}");
     assert!(!project.root().join("ran").exists());
     let errors = project.logged("hook_error");
     assert!(errors[0]["data"]["error"].as_str().unwrap().contains("not trusted"), "{errors:?}");
@@ -113,11 +115,23 @@ fn a_repository_has_no_word_in_its_own_trust() {
     assert!(!project.root().join("ran").exists());
 }
 
-/// Someone swaps the script all the time: what runs is what was agreed to, or nothing.
 #[test]
 fn a_racing_writer_gets_nothing_run() {
-    let rounds = std::env::var("HOOKLOOP_RACES").map_or(100, |text| text.parse().unwrap());
     let project = Project::with_check("echo agreed");
+    race(&project, &[]);
+}
+
+#[test]
+fn a_racing_writer_gets_nothing_run_where_a_digest_is_given() {
+    let project = Project::with_config(CHECK);
+    project.script("check.sh", "echo agreed");
+    let digest = project.json(&["hooks", "trust", "--show"])["digest"].as_str().unwrap().to_owned();
+    race(&project, &["--trust", &digest]);
+}
+
+/// Someone swaps the script all the time: what runs is what was agreed to, or nothing.
+fn race(project: &Project, args: &[&str]) {
+    let rounds = std::env::var("HOOKLOOP_RACES").map_or(100, |text| text.parse().unwrap());
     let (script, over) = (project.root().join("check.sh"), AtomicBool::new(false));
     let good = std::fs::read(&script).unwrap();
     let bad = b"#!/bin/sh\necho evil; touch evil\n".to_vec();
@@ -127,18 +141,15 @@ fn a_racing_writer_gets_nothing_run() {
                 for bytes in [&bad, &good] {
                     let new = script.with_extension("new");
                     std::fs::write(&new, bytes).unwrap();
-                    std::fs::set_permissions(
-                        &new,
-                        std::fs::metadata(&script).unwrap().permissions(),
-                    )
-                    .unwrap();
+                    let same = std::fs::metadata(&script).unwrap().permissions();
+                    std::fs::set_permissions(&new, same).unwrap();
                     std::fs::rename(&new, &script).unwrap();
                 }
             }
         });
         let mut ran = 0;
         for _ in 0..rounds {
-            let run = project.json(&["hooks", "run", "check"]);
+            let run = project.json(&[&["hooks", "run", "check"], args].concat());
             match run["status"].as_str().unwrap() {
                 "passed" => {
                     assert_eq!(run["stdout"], "agreed\n");

@@ -80,8 +80,7 @@ fn find(project: &Project, id: &TaskId) -> Result<Task> {
 }
 
 fn dry_run(context: &mut Context, project: &Project, hook: &Hook, point: &Point) -> Result {
-    let registry = project.hooks()?;
-    let standing = project.runner().map(|runner| runner.standing(hook, &registry).name());
+    let standing = project.runner().map(|runner| runner.standing(hook).name());
     let what = super::explain::what(hook);
     let out = &mut context.out;
     if out.json {

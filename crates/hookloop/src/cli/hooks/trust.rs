@@ -31,10 +31,10 @@ impl Args {
         place.prepare()?;
         let settings = hookloop_engine::config::settings(&place.config())?;
         let seen = look_at_all(&place.root, &settings.rules.hooks)?;
-        let mut trust = Trust::load(&place.state, None)?;
+        let mut trust = Trust::load(&place.state)?;
         let digest = set_digest(&seen);
         let out = &mut context.out;
-        let is_new = |seen: &Seen| trust.standing(seen, "") != Standing::Trusted;
+        let is_new = |seen: &Seen| trust.standing(seen) != Standing::Trusted;
         let changed = seen.iter().any(is_new) || trust.agreed().len() != seen.len();
         if !out.json {
             screen(out, &trust, &seen, &digest)?;
@@ -52,7 +52,7 @@ impl Args {
             let hooks: Vec<_> = seen
                 .iter()
                 .map(|seen| {
-                    let standing = trust.standing(seen, "").name();
+                    let standing = trust.standing(seen).name();
                     json!({ "name": seen.definition.name, "digest": seen.digest, "standing": standing,
                         "definition": seen.definition })
                 })
@@ -87,7 +87,7 @@ fn screen(out: &mut Output, trust: &Trust, seen: &[Seen], digest: &str) -> Resul
         return out.line("This repository brings no hooks that run something.");
     }
     for one in seen {
-        let standing = trust.standing(one, "");
+        let standing = trust.standing(one);
         let before = trust.agreed().iter().find(|known| {
             (&known.name, &known.task_type) == (&one.definition.name, &one.definition.task_type)
         });

@@ -54,12 +54,13 @@ pub(super) fn show(
     holder: &Holder,
     claimed: &Claimed,
 ) -> Result {
-    let done = &claimed.done;
-    if done.pending {
-        project.react_here()?;
+    let mut claimed = claimed.clone();
+    if claimed.done.pending {
+        project.react_here(&mut claimed.done)?;
     }
+    let done = &claimed.done;
     if context.out.json {
-        context.out.json(&ClaimedJson::new(claimed, holder.lease))?;
+        context.out.json(&ClaimedJson::new(&claimed, holder.lease))?;
     } else {
         show_done(context, project, verb, Some(&claimed.task.id), done)?;
         let lease = holder::said(holder.lease);

@@ -3,6 +3,7 @@ use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
 
 use hookloop_engine::bulk;
+use hookloop_engine::project::Done;
 use serde_json::json;
 
 use super::Context;
@@ -34,7 +35,7 @@ impl Args {
         let imported = bulk::import(&project, input, &mut |done, all| progress.at(done, all));
         drop(progress);
         let imported = imported?;
-        project.react_here()?;
+        project.react_here(&mut Done::default())?;
         let out = &mut context.out;
         match out.json {
             true => out.json(&json!({"added": imported.added, "present": imported.present}))?,

@@ -78,9 +78,9 @@ impl Command {
 
 /// Gives a command, shows what came of it, and lets follow what follows.
 fn give(context: &mut Context, project: &Project, verb: &str, ask: &Ask) -> Result<Done> {
-    let done = project.execute(ask)?;
+    let mut done = project.execute(ask)?;
     if done.pending {
-        project.react_here()?;
+        project.react_here(&mut done)?;
     }
     if context.out.json {
         context.out.json(&DoneJson::from(&done))?;

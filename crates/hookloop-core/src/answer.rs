@@ -186,6 +186,12 @@ impl Outcome {
         }
     }
 
+    /// A hook that could not say anything, and why: for a gate that is closed, a no.
+    pub fn unable(status: Status, reason: String, kind: Kind, on_failure: OnFailure) -> Outcome {
+        let outcome = Outcome { reason: Some(reason), ..Outcome::of(status) };
+        outcome.judged(kind, on_failure, Printed::default())
+    }
+
     /// What the status means at a point of this kind.
     fn judged(mut self, kind: Kind, on_failure: OnFailure, printed: Printed<'_>) -> Outcome {
         if kind == Kind::Reaction {
@@ -343,6 +349,16 @@ mod tests {
         check(Ended::Killed(9), Status::Killed, block("killed by signal 9\n\nerr\n\nout"));
         let missing = Ended::NotStarted("no such file".to_owned());
         check(missing, Status::NotStarted, block("no such file\n\nerr\n\nout"));
+    }
+
+    #[test]
+    fn a_gate_that_was_not_run_does_not_pass() {
+        let unable = |on_failure| {
+            let reason = "it is not trusted".to_owned();
+            Outcome::unable(Status::NotStarted, reason, Kind::Gate, on_failure).verdict
+        };
+        assert_eq!(unable(OnFailure::Closed), block("it is not trusted"));
+        assert_eq!(unable(OnFailure::Open), Verdict::Pass);
     }
 
     #[test]

@@ -19,6 +19,7 @@
 //! - `spread`: how contended claims were of late
 //! - [`lease`]: whether a holder is still there
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
+//! - `webhook`: the same by HTTP; `record`: what a hook said, as the log keeps it
 //! - [`process`]: runs a hook's process, and ends all that it started
 //! - [`bulk`]: tasks by the million, in and out
 //!
@@ -38,6 +39,7 @@ pub mod place;
 pub mod process;
 pub mod project;
 pub mod react;
+mod record;
 pub mod rules;
 pub mod run;
 pub mod runner;
@@ -45,6 +47,7 @@ mod sought;
 mod spread;
 pub mod trust;
 pub mod user;
+mod webhook;
 pub mod work;
 
 /// What callers of the engine see of the layers below it.

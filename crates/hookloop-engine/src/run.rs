@@ -38,11 +38,21 @@ pub struct HookRun {
 }
 
 impl HookRun {
-    /// A hook that was not run, and why.
-    pub(crate) fn without(hook: &Hook, status: Status, reason: String) -> HookRun {
-        let outcome = Outcome { reason: Some(reason), ..Outcome::of(status) };
+    fn without(hook: &Hook, outcome: Outcome) -> HookRun {
         let (stdout, stderr) = (String::new(), String::new());
         HookRun { hook: hook.name.clone(), outcome, ran: None, stdout, stderr }
+    }
+
+    /// A hook that had nothing to do, and why.
+    fn skipped(hook: &Hook, reason: String) -> HookRun {
+        let outcome = Outcome { reason: Some(reason), ..Outcome::of(Status::Skipped) };
+        HookRun::without(hook, outcome)
+    }
+
+    /// A hook that could not be run, and why.
+    pub(crate) fn unable(hook: &Hook, point: &Point, status: Status, reason: String) -> HookRun {
+        let outcome = Outcome::unable(status, reason, point.kind(), hook.options.on_failure);
+        HookRun::without(hook, outcome)
     }
 }
 
@@ -86,7 +96,7 @@ impl Project {
             Some(runner) => runner.run(hook, occasion),
             None => {
                 let reason = "there is no project directory to run it in".to_owned();
-                HookRun::without(hook, Status::NotStarted, reason)
+                HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
             }
         }
     }
@@ -115,7 +125,7 @@ fn skipped(hook: &Hook, occasion: &Occasion<'_>, before: &[HookRun]) -> Option<H
     };
     if let Some(need) = hook.options.needs.iter().find(|name| !passed(name)) {
         let reason = format!("it needs `{need}`, which did not pass");
-        return Some(HookRun::without(hook, Status::Skipped, reason));
+        return Some(HookRun::skipped(hook, reason));
     }
     let when = hook.options.when.as_deref()?;
     let condition = Condition::compile(when, occasion.point);
@@ -124,10 +134,11 @@ fn skipped(hook: &Hook, occasion: &Occasion<'_>, before: &[HookRun]) -> Option<H
         Ok(true) => None,
         Ok(false) => {
             let reason = format!("its condition does not hold: {when}");
-            Some(HookRun::without(hook, Status::Skipped, reason))
+            Some(HookRun::skipped(hook, reason))
         }
         Err(error) => {
-            Some(HookRun::without(hook, Status::Failed, format!("its condition failed: {error}")))
+            let reason = format!("its condition failed: {error}");
+            Some(HookRun::unable(hook, occasion.point, Status::Failed, reason))
         }
     }
 }

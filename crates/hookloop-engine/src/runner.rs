@@ -7,28 +7,29 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use hookloop_core::answer::{Ended, Outcome, Printed, Status, interpret};
+use hookloop_core::answer::Status;
 use hookloop_core::command_line::{CommandLine, Invocation};
-use hookloop_core::event::{Event, HookRan};
+use hookloop_core::event::Event;
 use hookloop_core::hook::{CommandText, Handler, Hook};
 use hookloop_core::options::EnvEntry;
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::point::Point;
 use hookloop_core::redact::Redactor;
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
 
 use crate::explain::task_value;
-use crate::process::{Filter, How, Job, KeeperPool, Output, ProcessError, Ran, Stored, Stream};
+use crate::process::{Filter, Job, KeeperPool, Stream};
 use crate::project::fresh_id;
+use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::trust::{self, Seen, Standing, Trust};
+use crate::webhook;
 
 /// Variables of the user's environment that every hook has.
 const BASE: [&str; 8] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
 /// Parts of the names of variables whose values are secret.
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
 const ARTIFACTS: &str = "artifacts";
-const REASON_MAX: usize = 2_000;
 
 /// What runs the hooks of one project.
 pub struct Runner {
@@ -119,26 +120,33 @@ impl Runner {
     }
 
     pub(crate) fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
-        let seen = match self.look(hook) {
-            Ok(seen) => seen,
-            Err(reason) => return HookRun::without(hook, Status::NotStarted, reason),
-        };
-        if hook.options.sandbox.is_some() {
-            let reason = "this version can't enforce its sandbox, so it is not run".to_owned();
-            return HookRun::without(hook, Status::NotStarted, reason);
-        }
-        let Handler::Command(text) = &hook.handler else {
-            let reason = "webhooks are not sent by this version".to_owned();
-            return HookRun::without(hook, Status::NotStarted, reason);
-        };
-        let prepared = self.kept_scripts(seen.as_ref()).and_then(|scripts| {
-            let text = pinned(text, &self.root, hook, &scripts)?;
-            self.invocation(&text, occasion)
+        let run = self.look(hook).and_then(|seen| match &hook.handler {
+            _ if hook.options.sandbox.is_some() => {
+                Err("this version can't enforce its sandbox, so it is not run".to_owned())
+            }
+            Handler::Command(text) => {
+                let scripts = self.kept_scripts(seen.as_ref())?;
+                let text = pinned(text, &self.root, hook, &scripts)?;
+                let invocation = self.invocation(&text, occasion)?;
+                Ok(attempts(hook, |attempt| self.once(hook, occasion, &invocation, attempt)))
+            }
+            Handler::Http { url } => Ok(attempts(hook, |attempt| {
+                let input = self.input(hook, occasion, attempt, &self.root);
+                let timeout = hook.options.timeout_at(occasion.point.kind());
+                let said = webhook::send(url, &input, Duration::from_millis(timeout));
+                record::judged(hook, occasion.point, self.without_secrets(said), attempt)
+            })),
+            _ => Err("it is not a hook that starts something".to_owned()),
         });
-        match prepared {
-            Ok(invocation) => self.attempts(hook, occasion, &invocation),
-            Err(reason) => HookRun::without(hook, Status::NotStarted, reason),
-        }
+        run.unwrap_or_else(|why| HookRun::unable(hook, occasion.point, Status::NotStarted, why))
+    }
+
+    /// An answer over the network, as it may be stored.
+    fn without_secrets(&self, said: Said) -> Said {
+        let Some(redactor) = self.redactor() else { return said };
+        let (stdout, whole) =
+            (redactor.text(&said.stdout), said.whole.map(|text| redactor.text(&text)));
+        Said { stdout, whole, ..said }
     }
 
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
@@ -199,23 +207,6 @@ impl Runner {
         known.map(|name| (*name, value(name).unwrap_or_default())).collect()
     }
 
-    /// Runs the hook until it does not fail, as often as it may.
-    fn attempts(&self, hook: &Hook, occasion: &Occasion<'_>, invocation: &Invocation) -> HookRun {
-        let retry = hook.options.retry;
-        let mut attempt = 1;
-        loop {
-            let run = self.once(hook, occasion, invocation, attempt);
-            let failed =
-                matches!(run.outcome.status, Status::Failed | Status::TimedOut | Status::Killed);
-            if !failed || attempt >= retry.attempts {
-                return run;
-            }
-            let pause = Duration::from_millis(retry.backoff_ms << (attempt - 1).min(16));
-            std::thread::sleep(if retry.jitter { part_of(pause) } else { pause });
-            attempt += 1;
-        }
-    }
-
     fn once(
         &self,
         hook: &Hook,
@@ -233,7 +224,7 @@ impl Runner {
         let artifacts = self.state.join(ARTIFACTS).join(fresh_id().to_string());
         let Some(redactor) = self.redactor() else {
             let reason = "the secrets of the environment are too many to look for".to_owned();
-            return HookRun::without(hook, Status::NotStarted, reason);
+            return HookRun::unable(hook, occasion.point, Status::NotStarted, reason);
         };
         let filter = |_: Stream| redacting(redactor);
         let job = Job {
@@ -243,9 +234,12 @@ impl Runner {
             filter: Some(&filter),
             ..Job::new(invocation.argv.iter().map(os).collect(), cwd, timeout)
         };
-        let ran = self.keepers.run(job);
-        let artifact = || Some(artifacts.display().to_string());
-        recorded(hook, occasion.point, ran, attempt, artifact)
+        match self.keepers.run(job) {
+            Ok(ran) => record::judged(hook, occasion.point, Said::of(&ran, &artifacts), attempt),
+            Err(error) => {
+                HookRun::unable(hook, occasion.point, Status::NotStarted, error.to_string())
+            }
+        }
     }
 
     /// Exactly what a hook's process has of an environment.
@@ -335,67 +329,27 @@ fn redacting(redactor: &Redactor) -> Filter<'_> {
     })
 }
 
+/// Runs a hook until it does not fail, as often as it may.
+fn attempts(hook: &Hook, once: impl Fn(u32) -> HookRun) -> HookRun {
+    let retry = hook.options.retry;
+    let mut attempt = 1;
+    loop {
+        let run = once(attempt);
+        let failed =
+            matches!(run.outcome.status, Status::Failed | Status::TimedOut | Status::Killed);
+        if !failed || attempt >= retry.attempts {
+            return run;
+        }
+        let pause = Duration::from_millis(retry.backoff_ms << (attempt - 1).min(16));
+        std::thread::sleep(if retry.jitter { part_of(pause) } else { pause });
+        attempt += 1;
+    }
+}
+
 /// A random part of a pause, half of it at least.
 fn part_of(pause: Duration) -> Duration {
     use std::hash::{BuildHasher, RandomState};
     pause / 2 + pause / 128 * (RandomState::new().hash_one(0) % 64) as u32
-}
-
-/// A run as the log keeps it, and what it means.
-fn recorded(
-    hook: &Hook,
-    point: &Point,
-    ran: Result<Ran, ProcessError>,
-    attempts: u32,
-    artifact: impl Fn() -> Option<String>,
-) -> HookRun {
-    let ran = match ran {
-        Ok(ran) => ran,
-        Err(error) => {
-            let reason = error.to_string();
-            return HookRun {
-                outcome: failed(point.kind(), hook, &reason),
-                ..HookRun::without(hook, Status::NotStarted, reason)
-            };
-        }
-    };
-    let ended = match ran.how {
-        How::Exited(code) => Ended::Exited(code),
-        How::Signalled(signal) => Ended::Killed(signal),
-        How::TimedOut => Ended::TimedOut,
-        How::Cancelled => Ended::Cancelled,
-    };
-    let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
-    let whole = stdout.whole().map(|whole| String::from_utf8_lossy(&whole).into_owned());
-    let (shown, errors) = (stdout.excerpt(), stderr.excerpt());
-    let printed = Printed {
-        stdout: whole.as_deref().unwrap_or(&shown),
-        stderr: &errors,
-        is_cut: whole.is_none(),
-    };
-    let outcome = interpret(&ended, printed, point.kind(), hook.options.on_failure);
-    let has_file = |output: &Output| !matches!(output.stored, Stored::Nothing);
-    let record = HookRan {
-        hook_name: hook.name.clone(),
-        point: point.name().to_owned(),
-        status: outcome.status.name().to_owned(),
-        exit_code: match ran.how {
-            How::Exited(code) => Some(code),
-            _ => None,
-        },
-        duration_ms: u64::try_from(ran.duration.as_millis()).unwrap_or(u64::MAX),
-        attempts,
-        reason: outcome.reason.as_ref().map(|reason| reason.chars().take(REASON_MAX).collect()),
-        stdout_bytes: stdout.bytes,
-        stderr_bytes: stderr.bytes,
-        artifact: artifact().filter(|_| has_file(stdout) || has_file(stderr)),
-    };
-    HookRun { hook: hook.name.clone(), outcome, ran: Some(record), stdout: shown, stderr: errors }
-}
-
-fn failed(kind: Kind, hook: &Hook, reason: &str) -> Outcome {
-    let ended = Ended::NotStarted(reason.to_owned());
-    interpret(&ended, Printed::default(), kind, hook.options.on_failure)
 }
 
 /// The command with the scripts that it names at the places where their trusted bytes are kept.

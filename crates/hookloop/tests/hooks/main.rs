@@ -9,6 +9,7 @@ mod configuration;
 mod protocol;
 mod running;
 mod trust;
+mod webhook;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -1,0 +1,79 @@
+//! What a hook said, as it is judged and as the log keeps it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hookloop_core::answer::{Ended, Printed, interpret};
+use hookloop_core::event::HookRan;
+use hookloop_core::hook::Hook;
+use hookloop_core::point::Point;
+
+use crate::process::{How, Output, Ran, Stored};
+use crate::run::HookRun;
+
+const REASON_MAX: usize = 2_000;
+
+/// What came of one run, whatever ran.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) ended: Ended,
+    pub(crate) duration: Duration,
+    /// Standard output for people, and all of it if that is kept.
+    pub(crate) stdout: String,
+    pub(crate) whole: Option<String>,
+    pub(crate) stderr: String,
+    pub(crate) stdout_bytes: u64,
+    pub(crate) stderr_bytes: u64,
+    pub(crate) artifact: Option<String>,
+}
+
+impl Said {
+    /// By a process whose output is in the directory `artifacts`.
+    pub(crate) fn of(ran: &Ran, artifacts: &Path) -> Said {
+        let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
+        let has_file = |output: &Output| !matches!(output.stored, Stored::Nothing);
+        let is_kept = has_file(stdout) || has_file(stderr);
+        Said {
+            ended: match ran.how {
+                How::Exited(code) => Ended::Exited(code),
+                How::Signalled(signal) => Ended::Killed(signal),
+                How::TimedOut => Ended::TimedOut,
+                How::Cancelled => Ended::Cancelled,
+            },
+            duration: ran.duration,
+            stdout: stdout.excerpt(),
+            whole: stdout.whole().map(|whole| String::from_utf8_lossy(&whole).into_owned()),
+            stderr: stderr.excerpt(),
+            stdout_bytes: stdout.bytes,
+            stderr_bytes: stderr.bytes,
+            artifact: is_kept.then(|| artifacts.display().to_string()),
+        }
+    }
+}
+
+/// What a run means, and what the log keeps of it.
+pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> HookRun {
+    let printed = Printed {
+        stdout: said.whole.as_deref().unwrap_or(&said.stdout),
+        stderr: &said.stderr,
+        is_cut: said.whole.is_none(),
+    };
+    let outcome = interpret(&said.ended, printed, point.kind(), hook.options.on_failure);
+    let ran = HookRan {
+        hook_name: hook.name.clone(),
+        point: point.name().to_owned(),
+        status: outcome.status.name().to_owned(),
+        exit_code: match said.ended {
+            Ended::Exited(code) => Some(code),
+            _ => None,
+        },
+        duration_ms: u64::try_from(said.duration.as_millis()).unwrap_or(u64::MAX),
+        attempts,
+        reason: outcome.reason.as_ref().map(|reason| reason.chars().take(REASON_MAX).collect()),
+        stdout_bytes: said.stdout_bytes,
+        stderr_bytes: said.stderr_bytes,
+        artifact: said.artifact,
+    };
+    let (stdout, stderr) = (said.stdout, said.stderr);
+    HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr }
+}

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hookloop_core::event::{Event, EventBody, Started};
@@ -24,6 +25,8 @@ use hookloop_store::store::{Identity, Store, StoreError, ViewFile};
 struct Leaky {
     log: MemoryLog,
     lost: Seq,
+    /// Followers that are silent, from now on.
+    silent: Arc<AtomicUsize>,
 }
 
 impl EventLog for Leaky {
@@ -50,6 +53,10 @@ impl EventLog for Leaky {
     }
 
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        let silence = |left: usize| left.checked_sub(1);
+        if self.silent.fetch_update(Ordering::SeqCst, Ordering::SeqCst, silence).is_ok() {
+            return Ok(Box::new(Silent));
+        }
         let follower = LeakyFollower {
             events: self.log.follow(1)?,
             from,
@@ -132,11 +139,21 @@ fn leaky(lost: Seq) -> Leaky {
     log.append(&[started(3, "a", 1)]).unwrap();
     log.append(&[started(4, "a", 3)]).unwrap();
     log.append(&[created(5, "c")]).unwrap();
-    Leaky { log, lost }
+    Leaky { log, lost, silent: Arc::default() }
 }
 
 fn hash(store: &Store) -> String {
     store.read(|view| Ok::<_, StoreError>(view.state_hash()?)).unwrap()
+}
+
+/// A follower whose server has forgotten it.
+struct Silent;
+
+impl Follow for Silent {
+    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
+        std::thread::sleep(timeout);
+        Ok(vec![])
+    }
 }
 
 fn found(path: &Path) -> ViewFile {
@@ -192,7 +209,7 @@ fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
     assert_eq!(old.save_snapshot().unwrap(), 2);
     log.append(&[started(3, "a", 1)]).unwrap();
     // Without the snapshot, the first event would be missed.
-    let log = Leaky { log, lost: 1 };
+    let log = Leaky { log, lost: 1, silent: Arc::default() };
     let path = dir.path().join("view.db");
     let new = Store::over_at(Arc::new(log), found(&path), identity).unwrap();
     assert_eq!(hash(&new), hash(&old));
@@ -218,4 +235,25 @@ fn a_snapshot_that_is_no_view_is_ignored() {
         assert_eq!(hash(&new), hash(&whole));
         assert_eq!(new.rebuild(&mut |_| ()).unwrap(), (hash(&whole), hash(&whole)));
     }
+}
+
+/// Somebody who knows that there is more does not wait for as long as a follower's own signs of life take.
+#[test]
+fn a_silent_follower_is_replaced_when_more_is_known_to_be_there() {
+    let log = leaky(0);
+    let store = Store::over(Arc::new(log.clone())).unwrap();
+    log.silent.store(1, Ordering::SeqCst);
+    store.go_live().unwrap();
+    // Behind the view's back: the next to write is overtaken, and waits until the view shows why.
+    let at = log.log.append(&[created(50, "x")]).unwrap().first();
+    let begun = std::time::Instant::now();
+    let event = created(51, "x").event;
+    store
+        .transact(|unit| match unit.view()?.version(&event.subject)? {
+            0 => unit.stage(event.clone()).map(drop),
+            _ => Ok(()),
+        })
+        .unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(store.glance(|view| Ok(view.totals()?.head)).unwrap() >= at);
 }

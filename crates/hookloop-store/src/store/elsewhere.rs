@@ -30,6 +30,9 @@ const CATCH_UP: usize = 1_000;
 const NEWS_POLL: Duration = Duration::from_millis(20);
 /// Followers of a view that fail wait this long.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
+/// Waits without an event after which a follower is given up, if somebody knows that there are more: its
+/// own signs of life are far apart.
+const STALLED_STEPS: usize = 3;
 
 pub(super) struct Elsewhere {
     pub(super) engine: Arc<dyn Engine>,
@@ -400,11 +403,19 @@ fn follow(engine: &dyn Engine, store: &Weak<Shared>, mut head: Seq) {
             }
             continue;
         };
+        let mut stalled = 0;
         loop {
             let Ok(events) = follower.next(STEP) else { break };
             let Some(shared) = store.upgrade() else { return };
-            let Some(last) = events.last() else { continue };
             let store = Store(shared);
+            let Some(last) = events.last() else {
+                stalled = if store.0.progress.is_waited_for() { stalled + 1 } else { 0 };
+                if stalled >= STALLED_STEPS {
+                    break;
+                }
+                continue;
+            };
+            stalled = 0;
             // A view that can't take an event in stays where it is; who waits for it is told.
             if store.lock().take_in(&events).is_err() {
                 break;

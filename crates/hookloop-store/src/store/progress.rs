@@ -32,6 +32,11 @@ impl Progress {
         });
     }
 
+    /// Whether somebody waits for more than there is.
+    pub(super) fn is_waited_for(&self) -> bool {
+        !self.waiting().is_empty()
+    }
+
     /// Waits until everything up to `seq` is in the view; whether it is, by `end`.
     pub(super) fn wait(&self, seq: Seq, end: Instant) -> bool {
         let seen = || self.seen.load(Ordering::SeqCst) >= seq;

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::action::Action;
 use crate::builtin::Builtin;
+use crate::command_line::{CommandLine, CommandLineError};
 use crate::event::Event;
 use crate::options::Options;
 use crate::point::Point;
@@ -79,6 +80,16 @@ pub enum CommandText {
     Shell(String),
     /// A program and its arguments.
     Exec(Vec<String>),
+}
+
+impl CommandText {
+    /// The command with places for the `known` variables.
+    pub fn compile(&self, known: &[&'static str]) -> Result<CommandLine, CommandLineError> {
+        match self {
+            CommandText::Shell(line) => CommandLine::shell(line, known),
+            CommandText::Exec(args) => CommandLine::exec(args, known),
+        }
+    }
 }
 
 /// An action whose texts hold variables.

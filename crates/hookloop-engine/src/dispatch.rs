@@ -90,7 +90,7 @@ impl Project {
                     Some(further) if left > 0 => seq = further,
                     _ => {
                         work.move_cursor(&stored.event, seq, next)?;
-                        return Ok((Progress::Some, work.noted()));
+                        return Ok((Progress::Some, work.noted(None)));
                     }
                 }
             }
@@ -110,18 +110,6 @@ impl Project {
 }
 
 impl Work<'_, '_, '_> {
-    /// What the batch tells one who waits for it.
-    fn noted(&self) -> Done {
-        let mut done = Done::default();
-        for event in (0..self.unit.len()).filter_map(|i| self.unit.staged(i)) {
-            done.note_failure(event);
-            if let Subject::Task(task) = &event.subject {
-                done.note(false, task, &event.body);
-            }
-        }
-        done
-    }
-
     /// The due event that the same batch can take on after the one at `seq`: that one is done, and
     /// any other surely fits.
     fn due_after(

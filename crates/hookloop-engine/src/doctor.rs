@@ -3,13 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use hookloop_core::command_line::CommandLine;
 use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
 use crate::condition::Condition;
-use crate::runner::Runner;
+use crate::runner::{BASE, Runner};
 use crate::trust::{self, Standing};
 
 /// A timeout that is longer was meant in milliseconds, probably.
@@ -112,10 +111,7 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
         found(Warning, message, &format!("write `env: [{name}]`"));
     }
     for point in &hook.points {
-        let line = match text {
-            CommandText::Shell(line) => CommandLine::shell(line, point.variables()),
-            CommandText::Exec(args) => CommandLine::exec(args, point.variables()),
-        };
+        let line = text.compile(point.variables());
         let free_text = ["task_content", "error", "result", "reason"];
         let unguarded = line.map(|line| line.unguarded()).unwrap_or_default();
         for name in unguarded.into_iter().filter(|name| free_text.contains(name)) {
@@ -149,7 +145,6 @@ fn says_no_with_1(root: &Path, hook: &Hook) -> bool {
 
 /// Variables in a shell command that are neither set there nor declared.
 fn undeclared(text: &CommandText, hook: &Hook) -> Vec<String> {
-    const HAD: [&str; 8] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
     let CommandText::Shell(line) = text else { return Vec::new() };
     let mut names: Vec<String> = Vec::new();
     for part in line.split('$').skip(1) {
@@ -164,7 +159,7 @@ fn undeclared(text: &CommandText, hook: &Hook) -> Vec<String> {
             && !is_set
             && !is_declared
             && !is_ours
-            && !HAD.contains(&name.as_str())
+            && !BASE.contains(&name.as_str())
             && !names.contains(&name)
         {
             names.push(name);

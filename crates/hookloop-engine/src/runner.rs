@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use hookloop_core::answer::Status;
-use hookloop_core::command_line::{CommandLine, Invocation};
+use hookloop_core::command_line::Invocation;
 use hookloop_core::event::Event;
 use hookloop_core::hook::{CommandText, Handler, Hook};
 use hookloop_core::options::EnvEntry;
@@ -26,7 +26,8 @@ use crate::trust::{self, Seen, Standing, Trust};
 use crate::webhook;
 
 /// Variables of the user's environment that every hook has.
-const BASE: [&str; 8] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
+pub(crate) const BASE: [&str; 8] =
+    ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
 /// Parts of the names of variables whose values are secret.
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
 const ARTIFACTS: &str = "artifacts";
@@ -174,12 +175,7 @@ impl Runner {
         text: &CommandText,
         occasion: &Occasion<'_>,
     ) -> Result<Invocation, String> {
-        let known = occasion.point.variables();
-        let line = match text {
-            CommandText::Shell(line) => CommandLine::shell(line, known),
-            CommandText::Exec(args) => CommandLine::exec(args, known),
-        };
-        let line = line.map_err(|error| error.to_string())?;
+        let line = text.compile(occasion.point.variables()).map_err(|error| error.to_string())?;
         let values = self.values(occasion);
         let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
         line.invocation(&value).map_err(|error| error.to_string())

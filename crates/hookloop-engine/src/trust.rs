@@ -53,6 +53,13 @@ pub struct Definition {
     pub scripts: BTreeMap<String, String>,
 }
 
+impl Definition {
+    /// Whether both are of one hook, however it changed.
+    pub fn is_of_hook(&self, other: &Definition) -> bool {
+        (&self.name, &self.task_type) == (&other.name, &other.task_type)
+    }
+}
+
 /// How a hook stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -134,10 +141,7 @@ impl Trust {
         if self.agreed.contains(&seen.definition) {
             return Standing::Trusted;
         }
-        let is_same = |known: &&Definition| {
-            (&known.name, &known.task_type) == (&seen.definition.name, &seen.definition.task_type)
-        };
-        match self.agreed.iter().any(|known| is_same(&known)) {
+        match self.agreed.iter().any(|known| known.is_of_hook(&seen.definition)) {
             true => Standing::Modified,
             false => Standing::Untrusted,
         }

@@ -12,7 +12,7 @@ use hookloop_core::command::Command;
 use hookloop_core::decide::decide;
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::hook::Registry;
-use hookloop_core::id::{EventId, Subject};
+use hookloop_core::id::{EventId, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
@@ -162,21 +162,27 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         Ok(self.counts.entry(root).or_insert(known))
     }
 
-    /// What the batch comes to for the one who gave the command, and whether all of it is done.
-    pub(crate) fn summary(&self, command: &Command) -> Result<(Done, bool), EngineError> {
-        let id = command.task();
+    /// What the batch tells one who waits for it, about other tasks than `asked`.
+    pub(crate) fn noted(&self, asked: Option<&TaskId>) -> Done {
         let mut done = Done::default();
-        let mut finished = true;
-        if let Command::DeleteTask { .. } = command {
-            let deleted = |event: &Event| matches!(event.body, EventBody::TaskDeleted(_));
-            finished = (0..self.unit.len()).any(|i| self.unit.staged(i).is_some_and(deleted));
-        }
         for event in (0..self.unit.len()).filter_map(|i| self.unit.staged(i)) {
             done.note_failure(event);
             done.pending |= event.due || matches!(event.body, EventBody::WorkflowRequested(_));
             if let Subject::Task(task) = &event.subject {
-                done.note(Some(task) == id, task, &event.body);
+                done.note(Some(task) == asked, task, &event.body);
             }
+        }
+        done
+    }
+
+    /// What the batch comes to for the one who gave the command, and whether all of it is done.
+    pub(crate) fn summary(&self, command: &Command) -> Result<(Done, bool), EngineError> {
+        let id = command.task();
+        let mut done = self.noted(id);
+        let mut finished = true;
+        if let Command::DeleteTask { .. } = command {
+            let deleted = |event: &Event| matches!(event.body, EventBody::TaskDeleted(_));
+            finished = (0..self.unit.len()).any(|i| self.unit.staged(i).is_some_and(deleted));
         }
         if let Some(id) = id {
             // Announced later, by the dispatcher; ready they are at once.

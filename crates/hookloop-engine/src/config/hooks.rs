@@ -1,7 +1,6 @@
 //! From the hooks of a file to the hooks of a project.
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::command_line::CommandLine;
 use hookloop_core::hook::{
     CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, Source,
 };
@@ -216,18 +215,11 @@ fn builtin(name: &str, point: &Point, at: Location) -> Result<Builtin, Complaint
 
 /// A command, if values have a safe place in it.
 fn command_text(point: &Point, command: Located<OneOrMany>) -> Result<CommandText, Complaint> {
-    let known = point.variables();
-    let (text, checked) = match command.value {
-        OneOrMany::One(line) => {
-            let checked = CommandLine::shell(&line, known);
-            (CommandText::Shell(line), checked)
-        }
-        OneOrMany::Many(args) => {
-            let checked = CommandLine::exec(&args, known);
-            (CommandText::Exec(args), checked)
-        }
+    let text = match command.value {
+        OneOrMany::One(line) => CommandText::Shell(line),
+        OneOrMany::Many(args) => CommandText::Exec(args),
     };
-    match checked {
+    match text.compile(point.variables()) {
         Ok(_) => Ok(text),
         Err(error) => {
             let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();

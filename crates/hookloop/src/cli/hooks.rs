@@ -8,6 +8,8 @@ use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
 use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::point::Point;
+use hookloop_core::refusal::Refusal;
+use hookloop_core::task::Task;
 
 use hookloop_engine::project::Project;
 use hookloop_engine::store::HookRuns;
@@ -15,6 +17,7 @@ use hookloop_engine::trust::Standing;
 
 use super::Context;
 use crate::error::CliError;
+use crate::ids;
 use crate::output::{BOLD, Cell, DIM, Output, Result, plain};
 use crate::wire::{HookJson, HookLine, handler_name};
 
@@ -100,6 +103,14 @@ fn line<'a>(project: &Project, runs: &[HookRuns], hook: &'a Hook) -> HookLine<'a
     let standing = project.runner().map_or(Standing::Own, |runner| runner.standing(hook));
     let runs = runs.iter().find(|runs| runs.name == hook.name).cloned().unwrap_or_default();
     HookLine { hook, standing, runs }
+}
+
+/// The task that an id stands for, which may be shortened.
+fn find_task(project: &Project, id: &str) -> Result<Task> {
+    let id = ids::resolve(project, id)?;
+    let task = project.read(|view| view.task(&id))?.map(|row| row.task);
+    // It was there a moment ago.
+    task.ok_or_else(|| CliError::refused(Refusal::NoSuchTask(id)))
 }
 
 fn points(hook: &Hook) -> String {

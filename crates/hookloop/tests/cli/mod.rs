@@ -16,6 +16,28 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_hookloop");
 /// How long a test waits for something that another process does.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
 
+/// What is told of a hook.
+pub(crate) const HOOK_FIELDS: [&str; 18] = [
+    "author",
+    "blocks",
+    "description",
+    "enabled",
+    "events",
+    "failures",
+    "handler",
+    "name",
+    "p50_ms",
+    "p95_ms",
+    "point",
+    "priority",
+    "runs",
+    "source",
+    "task_type",
+    "trust",
+    "trusted",
+    "version",
+];
+
 /// What a command came to.
 #[derive(Debug)]
 pub(crate) struct Run {

@@ -92,26 +92,7 @@ fn other_commands_print_an_object_each() {
     check(&["status"], &status);
     check(&["verify"], &["events", "intact"]);
     check(&["rebuild"], &["after", "before", "equal", "events"]);
-    let hook = [
-        "author",
-        "blocks",
-        "description",
-        "enabled",
-        "events",
-        "failures",
-        "handler",
-        "name",
-        "p50_ms",
-        "p95_ms",
-        "point",
-        "priority",
-        "runs",
-        "source",
-        "task_type",
-        "trust",
-        "trusted",
-        "version",
-    ];
+    let hook = crate::cli::HOOK_FIELDS;
     check(&["hooks", "show", "auto-create-review-task"], &hook);
     check(&["hooks", "disable", "auto-create-review-task"], &hook);
     project.write("tasks.jsonl", "{\"goal\": \"A\"}\n");

@@ -59,26 +59,7 @@ fn the_built_in_hooks_are_on_in_the_documented_order() {
     let events = json!(["task_created", "task_started", "task_completed"]);
     check(2, "track-agent-task-lifecycle", 50, events);
     assert_eq!(hooks.as_array().unwrap().len(), 3);
-    let expected = [
-        "author",
-        "blocks",
-        "description",
-        "enabled",
-        "events",
-        "failures",
-        "handler",
-        "name",
-        "p50_ms",
-        "p95_ms",
-        "point",
-        "priority",
-        "runs",
-        "source",
-        "task_type",
-        "trust",
-        "trusted",
-        "version",
-    ];
+    let expected = crate::cli::HOOK_FIELDS;
     assert_eq!(fields(&hooks[0]), expected.into());
 }
 

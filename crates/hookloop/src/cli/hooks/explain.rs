@@ -1,13 +1,12 @@
 //! `hookloop hooks explain`
 
 use hookloop_core::hook::{CommandText, Handler, Hook};
-use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_engine::explain::{Explained, List, Runs, explain};
 use serde_json::{Value, json};
 
-use super::Context;
+use super::{Context, find_task};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, Result, plain};
 use crate::wire::{handler_name, source_name};
@@ -20,7 +19,7 @@ pub(crate) struct Args {
 
     /// For this task: its type has hooks of its own, perhaps, and conditions look at it
     #[arg(long, value_name = "TASK")]
-    task: Option<TaskId>,
+    task: Option<String>,
 }
 
 impl Args {
@@ -28,16 +27,7 @@ impl Args {
         let point: Point =
             self.point.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
         let project = context.project()?;
-        let task = match &self.task {
-            None => None,
-            Some(id) => match project.read(|view| view.task(id))? {
-                Some(row) => Some(row.task),
-                None => {
-                    let message = format!("there is no task `{id}`");
-                    return Err(CliError::refused(message).hint("hookloop task list"));
-                }
-            },
-        };
+        let task = self.task.as_deref().map(|id| find_task(&project, id)).transpose()?;
         let explained = explain(&project.hooks()?, &point, task.as_ref());
         let out = &mut context.out;
         if out.json {

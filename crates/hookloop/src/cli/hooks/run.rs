@@ -2,14 +2,12 @@
 
 use hookloop_core::answer::Verdict;
 use hookloop_core::hook::Hook;
-use hookloop_core::id::TaskId;
 use hookloop_core::point::{NoSuchPoint, Point};
-use hookloop_core::task::Task;
 use hookloop_engine::project::Project;
 use hookloop_engine::run::HookRun;
 use serde_json::json;
 
-use super::Context;
+use super::{Context, find_task};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Result, plain};
 
@@ -27,7 +25,7 @@ pub(crate) struct Args {
 
     /// The task it is about
     #[arg(long, value_name = "TASK")]
-    task: Option<TaskId>,
+    task: Option<String>,
 
     /// Show what would run, and run nothing
     #[arg(long)]
@@ -38,7 +36,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let registry = project.hooks()?;
-        let task = self.task.as_ref().map(|id| find(&project, id)).transpose()?;
+        let task = self.task.as_deref().map(|id| find_task(&project, id)).transpose()?;
         let task_type = task.as_ref().and_then(|task| task.spec.kind.as_deref());
         let hook = registry.get_for(task_type, &self.name).or_else(|| registry.get(&self.name));
         let Some(hook) = hook else {
@@ -65,16 +63,6 @@ impl Args {
                 let message = format!("`{}` does not run at `{point}`", hook.name);
                 Err(CliError::usage(message).hint(format!("hookloop hooks show {}", hook.name)))
             }
-        }
-    }
-}
-
-fn find(project: &Project, id: &TaskId) -> Result<Task> {
-    match project.read(|view| view.task(id))? {
-        Some(row) => Ok(row.task),
-        None => {
-            let message = format!("there is no task `{id}`");
-            Err(CliError::refused(message).hint("hookloop task list"))
         }
     }
 }

@@ -88,9 +88,7 @@ fn screen(out: &mut Output, trust: &Trust, seen: &[Seen], digest: &str) -> Resul
     }
     for one in seen {
         let standing = trust.standing(one);
-        let before = trust.agreed().iter().find(|known| {
-            (&known.name, &known.task_type) == (&one.definition.name, &one.definition.task_type)
-        });
+        let before = trust.agreed().iter().find(|known| known.is_of_hook(&one.definition));
         let mark = standing.name();
         out.line(format_args!(
             "{BOLD}{}{BOLD:#}  {DIM}{mark}{DIM:#}",
@@ -111,11 +109,8 @@ fn screen(out: &mut Output, trust: &Trust, seen: &[Seen], digest: &str) -> Resul
             }
         }
     }
-    for gone in trust.agreed().iter().filter(|known| {
-        !seen.iter().any(|one| {
-            (&one.definition.name, &one.definition.task_type) == (&known.name, &known.task_type)
-        })
-    }) {
+    let is_gone = |known: &&Definition| !seen.iter().any(|one| one.definition.is_of_hook(known));
+    for gone in trust.agreed().iter().filter(is_gone) {
         out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}gone{DIM:#}", visible(&gone.name)))?;
     }
     out.line(format_args!("{DIM}{digest}{DIM:#}"))

@@ -1,6 +1,9 @@
 //! `when`: whether a hook has anything to do this time, as a CEL expression.
 
-use cel::{Context, Program};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use cel::{Context, Env, Program};
 use hookloop_core::point::Point;
 use serde_json::{Value, json};
 
@@ -9,9 +12,21 @@ const LENGTH_MAX: usize = 1_000;
 const LOOPS_MAX: usize = 2;
 const LOOPS: [&str; 5] = [".all(", ".exists(", ".exists_one(", ".map(", ".filter("];
 
+/// Conditions that are kept read; when there are more, all are read again.
+const KEPT_MAX: usize = 2_048;
+
+/// The functions of the language, which take longer to gather than most conditions to evaluate.
+static FUNCTIONS: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+/// Reading a condition takes a hundred times as long as evaluating it.
+static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
+
+/// Conditions by the name of their point and their text.
+type Kept = HashMap<(String, String), Arc<Condition>>;
+
 /// A condition that can be evaluated again and again.
 pub struct Condition {
     program: Program,
+    /// What it looks at.
     names: Vec<&'static str>,
     /// It looks at the point alone.
     is_fixed: bool,
@@ -41,7 +56,22 @@ pub enum ConditionError {
 
 impl Condition {
     /// Reads an expression for a point: its names must have values there, and it must say yes or no.
-    pub fn compile(text: &str, point: &Point) -> Result<Condition, ConditionError> {
+    pub fn compile(text: &str, point: &Point) -> Result<Arc<Condition>, ConditionError> {
+        let key = (point.name().to_owned(), text.to_owned());
+        let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(condition) = kept().get(&key) {
+            return Ok(Arc::clone(condition));
+        }
+        let condition = Arc::new(Condition::read(text, point)?);
+        let mut kept = kept();
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(key, Arc::clone(&condition));
+        Ok(condition)
+    }
+
+    fn read(text: &str, point: &Point) -> Result<Condition, ConditionError> {
         if text.len() > LENGTH_MAX {
             return Err(ConditionError::TooLong);
         }
@@ -59,6 +89,8 @@ impl Condition {
             return Err(ConditionError::UnknownName { name, point, known: names.join(", ") });
         }
         let is_fixed = named.iter().all(|name| ["point", "event"].contains(name));
+        let names = names.into_iter().filter(|name| named.contains(name)).collect();
+        drop(references);
         let condition = Condition { program, names, is_fixed };
         // A first evaluation shows what the expression is: a word misspelt within `task`, say.
         condition.holds(&sample(point))?;
@@ -76,7 +108,7 @@ impl Condition {
         let failed = |error: &dyn std::fmt::Display| {
             ConditionError::Evaluation(in_a_line(&error.to_string()))
         };
-        let mut context = Context::default();
+        let mut context = Context::with_env(Arc::clone(&FUNCTIONS));
         for name in &self.names {
             let value = values.get(name).unwrap_or(&Value::Null);
             context.add_variable(*name, value).map_err(|error| failed(&error))?;

@@ -13,6 +13,7 @@
 //! - [`trust`]: which of a repository's hooks the user has agreed to
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`run`]: hooks that start something, and the batch that records it
+//! - `turns`: the hooks of a point in their order, or side by side
 //! - [`runner`]: one hook's process: command, environment, input, outcome
 //! - [`dispatch`]: reactions and workflows that were left for later
 //! - [`claim`]: taking a task, the most urgent first
@@ -46,6 +47,7 @@ pub mod runner;
 mod sought;
 mod spread;
 pub mod trust;
+mod turns;
 pub mod user;
 mod webhook;
 pub mod work;

@@ -12,10 +12,9 @@ use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use hookloop_store::log::Seq;
 
-use crate::condition::Condition;
-use crate::explain::values;
 use crate::project::{EngineError, Project, now};
 use crate::runner::{Occasion, Runner};
+use crate::turns;
 use crate::work::Work;
 
 /// What came of the processes of one event's hooks.
@@ -44,9 +43,14 @@ impl HookRun {
     }
 
     /// A hook that had nothing to do, and why.
-    fn skipped(hook: &Hook, reason: String) -> HookRun {
+    pub(crate) fn skipped(hook: &Hook, reason: String) -> HookRun {
         let outcome = Outcome { reason: Some(reason), ..Outcome::of(Status::Skipped) };
         HookRun::without(hook, outcome)
+    }
+
+    /// Whether it may go better another time.
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.outcome.status, Status::Failed | Status::TimedOut | Status::Killed)
     }
 
     /// A hook that could not be run, and why.
@@ -74,30 +78,19 @@ impl Project {
             return Ok(None);
         };
         let point = Point::Event(event.body.kind().to_owned());
-        let mut runs: Vec<HookRun> = Vec::new();
-        for hook in &hooks {
-            let occasion = Occasion { point: &point, event: Some(&event), task: task.as_ref() };
-            runs.push(self.run_hook(hook, &occasion, &runs));
-        }
-        Ok(Some(RanFor { event: event.id, runs }))
+        let occasion = Occasion { point: &point, event: Some(&event), task: task.as_ref() };
+        Ok(Some(RanFor { event: event.id, runs: self.run_hooks(&hooks, &occasion) }))
     }
 
-    /// Runs one hook, if it has anything to do; `before` are those that ran at the same point.
-    pub(crate) fn run_hook(
-        &self,
-        hook: &Hook,
-        occasion: &Occasion<'_>,
-        before: &[HookRun],
-    ) -> HookRun {
-        if let Some(run) = skipped(hook, occasion, before) {
-            return run;
-        }
+    /// Runs the hooks of a point that have anything to do, and tells what came of each.
+    pub(crate) fn run_hooks(&self, hooks: &[Hook], occasion: &Occasion<'_>) -> Vec<HookRun> {
+        let homeless = |hook: &Hook| {
+            let reason = "there is no project directory to run it in".to_owned();
+            HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
+        };
         match &self.runner {
-            Some(runner) => runner.run(hook, occasion),
-            None => {
-                let reason = "there is no project directory to run it in".to_owned();
-                HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
-            }
+            Some(runner) => turns::run_all(runner, hooks, occasion),
+            None => hooks.iter().map(homeless).collect(),
         }
     }
 
@@ -109,36 +102,12 @@ impl Project {
         event: Option<&Event>,
         task: Option<&Task>,
     ) -> HookRun {
-        self.run_hook(hook, &Occasion { point, event, task }, &[])
+        let runs = self.run_hooks(std::slice::from_ref(hook), &Occasion { point, event, task });
+        let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
+        runs.into_iter().next().unwrap_or_else(nothing)
     }
 
     pub fn runner(&self) -> Option<&Runner> {
         self.runner.as_deref()
-    }
-}
-
-/// Why a hook does not run this time.
-fn skipped(hook: &Hook, occasion: &Occasion<'_>, before: &[HookRun]) -> Option<HookRun> {
-    let passed = |name: &String| {
-        let ran = before.iter().find(|run| run.hook == *name);
-        ran.is_none_or(|run| run.outcome.status == Status::Passed)
-    };
-    if let Some(need) = hook.options.needs.iter().find(|name| !passed(name)) {
-        let reason = format!("it needs `{need}`, which did not pass");
-        return Some(HookRun::skipped(hook, reason));
-    }
-    let when = hook.options.when.as_deref()?;
-    let condition = Condition::compile(when, occasion.point);
-    let values = values(occasion.point, occasion.task);
-    match condition.and_then(|condition| condition.holds(&values)) {
-        Ok(true) => None,
-        Ok(false) => {
-            let reason = format!("its condition does not hold: {when}");
-            Some(HookRun::skipped(hook, reason))
-        }
-        Err(error) => {
-            let reason = format!("its condition failed: {error}");
-            Some(HookRun::unable(hook, occasion.point, Status::Failed, reason))
-        }
     }
 }

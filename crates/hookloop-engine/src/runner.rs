@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use hookloop_core::answer::Status;
 use hookloop_core::command_line::Invocation;
 use hookloop_core::event::Event;
 use hookloop_core::hook::{CommandText, Handler, Hook};
@@ -18,7 +17,7 @@ use hookloop_core::task::Task;
 use serde_json::{Value, json};
 
 use crate::explain::task_value;
-use crate::process::{Filter, Job, KeeperPool, Stream};
+use crate::process::{Filter, Job, KeeperPool};
 use crate::project::fresh_id;
 use crate::record::{self, Said};
 use crate::run::HookRun;
@@ -71,7 +70,7 @@ impl Runner {
 
     /// What keeps the values of secret variables out of everything that is stored; none if there are
     /// too many of them.
-    fn redactor(&self) -> Option<&Redactor> {
+    pub(crate) fn redactor(&self) -> Option<&Redactor> {
         let secrets = self.environment.iter().filter_map(|(name, value)| {
             let name = name.to_str()?;
             let is_secret = SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part));
@@ -120,26 +119,22 @@ impl Runner {
         (!is_there).then(|| word.to_owned())
     }
 
-    pub(crate) fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
-        let run = self.look(hook).and_then(|seen| match &hook.handler {
-            _ if hook.options.sandbox.is_some() => {
-                Err("this version can't enforce its sandbox, so it is not run".to_owned())
-            }
-            Handler::Command(text) => {
-                let scripts = self.kept_scripts(seen.as_ref())?;
-                let text = pinned(text, &self.root, hook, &scripts)?;
-                let invocation = self.invocation(&text, occasion)?;
-                Ok(attempts(hook, |attempt| self.once(hook, occasion, &invocation, attempt)))
-            }
-            Handler::Http { url } => Ok(attempts(hook, |attempt| {
-                let input = self.input(hook, occasion, attempt, &self.root);
-                let timeout = hook.options.timeout_at(occasion.point.kind());
-                let said = webhook::send(url, &input, Duration::from_millis(timeout));
-                record::judged(hook, occasion.point, self.without_secrets(said), attempt)
-            })),
-            _ => Err("it is not a hook that starts something".to_owned()),
-        });
-        run.unwrap_or_else(|why| HookRun::unable(hook, occasion.point, Status::NotStarted, why))
+    pub(crate) fn keepers(&self) -> &KeeperPool {
+        &self.keepers
+    }
+
+    /// Sends what a hook's process would read to its address.
+    pub(crate) fn send(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+        url: &str,
+        attempt: u32,
+    ) -> HookRun {
+        let input = self.input(hook, occasion, attempt, &self.root);
+        let timeout = hook.options.timeout_at(occasion.point.kind());
+        let said = webhook::send(url, &input, Duration::from_millis(timeout));
+        record::judged(hook, occasion.point, self.without_secrets(said), attempt)
     }
 
     /// An answer over the network, as it may be stored.
@@ -151,7 +146,10 @@ impl Runner {
     }
 
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
-    fn look(&self, hook: &Hook) -> Result<Option<Seen>, String> {
+    pub(crate) fn may_run(&self, hook: &Hook) -> Result<Option<Seen>, String> {
+        if hook.options.sandbox.is_some() {
+            return Err("this version can't enforce its sandbox, so it is not run".to_owned());
+        }
         if !trust::needs_trust(hook) {
             return Ok(None);
         }
@@ -170,11 +168,18 @@ impl Runner {
         kept.map(Option::unwrap_or_default).map_err(|error| error.to_string())
     }
 
-    fn invocation(
+    /// What a hook's command comes to on an occasion, if it may run.
+    pub(crate) fn invocation(
         &self,
-        text: &CommandText,
+        hook: &Hook,
         occasion: &Occasion<'_>,
     ) -> Result<Invocation, String> {
+        let seen = self.may_run(hook)?;
+        let Handler::Command(text) = &hook.handler else {
+            return Err("it is not a hook that starts something".to_owned());
+        };
+        let scripts = self.kept_scripts(seen.as_ref())?;
+        let text = pinned(text, &self.root, hook, &scripts)?;
         let line = text.compile(occasion.point.variables()).map_err(|error| error.to_string())?;
         let values = self.values(occasion);
         let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
@@ -203,38 +208,33 @@ impl Runner {
         known.map(|name| (*name, value(name).unwrap_or_default())).collect()
     }
 
-    fn once(
+    /// Where the output of a run is kept.
+    pub(crate) fn fresh_artifacts(&self) -> PathBuf {
+        self.state.join(ARTIFACTS).join(fresh_id().to_string())
+    }
+
+    /// An attempt at a hook's command.
+    pub(crate) fn job<'a>(
         &self,
         hook: &Hook,
         occasion: &Occasion<'_>,
         invocation: &Invocation,
         attempt: u32,
-    ) -> HookRun {
+    ) -> Job<'a> {
         let cwd = match &hook.options.cwd {
             Some(cwd) => self.root.join(cwd),
             None => self.root.clone(),
         };
         let os = |bytes: &Vec<u8>| OsString::from_vec(bytes.clone());
-        let kind = occasion.point.kind();
-        let timeout = Duration::from_millis(hook.options.timeout_at(kind));
-        let artifacts = self.state.join(ARTIFACTS).join(fresh_id().to_string());
-        let Some(redactor) = self.redactor() else {
-            let reason = "the secrets of the environment are too many to look for".to_owned();
-            return HookRun::unable(hook, occasion.point, Status::NotStarted, reason);
-        };
-        let filter = |_: Stream| redacting(redactor);
-        let job = Job {
+        let timeout = hook.options.timeout_at(occasion.point.kind());
+        Job {
             env: self.environment_of(hook, occasion, invocation),
             stdin: self.input(hook, occasion, attempt, &cwd).to_string().into_bytes(),
-            artifacts: Some(artifacts.clone()),
-            filter: Some(&filter),
-            ..Job::new(invocation.argv.iter().map(os).collect(), cwd, timeout)
-        };
-        match self.keepers.run(job) {
-            Ok(ran) => record::judged(hook, occasion.point, Said::of(&ran, &artifacts), attempt),
-            Err(error) => {
-                HookRun::unable(hook, occasion.point, Status::NotStarted, error.to_string())
-            }
+            ..Job::new(
+                invocation.argv.iter().map(os).collect(),
+                cwd,
+                Duration::from_millis(timeout),
+            )
         }
     }
 
@@ -313,7 +313,7 @@ impl Runner {
 }
 
 /// Lets a stream through without its secrets. An empty piece ends it.
-fn redacting(redactor: &Redactor) -> Filter<'_> {
+pub(crate) fn redacting(redactor: &Redactor) -> Filter<'_> {
     let mut stream = Some(redactor.stream());
     Box::new(move |piece: &[u8], out: &mut Vec<u8>| match (piece.is_empty(), stream.take()) {
         (true, Some(stream)) => stream.finish(out),
@@ -323,29 +323,6 @@ fn redacting(redactor: &Redactor) -> Filter<'_> {
         }
         (_, None) => {}
     })
-}
-
-/// Runs a hook until it does not fail, as often as it may.
-fn attempts(hook: &Hook, once: impl Fn(u32) -> HookRun) -> HookRun {
-    let retry = hook.options.retry;
-    let mut attempt = 1;
-    loop {
-        let run = once(attempt);
-        let failed =
-            matches!(run.outcome.status, Status::Failed | Status::TimedOut | Status::Killed);
-        if !failed || attempt >= retry.attempts {
-            return run;
-        }
-        let pause = Duration::from_millis(retry.backoff_ms << (attempt - 1).min(16));
-        std::thread::sleep(if retry.jitter { part_of(pause) } else { pause });
-        attempt += 1;
-    }
-}
-
-/// A random part of a pause, half of it at least.
-fn part_of(pause: Duration) -> Duration {
-    use std::hash::{BuildHasher, RandomState};
-    pause / 2 + pause / 128 * (RandomState::new().hash_one(0) % 64) as u32
 }
 
 /// The command with the scripts that it names at the places where their trusted bytes are kept.

@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::project::fresh_id;
+
 const FILE: &str = "trust.json";
 const SCRIPTS: &str = "trusted";
 /// A script that a command names is at most this long.
@@ -318,10 +320,9 @@ fn file_name(name: &str) -> &str {
 
 /// Writes a file that appears whole or not at all.
 fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
-    let new = path.with_extension(format!("{}.new", std::process::id()));
+    // Several hooks may name one script, and keep it at the same time.
+    let new = path.with_extension(format!("{}.new", fresh_id()));
     let failed = |source| io(path, source);
-    // Of an earlier process with the same number, if it is there.
-    let _ = fs::remove_file(&new);
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create_new(true).mode(mode).open(&new).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;

@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with}
 
 use super::capture::Capture;
 use super::wire::{self, Ended, Reply};
-use super::{Cancel, Job, Outputs, ProcessError, Stream};
+use super::{Job, Outputs, ProcessError, Stream};
 
 /// Output is read in pieces of this size.
 pub(super) const READ_SIZE: usize = 256 * 1024;
@@ -29,12 +29,14 @@ pub(super) struct Theirs {
     pub(super) stderr: OwnedFd,
 }
 
-/// This side's part of a job that runs; the job's input is borrowed for `'j`.
-pub(super) struct Course<'j, 'a> {
-    stdin: Feed<'j>,
+/// This side's part of a job that runs, or waits for its turn.
+pub(super) struct Course<'a> {
+    job: Job<'a>,
+    /// What the keeper knows it by.
+    number: u64,
+    stdin: Feed,
     stdout: Tap<'a>,
     stderr: Tap<'a>,
-    cancel: Option<&'a Cancel>,
     /// Whether the keeper was told to cancel.
     cancelled: bool,
     /// Whether the keeper took the order.
@@ -42,7 +44,7 @@ pub(super) struct Course<'j, 'a> {
 }
 
 /// How a course ended.
-pub(super) enum Finish {
+pub(super) enum Finish<'a> {
     NotStarted {
         errno: i32,
     },
@@ -50,7 +52,7 @@ pub(super) enum Finish {
     /// The keeper is gone, or does not answer.
     KeeperLost(Outputs),
     /// The keeper is gone, and did not take the order.
-    NotTaken,
+    NotTaken(Job<'a>),
 }
 
 /// What can be done without waiting.
@@ -62,8 +64,8 @@ struct Ready {
     cancel: bool,
 }
 
-impl<'j, 'a> Course<'j, 'a> {
-    pub(super) fn new(job: &'j Job<'a>) -> Result<(Course<'j, 'a>, Theirs), ProcessError> {
+impl<'a> Course<'a> {
+    pub(super) fn new(job: Job<'a>, number: u64) -> Result<(Course<'a>, Theirs), ProcessError> {
         let failed = ProcessError::io("can't make pipes for a hook");
         let (their_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
         let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
@@ -73,15 +75,26 @@ impl<'j, 'a> Course<'j, 'a> {
             fcntl_setfl(ours, OFlags::NONBLOCK).map_err(&failed)?;
         }
         let course = Course {
-            stdin: Feed { pipe: Some(stdin), rest: &job.stdin },
-            stdout: Tap::new(stdout, Stream::Stdout, job),
-            stderr: Tap::new(stderr, Stream::Stderr, job),
-            cancel: job.cancel,
+            number,
+            stdin: Feed { pipe: Some(stdin), written: 0 },
+            stdout: Tap::new(stdout, Stream::Stdout, &job),
+            stderr: Tap::new(stderr, Stream::Stderr, &job),
             cancelled: false,
             taken: false,
+            job,
         };
         let theirs = Theirs { stdin: their_stdin, stdout: their_stdout, stderr: their_stderr };
         Ok((course, theirs))
+    }
+
+    /// The job, of which the keeper knows nothing.
+    pub(super) fn into_job(self) -> Job<'a> {
+        self.job
+    }
+
+    /// Gives the job as much of its input as there is room for.
+    pub(super) fn feed(&mut self) {
+        self.stdin.feed(&self.job.stdin);
     }
 
     /// Runs until the keeper says how the job ended, or is gone, or is silent at `deadline`.
@@ -90,8 +103,8 @@ impl<'j, 'a> Course<'j, 'a> {
         keeper: BorrowedFd<'_>,
         deadline: Instant,
         buffer: &mut [u8],
-    ) -> Result<Finish, ProcessError> {
-        self.stdin.feed();
+    ) -> Result<Finish<'a>, ProcessError> {
+        self.feed();
         loop {
             let now = Instant::now();
             if now >= deadline {
@@ -99,7 +112,7 @@ impl<'j, 'a> Course<'j, 'a> {
             }
             let ready = self.wait(keeper, deadline - now)?;
             if ready.stdin {
-                self.stdin.feed();
+                self.feed();
             }
             if ready.stdout {
                 self.stdout.take(buffer);
@@ -110,7 +123,7 @@ impl<'j, 'a> Course<'j, 'a> {
             if ready.cancel {
                 self.cancelled = true;
                 // A keeper that is gone is heard of.
-                let _ = wire::send_cancel(keeper);
+                let _ = wire::send_cancel(keeper, self.number);
             }
             if ready.keeper {
                 match wire::receive_reply(keeper) {
@@ -120,7 +133,7 @@ impl<'j, 'a> Course<'j, 'a> {
                         return Ok(Finish::Ended(ended, self.finish(buffer)));
                     }
                     None if self.taken => return Ok(Finish::KeeperLost(self.finish(buffer))),
-                    None => return Ok(Finish::NotTaken),
+                    None => return Ok(Finish::NotTaken(self.job)),
                 }
             }
         }
@@ -132,7 +145,7 @@ impl<'j, 'a> Course<'j, 'a> {
             (self.stdout.pipe.as_ref().map(AsFd::as_fd), PollFlags::IN),
             (self.stderr.pipe.as_ref().map(AsFd::as_fd), PollFlags::IN),
             (Some(keeper), PollFlags::IN),
-            (self.cancel.filter(|_| !self.cancelled).map(AsFd::as_fd), PollFlags::IN),
+            (self.job.cancel.filter(|_| !self.cancelled).map(AsFd::as_fd), PollFlags::IN),
         ];
         // What is not there gives its place to the keeper, which is watched anyway.
         let mut fds = wanted.map(|(fd, events)| match fd {
@@ -161,21 +174,22 @@ impl<'j, 'a> Course<'j, 'a> {
 }
 
 /// A job's input, written as it is read.
-struct Feed<'a> {
+struct Feed {
     /// None once there is nothing left to write, or nobody who reads.
     pipe: Option<OwnedFd>,
-    rest: &'a [u8],
+    written: usize,
 }
 
-impl Feed<'_> {
-    fn feed(&mut self) {
+impl Feed {
+    fn feed(&mut self, input: &[u8]) {
         while let Some(pipe) = &self.pipe {
-            if self.rest.is_empty() {
+            let rest = &input[self.written..];
+            if rest.is_empty() {
                 self.pipe = None;
                 return;
             }
-            match retry_on_intr(|| write(pipe, self.rest)) {
-                Ok(written) => self.rest = &self.rest[written..],
+            match retry_on_intr(|| write(pipe, rest)) {
+                Ok(written) => self.written += written,
                 Err(Errno::AGAIN) => return,
                 // A hook need not read its input.
                 Err(_) => self.pipe = None,

@@ -59,9 +59,17 @@ fn settle() -> io::Result<()> {
 }
 
 fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
-    while let Some(request) = wire::receive_request(socket)? {
+    let mut next = None;
+    loop {
+        let request = match next.take() {
+            Some(request) => request,
+            None => match wire::receive_request(socket)? {
+                Some(request) => request,
+                None => return Ok(()),
+            },
+        };
         // A hook that is to be cancelled while none runs has just ended.
-        let Request::Run { order, stdio } = request else { continue };
+        let Request::Run(order, stdio) = request else { continue };
         wire::send_reply(socket, &Reply::Taken)?;
         let started = Instant::now();
         let reply = match start(&order, stdio) {
@@ -69,14 +77,17 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
                 let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
                 Reply::NotStarted { errno }
             }
-            Ok(child) => match Hook::new(socket, &child, started)?.run(&order) {
+            Ok(child) => match Hook::new(socket, &child, &order, started, &mut next)?.run() {
                 Some(ended) => Reply::Ended(ended),
                 None => return Ok(()),
             },
         };
         wire::send_reply(socket, &reply)?;
+        // Survivors would be taken for the next one's.
+        if matches!(reply, Reply::Ended(ended) if !ended.survivors.is_empty()) {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 /// The keeper's own copies of the files are closed on return, so that the hook's are the only ones.
@@ -93,6 +104,7 @@ fn start(order: &Order, stdio: [OwnedFd; 3]) -> io::Result<Child> {
 
 /// The hook that runs.
 struct Hook<'a> {
+    order: &'a Order,
     socket: BorrowedFd<'a>,
     /// The process that was started, and a file that is readable when it has ended.
     first: Pid,
@@ -101,6 +113,8 @@ struct Hook<'a> {
     /// The program is gone: there is nobody to run hooks for.
     alone: bool,
     killed: u64,
+    /// What the program wants to run after this one.
+    next: &'a mut Option<Request>,
 }
 
 /// What a wait ended with.
@@ -109,6 +123,8 @@ enum Event {
     Cancelled,
     Alone,
     Time,
+    /// Something that is not about this hook.
+    Other,
 }
 
 /// Whether the keeper has children.
@@ -119,16 +135,22 @@ enum Left {
 }
 
 impl<'a> Hook<'a> {
-    fn new(socket: BorrowedFd<'a>, child: &Child, started: Instant) -> io::Result<Hook<'a>> {
+    fn new(
+        socket: BorrowedFd<'a>,
+        child: &Child,
+        order: &'a Order,
+        started: Instant,
+        next: &'a mut Option<Request>,
+    ) -> io::Result<Hook<'a>> {
         let first = Pid::from_child(child);
         // Until it is waited for, the id is this process's and no other's.
         let watch = pidfd_open(first, PidfdFlags::empty()).inspect_err(|_| kill_all())?;
-        Ok(Hook { socket, first, watch, started, alone: false, killed: 0 })
+        Ok(Hook { order, socket, first, watch, started, alone: false, killed: 0, next })
     }
 
     /// None if the program is gone, and the hook with it.
-    fn run(mut self, order: &Order) -> Option<Ended> {
-        let (told, quiet_until) = self.wait_for_first(order);
+    fn run(mut self) -> Option<Ended> {
+        let (told, quiet_until) = self.wait_for_first();
         if told.is_some() && quiet_until <= Instant::now() || self.alone {
             kill_all();
         }
@@ -147,9 +169,9 @@ impl<'a> Hook<'a> {
 
     /// Waits until the first process ends or has to be killed. Returns what it was told to end for, and
     /// until when the others are left alone.
-    fn wait_for_first(&mut self, order: &Order) -> (Option<How>, Instant) {
+    fn wait_for_first(&mut self) -> (Option<How>, Instant) {
         let mut told = None;
-        let mut until = self.started + order.timeout;
+        let mut until = self.started + self.order.timeout;
         while !self.alone {
             let event = self.wait(until);
             let why = match event {
@@ -162,6 +184,7 @@ impl<'a> Hook<'a> {
                     self.alone = true;
                     break;
                 }
+                Event::Other => continue,
                 Event::Cancelled => How::Cancelled,
                 Event::Time if Instant::now() >= until => How::TimedOut,
                 Event::Time => {
@@ -173,7 +196,7 @@ impl<'a> Hook<'a> {
                 (None, _) => {
                     self.tell_all_to_end();
                     told = Some(why);
-                    until = Instant::now() + order.grace;
+                    until = Instant::now() + self.order.grace;
                 }
                 (Some(_), Event::Time) => break,
                 (Some(_), _) => {}
@@ -183,7 +206,7 @@ impl<'a> Hook<'a> {
     }
 
     /// Waits until `until`, though not for longer than dead orphans may stay.
-    fn wait(&self, until: Instant) -> Event {
+    fn wait(&mut self, until: Instant) -> Event {
         let timeout = until.saturating_duration_since(Instant::now()).min(REAP_EVERY);
         let mut fds =
             [PollFd::new(&self.watch, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
@@ -198,10 +221,15 @@ impl<'a> Hook<'a> {
     }
 
     /// What the program says while a hook runs.
-    fn hear(&self) -> Event {
+    fn hear(&mut self) -> Event {
         match wire::receive_request(self.socket) {
-            Ok(Some(Request::Cancel)) => Event::Cancelled,
-            Ok(Some(Request::Run { .. }) | None) | Err(_) => Event::Alone,
+            Ok(Some(Request::Cancel { number })) if number == self.order.number => Event::Cancelled,
+            Ok(Some(Request::Cancel { .. })) => Event::Other,
+            Ok(Some(request)) if self.next.is_none() => {
+                *self.next = Some(request);
+                Event::Other
+            }
+            Ok(_) | Err(_) => Event::Alone,
         }
     }
 
@@ -268,7 +296,7 @@ impl<'a> Hook<'a> {
         }
     }
 
-    fn lost_program_within(&self, pause: Duration) -> bool {
+    fn lost_program_within(&mut self, pause: Duration) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
         let heard = poll(&mut fds, Some(&timespec(pause))).is_ok_and(|ready| ready > 0);
         heard && matches!(self.hear(), Event::Alone)

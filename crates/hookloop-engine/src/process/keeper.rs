@@ -13,7 +13,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use super::course::{Course, Finish, READ_SIZE, Theirs};
+use super::course::{Course, Finish, READ_SIZE};
 use super::wire::{self, ORDER_MAX, Order};
 use super::{
     Cancel, How, Job, KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, Outputs, ProcessError, Ran,
@@ -30,6 +30,8 @@ const SEND_LIMIT: Duration = Duration::from_secs(5);
 const LATE_MAX: Duration = Duration::from_secs(5);
 /// A keeper that is not needed any more ends by itself within this, or is killed.
 const END_LIMIT: Duration = Duration::from_secs(3);
+/// The one that ran the job before may be gone; if so, a new one.
+const KEEPERS_TRIED: usize = 2;
 /// Between two looks at whether killed processes are gone.
 const KILL_PAUSE: Duration = Duration::from_millis(1);
 
@@ -39,6 +41,33 @@ pub struct Keeper {
     executable: PathBuf,
     process: Option<Process>,
     buffer: Vec<u8>,
+    /// Of the last order that was given.
+    number: u64,
+}
+
+/// Jobs that run one after the other.
+pub trait Turns<'a> {
+    /// The next job. It is asked for while the one before runs; none if there is no other, or if what
+    /// comes next depends on that one.
+    fn next(&mut self) -> Option<Job<'a>>;
+    /// What came of the first job that has not been heard of.
+    fn done(&mut self, result: Result<Ran, ProcessError>);
+}
+
+/// A job that was given to the keeper, or what came of it without that.
+enum Begun<'a> {
+    Given {
+        order: Order,
+        course: Box<Course<'a>>,
+        /// Which keeper's it is.
+        keeper: u64,
+    },
+    /// The keeper is gone, and did not take it.
+    NotTaken {
+        order: Order,
+        job: Job<'a>,
+    },
+    Over(Result<Ran, ProcessError>),
 }
 
 impl Keeper {
@@ -50,7 +79,7 @@ impl Keeper {
 
     /// A keeper that is the program at `executable`.
     pub fn new(executable: PathBuf) -> Keeper {
-        Keeper { executable, process: None, buffer: Vec::new() }
+        Keeper { executable, process: None, buffer: Vec::new(), number: 0 }
     }
 
     /// The process, if there is one at the moment.
@@ -60,48 +89,122 @@ impl Keeper {
 
     /// Runs a job to its end. One that was cancelled before is not started.
     pub fn run(&mut self, job: Job<'_>) -> Result<Ran, ProcessError> {
-        if job.cancel.is_some_and(Cancel::is_triggered) {
-            return Ok(not_run());
+        let begun = self.begin(job);
+        self.end(begun)
+    }
+
+    /// Runs jobs one after the other. The next one is with the keeper before the last one ends, so that
+    /// between them nobody waits for this side.
+    pub fn run_in_turn<'a>(&mut self, turns: &mut impl Turns<'a>) {
+        let mut waiting = None;
+        loop {
+            let begun = match waiting.take() {
+                Some(begun) => self.renewed(begun),
+                None => match turns.next() {
+                    Some(job) => self.begin(job),
+                    None => return,
+                },
+            };
+            // Without a keeper there is none to be ahead of.
+            if matches!(begun, Begun::Given { .. }) {
+                waiting = turns.next().map(|job| self.begin(job));
+            }
+            turns.done(self.end(begun));
         }
+    }
+
+    /// Gives a job to the keeper, which runs it when the one before has ended.
+    fn begin<'a>(&mut self, job: Job<'a>) -> Begun<'a> {
+        if job.cancel.is_some_and(Cancel::is_triggered) {
+            return Begun::Over(Ok(not_run()));
+        }
+        match self.prepared(&job).and_then(|order| self.give(order, job)) {
+            Ok(begun) => begun,
+            Err(error) => Begun::Over(Err(error)),
+        }
+    }
+
+    /// What was given to a keeper that is gone is given to another.
+    fn renewed<'a>(&mut self, begun: Begun<'a>) -> Begun<'a> {
+        match begun {
+            Begun::Given { order, course, keeper }
+                if self.process.as_ref().map(|p| p.number) != Some(keeper) =>
+            {
+                self.give(order, course.into_job()).unwrap_or_else(|error| Begun::Over(Err(error)))
+            }
+            begun => begun,
+        }
+    }
+
+    fn prepared(&mut self, job: &Job<'_>) -> Result<Order, ProcessError> {
         let cwd = std::path::absolute(&job.cwd)
             .map_err(|source| ProcessError::Io { doing: "can't tell where a hook runs", source })?;
-        let program = program::find(&job, &cwd)?;
-        let order = order(&job, program, cwd);
+        let program = program::find(job, &cwd)?;
+        self.number += 1;
+        Ok(Order {
+            number: self.number,
+            program,
+            cwd,
+            argv: job.argv.clone(),
+            env: job.env.clone(),
+            timeout: job.timeout.min(TIMEOUT_MAX),
+            grace: job.grace.min(KILL_GRACE),
+        })
+    }
+
+    /// Gives an order to the keeper, or to a new one if there is none.
+    fn give<'a>(&mut self, order: Order, job: Job<'a>) -> Result<Begun<'a>, ProcessError> {
         let encoded = order.encode();
         if encoded.len() > ORDER_MAX {
             return Err(program::explain(order.program, &order.cwd, Errno::TOOBIG.raw_os_error()));
         }
-        let finish = match self.attempt(&job, &order, &encoded)? {
-            // A keeper that died since its last job did not get this one, so another does.
-            Finish::NotTaken => self.attempt(&job, &order, &encoded)?,
-            finish => finish,
-        };
-        match finish {
-            Finish::Ended(ended, output) => Ok(Ran {
-                how: ended.how,
-                duration: ended.duration,
-                usage: ended.usage,
-                leftovers_killed: ended.leftovers_killed,
-                survivors: ended.survivors,
-                output,
-            }),
-            Finish::NotStarted { errno } => Err(program::explain(order.program, &order.cwd, errno)),
-            Finish::KeeperLost(output) => {
-                Err(ProcessError::KeeperLost { output: Box::new(output) })
+        let (mut course, theirs) = Course::new(job, order.number)?;
+        let stdio = [theirs.stdin.as_fd(), theirs.stdout.as_fd(), theirs.stderr.as_fd()];
+        let process = match &self.process {
+            Some(process) => process,
+            None => {
+                let start = Process::start(&self.executable, order.number);
+                let doing = "can't start the keeper of a hook's processes";
+                self.process.insert(start.map_err(|source| ProcessError::Io { doing, source })?)
             }
-            Finish::NotTaken => Err(ProcessError::KeeperLost { output: Box::default() }),
+        };
+        match wire::send_order(process.socket.as_fd(), &encoded, stdio) {
+            Ok(()) => {
+                course.feed();
+                let (course, keeper) = (Box::new(course), process.number);
+                Ok(Begun::Given { order, course, keeper })
+            }
+            Err(_) => Ok(Begun::NotTaken { order, job: course.into_job() }),
         }
     }
 
-    fn attempt(
-        &mut self,
-        job: &Job<'_>,
-        order: &Order,
-        encoded: &[u8],
-    ) -> Result<Finish, ProcessError> {
-        let (course, theirs) = Course::new(job)?;
+    /// Waits for the end of a job; those before it have ended.
+    fn end(&mut self, begun: Begun<'_>) -> Result<Ran, ProcessError> {
+        let mut begun = begun;
+        for tried in 1.. {
+            let (order, job) = match begun {
+                Begun::Over(result) => return result,
+                Begun::NotTaken { order, job } => (order, job),
+                Begun::Given { order, course, .. } => match self.wait(&order, *course)? {
+                    Finish::NotTaken(job) => (order, job),
+                    finish => return result(order, finish),
+                },
+            };
+            // A keeper that is gone did not start it, so another does.
+            self.process = None;
+            if tried == KEEPERS_TRIED {
+                break;
+            }
+            begun = self.give(order, job)?;
+        }
+        Err(ProcessError::KeeperLost { output: Box::default() })
+    }
+
+    fn wait<'a>(&mut self, order: &Order, course: Course<'a>) -> Result<Finish<'a>, ProcessError> {
         // Until it is put back, the keeper ends with this call, whatever happens in it.
-        let process = self.give(encoded, theirs)?;
+        let Some(process) = self.process.take() else {
+            return Ok(Finish::NotTaken(course.into_job()));
+        };
         let deadline = Instant::now() + order.timeout + order.grace + LEFTOVER_GRACE;
         let deadline = deadline + 2 * KILL_LIMIT + LATE_MAX;
         self.buffer.resize(READ_SIZE, 0);
@@ -110,26 +213,25 @@ impl Keeper {
             Finish::NotStarted { .. } => self.process = Some(process),
             // Survivors would be taken for the next job's.
             Finish::Ended(ended, _) => self.process = ended.survivors.is_empty().then_some(process),
-            Finish::KeeperLost(_) | Finish::NotTaken => process.lose(),
+            Finish::KeeperLost(_) | Finish::NotTaken(_) => process.lose(),
         }
         Ok(finish)
     }
+}
 
-    /// Gives an order to the keeper, or to a new one if that does not take it whole.
-    fn give(&mut self, order: &[u8], theirs: Theirs) -> Result<Process, ProcessError> {
-        let stdio = [theirs.stdin.as_fd(), theirs.stdout.as_fd(), theirs.stderr.as_fd()];
-        if let Some(process) = self.process.take()
-            && wire::send_order(process.socket.as_fd(), order, stdio).is_ok()
-        {
-            return Ok(process);
-        }
-        let process = Process::start(&self.executable).map_err(|source| ProcessError::Io {
-            doing: "can't start the keeper of a hook's processes",
-            source,
-        })?;
-        wire::send_order(process.socket.as_fd(), order, stdio)
-            .map_err(ProcessError::io("the keeper of a hook's processes takes no order"))?;
-        Ok(process)
+fn result(order: Order, finish: Finish<'_>) -> Result<Ran, ProcessError> {
+    match finish {
+        Finish::Ended(ended, output) => Ok(Ran {
+            how: ended.how,
+            duration: ended.duration,
+            usage: ended.usage,
+            leftovers_killed: ended.leftovers_killed,
+            survivors: ended.survivors,
+            output,
+        }),
+        Finish::NotStarted { errno } => Err(program::explain(order.program, &order.cwd, errno)),
+        Finish::KeeperLost(output) => Err(ProcessError::KeeperLost { output: Box::new(output) }),
+        Finish::NotTaken(_) => Err(ProcessError::KeeperLost { output: Box::default() }),
     }
 }
 
@@ -144,26 +246,17 @@ fn not_run() -> Ran {
     }
 }
 
-fn order(job: &Job<'_>, program: PathBuf, cwd: PathBuf) -> Order {
-    Order {
-        program,
-        cwd,
-        argv: job.argv.clone(),
-        env: job.env.clone(),
-        timeout: job.timeout.min(TIMEOUT_MAX),
-        grace: job.grace.min(KILL_GRACE),
-    }
-}
-
 /// A keeper that was started.
 #[derive(Debug)]
 struct Process {
+    /// That of its first order, which no other keeper was started for.
+    number: u64,
     child: Child,
     socket: OwnedFd,
 }
 
 impl Process {
-    fn start(executable: &Path) -> std::io::Result<Process> {
+    fn start(executable: &Path, number: u64) -> std::io::Result<Process> {
         let flags = SocketFlags::CLOEXEC;
         let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         set_socket_timeout(&socket, Timeout::Send, Some(SEND_LIMIT))?;
@@ -171,7 +264,7 @@ impl Process {
         // Hooks can read the environment of the process above them: it has none.
         command.arg0("hookloop").arg(KEEPER_ARGUMENT).env_clear();
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Process { child: command.spawn()?, socket })
+        Ok(Process { number, child: command.spawn()?, socket })
     }
 }
 

@@ -39,7 +39,7 @@ use std::time::Duration;
 pub use cancel::Cancel;
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
 pub use keep::{LEFTOVER_GRACE, keep};
-pub use keeper::{KEEPER_ARGUMENT, Keeper};
+pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns};
 pub use pool::{KeeperPool, PARALLEL_MAX};
 
 /// Between the request to end and the kill.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Job, Keeper, ProcessError, Ran};
+use super::{Job, Keeper, ProcessError, Ran, Turns};
 
 /// Jobs at the same time; the next one waits.
 pub const PARALLEL_MAX: usize = 8;
@@ -34,6 +34,11 @@ impl KeeperPool {
 
     pub fn run(&self, job: Job<'_>) -> Result<Ran, ProcessError> {
         self.lend().keeper.run(job)
+    }
+
+    /// Runs jobs one after the other, without a gap between them.
+    pub fn run_in_turn<'a>(&self, turns: &mut impl Turns<'a>) {
+        self.lend().keeper.run_in_turn(turns);
     }
 
     fn lend(&self) -> Lent<'_> {

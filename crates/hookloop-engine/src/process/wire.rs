@@ -36,6 +36,8 @@ const REPLY_WORDS: usize = 8 + SURVIVORS_TOLD;
 /// What to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Order {
+    /// What a cancellation names: it may come when the next order already runs.
+    pub(super) number: u64,
     /// The file, by an absolute path.
     pub(super) program: PathBuf,
     pub(super) cwd: PathBuf,
@@ -47,8 +49,8 @@ pub(super) struct Order {
 
 #[derive(Debug)]
 pub(super) enum Request {
-    Run { order: Order, stdio: [OwnedFd; 3] },
-    Cancel,
+    Run(Box<Order>, [OwnedFd; 3]),
+    Cancel { number: u64 },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,8 +93,10 @@ pub(super) fn send_order(
     Ok(())
 }
 
-pub(super) fn send_cancel(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    retry_on_intr(|| send(socket, &[CANCEL], SendFlags::NOSIGNAL)).map(drop)
+pub(super) fn send_cancel(socket: BorrowedFd<'_>, number: u64) -> rustix::io::Result<()> {
+    let mut request = [CANCEL; 1 + WORD];
+    request[1..].copy_from_slice(&number.to_le_bytes());
+    retry_on_intr(|| send(socket, &request, SendFlags::NOSIGNAL)).map(drop)
 }
 
 /// The next request; none if the program is gone.
@@ -105,7 +109,10 @@ pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Reque
         retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(&mut packet)], &mut files, flags))?;
     match packet[..got.bytes] {
         [] => Ok(None),
-        [CANCEL] => Ok(Some(Request::Cancel)),
+        [CANCEL, ref number @ ..] => {
+            let number = number.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+            Ok(Some(Request::Cancel { number: u64::from_le_bytes(number) }))
+        }
         [RUN, a, b, c, d, ref first @ ..] => {
             let length = u32::from_le_bytes([a, b, c, d]) as usize;
             let Some(order) = receive_rest(socket, first.to_vec(), length)? else {
@@ -118,7 +125,7 @@ pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Reque
             let stdio = stdio.collect::<Vec<OwnedFd>>().try_into();
             let stdio = stdio.map_err(|_| io::ErrorKind::InvalidData)?;
             let order = Order::decode(&order).ok_or(io::ErrorKind::InvalidData)?;
-            Ok(Some(Request::Run { order, stdio }))
+            Ok(Some(Request::Run(Box::new(order), stdio)))
         }
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
@@ -166,8 +173,8 @@ pub(super) fn receive_reply(socket: BorrowedFd<'_>) -> Option<Reply> {
 impl Order {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4096);
-        for duration in [self.timeout, self.grace] {
-            bytes.extend(nanos(duration).to_le_bytes());
+        for word in [self.number, nanos(self.timeout), nanos(self.grace)] {
+            bytes.extend(word.to_le_bytes());
         }
         bytes.extend((self.argv.len() as u64).to_le_bytes());
         let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
@@ -181,6 +188,7 @@ impl Order {
 
     fn decode(mut bytes: &[u8]) -> Option<Order> {
         let bytes = &mut bytes;
+        let number = take_word(bytes)?;
         let timeout = Duration::from_nanos(take_word(bytes)?);
         let grace = Duration::from_nanos(take_word(bytes)?);
         let arguments = take_word(bytes)?;
@@ -191,7 +199,7 @@ impl Order {
         while !bytes.is_empty() {
             env.push((take_text(bytes)?, take_text(bytes)?));
         }
-        Some(Order { program, cwd, argv, env, timeout, grace })
+        Some(Order { number, program, cwd, argv, env, timeout, grace })
     }
 }
 
@@ -278,6 +286,7 @@ mod tests {
     #[test]
     fn orders_arrive_as_they_were_given() {
         let order = Order {
+            number: u64::MAX,
             program: "/bin/sh".into(),
             cwd: "/".into(),
             argv: vec!["sh".into(), OsString::from_vec(vec![0xff, b'\n']), "".into()],
@@ -322,7 +331,7 @@ mod tests {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         send_reply(&theirs, &Reply::Taken).unwrap();
-        send_cancel(ours.as_fd()).unwrap();
+        send_cancel(ours.as_fd(), 1).unwrap();
         drop(theirs);
         assert_eq!(receive_reply(ours.as_fd()), Some(Reply::Taken));
         assert_eq!(receive_reply(ours.as_fd()), None);

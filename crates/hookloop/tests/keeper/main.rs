@@ -9,6 +9,7 @@ mod escapes;
 mod marks;
 mod output;
 mod plain;
+mod turns;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

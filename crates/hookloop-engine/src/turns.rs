@@ -1,0 +1,255 @@
+//! The hooks of one point in their order: one after the other, or side by side where they may.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use hookloop_core::answer::Status;
+use hookloop_core::command_line::Invocation;
+use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::options::Retry;
+
+use crate::condition::Condition;
+use crate::explain::values;
+use crate::process::{Filter, Job, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
+use crate::record::{self, Said};
+use crate::run::HookRun;
+use crate::runner::{Occasion, Runner, redacting};
+
+/// A pause doubles this often, then no more.
+const DOUBLINGS_MAX: u32 = 16;
+
+/// Runs the hooks of an occasion. What came of them is in their order, whatever ended first.
+pub(crate) fn run_all(runner: &Runner, hooks: &[Hook], occasion: &Occasion<'_>) -> Vec<HookRun> {
+    let mut runs: Vec<HookRun> = Vec::new();
+    while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
+        let beside = side_by_side(rest);
+        let done = if beside > 1 {
+            together(runner, &rest[..beside], occasion, &runs)
+        } else {
+            let alone = (1..rest.len()).find(|start| side_by_side(&rest[*start..]) > 1);
+            in_turn(runner, &rest[..alone.unwrap_or(rest.len())], occasion, &runs)
+        };
+        runs.extend(done);
+    }
+    runs
+}
+
+/// How many hooks from the first on may run at the same time: they say so, and none needs another.
+fn side_by_side(hooks: &[Hook]) -> usize {
+    let is_apart = |(index, hook): (usize, &Hook)| {
+        let needs = |earlier: &Hook| hook.options.needs.contains(&earlier.name);
+        hook.options.parallel && !hooks[..index].iter().any(needs)
+    };
+    hooks.iter().enumerate().position(|found| !is_apart(found)).unwrap_or(hooks.len())
+}
+
+/// Runs hooks at the same time, at most [`PARALLEL_MAX`] of them.
+fn together(
+    runner: &Runner,
+    hooks: &[Hook],
+    occasion: &Occasion<'_>,
+    before: &[HookRun],
+) -> Vec<HookRun> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, HookRun)>> = Mutex::default();
+    let work = || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(hook) = hooks.get(index) else { return };
+            let runs = in_turn(runner, std::slice::from_ref(hook), occasion, before);
+            let runs = runs.into_iter().map(|run| (index, run));
+            done.lock().unwrap_or_else(PoisonError::into_inner).extend(runs);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..hooks.len().min(PARALLEL_MAX) {
+            scope.spawn(work);
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, run)| run).collect()
+}
+
+fn in_turn(
+    runner: &Runner,
+    hooks: &[Hook],
+    occasion: &Occasion<'_>,
+    before: &[HookRun],
+) -> Vec<HookRun> {
+    let Some(redactor) = runner.redactor() else {
+        let reason = "the secrets of the environment are too many to look for";
+        let unable =
+            |hook| HookRun::unable(hook, occasion.point, Status::NotStarted, reason.to_owned());
+        return hooks.iter().map(unable).collect();
+    };
+    let filter = |_: Stream| redacting(redactor);
+    let mut turns = InTurn {
+        runner,
+        hooks,
+        occasion,
+        before,
+        filter: &filter,
+        runs: Vec::new(),
+        under_way: VecDeque::new(),
+        again: None,
+    };
+    runner.keepers().run_in_turn(&mut turns);
+    turns.runs.into_iter().flatten().collect()
+}
+
+/// Hooks that run one after the other.
+struct InTurn<'r> {
+    runner: &'r Runner,
+    hooks: &'r [Hook],
+    occasion: &'r Occasion<'r>,
+    before: &'r [HookRun],
+    filter: &'r dyn Fn(Stream) -> Filter<'r>,
+    /// What came of the first hooks; none where one is under way.
+    runs: Vec<Option<HookRun>>,
+    under_way: VecDeque<Attempt>,
+    /// What failed and is tried again before anything else.
+    again: Option<Attempt>,
+}
+
+/// A run of a hook's command.
+struct Attempt {
+    /// Which hook's.
+    index: usize,
+    number: u32,
+    invocation: Invocation,
+    artifacts: PathBuf,
+}
+
+impl<'r> Turns<'r> for InTurn<'r> {
+    fn next(&mut self) -> Option<Job<'r>> {
+        if let Some(attempt) = self.again.take() {
+            std::thread::sleep(pause(self.hooks[attempt.index].options.retry, attempt.number));
+            return Some(self.start(attempt));
+        }
+        loop {
+            let index = self.runs.len();
+            let hook = self.hooks.get(index)?;
+            if !self.under_way.is_empty() && !self.may_follow_at_once(hook) {
+                return None;
+            }
+            match self.begin(hook) {
+                Ok(invocation) => {
+                    self.runs.push(None);
+                    let artifacts = self.runner.fresh_artifacts();
+                    return Some(self.start(Attempt { index, number: 1, invocation, artifacts }));
+                }
+                Err(run) => self.runs.push(Some(*run)),
+            }
+        }
+    }
+
+    fn done(&mut self, result: Result<Ran, ProcessError>) {
+        let Some(attempt) = self.under_way.pop_front() else { return };
+        let (hook, point) = (&self.hooks[attempt.index], self.occasion.point);
+        let run = match result {
+            Ok(ran) => {
+                record::judged(hook, point, Said::of(&ran, &attempt.artifacts), attempt.number)
+            }
+            Err(error) => HookRun::unable(hook, point, Status::NotStarted, error.to_string()),
+        };
+        if run.has_failed() && attempt.number < hook.options.retry.attempts {
+            let artifacts = self.runner.fresh_artifacts();
+            self.again = Some(Attempt { number: attempt.number + 1, artifacts, ..attempt });
+        } else {
+            self.runs[attempt.index] = Some(run);
+        }
+    }
+}
+
+impl<'r> InTurn<'r> {
+    /// Whether a hook may be given to the keeper before what is under way has ended: whatever comes of
+    /// that, this one runs.
+    fn may_follow_at_once(&self, hook: &Hook) -> bool {
+        let is_single = |attempt: &Attempt| self.hooks[attempt.index].options.retry.attempts <= 1;
+        hook.options.needs.is_empty()
+            && matches!(hook.handler, Handler::Command(_))
+            && self.under_way.iter().all(is_single)
+    }
+
+    /// What a hook's command is to run, or what came of it without that.
+    fn begin(&self, hook: &Hook) -> Result<Invocation, Box<HookRun>> {
+        let (runner, occasion) = (self.runner, self.occasion);
+        let ran = self.before.iter().chain(self.runs.iter().flatten());
+        if let Some(run) = skipped(hook, occasion, ran) {
+            return Err(Box::new(run));
+        }
+        let begun = match &hook.handler {
+            Handler::Http { url } => runner.may_run(hook).map(|_| {
+                Err(Box::new(attempts(hook, |number| runner.send(hook, occasion, url, number))))
+            }),
+            _ => runner.invocation(hook, occasion).map(Ok),
+        };
+        begun.unwrap_or_else(|why| {
+            Err(Box::new(HookRun::unable(hook, occasion.point, Status::NotStarted, why)))
+        })
+    }
+
+    fn start(&mut self, attempt: Attempt) -> Job<'r> {
+        let hook = &self.hooks[attempt.index];
+        let job = self.runner.job(hook, self.occasion, &attempt.invocation, attempt.number);
+        let artifacts = Some(attempt.artifacts.clone());
+        self.under_way.push_back(attempt);
+        Job { artifacts, filter: Some(self.filter), ..job }
+    }
+}
+
+/// Sends until it does not fail, as often as it may.
+fn attempts(hook: &Hook, once: impl Fn(u32) -> HookRun) -> HookRun {
+    let mut number = 1;
+    loop {
+        let run = once(number);
+        if !run.has_failed() || number >= hook.options.retry.attempts {
+            return run;
+        }
+        number += 1;
+        std::thread::sleep(pause(hook.options.retry, number));
+    }
+}
+
+/// What lies before an attempt that is not the first: twice as much each time, or a random part of
+/// that, half of it at least.
+fn pause(retry: Retry, number: u32) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    let doublings = number.saturating_sub(2).min(DOUBLINGS_MAX);
+    let pause = Duration::from_millis(retry.backoff_ms << doublings);
+    match retry.jitter {
+        true => pause / 2 + pause / 128 * (RandomState::new().hash_one(0) % 64) as u32,
+        false => pause,
+    }
+}
+
+/// Why a hook does not run this time; `ran` are those that came before it.
+fn skipped<'h>(
+    hook: &Hook,
+    occasion: &Occasion<'_>,
+    mut ran: impl Iterator<Item = &'h HookRun>,
+) -> Option<HookRun> {
+    let is_needed = |run: &&HookRun| hook.options.needs.contains(&run.hook);
+    if let Some(need) = ran.find(|run| is_needed(run) && run.outcome.status != Status::Passed) {
+        let reason = format!("it needs `{}`, which did not pass", need.hook);
+        return Some(HookRun::skipped(hook, reason));
+    }
+    let when = hook.options.when.as_deref()?;
+    let condition = Condition::compile(when, occasion.point);
+    let values = values(occasion.point, occasion.task);
+    match condition.and_then(|condition| condition.holds(&values)) {
+        Ok(true) => None,
+        Ok(false) => {
+            let reason = format!("its condition does not hold: {when}");
+            Some(HookRun::skipped(hook, reason))
+        }
+        Err(error) => {
+            let reason = format!("its condition failed: {error}");
+            Some(HookRun::unable(hook, occasion.point, Status::Failed, reason))
+        }
+    }
+}

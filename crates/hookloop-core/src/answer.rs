@@ -16,6 +16,10 @@ pub const ANSWER_MAX: usize = 1024 * 1024;
 /// Actions that one answer may ask for.
 pub const ACTIONS_MAX: usize = 64;
 
+/// What a hook's author should hear.
+const BESIDE_TEXT: &str = "it printed an answer beside other text, so all of it counts as text; \
+                           print the rest to standard error";
+
 /// How a hook's process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -164,6 +168,10 @@ pub fn interpret(
         _ => Ok(None),
     };
     let outcome = match answered {
+        Ok(None) if has_answer_beside_text(printed.stdout) => Outcome {
+            message: Some(BESIDE_TEXT.to_owned()),
+            ..said(status, Answer::default(), printed, ended)
+        },
         Ok(answer) => said(status, answer.unwrap_or_default(), printed, ended),
         Err(why) => Outcome { reason: Some(why), ..Outcome::of(Status::Failed) },
     };
@@ -218,11 +226,11 @@ impl Outcome {
 /// The answer in standard output, if that is one JSON object.
 fn read_answer(printed: Printed<'_>) -> Result<Option<Answer>, String> {
     let text = printed.stdout.trim();
-    if printed.is_cut || !text.starts_with('{') || !text.ends_with('}') {
+    if !text.starts_with('{') || !text.ends_with('}') {
         return Ok(None);
     }
-    if text.len() > ANSWER_MAX {
-        return Err(format!("an answer of {} bytes; at most {ANSWER_MAX}", text.len()));
+    if printed.is_cut || text.len() > ANSWER_MAX {
+        return Err(format!("its answer is longer than {ANSWER_MAX} bytes"));
     }
     let answer: Answer =
         serde_json::from_str(text).map_err(|error| format!("its answer can't be read: {error}"))?;
@@ -236,6 +244,20 @@ fn read_answer(printed: Printed<'_>) -> Result<Option<Answer>, String> {
         return Err(format!("its answer decides `{decision}`, which means nothing; `block` does"));
     }
     Ok(Some(answer))
+}
+
+/// Whether a line of a text would be an answer, were it alone.
+pub fn has_answer_beside_text(stdout: &str) -> bool {
+    let is_answer = |line: &str| {
+        let words = ["\"decision\"", "\"continue\"", "\"hookSpecificOutput\"", "\"hookloop\""];
+        let line = line.trim();
+        line.starts_with('{')
+            && line.ends_with('}')
+            && words.iter().any(|word| line.contains(word))
+            && serde_json::from_str::<Answer>(line).is_ok()
+    };
+    let text = stdout.trim();
+    !(text.starts_with('{') && text.ends_with('}')) && text.lines().any(is_answer)
 }
 
 fn said(status: Status, answer: Answer, printed: Printed<'_>, ended: &Ended) -> Outcome {
@@ -407,6 +429,27 @@ mod tests {
         check(r#"{"hookloop":{"action":"escalate","reason":"x"}}"#, Status::Blocked, escalate("x"));
         check("[1]", Status::Passed, Verdict::Pass);
         check("plain {text}", Status::Passed, Verdict::Pass);
+    }
+
+    #[test]
+    fn an_answer_beside_text_is_text_and_the_author_hears_of_it() {
+        let chatty = gate(Ended::Exited(0), "checking…\n{\"decision\":\"block\"}\n", "");
+        assert_eq!((chatty.status, chatty.verdict), (Status::Passed, Verdict::Pass));
+        assert_eq!(chatty.message.as_deref(), Some(BESIDE_TEXT));
+        for quiet in ["checking…", "{\"decision\":\"approve\"}", "{\"lines\": 3}\ndone"] {
+            assert_eq!(gate(Ended::Exited(0), quiet, "").message, None, "{quiet}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_is_a_failed_gate() {
+        let printed = Printed { stdout: "{\"a\":\"[…]\"}", stderr: "", is_cut: true };
+        let outcome = interpret(&Ended::Exited(0), printed, Kind::Gate, OnFailure::Closed);
+        assert_eq!(outcome.status, Status::Failed);
+        assert!(matches!(outcome.verdict, Verdict::Block { .. }));
+        let plain = Printed { stdout: "a […] b", ..printed };
+        let outcome = interpret(&Ended::Exited(0), plain, Kind::Gate, OnFailure::Closed);
+        assert_eq!(outcome.verdict, Verdict::Pass);
     }
 
     #[test]

@@ -54,7 +54,23 @@ impl std::fmt::Display for CascadeLimit {
     }
 }
 
+impl std::fmt::Display for CascadeLimits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let CascadeLimits { depth, fan_out, total } = self;
+        write!(f, "depth {depth}, fan_out {fan_out}, total {total}")
+    }
+}
+
 impl CascadeLimits {
+    /// These limits under a scope that allows `ceiling`: what is wider there is what it allows.
+    pub fn within(self, ceiling: CascadeLimits) -> CascadeLimits {
+        CascadeLimits {
+            depth: self.depth.min(ceiling.depth),
+            fan_out: self.fan_out.min(ceiling.fan_out),
+            total: self.total.min(ceiling.total),
+        }
+    }
+
     /// How many of `wanted` actions a hook may have, and the limit that cut the rest.
     pub fn allow(&self, depth: u32, count: u32, wanted: usize) -> (usize, Option<CascadeLimit>) {
         if wanted > 0 && depth > self.depth {

@@ -213,14 +213,13 @@ impl Registry {
     }
 
     /// Enabled hooks at a point for a task of that type, in the order they run: those of its type, if
-    /// it has a list for the point, else the project's.
+    /// it has a list for the point, else the project's; and the user's own, which no project takes away.
     pub fn resolve(&self, point: &str, task_type: Option<&str>) -> Vec<&Hook> {
         let scope = task_type.filter(|_| self.is_typed(point, task_type));
-        let mut hooks: Vec<&Hook> = self
-            .hooks
-            .iter()
-            .filter(|hook| hook.is_at(point) && hook.task_type.as_deref() == scope)
-            .collect();
+        let is_in_scope =
+            |hook: &Hook| hook.source == Source::User || hook.task_type.as_deref() == scope;
+        let mut hooks: Vec<&Hook> =
+            self.hooks.iter().filter(|hook| hook.is_at(point) && is_in_scope(hook)).collect();
         hooks.sort_by_key(|hook| hook.priority);
         hooks
     }
@@ -284,6 +283,10 @@ mod tests {
         assert_eq!(order(&registry, Some("fix")), ["a", "b"]);
         assert_eq!(order(&registry, Some("quiet")), [""; 0]);
         assert_eq!(order(&registry, Some("other")), ["a"]);
+        registry.register(Hook { source: Source::User, ..hook("own", 0) }).unwrap();
+        for task_type in [None, Some("fix"), Some("quiet")] {
+            assert_eq!(order(&registry, task_type)[0], "own", "no list takes it away");
+        }
         assert_eq!(registry.register(typed("b")), Err(RegistryError::NameTaken("b".into())));
     }
 

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use hookloop_core::cascade::CascadeLimits;
-use hookloop_core::hook::{DeclaredAction, Registry, Source};
+use hookloop_core::hook::{DeclaredAction, Hook, Registry, Source};
 use hookloop_core::id::ProjectName;
 use hookloop_core::workflow::MAX_STEPS;
 use serde_saphyr::{Location, Spanned};
 
 use crate::rules::{Rules, TypeRules};
 use entry::{ActionEntry, File};
+pub(crate) use entry::{Limits, Points};
 use hooks::Reader;
 
-use crate::user::StoreName;
+use crate::user::{StoreName, User};
 
 /// The name of the file that makes a directory a project.
 pub const FILE_NAME: &str = "hookloop.yaml";
@@ -68,14 +68,9 @@ pub struct Settings {
     pub store: StoreName,
 }
 
-/// Reads the rules of a project from `path`.
-pub fn load(path: &Path) -> Result<Rules, ConfigError> {
-    settings(path).map(|settings| settings.rules)
-}
-
-/// Reads a project's file.
-pub fn settings(path: &Path) -> Result<Settings, ConfigError> {
-    read(path, parse)
+/// Reads a project's file, under what the user has of hooks and limits.
+pub fn settings(path: &Path, user: &User) -> Result<Settings, ConfigError> {
+    read(path, |text| parse(text, user))
 }
 
 /// Reads `path` within the limits that hold for every file of ours.
@@ -142,24 +137,20 @@ where
     word.value.parse().map_err(|error| Complaint::new(word.referenced, error))
 }
 
-fn parse(text: &str) -> Result<Settings, Complaint> {
+fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let file: File = from_yaml(text)?;
     check_version(&file.version)?;
-    let defaults = CascadeLimits::default();
-    let limits = CascadeLimits {
-        depth: file.limits.cascade.depth.unwrap_or(defaults.depth),
-        fan_out: file.limits.cascade.fan_out.unwrap_or(defaults.fan_out),
-        total: file.limits.cascade.total.unwrap_or(defaults.total),
-    };
+    let wanted = file.limits.over(user.limits);
+    let limits = wanted.within(user.limits);
     let workflows = read_workflows(&file.workflows)?;
     let mut hooks = Registry::builtin();
-    let mut reader = Reader {
-        hooks: &mut hooks,
-        workflows: &workflows,
-        source: Source::Project,
-        listed: Vec::new(),
-        count: 0,
-    };
+    for hook in &user.hooks {
+        hooks.register(hook.clone()).map_err(|error| Complaint {
+            at: None,
+            message: format!("with {}: {error}", user.path.display()),
+        })?;
+    }
+    let mut reader = Reader::new(&mut hooks, &workflows, Source::Project);
     reader.read(file.hooks, None)?;
     let mut types = BTreeMap::new();
     for (name, task_type) in file.task_types {
@@ -168,10 +159,18 @@ fn parse(text: &str) -> Result<Settings, Complaint> {
     }
     hooks::check_needs(&hooks).map_err(|message| Complaint { at: None, message })?;
     Ok(Settings {
-        rules: Rules { hooks, workflows, limits, types },
+        rules: Rules { hooks, workflows, limits, is_limited: wanted != limits, types },
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),
     })
+}
+
+/// The hooks of the user's own file.
+pub(crate) fn own_hooks(points: Points) -> Result<Vec<Hook>, Complaint> {
+    let (mut hooks, workflows) = (Registry::default(), Workflows::new());
+    Reader::new(&mut hooks, &workflows, Source::User).read(points, None)?;
+    hooks::check_needs(&hooks).map_err(|message| Complaint { at: None, message })?;
+    Ok(hooks.list().to_vec())
 }
 
 /// What editors need to complete a project's file: a JSON Schema.
@@ -231,7 +230,7 @@ mod tests {
     }
 
     fn complaint(text: &str) -> (u64, String) {
-        match parse(text) {
+        match parse(text, &User::default()) {
             Ok(_) => panic!("accepted: {text}"),
             Err(complaint) => (complaint.at.map_or(0, |at| at.line()), complaint.message),
         }
@@ -249,6 +248,7 @@ hooks:
       priority: 0
     - {use: track-agent-task-lifecycle, enabled: false}
 ",
+            &User::default(),
         );
         let hooks = rules.map_err(|c| c.message).unwrap().rules.hooks;
         let review = hooks.get("auto-create-review-task").unwrap();
@@ -268,7 +268,7 @@ hooks:
                 log(second)
             )
         };
-        let hooks = parse(&file("x")).map_err(|c| c.message).unwrap().rules.hooks;
+        let hooks = parse(&file("x"), &User::default()).map_err(|c| c.message).unwrap().rules.hooks;
         assert_eq!(names(hooks.get("a").unwrap()), ["task_created", "task_started"]);
         assert!(complaint(&file("y")).1.contains("two hooks named `a`"));
     }

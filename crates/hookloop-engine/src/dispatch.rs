@@ -254,7 +254,7 @@ impl Work<'_, '_, '_> {
             count: 0,
         });
         let count = *self.count(asked.root)?;
-        let (_, cut) = self.rules.limits.allow(asked.depth + 1, count, 1);
+        let (_, cut) = self.rules.limits.cascade.allow(asked.depth + 1, count, 1);
         *self.count(asked.root)? += 1;
         let cause = Cause { count: count + 1, depth: asked.depth + 1, ..asked.clone() };
         let origin = Origin::hook(asked.event.derive(&label, step * 2), cause);

@@ -8,6 +8,7 @@ use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
 use crate::condition::Condition;
+use crate::rules::Rules;
 use crate::runner::{BASE, Runner};
 use crate::trust::{self, Standing};
 
@@ -42,8 +43,16 @@ impl FindingStatus {
 }
 
 /// Looks at every hook; nothing is run.
-pub fn examine(hooks: &Registry, runner: &Runner) -> Vec<Finding> {
+pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding> {
     let mut findings = Vec::new();
+    if rules.is_limited {
+        findings.push(Finding {
+            about: "limits".to_owned(),
+            status: FindingStatus::Warning,
+            message: format!("the project asks for more than you allow; it has {}", rules.limits),
+            hint: Some("only your own configuration widens limits".to_owned()),
+        });
+    }
     for hook in hooks.list() {
         let before = findings.len();
         let mut found = |status, message: String, hint: &str| {
@@ -106,6 +115,10 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
         let message = "it says no with exit code 1, which means that the hook failed".to_owned();
         found(Warning, message, "exit 2 blocks with feedback; or write `on_failure: open`");
     }
+    if has_chatter(runner.root(), hook) {
+        let message = "it prints text beside its JSON answer, which is then no answer".to_owned();
+        found(Warning, message, "print the text to standard error: `echo … >&2`");
+    }
     for name in undeclared(text, hook) {
         let message = format!("its command uses ${name}, which it does not have");
         found(Warning, message, &format!("write `env: [{name}]`"));
@@ -129,18 +142,43 @@ fn can_not_hold(when: &str, point: &Point) -> bool {
     }
 }
 
-/// Whether a script of the project ends with 1 and never with 2.
-fn says_no_with_1(root: &Path, hook: &Hook) -> bool {
-    let Ok(seen) = trust::Seen::look(root, hook) else { return false };
-    let text = match &hook.handler {
-        Handler::Command(CommandText::Shell(line)) => line.clone(),
-        _ => String::new(),
+/// A hook's command for a shell, and the scripts of the project that it names.
+fn texts(root: &Path, hook: &Hook) -> Vec<String> {
+    let Ok(seen) = trust::Seen::look(root, hook) else { return Vec::new() };
+    let line = match &hook.handler {
+        Handler::Command(CommandText::Shell(line)) => Some(line.clone()),
+        _ => None,
     };
-    let mut texts = vec![text];
-    let scripts = seen.definition.scripts.keys();
-    texts.extend(scripts.filter_map(|name| std::fs::read_to_string(root.join(name)).ok()));
+    let scripts = seen.bytes.into_values();
+    line.into_iter().chain(scripts.filter_map(|bytes| String::from_utf8(bytes).ok())).collect()
+}
+
+/// Whether it ends with 1 and never with 2.
+fn says_no_with_1(root: &Path, hook: &Hook) -> bool {
+    let texts = texts(root, hook);
     let any = |code: &str| texts.iter().any(|text| text.contains(code));
     any("exit 1") && !any("exit 2")
+}
+
+/// Whether a shell script prints an answer and, on another line, something else to the same place.
+fn has_chatter(root: &Path, hook: &Hook) -> bool {
+    let prints = |line: &str| {
+        ["echo ", "printf "].iter().any(|word| {
+            line.starts_with(word)
+                || line.contains(&format!("; {word}"))
+                || line.contains(&format!("& {word}"))
+        })
+    };
+    let answers = |line: &str| {
+        ["decision", "hookSpecificOutput", "\"continue\"", "\"hookloop\""]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    let is_plain = |line: &str| prints(line) && !answers(line) && !line.contains(['>', '|']);
+    texts(root, hook).iter().any(|text| {
+        let lines = || text.lines().map(str::trim);
+        lines().any(answers) && lines().any(is_plain)
+    })
 }
 
 /// Variables in a shell command that are neither set there nor declared.

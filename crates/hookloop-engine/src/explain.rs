@@ -1,7 +1,7 @@
 //! What would run at a point, in order, and why.
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::hook::{Hook, Registry, Source};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
@@ -19,6 +19,8 @@ pub struct Explained {
 /// Whose list of hooks it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum List {
+    /// The user's own.
+    User,
     /// That of the task's type.
     Type(String),
     Project,
@@ -56,16 +58,19 @@ pub fn explain(hooks: &Registry, point: &Point, task: Option<&Task>) -> Vec<Expl
         _ => List::Project,
     };
     let found = everything.resolve(point.name(), task_type);
-    if found.is_empty() && list == List::Project {
-        return defaults(point);
-    }
+    let is_own = |hook: &Hook| hook.source == Source::User;
+    let default = match list == List::Project && found.iter().all(|hook| is_own(hook)) {
+        true => defaults(point),
+        false => Vec::new(),
+    };
     let explained = found.into_iter().map(|hook| {
+        let list = if is_own(hook) { List::User } else { list.clone() };
         let is_on =
             hooks.get_for(hook.task_type.as_deref(), &hook.name).is_some_and(|hook| hook.enabled);
         let runs = if is_on { runs(hook, point, task) } else { Runs::Off };
-        Explained { hook: Hook { enabled: is_on, ..hook.clone() }, list: list.clone(), runs }
+        Explained { hook: Hook { enabled: is_on, ..hook.clone() }, list, runs }
     });
-    explained.collect()
+    explained.chain(default).collect()
 }
 
 /// What a point does that nobody configured.

@@ -7,7 +7,7 @@ use hookloop_core::id::ProjectName;
 use hookloop_store::jetstream::{self, Access, JetStreamError, Opened, Standing};
 use hookloop_store::store::{Store, StoreError};
 
-use crate::config::Settings;
+use crate::config::{ConfigError, Settings};
 use crate::place::Place;
 use crate::project::EngineError;
 use crate::user::{NamedBy, StoreName, User};
@@ -23,6 +23,16 @@ pub struct Surroundings {
     pub environment: Vec<(OsString, OsString)>,
     /// The digest of the hooks that may run this time.
     pub trust: Option<String>,
+}
+
+impl Surroundings {
+    /// What the user's own file says.
+    pub fn user(&self) -> Result<User, ConfigError> {
+        match &self.user_file {
+            Some(path) => User::load(path),
+            None => Ok(User::default()),
+        }
+    }
 }
 
 /// Where an open project's log is.
@@ -47,6 +57,7 @@ pub(crate) enum AfterLoss {
 pub(crate) fn open_store(
     place: &Place,
     settings: &Settings,
+    user: &User,
     surroundings: &Surroundings,
     after_loss: AfterLoss,
 ) -> Result<(Store, Kept), EngineError> {
@@ -57,10 +68,6 @@ pub(crate) fn open_store(
     };
     let StoreName::Nats(urls) = store else {
         return Ok((Store::open(&place.database())?, Kept::Here));
-    };
-    let user = match &surroundings.user_file {
-        Some(path) => User::load(path)?,
-        None => User::default(),
     };
     let access = Access { brief: true, ..user.access(urls, named_by)? };
     let project = settings.project.clone();

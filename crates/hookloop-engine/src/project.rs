@@ -121,8 +121,10 @@ impl Project {
         actor: &str,
         surroundings: &Surroundings,
     ) -> Result<Project, EngineError> {
-        let settings = config::settings(&place.config())?;
-        let (store, kept) = kept::open_store(place, &settings, surroundings, AfterLoss::Refuse)?;
+        let user = surroundings.user()?;
+        let settings = config::settings(&place.config(), &user)?;
+        let (store, kept) =
+            kept::open_store(place, &settings, &user, surroundings, AfterLoss::Refuse)?;
         let mut trust = Trust::load(&place.state)?;
         if let Some(digest) = &surroundings.trust {
             trust.accept(digest, &look_at_all(&place.root, &settings.rules.hooks)?);
@@ -139,8 +141,10 @@ impl Project {
         actor: &str,
         surroundings: &Surroundings,
     ) -> Result<Project, EngineError> {
-        let settings = config::settings(&place.config()).unwrap_or_default();
-        let (store, kept) = kept::open_store(place, &settings, surroundings, AfterLoss::Open)?;
+        let user = surroundings.user()?;
+        let settings = config::settings(&place.config(), &user).unwrap_or_default();
+        let (store, kept) =
+            kept::open_store(place, &settings, &user, surroundings, AfterLoss::Open)?;
         Ok(Project { kept, ..Project::new(store, Rules::default(), actor) })
     }
 
@@ -163,11 +167,15 @@ impl Project {
         let mut part = 0;
         loop {
             let origin = origin.part(part);
-            let (done, finished) = self.store.transact(|unit| {
+            let (done, finished) = self.store.transact(|unit| -> Result<_, EngineError> {
                 let mut work = Work::new(unit, &self.rules, now())?;
                 work.perform(command, &origin)??;
                 work.react()?;
-                work.summary(command)
+                let (done, finished) = work.summary(command)?;
+                if done.pending {
+                    self.expect_processes();
+                }
+                Ok((done, finished))
             })?;
             if finished {
                 return Ok(done);

@@ -131,7 +131,7 @@ impl Work<'_, '_, '_> {
             Err(failure) => return self.record_hook_error(event, cause, &failure),
         };
         let (allowed, cut) = match reaction.counted {
-            true => self.rules.limits.allow(cause.depth, cause.count, actions.len()),
+            true => self.rules.limits.cascade.allow(cause.depth, cause.count, actions.len()),
             false => (actions.len(), None),
         };
         let (dropped, root) = (actions.len() - allowed, cause.root);

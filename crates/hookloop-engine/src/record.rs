@@ -1,9 +1,10 @@
 //! What a hook said, as it is judged and as the log keeps it.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_core::answer::{Ended, Printed, interpret};
+use hookloop_core::answer::{ANSWER_MAX, Ended, Printed, interpret};
 use hookloop_core::event::HookRan;
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
@@ -42,13 +43,22 @@ impl Said {
             },
             duration: ran.duration,
             stdout: stdout.excerpt(),
-            whole: stdout.whole().map(|whole| String::from_utf8_lossy(&whole).into_owned()),
+            whole: whole(stdout).map(|whole| String::from_utf8_lossy(&whole).into_owned()),
             stderr: stderr.excerpt(),
             stdout_bytes: stdout.bytes,
             stderr_bytes: stderr.bytes,
             artifact: is_kept.then(|| artifacts.display().to_string()),
         }
     }
+}
+
+/// All of an output that is short enough to be an answer.
+fn whole(output: &Output) -> Option<Cow<'_, [u8]>> {
+    let from_file = || match &output.stored {
+        Stored::Whole(path) if output.bytes <= ANSWER_MAX as u64 => std::fs::read(path).ok(),
+        _ => None,
+    };
+    output.whole().or_else(|| from_file().map(Cow::Owned))
 }
 
 /// What a run means, and what the log keeps of it.

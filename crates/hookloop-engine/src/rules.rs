@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::hook::{DeclaredAction, Registry};
@@ -10,8 +11,40 @@ use hookloop_core::hook::{DeclaredAction, Registry};
 pub struct Rules {
     pub hooks: Registry,
     pub workflows: BTreeMap<String, Vec<DeclaredAction>>,
-    pub limits: CascadeLimits,
+    pub limits: Limits,
+    /// The project asks for wider limits than the user allows.
+    pub is_limited: bool,
     pub types: BTreeMap<String, TypeRules>,
+}
+
+/// What ends a run that does not end by itself. The user's are the widest that a project may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub cascade: CascadeLimits,
+    /// How often gates may send the agent back.
+    pub hook_retries: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { cascade: CascadeLimits::default(), hook_retries: 5 }
+    }
+}
+
+impl Limits {
+    /// These limits under a scope that allows `ceiling`: what is wider is what it allows.
+    pub fn within(self, ceiling: Limits) -> Limits {
+        Limits {
+            cascade: self.cascade.within(ceiling.cascade),
+            hook_retries: self.hook_retries.min(ceiling.hook_retries),
+        }
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "hook_retries {}, cascade {}", self.hook_retries, self.cascade)
+    }
 }
 
 /// What is different for tasks of a type, beside their hooks.
@@ -26,7 +59,8 @@ impl Default for Rules {
         Rules {
             hooks: Registry::builtin(),
             workflows: BTreeMap::new(),
-            limits: CascadeLimits::default(),
+            limits: Limits::default(),
+            is_limited: false,
             types: BTreeMap::new(),
         }
     }

@@ -6,12 +6,13 @@
 
 use hookloop_core::answer::{Outcome, Status};
 use hookloop_core::event::{Event, HookRan};
-use hookloop_core::hook::Hook;
+use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::id::EventId;
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use hookloop_store::log::Seq;
 
+use crate::kept::Kept;
 use crate::project::{EngineError, Project, now};
 use crate::runner::{Occasion, Runner};
 use crate::turns;
@@ -61,6 +62,16 @@ impl HookRun {
 }
 
 impl Project {
+    /// Gets ready for hooks that are about to be run here: meanwhile the disk has its work.
+    pub(crate) fn expect_processes(&self) {
+        let is_command = |hook: &Hook| hook.enabled && matches!(hook.handler, Handler::Command(_));
+        if let (Some(runner), Kept::Here) = (&self.runner, &self.kept)
+            && self.rules.hooks.list().iter().any(is_command)
+        {
+            runner.keepers().get_ready();
+        }
+    }
+
     /// Runs the hooks of the due event at `seq` that start a process.
     pub(crate) fn run_processes(&self, seq: Seq) -> Result<Option<RanFor>, EngineError> {
         let found = self.store.transact(|unit| -> Result<_, EngineError> {

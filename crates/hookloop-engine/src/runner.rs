@@ -81,7 +81,7 @@ impl Runner {
 
     /// How a hook stands, as it is now.
     pub fn standing(&self, hook: &Hook) -> Standing {
-        if !trust::needs_trust(hook) {
+        if !trust::needs_trust(&self.root, hook) {
             return Standing::Own;
         }
         match Seen::look(&self.root, hook) {
@@ -150,7 +150,7 @@ impl Runner {
         if hook.options.sandbox.is_some() {
             return Err("this version can't enforce its sandbox, so it is not run".to_owned());
         }
-        if !trust::needs_trust(hook) {
+        if !trust::needs_trust(&self.root, hook) {
             return Ok(None);
         }
         let seen = Seen::look(&self.root, hook).map_err(|error| error.to_string())?;

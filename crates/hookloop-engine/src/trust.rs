@@ -106,7 +106,7 @@ struct File {
 pub struct Seen {
     pub definition: Definition,
     pub digest: String,
-    bytes: BTreeMap<String, Vec<u8>>,
+    pub(crate) bytes: BTreeMap<String, Vec<u8>>,
 }
 
 impl Trust {
@@ -211,10 +211,16 @@ impl Seen {
     }
 }
 
-/// Whether a hook needs the user's word: it starts something, and a repository brought it.
-pub fn needs_trust(hook: &Hook) -> bool {
-    hook.source == Source::Project
-        && matches!(hook.handler, Handler::Command(_) | Handler::Http { .. })
+/// Whether a hook needs the user's word: it starts something, and a repository brought it, or brings a
+/// file that it names.
+pub fn needs_trust(root: &Path, hook: &Hook) -> bool {
+    let starts = matches!(hook.handler, Handler::Command(_) | Handler::Http { .. });
+    starts
+        && match hook.source {
+            Source::Builtin => false,
+            Source::User => !named_files(root, hook).is_empty(),
+            Source::Project => true,
+        }
 }
 
 /// Looks at all hooks that need the user's word.
@@ -222,7 +228,7 @@ pub fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, TrustErro
     hooks
         .list()
         .iter()
-        .filter(|hook| needs_trust(hook))
+        .filter(|hook| needs_trust(root, hook))
         .map(|hook| Seen::look(root, hook))
         .collect()
 }

@@ -1,5 +1,7 @@
-//! The user's own configuration: which stores there are, and who one is to them.
+//! The user's own configuration: hooks and limits for every project, which stores there are, and who one
+//! is to them.
 //!
+//! A project adds hooks and tightens limits; it takes none of the user's hooks away and widens nothing.
 //! A repository may name a store, but not how to get in, nor that it may be unsafe; and one that is
 //! not on this machine must be listed here before a repository's word leads anyone to it.
 
@@ -8,11 +10,15 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use hookloop_core::hook::Hook;
 use hookloop_store::jetstream::{Access, Credentials, Durability};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::config::{Complaint, ConfigError, check_version, from_yaml, read, read_word};
+use crate::config::{
+    self, Complaint, ConfigError, Limits, Points, check_version, from_yaml, read, read_word,
+};
+use crate::rules;
 
 /// Where a project's log is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,6 +72,10 @@ pub enum NamedBy {
 #[derive(Clone, Debug, Default)]
 pub struct User {
     pub path: PathBuf,
+    /// Hooks that run in every project.
+    pub hooks: Vec<Hook>,
+    /// The widest that a project may have.
+    pub limits: rules::Limits,
     durability: Durability,
     stores: BTreeMap<String, Access>,
 }
@@ -77,6 +87,10 @@ struct File {
     durability: Option<Spanned<String>>,
     #[serde(default)]
     stores: BTreeMap<String, Spanned<Entry>>,
+    #[serde(default)]
+    hooks: Points,
+    #[serde(default)]
+    limits: Limits,
 }
 
 #[derive(Deserialize)]
@@ -198,7 +212,13 @@ fn parse(text: &str, base: &Path) -> Result<User, Complaint> {
         };
         stores.insert(urls, access);
     }
-    Ok(User { path: PathBuf::new(), durability, stores })
+    Ok(User {
+        path: PathBuf::new(),
+        hooks: config::own_hooks(file.hooks)?,
+        limits: file.limits.over(rules::Limits::default()),
+        durability,
+        stores,
+    })
 }
 
 /// The user's file: `$XDG_CONFIG_HOME/hookloop/config.yaml`, else `~/.config/hookloop/config.yaml`.

@@ -17,6 +17,7 @@ use hookloop_engine::config;
 use hookloop_engine::lease::{Sight, Watch};
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::rules::Rules;
+use hookloop_engine::user::User;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
 
@@ -255,7 +256,7 @@ fn with_hooks(yaml: &str) -> Project {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("hookloop.yaml");
     std::fs::write(&path, format!("version: 1\nhooks:\n{yaml}")).unwrap();
-    let rules = config::load(&path).unwrap();
+    let rules = config::settings(&path, &User::default()).unwrap().rules;
     Project::new(Store::over(Arc::new(MemoryLog::default())).unwrap(), rules, "tester")
 }
 

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
+use hookloop_core::cascade::CascadeLimits;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor, value};
 use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
+
+use crate::rules::Limits as RuleLimits;
 
 /// `hookloop.yaml`: what hookloop does in this project.
 #[derive(Deserialize, JsonSchema)]
@@ -41,7 +44,7 @@ pub(super) struct File {
 
 /// Hooks under the points where they run, in the order of the file.
 #[derive(Default)]
-pub(super) struct Points(pub(super) Vec<(String, Vec<Entry>)>);
+pub(crate) struct Points(pub(super) Vec<(String, Vec<Entry>)>);
 
 /// Hooks and agents for tasks of one type.
 #[derive(Deserialize, JsonSchema)]
@@ -57,9 +60,23 @@ pub(super) struct TaskType {
 
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     #[serde(default)]
     pub(super) cascade: Cascade,
+    /// How often gates may send the agent back before a human is asked; 5 if it is not given.
+    pub(super) hook_retries: Option<u32>,
+}
+
+impl Limits {
+    /// These limits, and `others` where nothing is said.
+    pub(crate) fn over(self, others: RuleLimits) -> RuleLimits {
+        let cascade = CascadeLimits {
+            depth: self.cascade.depth.unwrap_or(others.cascade.depth),
+            fan_out: self.cascade.fan_out.unwrap_or(others.cascade.fan_out),
+            total: self.cascade.total.unwrap_or(others.cascade.total),
+        };
+        RuleLimits { cascade, hook_retries: self.hook_retries.unwrap_or(others.hook_retries) }
+    }
 }
 
 /// How far hooks may set off hooks.

@@ -25,15 +25,23 @@ const ENV_MAX: usize = 64;
 
 /// Puts the hooks of one file into a registry.
 pub(super) struct Reader<'a> {
-    pub(super) hooks: &'a mut Registry,
-    pub(super) workflows: &'a Workflows,
-    pub(super) source: Source,
+    hooks: &'a mut Registry,
+    workflows: &'a Workflows,
+    source: Source,
     /// Built-ins that the file lists, which then run just where it lists them.
-    pub(super) listed: Vec<Builtin>,
-    pub(super) count: usize,
+    listed: Vec<Builtin>,
+    count: usize,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        hooks: &'a mut Registry,
+        workflows: &'a Workflows,
+        source: Source,
+    ) -> Reader<'a> {
+        Reader { hooks, workflows, source, listed: Vec::new(), count: 0 }
+    }
+
     /// Reads the hooks of a project, or of one type of its tasks.
     pub(super) fn read(
         &mut self,
@@ -75,6 +83,13 @@ impl Reader<'_> {
             && builtin.is_reaction()
             && task_type.is_none()
         {
+            if self.source == Source::User {
+                let message = format!(
+                    "`{}` is on in every project; `hookloop hooks disable` switches it off in one",
+                    builtin.name()
+                );
+                return Err(Complaint::new(at, message));
+            }
             return self.use_reaction(builtin, point, entry, at);
         }
         let name = match (entry.name.take(), &handler) {
@@ -107,6 +122,10 @@ impl Reader<'_> {
             Some(there) if there.is_alike(&hook) && !there.points.contains(point) => {
                 there.points.push(point.clone());
                 Ok(())
+            }
+            Some(there) if there.source == Source::User && self.source == Source::Project => {
+                let message = format!("`{}` is a hook of your own; rename one of them", hook.name);
+                Err(Complaint::new(at, message))
             }
             _ => self.hooks.register(hook).map_err(|error| Complaint::new(at, error)),
         }

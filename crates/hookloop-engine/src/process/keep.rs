@@ -69,10 +69,10 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
             },
         };
         // A hook that is to be cancelled while none runs has just ended.
-        let Request::Run(order, stdio) = request else { continue };
+        let Request::Run(order, [stdin, output @ ..]) = request else { continue };
         wire::send_reply(socket, &Reply::Taken)?;
         let started = Instant::now();
-        let reply = match start(&order, stdio) {
+        let reply = match start(&order, stdin, &output) {
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
                 Reply::NotStarted { errno }
@@ -82,6 +82,8 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
                 None => return Ok(()),
             },
         };
+        // Not before, or the program would be woken by the end of its output and again by the reply.
+        drop(output);
         wire::send_reply(socket, &reply)?;
         // Survivors would be taken for the next one's.
         if matches!(reply, Reply::Ended(ended) if !ended.survivors.is_empty()) {
@@ -90,16 +92,15 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// The keeper's own copies of the files are closed on return, so that the hook's are the only ones.
-fn start(order: &Order, stdio: [OwnedFd; 3]) -> io::Result<Child> {
-    let [stdin, stdout, stderr] = stdio;
+fn start(order: &Order, stdin: OwnedFd, output: &[OwnedFd; 2]) -> io::Result<Child> {
     let mut command = Command::new(&order.program);
     if let Some((name, arguments)) = order.argv.split_first() {
         command.arg0(name).args(arguments);
     }
     command.env_clear().envs(order.env.iter().map(|(name, value)| (name, value)));
     command.current_dir(&order.cwd).process_group(0);
-    command.stdin(stdin).stdout(stdout).stderr(stderr).spawn()
+    let [stdout, stderr] = output.each_ref().map(OwnedFd::try_clone);
+    command.stdin(stdin).stdout(stdout?).stderr(stderr?).spawn()
 }
 
 /// The hook that runs.

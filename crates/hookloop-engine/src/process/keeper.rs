@@ -87,6 +87,13 @@ impl Keeper {
         self.process.as_ref().map(|process| process.child.id())
     }
 
+    /// Starts the process ahead of the first job. That it can't be started is told then.
+    pub fn get_ready(&mut self) {
+        if self.process.is_none() {
+            self.process = Process::start(&self.executable, self.number + 1).ok();
+        }
+    }
+
     /// Runs a job to its end. One that was cancelled before is not started.
     pub fn run(&mut self, job: Job<'_>) -> Result<Ran, ProcessError> {
         let begun = self.begin(job);

@@ -36,6 +36,11 @@ impl KeeperPool {
         self.lend().keeper.run(job)
     }
 
+    /// Starts a keeper ahead of the first job.
+    pub fn get_ready(&self) {
+        self.lend().keeper.get_ready();
+    }
+
     /// Runs jobs one after the other, without a gap between them.
     pub fn run_in_turn<'a>(&self, turns: &mut impl Turns<'a>) {
         self.lend().keeper.run_in_turn(turns);

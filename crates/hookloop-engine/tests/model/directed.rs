@@ -8,6 +8,7 @@ use hookloop_core::task::TaskSpec;
 use hookloop_engine::config;
 use hookloop_engine::project::Project;
 use hookloop_engine::rules::Rules;
+use hookloop_engine::user::User;
 use hookloop_store::store::Store;
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ directed!(
 fn rules(config: Value) -> Rules {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), config.to_string()).unwrap();
-    config::load(file.path()).unwrap()
+    config::settings(file.path(), &User::default()).unwrap().rules
 }
 
 fn add(name: &str) -> Command {

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use hookloop_engine::config;
 use hookloop_engine::rules::Rules;
+use hookloop_engine::user::User;
 use serde_json::{Map, Value, json};
 
 use crate::rng::Rng;
@@ -148,7 +149,7 @@ impl Setup {
         }
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(self.file().to_string().as_bytes()).unwrap();
-        config::load(file.path()).unwrap()
+        config::settings(file.path(), &User::default()).unwrap().rules
     }
 
     /// The configuration; JSON is YAML.

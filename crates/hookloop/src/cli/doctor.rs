@@ -17,7 +17,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let Some(runner) = project.runner() else { return Ok(()) };
-        let findings = examine(&project.hooks()?, runner);
+        let findings = examine(&project.hooks()?, project.rules(), runner);
         let out = &mut context.out;
         if out.json {
             let findings: Vec<_> = findings

@@ -21,7 +21,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{self, Place};
 use hookloop_engine::project::{EngineError, Project};
-use hookloop_engine::user::{self, BadStoreName};
+use hookloop_engine::user::{self, BadStoreName, User};
 
 use crate::error::CliError;
 use crate::output::{Output, Result};
@@ -173,6 +173,11 @@ impl Context {
         let project = Project::open_log(&self.place()?, &actor(), &self.surroundings()?)?;
         self.opened = Some(project.clone());
         Ok(project)
+    }
+
+    /// What the user's own file says.
+    pub(crate) fn user(&self) -> Result<User> {
+        Ok(self.surroundings()?.user()?)
     }
 
     fn surroundings(&self) -> Result<Surroundings> {

@@ -98,7 +98,7 @@ impl Project {
         self.directory.path().join("project")
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.directory.path().join("home")
     }
 

@@ -181,9 +181,13 @@ fn the_doctor_finds_the_known_traps() {
     - {name: endless, command: 'true'}
     - {name: never, command: 'true', timeout: 60, when: \"point == 'session_end'\"}
     - {name: poor, command: 'curl $WEBHOOK', timeout: 60}
+    - {name: chatty, command: ./chatty.sh, timeout: 60}
+    - {name: careful, command: ./careful.sh, timeout: 60}
 ",
     );
     project.script("says-1.sh", "exit 1");
+    project.script("chatty.sh", "echo checking\necho '{\"decision\": \"block\"}'");
+    project.script("careful.sh", "echo checking >&2\necho '{\"decision\": \"block\"}'");
     let check = |name: &str, part: &str| {
         let run = project.run(&["doctor", "--json"]);
         let findings: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -200,4 +204,6 @@ fn the_doctor_finds_the_known_traps() {
     check("endless", "without a timeout");
     check("never", "can't be true");
     check("poor", "$WEBHOOK");
+    check("chatty", "beside its JSON");
+    check("careful", "nothing stands out");
 }

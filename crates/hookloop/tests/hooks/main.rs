@@ -6,6 +6,8 @@
 mod cli;
 
 mod configuration;
+mod import;
+mod layers;
 mod protocol;
 mod running;
 mod together;
@@ -23,6 +25,13 @@ impl Project {
         let path = self.write(name, &format!("#!/bin/sh\n{text}\n"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
+    }
+
+    /// Writes the user's own configuration.
+    fn write_own(&self, yaml: &str) {
+        let directory = self.home().join(".config/hookloop");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("config.yaml"), format!("version: 1\n{yaml}")).unwrap();
     }
 
     /// A project whose completed tasks run `check`, a script that is trusted.

@@ -42,6 +42,21 @@ fn exit_codes_and_answers_of_a_gate() {
     assert_eq!((&broken["status"], &broken["verdict"]), (&json!("failed"), &json!("block")));
 }
 
+/// What is kept in memory of an output is less than an answer may have.
+#[test]
+fn a_long_answer_is_read_and_a_longer_one_does_not_pass() {
+    let answer = |size: usize| {
+        let print = format!("head -c {size} /dev/zero | tr '\\0' x");
+        run(&gate(&format!(
+            "printf '{{\"decision\":\"block\",\"reason\":\"'; {print}; printf '\"}}'"
+        )))
+    };
+    let long = answer(200_000);
+    assert_eq!((&long["status"], &long["verdict"]), (&json!("blocked"), &json!("block")));
+    let longer = answer(2_000_000);
+    assert_eq!((&longer["status"], &longer["verdict"]), (&json!("failed"), &json!("block")));
+}
+
 /// A script as people wrote it for another agent's hooks.
 #[test]
 fn a_script_for_another_tool_runs_unchanged() {

@@ -59,6 +59,7 @@ fn print(out: &mut Output, one: &Explained, point: &Point, number: usize) -> Res
     out.line(format_args!("{mark:>3} {BOLD}{}{BOLD:#}  {}", hook.name, plain(&what(hook))))?;
     let mut why = |text: String| out.line(format_args!("    {DIM}{}{DIM:#}", plain(&text)));
     why(match list {
+        List::User => format!("your own, priority {}", hook.priority),
         List::Type(name) => format!("in the list of type `{name}`, priority {}", hook.priority),
         List::Project => match source_name(hook.source) {
             "built-in" => format!("built in, priority {}", hook.priority),
@@ -105,6 +106,7 @@ pub(super) fn what(hook: &Hook) -> String {
 fn to_json(one: &Explained) -> Value {
     let Explained { hook, list, runs } = one;
     let (list, task_type) = match list {
+        List::User => ("user", None),
         List::Type(name) => ("type", Some(name)),
         List::Project => ("project", None),
         List::Default => ("default", None),

@@ -29,7 +29,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let place = context.place()?;
         place.prepare()?;
-        let settings = hookloop_engine::config::settings(&place.config())?;
+        let settings = hookloop_engine::config::settings(&place.config(), &context.user()?)?;
         let seen = look_at_all(&place.root, &settings.rules.hooks)?;
         let mut trust = Trust::load(&place.state)?;
         let digest = set_digest(&seen);

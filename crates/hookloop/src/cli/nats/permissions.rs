@@ -69,6 +69,6 @@ impl Args {
 
 fn this_project(context: &Context) -> Result<ProjectName> {
     let path = context.place()?.config();
-    let settings = config::settings(&path).map_err(EngineError::from)?;
+    let settings = config::settings(&path, &context.user()?).map_err(EngineError::from)?;
     settings.project.ok_or_else(|| CliError::from(EngineError::NoProjectName { path }))
 }

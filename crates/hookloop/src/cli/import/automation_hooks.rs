@@ -1,34 +1,20 @@
-//! `hookloop import …`
+//! `hookloop import automation-hooks`
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use clap::Subcommand;
 use hookloop_core::builtin::Builtin;
 use serde::Deserialize;
 
-use super::{Context, open_file};
+use crate::cli::{Context, open_file};
 use crate::error::CliError;
 use crate::output::Result;
-
-#[derive(Subcommand)]
-pub(crate) enum Command {
-    AutomationHooks(AutomationHooks),
-}
-
-impl Command {
-    pub(crate) fn run(self, context: &mut Context) -> Result {
-        match self {
-            Command::AutomationHooks(args) => args.run(context),
-        }
-    }
-}
 
 /// Settings of built-in hooks, from a file like `data/automation-hooks.json`
 ///
 /// Writes hookloop.yaml if there is none; otherwise prints the `hooks` section to put into it.
 #[derive(clap::Args)]
-pub(crate) struct AutomationHooks {
+pub(crate) struct Args {
     /// The file to read
     file: PathBuf,
 }
@@ -49,7 +35,7 @@ struct AutomationHook {
     event_types: Option<Vec<String>>,
 }
 
-impl AutomationHooks {
+impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let at = |error| CliError::usage(format!("{}: {error}", self.file.display()));
         let file: AutomationFile = serde_json::from_reader(open_file(&self.file)?).map_err(at)?;
@@ -58,22 +44,7 @@ impl AutomationHooks {
             return Err(CliError::usage(message));
         }
         let yaml = format!("version: 1\n{}", hooks_section(&file.hooks)?);
-        let path = match context.place() {
-            Ok(place) => place.config(),
-            Err(_) => context.directory()?.join(hookloop_engine::config::FILE_NAME),
-        };
-        if path.exists() {
-            let note = format!("# {} exists: put this into it.", path.display());
-            return context.out.line(format_args!("{note}\n{}", yaml.trim_end()));
-        }
-        let failed = |error| CliError::system(format!("{}: {error}", path.display()));
-        std::fs::write(&path, yaml).map_err(failed)?;
-        // What was written is read back, so that a mistake in the source is said now.
-        if let Err(error) = hookloop_engine::config::load(&path) {
-            std::fs::remove_file(&path).map_err(failed)?;
-            return Err(CliError::usage(format!("{}: {}", self.file.display(), error.message)));
-        }
-        context.out.line(format_args!("Wrote {}", path.display()))
+        super::write_or_print(context, &self.file, &yaml)
     }
 }
 

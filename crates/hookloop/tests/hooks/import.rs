@@ -1,0 +1,67 @@
+//! Hooks that were written for a coding agent.
+
+use serde_json::{Value, json};
+
+use crate::cli::Project;
+
+fn imported(settings: &Value) -> (Project, String) {
+    let project = Project::bare();
+    project.write("settings.json", &settings.to_string());
+    let printed = project.ok(&["import", "agent-hooks", "settings.json"]);
+    (project, printed)
+}
+
+/// The example of seed 001, and what its table of exit codes says.
+#[test]
+fn a_stop_hook_of_an_agent_is_a_stop_gate_here() {
+    let (project, printed) = imported(&json!({
+        "hooks": {"Stop": [{"matcher": "*", "hooks": [{
+            "type": "command", "command": "./.codemie/run-tests.sh",
+        }]}]},
+        "maxHookRetries": 5,
+    }));
+    assert!(printed.starts_with("Wrote "), "{printed}");
+    let yaml = std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap();
+    assert!(yaml.contains("hook_retries: 5"), "{yaml}");
+    std::fs::create_dir(project.root().join(".codemie")).unwrap();
+    for (code, status, verdict) in
+        [(0, "passed", "pass"), (1, "failed", "pass"), (2, "blocked", "block")]
+    {
+        project.script(".codemie/run-tests.sh", &format!("echo 3 tests fail >&2; exit {code}"));
+        project.ok(&["hooks", "trust", "--yes"]);
+        let run = project.json(&["hooks", "run", "run-tests"]);
+        assert_eq!((&run["status"], &run["verdict"]), (&json!(status), &json!(verdict)), "{run}");
+    }
+}
+
+#[test]
+fn what_has_no_place_here_is_said() {
+    let command = |command: &str| json!({"type": "command", "command": command});
+    let (project, printed) = imported(&json!({
+        "model": "x",
+        "hooks": {
+            "PreToolUse": [{"matcher": "Bash", "hooks": [command("guard")]}],
+            "SessionStart": [{"hooks": [command("echo \"a: 'b'\" # c")]}],
+            "Stop": [{"hooks": [
+                {"type": "prompt", "prompt": "done?"},
+                {"type": "command", "command": "a", "timeout": 60},
+                {"type": "command", "command": "b", "timeout": 60000},
+            ]}],
+        },
+    }));
+    assert!(printed.contains("# PreToolUse: left with the agent"), "{printed}");
+    assert!(printed.contains("# Stop: a hook of type `prompt`"), "{printed}");
+    let yaml = std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap();
+    assert!(yaml.contains("timeout: 60s") && yaml.contains("timeout: 60000ms"), "{yaml}");
+    let explained = project.json(&["hooks", "explain", "session_start"]);
+    assert_eq!(explained[0]["what"], "echo \"a: 'b'\" # c", "{explained}");
+}
+
+#[test]
+fn nothing_to_take_over_is_an_error() {
+    let project = Project::bare();
+    project.write("settings.json", &json!({"hooks": {"PreToolUse": []}}).to_string());
+    let error = project.fails(2, &["import", "agent-hooks", "settings.json"]);
+    assert!(error.contains("no hooks that have a place here"), "{error}");
+    assert!(!project.root().join("hookloop.yaml").exists());
+}

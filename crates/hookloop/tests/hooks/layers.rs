@@ -1,0 +1,130 @@
+//! The user's own hooks and limits, above every project.
+
+use serde_json::{Value, json};
+
+use crate::cli::Project;
+
+fn with_own(own: &str, config: &str) -> Project {
+    let project = Project::with_config(config);
+    project.write_own(own);
+    project
+}
+
+fn explained(project: &Project, id: &str) -> Vec<(String, String)> {
+    let explained = project.json(&["hooks", "explain", "on_task_complete", "--task", id]);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let hooks = explained.as_array().unwrap().iter();
+    let hooks = hooks.filter(|hook| hook["handler"] == "command");
+    hooks.map(|hook| (text(&hook["name"]), text(&hook["list"]))).collect()
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+}
+
+#[test]
+fn the_users_hooks_run_in_every_project_without_trust_and_no_list_takes_them_away() {
+    let project = with_own(
+        "hooks:\n  on_task_complete:\n    - {name: mine, command: echo mine >> ran}\n",
+        "hooks:
+  on_task_complete:
+    - {name: theirs, command: echo theirs >> ran, priority: 1}
+task_types:
+  fix: {hooks: {on_task_complete: [{name: fixes, command: echo fixes >> ran}]}}
+  quiet: {hooks: {on_task_complete: []}}
+",
+    );
+    let ran = || std::fs::read_to_string(project.root().join("ran")).unwrap_or_default();
+    project.complete("untrusted");
+    assert_eq!(ran(), "mine\n", "what the repository brings is not trusted yet");
+    project.ok(&["hooks", "trust", "--yes"]);
+
+    let plain = project.add("plain", &[]);
+    let fix = project.add("fix", &["--type", "fix"]);
+    let quiet = project.add("quiet", &["--type", "quiet"]);
+    assert_eq!(explained(&project, &plain), pairs(&[("theirs", "project"), ("mine", "user")]));
+    assert_eq!(explained(&project, &fix), pairs(&[("mine", "user"), ("fixes", "type")]));
+    assert_eq!(explained(&project, &quiet), pairs(&[("mine", "user")]));
+    for id in [&plain, &fix, &quiet] {
+        project.ok(&["task", "complete", id]);
+    }
+    assert_eq!(ran(), "mine\ntheirs\nmine\nmine\nfixes\nmine\n");
+    let shown = project.ok(&["hooks", "trust", "--show"]);
+    assert!(!shown.contains("mine"), "the user's own needs no word: {shown}");
+}
+
+/// A name in the user's command that leads to the repository's bytes is the repository's word.
+#[test]
+fn a_file_of_the_repository_needs_trust_whoever_names_it() {
+    let project =
+        with_own("hooks: {on_task_complete: [{name: mine, command: ./check.sh}]}\n", "hooks: {}\n");
+    project.complete("nothing there");
+    project.script("check.sh", "echo ran >> ran");
+    project.complete("not trusted");
+    assert!(!project.root().join("ran").exists());
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.complete("trusted");
+    project.script("check.sh", "echo changed >> ran");
+    project.complete("changed");
+    assert_eq!(std::fs::read_to_string(project.root().join("ran")).unwrap(), "ran\n");
+}
+
+#[test]
+fn a_project_tightens_limits_and_never_widens_them() {
+    let chain = "hooks: {task_created: [{name: chain, actions: [{create_task: {goal: more}}]}]}\n";
+    // As far as a chain of hooks goes, with the user's limit and the project's.
+    let check = |own: Option<u32>, theirs: Option<u32>, depth: usize, told: bool| {
+        let limit = |depth: Option<u32>| {
+            depth
+                .map_or(String::new(), |depth| format!("limits: {{cascade: {{depth: {depth}}}}}\n"))
+        };
+        let project = with_own(&limit(own), &format!("{chain}{}", limit(theirs)));
+        project.add("first", &[]);
+        assert_eq!(project.goals().len(), 1 + depth, "{own:?} {theirs:?}");
+        let findings = project.run(&["doctor", "--json"]).stdout;
+        let findings: Vec<Value> = serde_json::from_str(&findings).unwrap();
+        let is_told = findings.iter().any(|finding| finding["about"] == "limits");
+        assert_eq!(is_told, told, "{own:?} {theirs:?}");
+    };
+    check(None, None, 8, false);
+    check(None, Some(3), 3, false);
+    check(None, Some(30), 8, true);
+    check(Some(2), None, 2, false);
+    check(Some(2), Some(3), 2, true);
+    check(Some(12), None, 12, false);
+    check(Some(12), Some(10), 10, false);
+    check(Some(12), Some(1_000_000), 12, true);
+}
+
+#[test]
+fn mistakes_in_the_users_file_are_named_with_their_place() {
+    let check = |own: &str, place: &str, part: &str| {
+        let project = with_own(own, "hooks: {}\n");
+        let error = project.fails(2, &["task", "list"]);
+        assert!(error.contains(place) && error.contains(part), "{own}: {error}");
+    };
+    check("hook: {}\n", "config.yaml:2:1", "hook");
+    check("hooks:\n  stop:\n    - {command: ls, colour: red}\n", "config.yaml:4:", "colour");
+    check("hooks:\n  stop: [{use: auto-create-review-task}]\n", "config.yaml:3:", "");
+    check("hooks:\n  task_created: [auto-create-review-task]\n", "config.yaml:3:", "hooks disable");
+    check("limits: {cascade: {depth: deep}}\n", "config.yaml:2:", "whole number");
+}
+
+#[test]
+fn a_name_is_one_hooks_and_the_message_says_whose() {
+    let project = with_own(
+        "hooks: {stop: [{name: check, command: ls}]}\n",
+        "hooks: {stop: [{name: check, command: pwd}]}\n",
+    );
+    let error = project.fails(2, &["hooks", "list"]);
+    assert!(error.contains("hookloop.yaml:2:") && error.contains("`check`"), "{error}");
+    assert!(error.contains("your own"), "{error}");
+}
+
+#[test]
+fn the_defaults_of_a_point_stay_beside_the_users_hooks() {
+    let project = with_own("hooks: {before_submit: [{name: mine, command: ls}]}\n", "hooks: {}\n");
+    let explained = project.json(&["hooks", "explain", "before_submit"]);
+    let names: Vec<&Value> = explained.as_array().unwrap().iter().map(|h| &h["name"]).collect();
+    assert_eq!(names, [&json!("mine"), &json!("create_pr")]);
+}

@@ -8,6 +8,7 @@ use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
 use crate::condition::Condition;
+use crate::process::Support;
 use crate::runner::{BASE, Runner};
 use crate::trust::{self, Standing};
 
@@ -55,6 +56,10 @@ pub fn examine(hooks: &Registry, runner: &Runner) -> Vec<Finding> {
             let (about, message) = (hook.name.clone(), "nothing stands out".to_owned());
             findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
         }
+    }
+    if hooks.list().iter().any(|hook| hook.options.sandbox.is_some()) {
+        let (about, message) = ("sandbox".to_owned(), Support::of_this_system().to_string());
+        findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
     }
     findings
 }
@@ -105,6 +110,14 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
     {
         let message = "it says no with exit code 1, which means that the hook failed".to_owned();
         found(Warning, message, "exit 2 blocks with feedback; or write `on_failure: open`");
+    }
+    if let (Some(_), Some(gap)) = (&hook.options.sandbox, Support::of_this_system().gap()) {
+        let message = format!("its sandbox can't be enforced, so it is not run: {gap}");
+        found(
+            Error,
+            message,
+            "run it on another system, or take `sandbox:` out and trust it again",
+        );
     }
     for name in undeclared(text, hook) {
         let message = format!("its command uses ${name}, which it does not have");

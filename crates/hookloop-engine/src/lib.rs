@@ -14,6 +14,7 @@
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`run`]: hooks that start something, and the batch that records it
 //! - [`runner`]: one hook's process: command, environment, input, outcome
+//! - [`sandbox`]: what a hook is kept from in one run
 //! - [`dispatch`]: reactions and workflows that were left for later
 //! - [`claim`]: taking a task, the most urgent first
 //! - `spread`: how contended claims were of late
@@ -43,6 +44,7 @@ mod record;
 pub mod rules;
 pub mod run;
 pub mod runner;
+pub mod sandbox;
 mod sought;
 mod spread;
 pub mod trust;

@@ -22,6 +22,7 @@ use crate::process::{Filter, Job, KeeperPool, Stream};
 use crate::project::fresh_id;
 use crate::record::{self, Said};
 use crate::run::HookRun;
+use crate::sandbox::{Prepared, Surroundings};
 use crate::trust::{self, Seen, Standing, Trust};
 use crate::webhook;
 
@@ -122,9 +123,6 @@ impl Runner {
 
     pub(crate) fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
         let run = self.look(hook).and_then(|seen| match &hook.handler {
-            _ if hook.options.sandbox.is_some() => {
-                Err("this version can't enforce its sandbox, so it is not run".to_owned())
-            }
             Handler::Command(text) => {
                 let scripts = self.kept_scripts(seen.as_ref())?;
                 let text = pinned(text, &self.root, hook, &scripts)?;
@@ -222,9 +220,17 @@ impl Runner {
             let reason = "the secrets of the environment are too many to look for".to_owned();
             return HookRun::unable(hook, occasion.point, Status::NotStarted, reason);
         };
+        let sandbox = match self.sandbox(hook) {
+            Ok(sandbox) => sandbox,
+            Err(why) => return HookRun::unable(hook, occasion.point, Status::NotStarted, why),
+        };
         let filter = |_: Stream| redacting(redactor);
+        let mut env = self.environment_of(hook, occasion, invocation);
+        // Of two variables of one name the last holds.
+        env.extend(sandbox.variable());
         let job = Job {
-            env: self.environment_of(hook, occasion, invocation),
+            env,
+            confinement: sandbox.confinement.clone(),
             stdin: self.input(hook, occasion, attempt, &cwd).to_string().into_bytes(),
             artifacts: Some(artifacts.clone()),
             filter: Some(&filter),
@@ -236,6 +242,14 @@ impl Runner {
                 HookRun::unable(hook, occasion.point, Status::NotStarted, error.to_string())
             }
         }
+    }
+
+    fn sandbox(&self, hook: &Hook) -> Result<Prepared, String> {
+        let (root, state) = (self.root.as_path(), self.state.as_path());
+        let own = self.environment.iter().find(|(name, _)| name == "TMPDIR");
+        let temporary_files = own.map(|(_, value)| Path::new(value));
+        let around = Surroundings { root, state, temporary_files };
+        Prepared::new(hook.options.sandbox.as_ref(), around)
     }
 
     /// Exactly what a hook's process has of an environment.

@@ -134,8 +134,10 @@ pub(super) struct RetryEntry {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SandboxEntry {
+    /// `none`: no connection to anywhere, not even on this machine.
     pub(super) network: Option<Network>,
-    /// The only places it may write to: `worktree`, or paths in it.
+    /// The only places it may write to: `worktree` (the project's directory), `tmp` (a directory of its
+    /// own, deleted after the run), or paths.
     pub(super) write: Option<Vec<String>>,
 }
 

@@ -131,6 +131,10 @@ impl Reader<'_> {
                 "a hook has exactly one of `command`, `use`, `actions`, `http` and `gatekeeper`";
             return Err(Complaint::new(at, message));
         }
+        if let (None, Some(sandbox)) = (&entry.command, &entry.sandbox) {
+            let message = "`sandbox` is for commands: nothing else starts a process";
+            return Err(Complaint::new(sandbox.at, message));
+        }
         if let Some(command) = entry.command.take() {
             return command_text(point, command).map(Handler::Command);
         }
@@ -383,6 +387,13 @@ fn retry(entry: Located<RetryEntry>) -> Result<Retry, Complaint> {
     })
 }
 
+/// A place that a sandbox may write to: anywhere by its absolute path, else in the project.
+fn place(path: Located<String>) -> Result<String, Complaint> {
+    let Some(rest) = path.value.strip_prefix('/') else { return inside(path) };
+    inside(Located { value: rest.to_owned(), at: path.at })?;
+    Ok(path.value)
+}
+
 fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
     let SandboxEntry { network, write } = entry.value;
     if network.is_none() && write.is_none() {
@@ -392,7 +403,7 @@ fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
     let paths = write.map(|paths| {
         paths
             .into_iter()
-            .map(|path| inside(Located { value: path, at: entry.at }))
+            .map(|path| place(Located { value: path, at: entry.at }))
             .collect::<Result<_, _>>()
     });
     Ok(Sandbox { no_network: network.is_some(), write: paths.transpose()? })

@@ -13,7 +13,7 @@ use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with}
 
 use super::capture::Capture;
 use super::wire::{self, Ended, Reply};
-use super::{Cancel, Job, Outputs, ProcessError, Stream};
+use super::{Cancel, Job, Outputs, ProcessError, Stream, Unconfined};
 
 /// Output is read in pieces of this size.
 pub(super) const READ_SIZE: usize = 256 * 1024;
@@ -46,6 +46,7 @@ pub(super) enum Finish {
     NotStarted {
         errno: i32,
     },
+    NotConfined(Unconfined),
     Ended(Ended, Outputs),
     /// The keeper is gone, or does not answer.
     KeeperLost(Outputs),
@@ -116,6 +117,7 @@ impl<'j, 'a> Course<'j, 'a> {
                 match wire::receive_reply(keeper) {
                     Some(Reply::Taken) => self.taken = true,
                     Some(Reply::NotStarted { errno }) => return Ok(Finish::NotStarted { errno }),
+                    Some(Reply::NotConfined(why)) => return Ok(Finish::NotConfined(why)),
                     Some(Reply::Ended(ended)) => {
                         return Ok(Finish::Ended(ended, self.finish(buffer)));
                     }

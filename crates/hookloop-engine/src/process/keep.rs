@@ -17,7 +17,7 @@ use rustix::process::{
 use wait4::{ResUse, try_wait4_pid};
 
 use super::wire::{self, Ended, Order, Reply, Request, SURVIVORS_TOLD};
-use super::{How, KILL_LIMIT, Usage, descendants};
+use super::{How, KILL_LIMIT, Usage, descendants, step};
 
 /// What is left when the first process ends by itself has this long to end too: `tee` at the end of a
 /// pipeline still writes what it was given.
@@ -28,7 +28,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(10);
 /// While a hook runs, its dead orphans are taken in this often, so that they don't pile up.
 const REAP_EVERY: Duration = Duration::from_secs(1);
 /// The first one after stdin, stdout and stderr, which a hook has its own of.
-const FIRST_FD: i32 = 3;
+pub(super) const FIRST_FD: i32 = 3;
 /// As `ps` shows the keeper; fifteen bytes are what there is room for.
 const NAME: &str = "hookloop-keeper";
 
@@ -65,10 +65,7 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
         wire::send_reply(socket, &Reply::Taken)?;
         let started = Instant::now();
         let reply = match start(&order, stdio) {
-            Err(error) => {
-                let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-                Reply::NotStarted { errno }
-            }
+            Err(reply) => reply,
             Ok(child) => match Hook::new(socket, &child, started)?.run(&order) {
                 Some(ended) => Reply::Ended(ended),
                 None => return Ok(()),
@@ -80,15 +77,30 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// The keeper's own copies of the files are closed on return, so that the hook's are the only ones.
-fn start(order: &Order, stdio: [OwnedFd; 3]) -> io::Result<Child> {
+fn start(order: &Order, stdio: [OwnedFd; 3]) -> Result<Child, Reply> {
+    if order.confinement.is_some() {
+        return step::start(order, stdio);
+    }
+    let child = hook_command(order, stdio).process_group(0).spawn();
+    child.map_err(|error| not_started(&error))
+}
+
+pub(super) fn not_started(error: &io::Error) -> Reply {
+    let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+    Reply::NotStarted { errno }
+}
+
+/// What an order asks for, in whatever process it is started.
+pub(super) fn hook_command(order: &Order, stdio: [OwnedFd; 3]) -> Command {
     let [stdin, stdout, stderr] = stdio;
     let mut command = Command::new(&order.program);
     if let Some((name, arguments)) = order.argv.split_first() {
         command.arg0(name).args(arguments);
     }
     command.env_clear().envs(order.env.iter().map(|(name, value)| (name, value)));
-    command.current_dir(&order.cwd).process_group(0);
-    command.stdin(stdin).stdout(stdout).stderr(stderr).spawn()
+    command.current_dir(&order.cwd);
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
+    command
 }
 
 /// The hook that runs.

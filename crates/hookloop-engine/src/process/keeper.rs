@@ -86,6 +86,7 @@ impl Keeper {
                 output,
             }),
             Finish::NotStarted { errno } => Err(program::explain(order.program, &order.cwd, errno)),
+            Finish::NotConfined(why) => Err(ProcessError::NotConfined { why }),
             Finish::KeeperLost(output) => {
                 Err(ProcessError::KeeperLost { output: Box::new(output) })
             }
@@ -107,7 +108,7 @@ impl Keeper {
         self.buffer.resize(READ_SIZE, 0);
         let finish = course.run(process.socket.as_fd(), deadline, &mut self.buffer)?;
         match &finish {
-            Finish::NotStarted { .. } => self.process = Some(process),
+            Finish::NotStarted { .. } | Finish::NotConfined(_) => self.process = Some(process),
             // Survivors would be taken for the next job's.
             Finish::Ended(ended, _) => self.process = ended.survivors.is_empty().then_some(process),
             Finish::KeeperLost(_) | Finish::NotTaken => process.lose(),
@@ -152,6 +153,7 @@ fn order(job: &Job<'_>, program: PathBuf, cwd: PathBuf) -> Order {
         env: job.env.clone(),
         timeout: job.timeout.min(TIMEOUT_MAX),
         grace: job.grace.min(KILL_GRACE),
+        confinement: job.confinement.clone(),
     }
 }
 

@@ -10,6 +10,7 @@
 //! - `pool`: [`KeeperPool`], several jobs at the same time
 //! - `course`: a job from its start to its end: input, output, the keeper's word
 //! - `keep`: the keeper's side
+//! - `step`: what starts a hook that is confined; `confine` and `syscalls`: what confines it
 //! - `descendants`: who a process started, and who is in a session
 //! - `wire`: what the two sides say to each other
 //! - `program`: the file that a command names, and why it did not start
@@ -23,6 +24,7 @@
 
 mod cancel;
 mod capture;
+mod confine;
 mod course;
 mod descendants;
 mod excerpt;
@@ -30,6 +32,8 @@ mod keep;
 mod keeper;
 mod pool;
 mod program;
+mod step;
+mod syscalls;
 mod wire;
 
 use std::ffi::OsString;
@@ -38,9 +42,11 @@ use std::time::Duration;
 
 pub use cancel::Cancel;
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
+pub use confine::{Confinement, Support, Unconfined};
 pub use keep::{LEFTOVER_GRACE, keep};
 pub use keeper::{KEEPER_ARGUMENT, Keeper};
 pub use pool::{KeeperPool, PARALLEL_MAX};
+pub use step::{STEP_ARGUMENT, confine};
 
 /// Between the request to end and the kill.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);
@@ -66,6 +72,8 @@ pub struct Job<'a> {
     pub artifacts: Option<PathBuf>,
     /// Makes the filter that a stream passes before any of it is kept.
     pub filter: Option<&'a dyn Fn(Stream) -> Filter<'a>>,
+    /// What its processes are kept from.
+    pub confinement: Option<Confinement>,
 }
 
 impl Job<'_> {
@@ -81,6 +89,7 @@ impl Job<'_> {
             cancel: None,
             artifacts: None,
             filter: None,
+            confinement: None,
         }
     }
 }
@@ -139,6 +148,8 @@ pub struct Outputs {
 pub enum ProcessError {
     #[error("`{}` could not be started: {why}", program.display())]
     NotStarted { program: PathBuf, errno: i32, why: WhyNotStarted },
+    #[error("it was not run, because its sandbox could not be set up: {why}")]
+    NotConfined { why: Unconfined },
     /// Whether the hook did its work is not known.
     #[error("the keeper of a hook's processes ended before the hook did")]
     KeeperLost { output: Box<Outputs> },

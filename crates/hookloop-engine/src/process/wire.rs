@@ -17,7 +17,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
 };
 
-use super::{How, Usage};
+use super::{Confinement, How, Unconfined, Usage};
 
 /// An order is sent in packets of this size: below what any socket takes at once.
 const PACKET: usize = 32 * 1024;
@@ -30,8 +30,20 @@ const CANCEL: u8 = 0;
 const RUN: u8 = 1;
 /// The kind, and how long the order is.
 const HEADER: usize = 5;
+const CONFINED: u64 = 1;
+const NO_NETWORK: u64 = 2;
+const WRITE_LIMITED: u64 = 4;
 const WORD: usize = size_of::<u64>();
 const REPLY_WORDS: usize = 8 + SURVIVORS_TOLD;
+
+/// By their numbers.
+const UNCONFINED: [Unconfined; 5] = [
+    Unconfined::Landlock,
+    Unconfined::Place,
+    Unconfined::Capabilities,
+    Unconfined::Filter,
+    Unconfined::Silent,
+];
 
 /// What to start.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,6 +55,7 @@ pub(super) struct Order {
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) timeout: Duration,
     pub(super) grace: Duration,
+    pub(super) confinement: Option<Confinement>,
 }
 
 #[derive(Debug)]
@@ -58,6 +71,8 @@ pub(super) enum Reply {
     NotStarted {
         errno: i32,
     },
+    /// It was to be confined and could not be, so it was not started.
+    NotConfined(Unconfined),
     Ended(Ended),
 }
 
@@ -170,8 +185,13 @@ impl Order {
             bytes.extend(nanos(duration).to_le_bytes());
         }
         bytes.extend((self.argv.len() as u64).to_le_bytes());
+        for word in confinement_words(self.confinement.as_ref()) {
+            bytes.extend(word.to_le_bytes());
+        }
         let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
         let texts = [self.program.as_os_str(), self.cwd.as_os_str()].into_iter();
+        let places = self.confinement.iter().flat_map(|confinement| confinement.write.iter());
+        let texts = texts.chain(places.flatten().map(|place| place.as_os_str()));
         for text in texts.chain(self.argv.iter().chain(variables).map(OsString::as_os_str)) {
             bytes.extend((text.len() as u64).to_le_bytes());
             bytes.extend(text.as_bytes());
@@ -184,15 +204,30 @@ impl Order {
         let timeout = Duration::from_nanos(take_word(bytes)?);
         let grace = Duration::from_nanos(take_word(bytes)?);
         let arguments = take_word(bytes)?;
+        let (confined, places) = (take_word(bytes)?, take_word(bytes)?);
         let program = take_text(bytes)?.into();
         let cwd = take_text(bytes)?.into();
+        let write =
+            (0..places).map(|_| take_text(bytes).map(PathBuf::from)).collect::<Option<_>>()?;
+        let confinement = (confined & CONFINED != 0).then(|| Confinement {
+            no_network: confined & NO_NETWORK != 0,
+            write: (confined & WRITE_LIMITED != 0).then_some(write),
+        });
         let argv = (0..arguments).map(|_| take_text(bytes)).collect::<Option<_>>()?;
         let mut env = Vec::new();
         while !bytes.is_empty() {
             env.push((take_text(bytes)?, take_text(bytes)?));
         }
-        Some(Order { program, cwd, argv, env, timeout, grace })
+        Some(Order { program, cwd, argv, env, timeout, grace, confinement })
     }
+}
+
+/// What is told of a confinement before its places, and how many of those there are.
+fn confinement_words(confinement: Option<&Confinement>) -> [u64; 2] {
+    let Some(Confinement { no_network, write }) = confinement else { return [0, 0] };
+    let no_network = if *no_network { NO_NETWORK } else { 0 };
+    let limited = if write.is_some() { WRITE_LIMITED } else { 0 };
+    [CONFINED | no_network | limited, write.as_ref().map_or(0, |places| places.len() as u64)]
 }
 
 fn take_word(bytes: &mut &[u8]) -> Option<u64> {
@@ -218,6 +253,9 @@ impl Reply {
         match self {
             Reply::Taken => vec![5, 0],
             Reply::NotStarted { errno } => vec![0, u64::from(errno.cast_unsigned())],
+            Reply::NotConfined(unconfined) => {
+                vec![6, UNCONFINED.iter().position(|one| one == unconfined).unwrap_or(0) as u64]
+            }
             Reply::Ended(ended) => {
                 let (how, detail) = match ended.how {
                     How::Exited(code) => (1, code),
@@ -248,6 +286,7 @@ impl Reply {
             3 => How::TimedOut,
             4 => How::Cancelled,
             5 => return Some(Reply::Taken),
+            6 => return UNCONFINED.get(detail as usize).copied().map(Reply::NotConfined),
             _ => return None,
         };
         let (&[duration, leftovers_killed, known, user, system, max_rss_bytes], survivors) =
@@ -284,6 +323,7 @@ mod tests {
             env: vec![("A".into(), "".into()), ("B".into(), OsString::from_vec(vec![0xfe]))],
             timeout: Duration::from_millis(1_500),
             grace: Duration::ZERO,
+            confinement: Some(Confinement { no_network: true, write: Some(vec!["/a".into()]) }),
         };
         let bytes = order.encode();
         assert_eq!(Order::decode(&bytes), Some(order));
@@ -307,6 +347,8 @@ mod tests {
         for reply in [
             Reply::Taken,
             Reply::NotStarted { errno: 2 },
+            Reply::NotConfined(Unconfined::Place),
+            Reply::NotConfined(Unconfined::Silent),
             ended(How::Exited(255), Some(usage), vec![]),
             ended(How::Signalled(9), None, vec![1, 2, 3]),
             ended(How::TimedOut, None, vec![]),

@@ -8,6 +8,7 @@ mod cli;
 mod configuration;
 mod protocol;
 mod running;
+mod sandbox;
 mod trust;
 mod webhook;
 

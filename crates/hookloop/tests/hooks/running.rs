@@ -166,15 +166,3 @@ fn failures_are_seen_and_counted() {
     let ran = &missing.logged("hook_ran")[0]["data"];
     assert_eq!((ran["status"].as_str(), ran["exitCode"].as_i64()), (Some("failed"), Some(127)));
 }
-
-/// What can't be enforced is refused, not run open.
-#[test]
-fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
-    let project = Project::with_config(
-        "hooks:\n  on_task_complete:\n    - {name: check, command: touch ran, sandbox: {network: none}}\n",
-    );
-    project.ok(&["hooks", "trust", "--yes"]);
-    let run = project.json(&["hooks", "run", "check"]);
-    assert_eq!(run["status"], "not_started", "{run}");
-    assert!(!project.root().join("ran").exists());
-}

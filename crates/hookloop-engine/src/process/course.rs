@@ -10,8 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+use rustix::process::Pid;
 
 use super::capture::Capture;
+use super::care::Care;
 use super::wire::{self, Ended, Reply};
 use super::{Cancel, Job, Outputs, ProcessError, Stream, Unconfined};
 
@@ -88,17 +90,18 @@ impl<'j, 'a> Course<'j, 'a> {
     /// Runs until the keeper says how the job ended, or is gone, or is silent at `deadline`.
     pub(super) fn run(
         mut self,
-        keeper: BorrowedFd<'_>,
+        (keeper, pid): (BorrowedFd<'_>, Pid),
         deadline: Instant,
         buffer: &mut [u8],
     ) -> Result<Finish, ProcessError> {
         self.stdin.feed();
+        let mut care = Care::new(pid);
         loop {
             let now = Instant::now();
-            if now >= deadline {
+            if now >= deadline || now >= care.next() && care.look(now) {
                 return Ok(Finish::KeeperLost(self.finish(buffer)));
             }
-            let ready = self.wait(keeper, deadline - now)?;
+            let ready = self.wait(keeper, care.next().min(deadline) - now)?;
             if ready.stdin {
                 self.stdin.feed();
             }

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +14,9 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpgid, getpid, kill_process, kill_process_group,
     pidfd_open, set_child_subreaper, setsid, wait, waitpid,
+};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
 };
 use wait4::{ResUse, try_wait4_pid};
 
@@ -29,6 +33,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(10);
 const REAP_EVERY: Duration = Duration::from_secs(1);
 /// The first one after stdin, stdout and stderr, which a hook has its own of.
 pub(super) const FIRST_FD: i32 = 3;
+/// What asks a process to end or to stop; the keeper does neither.
+const REQUESTS: [i32; 10] =
+    [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2];
 /// As `ps` shows the keeper; fifteen bytes are what there is room for.
 const NAME: &str = "hookloop-keeper";
 
@@ -46,6 +53,11 @@ fn settle() -> io::Result<()> {
     // Without the `/proc` of this process's own world nobody would be found, so no hook is run.
     if fs::read_link("/proc/self")?.as_os_str() != OsStr::new(&std::process::id().to_string()) {
         return Err(io::ErrorKind::Unsupported.into());
+    }
+    // Who wants it to end ends the program, or both: in each case the socket's end is what it ends for,
+    // after its hook. A signal that is ignored or blocked would be so for hooks too; one that is heard is not.
+    for signal in REQUESTS {
+        signal_hook::flag::register(signal, Arc::default())?;
     }
     set_child_subreaper(Some(getpid()))?;
     // Neither the terminal's signals nor the terminal itself are for hooks.

@@ -8,16 +8,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::course::{Course, Finish, READ_SIZE, Theirs};
+use super::orphans::{self, Registered};
 use super::wire::{self, ORDER_MAX, Order};
 use super::{
     Cancel, How, Job, KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, Outputs, ProcessError, Ran,
-    TIMEOUT_MAX, descendants, program,
+    TIMEOUT_MAX, program,
 };
 
 /// The argument that makes the program a keeper.
@@ -30,8 +31,6 @@ const SEND_LIMIT: Duration = Duration::from_secs(5);
 const LATE_MAX: Duration = Duration::from_secs(5);
 /// A keeper that is not needed any more ends by itself within this, or is killed.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// Between two looks at whether killed processes are gone.
-const KILL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Runs one job after the other; nothing that a job starts outlives it.
 #[derive(Debug)]
@@ -106,7 +105,8 @@ impl Keeper {
         let deadline = Instant::now() + order.timeout + order.grace + LEFTOVER_GRACE;
         let deadline = deadline + 2 * KILL_LIMIT + LATE_MAX;
         self.buffer.resize(READ_SIZE, 0);
-        let finish = course.run(process.socket.as_fd(), deadline, &mut self.buffer)?;
+        let line = (process.socket.as_fd(), Pid::from_child(&process.child));
+        let finish = course.run(line, deadline, &mut self.buffer)?;
         match &finish {
             Finish::NotStarted { .. } | Finish::NotConfined(_) => self.process = Some(process),
             // Survivors would be taken for the next job's.
@@ -162,6 +162,7 @@ fn order(job: &Job<'_>, program: PathBuf, cwd: PathBuf) -> Order {
 struct Process {
     child: Child,
     socket: OwnedFd,
+    _registered: Registered,
 }
 
 impl Process {
@@ -173,26 +174,25 @@ impl Process {
         // Hooks can read the environment of the process above them: it has none.
         command.arg0("hookloop").arg(KEEPER_ARGUMENT).env_clear();
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Process { child: command.spawn()?, socket })
+        let (child, registered) = orphans::register(|| command.spawn(), Pid::from_child)?;
+        Ok(Process { child, socket, _registered: registered })
     }
 }
 
 impl Process {
-    /// Ends what a keeper kept that can't: the processes that stayed in its session. The keeper's id is
-    /// the session's, and nobody else's before the keeper is waited for.
+    /// Ends what a keeper kept that can't.
     fn lose(mut self) {
         let _ = self.child.kill();
-        let session = Pid::from_child(&self.child);
-        let start = Instant::now();
-        while start.elapsed() < KILL_LIMIT {
-            let left = descendants::in_session(session);
-            if left.is_empty() {
-                return;
-            }
-            for pid in left {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-            std::thread::sleep(KILL_PAUSE);
+        // Before its end is known, its children are not this program's.
+        self.wait_for_end();
+        orphans::end(Pid::from_child(&self.child));
+    }
+
+    fn wait_for_end(&self) {
+        if let Ok(watch) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
+            let mut fds = [PollFd::new(&watch, PollFlags::IN)];
+            let limit = Timespec::try_from(END_LIMIT).unwrap_or_default();
+            let _ = retry_on_intr(|| poll(&mut fds, Some(&limit)));
         }
     }
 }
@@ -202,11 +202,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         // The socket's end is what it ends for.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
-        if let Ok(watch) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
-            let mut fds = [PollFd::new(&watch, PollFlags::IN)];
-            let limit = Timespec::try_from(END_LIMIT).unwrap_or_default();
-            let _ = poll(&mut fds, Some(&limit));
-        }
+        self.wait_for_end();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

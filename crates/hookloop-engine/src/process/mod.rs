@@ -12,24 +12,27 @@
 //! - `keep`: the keeper's side
 //! - `step`: what starts a hook that is confined; `confine` and `syscalls`: what confines it
 //! - `descendants`: who a process started, and who is in a session
+//! - `care`: what this side does for a keeper that was stopped
+//! - `orphans`: what a keeper that was killed left behind
 //! - `wire`: what the two sides say to each other
 //! - `program`: the file that a command names, and why it did not start
 //! - `capture`: what is kept of output; `excerpt`: how it is shown
 //! - `cancel`: ending a job from elsewhere
 //!
 //! What this can't end: a process that runs as another user (`sudo`), and one that the kernel does not let
-//! go of. Both are told as survivors. If the keeper itself is killed, this side kills what stayed in its
-//! session; only what had left that lives on. (Where a cgroup is delegated to the user, `cgroup.kill`
-//! would reach those too.) Keepers need `/proc`; without it they end at once, and no hook is run.
+//! go of. Both are told as survivors. If a keeper is killed or stopped, this side ends what it kept; only when
+//! program and keeper are killed (not asked to end) in one moment does a hook live on. Keepers need `/proc`; without it they end at once, and no hook is run.
 
 mod cancel;
 mod capture;
+mod care;
 mod confine;
 mod course;
 mod descendants;
 mod excerpt;
 mod keep;
 mod keeper;
+mod orphans;
 mod pool;
 mod program;
 mod step;
@@ -52,6 +55,8 @@ pub use step::{STEP_ARGUMENT, confine};
 pub const KILL_GRACE: Duration = Duration::from_secs(1);
 /// Killed processes are gone by then, or are told as survivors.
 pub const KILL_LIMIT: Duration = Duration::from_secs(2);
+/// Between two looks at whether killed processes are gone.
+const KILL_PAUSE: Duration = Duration::from_millis(1);
 /// The longest timeout; longer ones are taken as this.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 

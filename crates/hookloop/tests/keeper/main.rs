@@ -6,6 +6,7 @@
 
 mod cost;
 mod escapes;
+mod lost;
 mod marks;
 mod output;
 mod plain;

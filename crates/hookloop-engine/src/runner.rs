@@ -231,6 +231,7 @@ impl Runner {
         let job = Job {
             env,
             confinement: sandbox.confinement.clone(),
+            limits: hook.options.limits,
             stdin: self.input(hook, occasion, attempt, &cwd).to_string().into_bytes(),
             artifacts: Some(artifacts.clone()),
             filter: Some(&filter),

@@ -4,6 +4,7 @@ use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{
     CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, Source,
 };
+use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
     ATTEMPTS_MAX, EnvEntry, Length, OnFailure, Options, PipeOutput, Retry, Sandbox,
     is_dangerous_variable,
@@ -14,8 +15,8 @@ use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use super::entry::{
-    ActionEntry, Entry, Env, Failure, HookEntry, Located, OneOrMany, Pipe, Points, RetryEntry,
-    SandboxEntry, Time,
+    ActionEntry, Entry, Env, Failure, HookEntry, LimitsEntry, Located, OneOrMany, Pipe, Points,
+    RetryEntry, SandboxEntry, Time,
 };
 use super::{Complaint, Workflows, check_name};
 use crate::condition::Condition;
@@ -130,6 +131,10 @@ impl Reader<'_> {
             let message =
                 "a hook has exactly one of `command`, `use`, `actions`, `http` and `gatekeeper`";
             return Err(Complaint::new(at, message));
+        }
+        if let (None, Some(limits)) = (&entry.command, &entry.limits) {
+            let message = "`limits` are for commands: nothing else starts a process";
+            return Err(Complaint::new(limits.at, message));
         }
         if let (None, Some(sandbox)) = (&entry.command, &entry.sandbox) {
             let message = "`sandbox` is for commands: nothing else starts a process";
@@ -310,6 +315,7 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         parallel: entry.parallel.unwrap_or(false),
         retry: entry.retry.take().map(retry).transpose()?.unwrap_or_default(),
         sandbox: entry.sandbox.take().map(sandbox).transpose()?,
+        limits: entry.limits.take().map(limits).transpose()?.unwrap_or_default(),
     })
 }
 
@@ -385,6 +391,18 @@ fn retry(entry: Located<RetryEntry>) -> Result<Retry, Complaint> {
         backoff_ms: backoff.map_or(Ok(defaults.backoff_ms), |time| length(time, entry.at))?,
         jitter: jitter.unwrap_or(defaults.jitter),
     })
+}
+
+fn limits(entry: Located<LimitsEntry>) -> Result<Limits, Complaint> {
+    let Located { value: LimitsEntry { processes, memory, disk }, at } = entry;
+    if processes.is_some_and(|processes| processes < PROCESSES_MIN) {
+        return Err(Complaint::new(at, format!("`processes` is at least {PROCESSES_MIN}")));
+    }
+    let size = |text: Option<String>| {
+        let size = text.map(|text| text.parse::<Size>()).transpose();
+        size.map(|size| size.map(|size| size.bytes)).map_err(|error| Complaint::new(at, error))
+    };
+    Ok(Limits { processes, memory_bytes: size(memory)?, disk_bytes: size(disk)? })
 }
 
 /// A place that a sandbox may write to: anywhere by its absolute path, else in the project.

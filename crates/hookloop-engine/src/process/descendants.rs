@@ -10,7 +10,19 @@ use rustix::process::Pid;
 /// its own children are looked for: who is stopped by `visit` has no further children.
 ///
 /// What forks or loses its parent meanwhile may be missing, so look again until there is none.
-pub(super) fn visit(ancestor: Pid, mut visit: impl FnMut(Pid)) {
+pub(super) fn visit(ancestor: Pid, visit: impl FnMut(Pid)) {
+    walk(ancestor, usize::MAX, visit);
+}
+
+/// Descendants of a process, no more than `max` of them, each after `visit` was given it.
+pub(super) fn up_to(ancestor: Pid, max: usize, visit: impl FnMut(Pid)) -> Vec<Pid> {
+    let mut found = walk(ancestor, max, visit);
+    found.truncate(max);
+    found
+}
+
+/// Stops to look when it has found `max`.
+fn walk(ancestor: Pid, max: usize, mut visit: impl FnMut(Pid)) -> Vec<Pid> {
     let table = (!has_children_files()).then(children_by_parent);
     let children = |pid: Pid| match &table {
         Some(table) => table.get(&pid).cloned().unwrap_or_default(),
@@ -20,9 +32,12 @@ pub(super) fn visit(ancestor: Pid, mut visit: impl FnMut(Pid)) {
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
         visit(pid);
-        found.extend(children(pid));
+        if found.len() < max {
+            found.extend(children(pid));
+        }
         next += 1;
     }
+    found
 }
 
 /// Whether the kernel was built with the files that name a thread's children.

@@ -9,17 +9,19 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hookloop_core::limits::Limit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpgid, getpid, kill_process, kill_process_group,
-    pidfd_open, set_child_subreaper, setsid, wait, waitpid,
+    pidfd_open, set_child_subreaper, setsid, wait,
 };
 use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
 };
 use wait4::{ResUse, try_wait4_pid};
 
+use super::watch::{self, Watch};
 use super::wire::{self, Ended, Order, Reply, Request, SURVIVORS_TOLD};
 use super::{How, KILL_LIMIT, Usage, descendants, step};
 
@@ -29,8 +31,8 @@ pub const LEFTOVER_GRACE: Duration = Duration::from_millis(100);
 /// Between two looks at whether leftovers are gone: short at first, then longer.
 const PAUSE_MIN: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(10);
-/// While a hook runs, its dead orphans are taken in this often, so that they don't pile up.
-const REAP_EVERY: Duration = Duration::from_secs(1);
+/// What a shell ends with when what it ran was ended by a signal, above the signal's number.
+const SHELL_SIGNALLED: i32 = 128;
 /// The first one after stdin, stdout and stderr, which a hook has its own of.
 pub(super) const FIRST_FD: i32 = 3;
 /// What asks a process to end or to stop; the keeper does neither.
@@ -60,6 +62,7 @@ fn settle() -> io::Result<()> {
         signal_hook::flag::register(signal, Arc::default())?;
     }
     set_child_subreaper(Some(getpid()))?;
+    watch::no_core_files();
     // Neither the terminal's signals nor the terminal itself are for hooks.
     setsid()?;
     // Nor is what this program was started with.
@@ -78,7 +81,7 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
         let started = Instant::now();
         let reply = match start(&order, stdio) {
             Err(reply) => reply,
-            Ok(child) => match Hook::new(socket, &child, started)?.run(&order) {
+            Ok(child) => match Hook::new(socket, &child, &order, started)?.run(&order) {
                 Some(ended) => Reply::Ended(ended),
                 None => return Ok(()),
             },
@@ -90,6 +93,7 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// The keeper's own copies of the files are closed on return, so that the hook's are the only ones.
 fn start(order: &Order, stdio: [OwnedFd; 3]) -> Result<Child, Reply> {
+    watch::limit_files(order.limits.disk_bytes);
     if order.confinement.is_some() {
         return step::start(order, stdio);
     }
@@ -125,6 +129,7 @@ struct Hook<'a> {
     /// The program is gone: there is nobody to run hooks for.
     alone: bool,
     killed: u64,
+    watch_over: Watch,
 }
 
 /// What a wait ended with.
@@ -143,23 +148,32 @@ enum Left {
 }
 
 impl<'a> Hook<'a> {
-    fn new(socket: BorrowedFd<'a>, child: &Child, started: Instant) -> io::Result<Hook<'a>> {
+    fn new(
+        socket: BorrowedFd<'a>,
+        child: &Child,
+        order: &Order,
+        started: Instant,
+    ) -> io::Result<Hook<'a>> {
         let first = Pid::from_child(child);
         // Until it is waited for, the id is this process's and no other's.
         let watch = pidfd_open(first, PidfdFlags::empty()).inspect_err(|_| kill_all())?;
-        Ok(Hook { socket, first, watch, started, alone: false, killed: 0 })
+        let watch_over = Watch::new(order.limits, started);
+        Ok(Hook { socket, first, watch, started, alone: false, killed: 0, watch_over })
     }
 
     /// None if the program is gone, and the hook with it.
     fn run(mut self, order: &Order) -> Option<Ended> {
         let (told, quiet_until) = self.wait_for_first(order);
         if told.is_some() && quiet_until <= Instant::now() || self.alone {
+            // The first process was not waited for, so the group is still its own. Nobody in it gets away,
+            // however fast they fork.
+            let _ = kill_process_group(self.first, Signal::KILL);
             kill_all();
         }
         let end = self.take_first();
         let duration = self.started.elapsed();
         let survivors = self.end_leftovers(quiet_until);
-        let how = told.or(end.map(|end| how(end.status))).unwrap_or(How::Signalled(0));
+        let how = told.or(end.map(|end| how(end.status, order))).unwrap_or(How::Signalled(0));
         let usage = end.map(|end| Usage {
             user: end.rusage.utime,
             system: end.rusage.stime,
@@ -188,10 +202,11 @@ impl<'a> Hook<'a> {
                 }
                 Event::Cancelled => How::Cancelled,
                 Event::Time if Instant::now() >= until => How::TimedOut,
-                Event::Time => {
-                    self.reap_orphans();
-                    continue;
-                }
+                Event::Time => match self.watch_over.look(self.first, &order.cwd) {
+                    // There is no use in asking.
+                    Some(limit) => return (Some(How::OverLimit(limit)), Instant::now()),
+                    None => continue,
+                },
             };
             match (told, event) {
                 (None, _) => {
@@ -206,9 +221,10 @@ impl<'a> Hook<'a> {
         (told, Instant::now())
     }
 
-    /// Waits until `until`, though not for longer than dead orphans may stay.
+    /// Waits until `until`, or until it is time to look at what the hook uses.
     fn wait(&self, until: Instant) -> Event {
-        let timeout = until.saturating_duration_since(Instant::now()).min(REAP_EVERY);
+        let until = until.min(self.watch_over.next());
+        let timeout = until.saturating_duration_since(Instant::now());
         let mut fds =
             [PollFd::new(&self.watch, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
         // A poll that fails would fail again; as it is, the timeout holds.
@@ -251,16 +267,6 @@ impl<'a> Hook<'a> {
         let mut fds = [PollFd::new(&self.watch, PollFlags::IN)];
         let _ = retry_on_intr(|| poll(&mut fds, Some(&timespec(KILL_LIMIT))));
         try_wait4_pid(self.first.as_raw_nonzero().get().cast_unsigned()).ok().flatten()
-    }
-
-    /// Takes in children that ended while the first process runs, which is waited for by itself.
-    fn reap_orphans(&self) {
-        descendants::visit(getpid(), |pid| {
-            if pid != self.first {
-                // Not an orphan: an error.
-                let _ = waitpid(Some(pid), WaitOptions::NOHANG);
-            }
-        });
     }
 
     /// Leaves everybody alone until `quiet_until`, then kills them until nobody is left. Returns who
@@ -339,11 +345,22 @@ fn survivors() -> Vec<u32> {
     survivors
 }
 
-fn how(status: ExitStatus) -> How {
+fn how(status: ExitStatus, order: &Order) -> How {
+    if let Some(bytes) = order.limits.disk_bytes
+        && wrote_too_long_a_file(status)
+    {
+        return How::OverLimit(Limit::Disk { bytes });
+    }
     match (status.code(), status.signal()) {
         (Some(code), _) => How::Exited(code),
         (None, signal) => How::Signalled(signal.unwrap_or_default()),
     }
+}
+
+/// Itself, or what a shell ran last.
+fn wrote_too_long_a_file(status: ExitStatus) -> bool {
+    let signal = Signal::XFSZ.as_raw();
+    status.signal() == Some(signal) || status.code() == Some(SHELL_SIGNALLED + signal)
 }
 
 /// Every duration here is far below what a timespec holds.

@@ -154,6 +154,7 @@ fn order(job: &Job<'_>, program: PathBuf, cwd: PathBuf) -> Order {
         timeout: job.timeout.min(TIMEOUT_MAX),
         grace: job.grace.min(KILL_GRACE),
         confinement: job.confinement.clone(),
+        limits: job.limits,
     }
 }
 

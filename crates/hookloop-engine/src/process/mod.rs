@@ -11,8 +11,9 @@
 //! - `course`: a job from its start to its end: input, output, the keeper's word
 //! - `keep`: the keeper's side
 //! - `step`: what starts a hook that is confined; `confine` and `syscalls`: what confines it
+//! - `watch`: what a hook uses of the machine, and what is too much
 //! - `descendants`: who a process started, and who is in a session
-//! - `care`: what this side does for a keeper that was stopped
+//! - `care`: what this side does for a keeper that was stopped, or has no turn
 //! - `orphans`: what a keeper that was killed left behind
 //! - `wire`: what the two sides say to each other
 //! - `program`: the file that a command names, and why it did not start
@@ -37,11 +38,14 @@ mod pool;
 mod program;
 mod step;
 mod syscalls;
+mod watch;
 mod wire;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use hookloop_core::limits::{Limit, Limits};
 
 pub use cancel::Cancel;
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
@@ -79,6 +83,7 @@ pub struct Job<'a> {
     pub filter: Option<&'a dyn Fn(Stream) -> Filter<'a>>,
     /// What its processes are kept from.
     pub confinement: Option<Confinement>,
+    pub limits: Limits,
 }
 
 impl Job<'_> {
@@ -95,6 +100,7 @@ impl Job<'_> {
             artifacts: None,
             filter: None,
             confinement: None,
+            limits: Limits::default(),
         }
     }
 }
@@ -133,6 +139,8 @@ pub enum How {
     Signalled(i32),
     TimedOut,
     Cancelled,
+    /// It was ended for what it used.
+    OverLimit(Limit),
 }
 
 /// What the first process used, with those it waited for.

@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hookloop_core::limits::{Limit, Limits};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -56,11 +57,12 @@ pub(super) struct Order {
     pub(super) timeout: Duration,
     pub(super) grace: Duration,
     pub(super) confinement: Option<Confinement>,
+    pub(super) limits: Limits,
 }
 
 #[derive(Debug)]
 pub(super) enum Request {
-    Run { order: Order, stdio: [OwnedFd; 3] },
+    Run { order: Box<Order>, stdio: [OwnedFd; 3] },
     Cancel,
 }
 
@@ -132,7 +134,7 @@ pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Reque
             });
             let stdio = stdio.collect::<Vec<OwnedFd>>().try_into();
             let stdio = stdio.map_err(|_| io::ErrorKind::InvalidData)?;
-            let order = Order::decode(&order).ok_or(io::ErrorKind::InvalidData)?;
+            let order = Box::new(Order::decode(&order).ok_or(io::ErrorKind::InvalidData)?);
             Ok(Some(Request::Run { order, stdio }))
         }
         _ => Err(io::ErrorKind::InvalidData.into()),
@@ -185,7 +187,10 @@ impl Order {
             bytes.extend(nanos(duration).to_le_bytes());
         }
         bytes.extend((self.argv.len() as u64).to_le_bytes());
-        for word in confinement_words(self.confinement.as_ref()) {
+        let Limits { processes, memory_bytes, disk_bytes } = self.limits;
+        // No limit is 0.
+        let limits = [processes, memory_bytes, disk_bytes].map(Option::unwrap_or_default);
+        for word in confinement_words(self.confinement.as_ref()).into_iter().chain(limits) {
             bytes.extend(word.to_le_bytes());
         }
         let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
@@ -205,6 +210,8 @@ impl Order {
         let grace = Duration::from_nanos(take_word(bytes)?);
         let arguments = take_word(bytes)?;
         let (confined, places) = (take_word(bytes)?, take_word(bytes)?);
+        let mut limit = || take_word(bytes).map(|word| Some(word).filter(|word| *word > 0));
+        let limits = Limits { processes: limit()?, memory_bytes: limit()?, disk_bytes: limit()? };
         let program = take_text(bytes)?.into();
         let cwd = take_text(bytes)?.into();
         let write =
@@ -218,7 +225,7 @@ impl Order {
         while !bytes.is_empty() {
             env.push((take_text(bytes)?, take_text(bytes)?));
         }
-        Some(Order { program, cwd, argv, env, timeout, grace, confinement })
+        Some(Order { program, cwd, argv, env, timeout, grace, confinement, limits })
     }
 }
 
@@ -258,15 +265,18 @@ impl Reply {
             }
             Reply::Ended(ended) => {
                 let (how, detail) = match ended.how {
-                    How::Exited(code) => (1, code),
-                    How::Signalled(signal) => (2, signal),
+                    How::Exited(code) => (1, u64::from(code.cast_unsigned())),
+                    How::Signalled(signal) => (2, u64::from(signal.cast_unsigned())),
                     How::TimedOut => (3, 0),
                     How::Cancelled => (4, 0),
+                    How::OverLimit(Limit::Processes(count)) => (7, count),
+                    How::OverLimit(Limit::Memory { bytes }) => (8, bytes),
+                    How::OverLimit(Limit::Disk { bytes }) => (9, bytes),
                 };
                 let usage = ended.usage.map_or([0; 4], |usage| {
                     [1, nanos(usage.user), nanos(usage.system), usage.max_rss_bytes]
                 });
-                let mut words = vec![how, u64::from(detail.cast_unsigned())];
+                let mut words = vec![how, detail];
                 words.extend([nanos(ended.duration), ended.leftovers_killed]);
                 words.extend(usage);
                 words
@@ -278,15 +288,23 @@ impl Reply {
 
     fn from_words(words: &[u64]) -> Option<Reply> {
         let (&[kind, detail], rest) = words.split_first_chunk()?;
-        let detail = u32::try_from(detail).ok()?;
+        let number = || u32::try_from(detail).map(u32::cast_signed).ok();
         let how = match kind {
-            0 => return Some(Reply::NotStarted { errno: detail.cast_signed() }),
-            1 => How::Exited(detail.cast_signed()),
-            2 => How::Signalled(detail.cast_signed()),
+            0 => return Some(Reply::NotStarted { errno: number()? }),
+            1 => How::Exited(number()?),
+            2 => How::Signalled(number()?),
             3 => How::TimedOut,
             4 => How::Cancelled,
             5 => return Some(Reply::Taken),
-            6 => return UNCONFINED.get(detail as usize).copied().map(Reply::NotConfined),
+            6 => {
+                return UNCONFINED
+                    .get(usize::try_from(detail).ok()?)
+                    .copied()
+                    .map(Reply::NotConfined);
+            }
+            7 => How::OverLimit(Limit::Processes(detail)),
+            8 => How::OverLimit(Limit::Memory { bytes: detail }),
+            9 => How::OverLimit(Limit::Disk { bytes: detail }),
             _ => return None,
         };
         let (&[duration, leftovers_killed, known, user, system, max_rss_bytes], survivors) =
@@ -324,6 +342,7 @@ mod tests {
             timeout: Duration::from_millis(1_500),
             grace: Duration::ZERO,
             confinement: Some(Confinement { no_network: true, write: Some(vec!["/a".into()]) }),
+            limits: Limits { processes: Some(7), memory_bytes: None, disk_bytes: Some(1 << 40) },
         };
         let bytes = order.encode();
         assert_eq!(Order::decode(&bytes), Some(order));
@@ -352,6 +371,8 @@ mod tests {
             ended(How::Exited(255), Some(usage), vec![]),
             ended(How::Signalled(9), None, vec![1, 2, 3]),
             ended(How::TimedOut, None, vec![]),
+            ended(How::OverLimit(Limit::Memory { bytes: 1 << 40 }), None, vec![]),
+            ended(How::OverLimit(Limit::Processes(9)), Some(usage), vec![]),
             ended(How::Cancelled, Some(usage), vec![8]),
         ] {
             assert_eq!(Reply::from_words(&reply.words()), Some(reply));

@@ -6,6 +6,7 @@
 
 mod cost;
 mod escapes;
+mod gluttons;
 mod lost;
 mod marks;
 mod output;

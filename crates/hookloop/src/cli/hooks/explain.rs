@@ -1,6 +1,7 @@
 //! `hookloop hooks explain`
 
 use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::limits::Limits;
 use hookloop_core::options::Length;
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_engine::explain::{Explained, List, Runs, explain};
@@ -82,6 +83,9 @@ fn print(out: &mut Output, one: &Explained, point: &Point, number: usize) -> Res
     }
     if let Some(sandbox) = &hook.options.sandbox {
         why(format!("sandbox: {}; {}", in_words(sandbox), Support::of_this_system()))?;
+    }
+    if hook.options.limits != Limits::default() {
+        why(format!("at most {}", hook.options.limits))?;
     }
     if !hook.options.needs.is_empty() {
         why(format!("only if these passed: {}", hook.options.needs.join(", ")))?;

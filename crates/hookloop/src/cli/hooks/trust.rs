@@ -149,6 +149,9 @@ fn lines(definition: &Definition) -> Vec<String> {
     if let Some(sandbox) = &definition.sandbox {
         lines.push(format!("sandbox {sandbox}"));
     }
+    if let Some(limits) = &definition.limits {
+        lines.push(format!("limits  {limits}"));
+    }
     for (script, digest) in &definition.scripts {
         lines.push(format!("script  {script} sha256:{digest}"));
     }

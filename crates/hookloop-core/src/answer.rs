@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::action::Action;
+use crate::limits::Limit;
 use crate::options::OnFailure;
 use crate::point::Kind;
 
@@ -28,6 +29,8 @@ pub enum Ended {
     Killed(i32),
     TimedOut,
     Cancelled,
+    /// We ended it, for what it used.
+    OverLimit(Limit),
     /// Why there is no process.
     NotStarted(String),
 }
@@ -158,7 +161,7 @@ pub fn interpret(
         Ended::Exited(0) => Status::Passed,
         Ended::Exited(2) => Status::Blocked,
         Ended::Exited(_) => Status::Failed,
-        Ended::Killed(_) => Status::Killed,
+        Ended::Killed(_) | Ended::OverLimit(_) => Status::Killed,
         Ended::TimedOut => Status::TimedOut,
         Ended::Cancelled => Status::Cancelled,
         Ended::NotStarted(_) => Status::NotStarted,
@@ -322,6 +325,7 @@ fn why(ended: &Ended) -> Option<String> {
         Ended::Killed(signal) => Some(format!("killed by signal {signal}")),
         Ended::TimedOut => Some("timed out".to_owned()),
         Ended::Cancelled => Some("cancelled".to_owned()),
+        Ended::OverLimit(limit) => Some(format!("ended because it used too much: {limit}")),
         Ended::NotStarted(why) => Some(why.clone()),
     }
 }

@@ -15,6 +15,7 @@
 //! - [`action`]: what a hook may ask for
 //! - [`point`]: where hooks run
 //! - [`hook`]: hooks, their registry, and the order they run in
+//! - [`limits`]: what a hook may use of the machine
 //! - [`options`]: what a hook may be told beside what it does
 //! - [`answer`]: what a hook's exit code and output mean
 //! - [`builtin`]: the hooks that come with the product
@@ -36,6 +37,7 @@ pub mod event;
 pub mod graph;
 pub mod hook;
 pub mod id;
+pub mod limits;
 pub mod options;
 pub mod point;
 pub mod redact;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::limits::Limits;
 use crate::point::Kind;
 
 /// How long a hook may take if it does not say: a gate runs tests, a reaction says something.
@@ -28,6 +29,7 @@ pub struct Options {
     pub parallel: bool,
     pub retry: Retry,
     pub sandbox: Option<Sandbox>,
+    pub limits: Limits,
 }
 
 impl Options {

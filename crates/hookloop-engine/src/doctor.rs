@@ -8,6 +8,7 @@ use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
 use crate::condition::Condition;
+use crate::process::Support;
 use crate::rules::Rules;
 use crate::runner::{BASE, Runner};
 use crate::trust::{self, Standing};
@@ -65,6 +66,10 @@ pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding>
             findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
         }
     }
+    if hooks.list().iter().any(|hook| hook.options.sandbox.is_some()) {
+        let (about, message) = ("sandbox".to_owned(), Support::of_this_system().to_string());
+        findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
+    }
     findings
 }
 
@@ -118,6 +123,14 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
     if has_chatter(runner.root(), hook) {
         let message = "it prints text beside its JSON answer, which is then no answer".to_owned();
         found(Warning, message, "print the text to standard error: `echo … >&2`");
+    }
+    if let (Some(_), Some(gap)) = (&hook.options.sandbox, Support::of_this_system().gap()) {
+        let message = format!("its sandbox can't be enforced, so it is not run: {gap}");
+        found(
+            Error,
+            message,
+            "run it on another system, or take `sandbox:` out and trust it again",
+        );
     }
     for name in undeclared(text, hook) {
         let message = format!("its command uses ${name}, which it does not have");

@@ -15,6 +15,7 @@
 //! - [`run`]: hooks that start something, and the batch that records it
 //! - `turns`: the hooks of a point in their order, or side by side
 //! - [`runner`]: one hook's process: command, environment, input, outcome
+//! - [`sandbox`]: what a hook is kept from in one run
 //! - [`dispatch`]: reactions and workflows that were left for later
 //! - [`claim`]: taking a task, the most urgent first
 //! - `spread`: how contended claims were of late
@@ -44,6 +45,7 @@ mod record;
 pub mod rules;
 pub mod run;
 pub mod runner;
+pub mod sandbox;
 mod sought;
 mod spread;
 pub mod trust;

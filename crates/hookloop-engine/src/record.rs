@@ -40,6 +40,7 @@ impl Said {
                 How::Signalled(signal) => Ended::Killed(signal),
                 How::TimedOut => Ended::TimedOut,
                 How::Cancelled => Ended::Cancelled,
+                How::OverLimit(limit) => Ended::OverLimit(limit),
             },
             duration: ran.duration,
             stdout: stdout.excerpt(),

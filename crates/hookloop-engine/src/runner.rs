@@ -21,6 +21,7 @@ use crate::process::{Filter, Job, KeeperPool};
 use crate::project::fresh_id;
 use crate::record::{self, Said};
 use crate::run::HookRun;
+use crate::sandbox::{Prepared, Surroundings};
 use crate::trust::{self, Seen, Standing, Trust};
 use crate::webhook;
 
@@ -147,9 +148,6 @@ impl Runner {
 
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
     pub(crate) fn may_run(&self, hook: &Hook) -> Result<Option<Seen>, String> {
-        if hook.options.sandbox.is_some() {
-            return Err("this version can't enforce its sandbox, so it is not run".to_owned());
-        }
         if !trust::needs_trust(&self.root, hook) {
             return Ok(None);
         }
@@ -219,6 +217,7 @@ impl Runner {
         hook: &Hook,
         occasion: &Occasion<'_>,
         invocation: &Invocation,
+        sandbox: &Prepared,
         attempt: u32,
     ) -> Job<'a> {
         let cwd = match &hook.options.cwd {
@@ -227,8 +226,13 @@ impl Runner {
         };
         let os = |bytes: &Vec<u8>| OsString::from_vec(bytes.clone());
         let timeout = hook.options.timeout_at(occasion.point.kind());
+        let mut env = self.environment_of(hook, occasion, invocation);
+        // Of two variables of one name the last holds.
+        env.extend(sandbox.variable());
         Job {
-            env: self.environment_of(hook, occasion, invocation),
+            env,
+            confinement: sandbox.confinement.clone(),
+            limits: hook.options.limits,
             stdin: self.input(hook, occasion, attempt, &cwd).to_string().into_bytes(),
             ..Job::new(
                 invocation.argv.iter().map(os).collect(),
@@ -236,6 +240,15 @@ impl Runner {
                 Duration::from_millis(timeout),
             )
         }
+    }
+
+    /// The hook's sandbox, ready for a run.
+    pub(crate) fn sandbox(&self, hook: &Hook) -> Result<Prepared, String> {
+        let (root, state) = (self.root.as_path(), self.state.as_path());
+        let own = self.environment.iter().find(|(name, _)| name == "TMPDIR");
+        let temporary_files = own.map(|(_, value)| Path::new(value));
+        let around = Surroundings { root, state, temporary_files };
+        Prepared::new(hook.options.sandbox.as_ref(), around)
     }
 
     /// Exactly what a hook's process has of an environment.

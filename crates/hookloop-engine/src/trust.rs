@@ -51,6 +51,8 @@ pub struct Definition {
     pub env: BTreeMap<String, Option<String>>,
     pub cwd: Option<String>,
     pub sandbox: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
     /// Files of the project that it names, with the digests of their bytes.
     pub scripts: BTreeMap<String, String>,
 }
@@ -204,6 +206,7 @@ impl Seen {
                 sandbox: hook.options.sandbox.as_ref().map(
                     |sandbox| json!({ "no_network": sandbox.no_network, "write": sandbox.write }),
                 ),
+                limits: Some(hook.options.limits.to_string()).filter(|limits| !limits.is_empty()),
                 scripts,
             };
         let digest = hex(&serde_json::to_vec(&definition).unwrap_or_default());

@@ -17,6 +17,7 @@ use crate::process::{Filter, Job, PARALLEL_MAX, ProcessError, Ran, Stream, Turns
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner, redacting};
+use crate::sandbox::Prepared;
 
 /// A pause doubles this often, then no more.
 const DOUBLINGS_MAX: u32 = 16;
@@ -120,8 +121,14 @@ struct Attempt {
     /// Which hook's.
     index: usize,
     number: u32,
-    invocation: Invocation,
+    begun: Begun,
     artifacts: PathBuf,
+}
+
+/// What a hook's command is run with, each time.
+struct Begun {
+    invocation: Invocation,
+    sandbox: Prepared,
 }
 
 impl<'r> Turns<'r> for InTurn<'r> {
@@ -137,10 +144,10 @@ impl<'r> Turns<'r> for InTurn<'r> {
                 return None;
             }
             match self.begin(hook) {
-                Ok(invocation) => {
+                Ok(begun) => {
                     self.runs.push(None);
                     let artifacts = self.runner.fresh_artifacts();
-                    return Some(self.start(Attempt { index, number: 1, invocation, artifacts }));
+                    return Some(self.start(Attempt { index, number: 1, begun, artifacts }));
                 }
                 Err(run) => self.runs.push(Some(*run)),
             }
@@ -176,7 +183,7 @@ impl<'r> InTurn<'r> {
     }
 
     /// What a hook's command is to run, or what came of it without that.
-    fn begin(&self, hook: &Hook) -> Result<Invocation, Box<HookRun>> {
+    fn begin(&self, hook: &Hook) -> Result<Begun, Box<HookRun>> {
         let (runner, occasion) = (self.runner, self.occasion);
         let ran = self.before.iter().chain(self.runs.iter().flatten());
         if let Some(run) = skipped(hook, occasion, ran) {
@@ -186,7 +193,9 @@ impl<'r> InTurn<'r> {
             Handler::Http { url } => runner.may_run(hook).map(|_| {
                 Err(Box::new(attempts(hook, |number| runner.send(hook, occasion, url, number))))
             }),
-            _ => runner.invocation(hook, occasion).map(Ok),
+            _ => runner.invocation(hook, occasion).and_then(|invocation| {
+                Ok(Ok(Begun { invocation, sandbox: runner.sandbox(hook)? }))
+            }),
         };
         begun.unwrap_or_else(|why| {
             Err(Box::new(HookRun::unable(hook, occasion.point, Status::NotStarted, why)))
@@ -194,8 +203,9 @@ impl<'r> InTurn<'r> {
     }
 
     fn start(&mut self, attempt: Attempt) -> Job<'r> {
-        let hook = &self.hooks[attempt.index];
-        let job = self.runner.job(hook, self.occasion, &attempt.invocation, attempt.number);
+        let (hook, begun) = (&self.hooks[attempt.index], &attempt.begun);
+        let job =
+            self.runner.job(hook, self.occasion, &begun.invocation, &begun.sandbox, attempt.number);
         let artifacts = Some(attempt.artifacts.clone());
         self.under_way.push_back(attempt);
         Job { artifacts, filter: Some(self.filter), ..job }

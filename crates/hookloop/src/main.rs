@@ -10,11 +10,13 @@ mod wire;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
-use hookloop_engine::process::{KEEPER_ARGUMENT, keep};
+use hookloop_engine::process::{KEEPER_ARGUMENT, STEP_ARGUMENT, confine, keep};
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|argument| argument == KEEPER_ARGUMENT) {
-        return keep();
+    match std::env::args_os().nth(1) {
+        Some(argument) if argument == KEEPER_ARGUMENT => return keep(),
+        Some(argument) if argument == STEP_ARGUMENT => return confine(),
+        _ => {}
     }
     // As `Cli::parse()`, but the parser is not taken apart again: the process ends soon enough.
     let mut parser = std::mem::ManuallyDrop::new(cli::Cli::command());

@@ -132,6 +132,8 @@ pub(super) struct HookEntry {
     pub(super) retry: Option<Located<RetryEntry>>,
     /// What its processes may not do.
     pub(super) sandbox: Option<Located<SandboxEntry>>,
+    /// What its processes may use of the machine together.
+    pub(super) limits: Option<Located<LimitsEntry>>,
     pub(super) description: Option<String>,
     pub(super) author: Option<String>,
     pub(super) version: Option<String>,
@@ -151,9 +153,22 @@ pub(super) struct RetryEntry {
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SandboxEntry {
+    /// `none`: no connection to anywhere, not even on this machine.
     pub(super) network: Option<Network>,
-    /// The only places it may write to: `worktree`, or paths in it.
+    /// The only places it may write to: `worktree` (the project's directory), `tmp` (a directory of its
+    /// own, deleted after the run), or paths.
     pub(super) write: Option<Vec<String>>,
+}
+
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitsEntry {
+    /// Processes at the same time; 1024 if it is not given.
+    pub(super) processes: Option<u64>,
+    /// Memory, such as `512MB` or `2GB`; three quarters of the machine's if it is not given.
+    pub(super) memory: Option<String>,
+    /// What is written to disks, such as `10GB`; three quarters of what is free if it is not given.
+    pub(super) disk: Option<String>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]

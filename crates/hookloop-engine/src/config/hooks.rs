@@ -4,6 +4,7 @@ use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{
     CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, Source,
 };
+use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
     ATTEMPTS_MAX, EnvEntry, Length, OnFailure, Options, PipeOutput, Retry, Sandbox,
     is_dangerous_variable,
@@ -14,8 +15,8 @@ use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use super::entry::{
-    ActionEntry, Entry, Env, Failure, HookEntry, Located, OneOrMany, Pipe, Points, RetryEntry,
-    SandboxEntry, Time,
+    ActionEntry, Entry, Env, Failure, HookEntry, LimitsEntry, Located, OneOrMany, Pipe, Points,
+    RetryEntry, SandboxEntry, Time,
 };
 use super::{Complaint, Workflows, check_name};
 use crate::condition::Condition;
@@ -149,6 +150,14 @@ impl<'a> Reader<'a> {
             let message =
                 "a hook has exactly one of `command`, `use`, `actions`, `http` and `gatekeeper`";
             return Err(Complaint::new(at, message));
+        }
+        if let (None, Some(limits)) = (&entry.command, &entry.limits) {
+            let message = "`limits` are for commands: nothing else starts a process";
+            return Err(Complaint::new(limits.at, message));
+        }
+        if let (None, Some(sandbox)) = (&entry.command, &entry.sandbox) {
+            let message = "`sandbox` is for commands: nothing else starts a process";
+            return Err(Complaint::new(sandbox.at, message));
         }
         if let Some(command) = entry.command.take() {
             return command_text(point, command).map(Handler::Command);
@@ -325,6 +334,7 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         parallel: entry.parallel.unwrap_or(false),
         retry: entry.retry.take().map(retry).transpose()?.unwrap_or_default(),
         sandbox: entry.sandbox.take().map(sandbox).transpose()?,
+        limits: entry.limits.take().map(limits).transpose()?.unwrap_or_default(),
     })
 }
 
@@ -402,6 +412,25 @@ fn retry(entry: Located<RetryEntry>) -> Result<Retry, Complaint> {
     })
 }
 
+fn limits(entry: Located<LimitsEntry>) -> Result<Limits, Complaint> {
+    let Located { value: LimitsEntry { processes, memory, disk }, at } = entry;
+    if processes.is_some_and(|processes| processes < PROCESSES_MIN) {
+        return Err(Complaint::new(at, format!("`processes` is at least {PROCESSES_MIN}")));
+    }
+    let size = |text: Option<String>| {
+        let size = text.map(|text| text.parse::<Size>()).transpose();
+        size.map(|size| size.map(|size| size.bytes)).map_err(|error| Complaint::new(at, error))
+    };
+    Ok(Limits { processes, memory_bytes: size(memory)?, disk_bytes: size(disk)? })
+}
+
+/// A place that a sandbox may write to: anywhere by its absolute path, else in the project.
+fn place(path: Located<String>) -> Result<String, Complaint> {
+    let Some(rest) = path.value.strip_prefix('/') else { return inside(path) };
+    inside(Located { value: rest.to_owned(), at: path.at })?;
+    Ok(path.value)
+}
+
 fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
     let SandboxEntry { network, write } = entry.value;
     if network.is_none() && write.is_none() {
@@ -411,7 +440,7 @@ fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
     let paths = write.map(|paths| {
         paths
             .into_iter()
-            .map(|path| inside(Located { value: path, at: entry.at }))
+            .map(|path| place(Located { value: path, at: entry.at }))
             .collect::<Result<_, _>>()
     });
     Ok(Sandbox { no_network: network.is_some(), write: paths.transpose()? })

@@ -10,10 +10,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
+use rustix::process::Pid;
 
 use super::capture::Capture;
+use super::care::Care;
 use super::wire::{self, Ended, Reply};
-use super::{Job, Outputs, ProcessError, Stream};
+use super::{Job, Outputs, ProcessError, Stream, Unconfined};
 
 /// Output is read in pieces of this size.
 pub(super) const READ_SIZE: usize = 256 * 1024;
@@ -48,6 +50,7 @@ pub(super) enum Finish<'a> {
     NotStarted {
         errno: i32,
     },
+    NotConfined(Unconfined),
     Ended(Ended, Outputs),
     /// The keeper is gone, or does not answer.
     KeeperLost(Outputs),
@@ -100,17 +103,18 @@ impl<'a> Course<'a> {
     /// Runs until the keeper says how the job ended, or is gone, or is silent at `deadline`.
     pub(super) fn run(
         mut self,
-        keeper: BorrowedFd<'_>,
+        (keeper, pid): (BorrowedFd<'_>, Pid),
         deadline: Instant,
         buffer: &mut [u8],
     ) -> Result<Finish<'a>, ProcessError> {
         self.feed();
+        let mut care = Care::new(pid);
         loop {
             let now = Instant::now();
-            if now >= deadline {
+            if now >= deadline || now >= care.next() && care.look(now) {
                 return Ok(Finish::KeeperLost(self.finish(buffer)));
             }
-            let ready = self.wait(keeper, deadline - now)?;
+            let ready = self.wait(keeper, care.next().min(deadline) - now)?;
             if ready.stdin {
                 self.feed();
             }
@@ -129,6 +133,7 @@ impl<'a> Course<'a> {
                 match wire::receive_reply(keeper) {
                     Some(Reply::Taken) => self.taken = true,
                     Some(Reply::NotStarted { errno }) => return Ok(Finish::NotStarted { errno }),
+                    Some(Reply::NotConfined(why)) => return Ok(Finish::NotConfined(why)),
                     Some(Reply::Ended(ended)) => {
                         return Ok(Finish::Ended(ended, self.finish(buffer)));
                     }

@@ -10,19 +10,34 @@ use rustix::process::Pid;
 /// its own children are looked for: who is stopped by `visit` has no further children.
 ///
 /// What forks or loses its parent meanwhile may be missing, so look again until there is none.
-pub(super) fn visit(ancestor: Pid, mut visit: impl FnMut(Pid)) {
+pub(super) fn visit(ancestor: Pid, visit: impl FnMut(Pid)) {
+    walk(ancestor, usize::MAX, visit);
+}
+
+/// Descendants of a process, no more than `max` of them, each after `visit` was given it.
+pub(super) fn up_to(ancestor: Pid, max: usize, visit: impl FnMut(Pid)) -> Vec<Pid> {
+    let mut found = walk(ancestor, max, visit);
+    found.truncate(max);
+    found
+}
+
+/// Stops to look when it has found `max`.
+fn walk(ancestor: Pid, max: usize, mut visit: impl FnMut(Pid)) -> Vec<Pid> {
     let table = (!has_children_files()).then(children_by_parent);
     let children = |pid: Pid| match &table {
         Some(table) => table.get(&pid).cloned().unwrap_or_default(),
-        None => children(pid),
+        None => children_by_file(pid),
     };
     let mut found = children(ancestor);
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
         visit(pid);
-        found.extend(children(pid));
+        if found.len() < max {
+            found.extend(children(pid));
+        }
         next += 1;
     }
+    found
 }
 
 /// Whether the kernel was built with the files that name a thread's children.
@@ -30,8 +45,16 @@ fn has_children_files() -> bool {
     Path::new("/proc/thread-self/children").exists()
 }
 
+/// The children of a process, dead ones that nobody waited for included.
+pub(super) fn children(pid: Pid) -> Vec<Pid> {
+    match has_children_files() {
+        true => children_by_file(pid),
+        false => children_by_parent().remove(&pid).unwrap_or_default(),
+    }
+}
+
 /// The children of each of a process's threads.
-fn children(pid: Pid) -> Vec<Pid> {
+fn children_by_file(pid: Pid) -> Vec<Pid> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut found = Vec::new();
     for thread in threads {
@@ -58,6 +81,12 @@ pub(super) fn in_session(session: Pid) -> Vec<Pid> {
     members.map(|(pid, _)| pid).collect()
 }
 
+/// Whether a process does nothing because somebody stopped it.
+pub(super) fn is_stopped(pid: Pid) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok();
+    stat.and_then(|stat| Stat::parse(&stat)).is_some_and(|stat| stat.stopped)
+}
+
 fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {
@@ -71,6 +100,7 @@ fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     dead: bool,
+    stopped: bool,
     parent: Option<Pid>,
     session: Option<Pid>,
 }
@@ -80,10 +110,11 @@ impl Stat {
     fn parse(line: &[u8]) -> Option<Stat> {
         let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
         let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_ascii_whitespace();
-        let dead = matches!(fields.next()?, "Z" | "X");
+        let state = fields.next()?;
+        let (dead, stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
         let parent = pid_of(fields.next()?);
         let session = pid_of(fields.nth(1)?);
-        Some(Stat { dead, parent, session })
+        Some(Stat { dead, stopped, parent, session })
     }
 }
 
@@ -106,7 +137,7 @@ mod tests {
         let mut child = sleeper();
         let (own, pid) = (rustix::process::getpid(), Pid::from_child(&child));
         assert!(children_by_parent()[&own].contains(&pid));
-        assert!(!has_children_files() || children(own).contains(&pid));
+        assert!(!has_children_files() || children_by_file(own).contains(&pid));
         let mut visited = Vec::new();
         visit(own, |pid| visited.push(pid));
         assert!(visited.contains(&pid));
@@ -118,12 +149,14 @@ mod tests {
     fn a_session_is_found_behind_any_name() {
         let check = |line: &[u8], dead, parent: i32, session: i32| {
             let (parent, session) = (Pid::from_raw(parent), Pid::from_raw(session));
-            assert_eq!(Stat::parse(line), Some(Stat { dead, parent, session }));
+            let stopped = false;
+            assert_eq!(Stat::parse(line), Some(Stat { dead, stopped, parent, session }));
         };
         check(b"7 (sh) S 12 7 5 0", false, 12, 5);
         check(b"7 (a) R 99 (b) Z 12 7 5", true, 12, 5);
         check(b"7 (\xff\n) S 12 7 5", false, 12, 5);
         check(b"1 (init) S 0 1 1", false, 0, 1);
+        assert!(Stat::parse(b"7 (sh) T 12 7 5").unwrap().stopped);
         assert_eq!(Stat::parse(b"7 (cut) S 1"), None);
         assert_eq!(Stat::parse(b"cut"), None);
     }

@@ -6,18 +6,24 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hookloop_core::limits::Limit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpgid, getpid, kill_process, kill_process_group,
-    pidfd_open, set_child_subreaper, setsid, wait, waitpid,
+    pidfd_open, set_child_subreaper, setsid, wait,
+};
+use signal_hook::consts::{
+    SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
 };
 use wait4::{ResUse, try_wait4_pid};
 
+use super::watch::{self, Watch};
 use super::wire::{self, Ended, Order, Reply, Request, SURVIVORS_TOLD};
-use super::{How, KILL_LIMIT, Usage, descendants};
+use super::{How, KILL_LIMIT, Usage, descendants, step};
 
 /// What is left when the first process ends by itself has this long to end too: `tee` at the end of a
 /// pipeline still writes what it was given.
@@ -25,10 +31,13 @@ pub const LEFTOVER_GRACE: Duration = Duration::from_millis(100);
 /// Between two looks at whether leftovers are gone: short at first, then longer.
 const PAUSE_MIN: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(10);
-/// While a hook runs, its dead orphans are taken in this often, so that they don't pile up.
-const REAP_EVERY: Duration = Duration::from_secs(1);
+/// What a shell ends with when what it ran was ended by a signal, above the signal's number.
+const SHELL_SIGNALLED: i32 = 128;
 /// The first one after stdin, stdout and stderr, which a hook has its own of.
-const FIRST_FD: i32 = 3;
+pub(super) const FIRST_FD: i32 = 3;
+/// What asks a process to end or to stop; the keeper does neither.
+const REQUESTS: [i32; 10] =
+    [SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2];
 /// As `ps` shows the keeper; fifteen bytes are what there is room for.
 const NAME: &str = "hookloop-keeper";
 
@@ -47,7 +56,13 @@ fn settle() -> io::Result<()> {
     if fs::read_link("/proc/self")?.as_os_str() != OsStr::new(&std::process::id().to_string()) {
         return Err(io::ErrorKind::Unsupported.into());
     }
+    // Who wants it to end ends the program, or both: in each case the socket's end is what it ends for,
+    // after its hook. A signal that is ignored or blocked would be so for hooks too; one that is heard is not.
+    for signal in REQUESTS {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
     set_child_subreaper(Some(getpid()))?;
+    watch::no_core_files();
     // Neither the terminal's signals nor the terminal itself are for hooks.
     setsid()?;
     // Nor is what this program was started with.
@@ -73,10 +88,7 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
         wire::send_reply(socket, &Reply::Taken)?;
         let started = Instant::now();
         let reply = match start(&order, stdin, &output) {
-            Err(error) => {
-                let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-                Reply::NotStarted { errno }
-            }
+            Err(reply) => reply,
             Ok(child) => match Hook::new(socket, &child, &order, started, &mut next)?.run() {
                 Some(ended) => Reply::Ended(ended),
                 None => return Ok(()),
@@ -92,15 +104,33 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-fn start(order: &Order, stdin: OwnedFd, output: &[OwnedFd; 2]) -> io::Result<Child> {
+fn start(order: &Order, stdin: OwnedFd, output: &[OwnedFd; 2]) -> Result<Child, Reply> {
+    let [stdout, stderr] = output.each_ref().map(OwnedFd::try_clone);
+    let failed = |error: io::Error| not_started(&error);
+    let stdio = [stdin, stdout.map_err(failed)?, stderr.map_err(failed)?];
+    watch::limit_files(order.limits.disk_bytes);
+    if order.confinement.is_some() {
+        return step::start(order, stdio);
+    }
+    hook_command(order, stdio).process_group(0).spawn().map_err(failed)
+}
+
+pub(super) fn not_started(error: &io::Error) -> Reply {
+    let errno = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+    Reply::NotStarted { errno }
+}
+
+/// What an order asks for, in whatever process it is started.
+pub(super) fn hook_command(order: &Order, stdio: [OwnedFd; 3]) -> Command {
+    let [stdin, stdout, stderr] = stdio;
     let mut command = Command::new(&order.program);
     if let Some((name, arguments)) = order.argv.split_first() {
         command.arg0(name).args(arguments);
     }
     command.env_clear().envs(order.env.iter().map(|(name, value)| (name, value)));
-    command.current_dir(&order.cwd).process_group(0);
-    let [stdout, stderr] = output.each_ref().map(OwnedFd::try_clone);
-    command.stdin(stdin).stdout(stdout?).stderr(stderr?).spawn()
+    command.current_dir(&order.cwd);
+    command.stdin(stdin).stdout(stdout).stderr(stderr);
+    command
 }
 
 /// The hook that runs.
@@ -116,6 +146,7 @@ struct Hook<'a> {
     killed: u64,
     /// What the program wants to run after this one.
     next: &'a mut Option<Request>,
+    watch_over: Watch,
 }
 
 /// What a wait ended with.
@@ -146,19 +177,23 @@ impl<'a> Hook<'a> {
         let first = Pid::from_child(child);
         // Until it is waited for, the id is this process's and no other's.
         let watch = pidfd_open(first, PidfdFlags::empty()).inspect_err(|_| kill_all())?;
-        Ok(Hook { order, socket, first, watch, started, alone: false, killed: 0, next })
+        let watch_over = Watch::new(order.limits, started);
+        Ok(Hook { order, socket, first, watch, started, alone: false, killed: 0, next, watch_over })
     }
 
     /// None if the program is gone, and the hook with it.
     fn run(mut self) -> Option<Ended> {
         let (told, quiet_until) = self.wait_for_first();
         if told.is_some() && quiet_until <= Instant::now() || self.alone {
+            // The first process was not waited for, so the group is still its own. Nobody in it gets away,
+            // however fast they fork.
+            let _ = kill_process_group(self.first, Signal::KILL);
             kill_all();
         }
         let end = self.take_first();
         let duration = self.started.elapsed();
         let survivors = self.end_leftovers(quiet_until);
-        let how = told.or(end.map(|end| how(end.status))).unwrap_or(How::Signalled(0));
+        let how = told.or(end.map(|end| how(end.status, self.order))).unwrap_or(How::Signalled(0));
         let usage = end.map(|end| Usage {
             user: end.rusage.utime,
             system: end.rusage.stime,
@@ -188,10 +223,11 @@ impl<'a> Hook<'a> {
                 Event::Other => continue,
                 Event::Cancelled => How::Cancelled,
                 Event::Time if Instant::now() >= until => How::TimedOut,
-                Event::Time => {
-                    self.reap_orphans();
-                    continue;
-                }
+                Event::Time => match self.watch_over.look(self.first, &self.order.cwd) {
+                    // There is no use in asking.
+                    Some(limit) => return (Some(How::OverLimit(limit)), Instant::now()),
+                    None => continue,
+                },
             };
             match (told, event) {
                 (None, _) => {
@@ -206,9 +242,10 @@ impl<'a> Hook<'a> {
         (told, Instant::now())
     }
 
-    /// Waits until `until`, though not for longer than dead orphans may stay.
+    /// Waits until `until`, or until it is time to look at what the hook uses.
     fn wait(&mut self, until: Instant) -> Event {
-        let timeout = until.saturating_duration_since(Instant::now()).min(REAP_EVERY);
+        let until = until.min(self.watch_over.next());
+        let timeout = until.saturating_duration_since(Instant::now());
         let mut fds =
             [PollFd::new(&self.watch, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
         // A poll that fails would fail again; as it is, the timeout holds.
@@ -256,16 +293,6 @@ impl<'a> Hook<'a> {
         let mut fds = [PollFd::new(&self.watch, PollFlags::IN)];
         let _ = retry_on_intr(|| poll(&mut fds, Some(&timespec(KILL_LIMIT))));
         try_wait4_pid(self.first.as_raw_nonzero().get().cast_unsigned()).ok().flatten()
-    }
-
-    /// Takes in children that ended while the first process runs, which is waited for by itself.
-    fn reap_orphans(&self) {
-        descendants::visit(getpid(), |pid| {
-            if pid != self.first {
-                // Not an orphan: an error.
-                let _ = waitpid(Some(pid), WaitOptions::NOHANG);
-            }
-        });
     }
 
     /// Leaves everybody alone until `quiet_until`, then kills them until nobody is left. Returns who
@@ -344,11 +371,22 @@ fn survivors() -> Vec<u32> {
     survivors
 }
 
-fn how(status: ExitStatus) -> How {
+fn how(status: ExitStatus, order: &Order) -> How {
+    if let Some(bytes) = order.limits.disk_bytes
+        && wrote_too_long_a_file(status)
+    {
+        return How::OverLimit(Limit::Disk { bytes });
+    }
     match (status.code(), status.signal()) {
         (Some(code), _) => How::Exited(code),
         (None, signal) => How::Signalled(signal.unwrap_or_default()),
     }
+}
+
+/// Itself, or what a shell ran last.
+fn wrote_too_long_a_file(status: ExitStatus) -> bool {
+    let signal = Signal::XFSZ.as_raw();
+    status.signal() == Some(signal) || status.code() == Some(SHELL_SIGNALLED + signal)
 }
 
 /// Every duration here is far below what a timespec holds.

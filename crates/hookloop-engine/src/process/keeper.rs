@@ -8,16 +8,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::course::{Course, Finish, READ_SIZE};
+use super::orphans::{self, Registered};
 use super::wire::{self, ORDER_MAX, Order};
 use super::{
     Cancel, How, Job, KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, Outputs, ProcessError, Ran,
-    TIMEOUT_MAX, descendants, program,
+    TIMEOUT_MAX, program,
 };
 
 /// The argument that makes the program a keeper.
@@ -32,8 +33,6 @@ const LATE_MAX: Duration = Duration::from_secs(5);
 const END_LIMIT: Duration = Duration::from_secs(3);
 /// The one that ran the job before may be gone; if so, a new one.
 const KEEPERS_TRIED: usize = 2;
-/// Between two looks at whether killed processes are gone.
-const KILL_PAUSE: Duration = Duration::from_millis(1);
 
 /// Runs one job after the other; nothing that a job starts outlives it.
 #[derive(Debug)]
@@ -156,6 +155,8 @@ impl Keeper {
             env: job.env.clone(),
             timeout: job.timeout.min(TIMEOUT_MAX),
             grace: job.grace.min(KILL_GRACE),
+            confinement: job.confinement.clone(),
+            limits: job.limits,
         })
     }
 
@@ -215,9 +216,10 @@ impl Keeper {
         let deadline = Instant::now() + order.timeout + order.grace + LEFTOVER_GRACE;
         let deadline = deadline + 2 * KILL_LIMIT + LATE_MAX;
         self.buffer.resize(READ_SIZE, 0);
-        let finish = course.run(process.socket.as_fd(), deadline, &mut self.buffer)?;
+        let line = (process.socket.as_fd(), Pid::from_child(&process.child));
+        let finish = course.run(line, deadline, &mut self.buffer)?;
         match &finish {
-            Finish::NotStarted { .. } => self.process = Some(process),
+            Finish::NotStarted { .. } | Finish::NotConfined(_) => self.process = Some(process),
             // Survivors would be taken for the next job's.
             Finish::Ended(ended, _) => self.process = ended.survivors.is_empty().then_some(process),
             Finish::KeeperLost(_) | Finish::NotTaken(_) => process.lose(),
@@ -237,6 +239,7 @@ fn result(order: Order, finish: Finish<'_>) -> Result<Ran, ProcessError> {
             output,
         }),
         Finish::NotStarted { errno } => Err(program::explain(order.program, &order.cwd, errno)),
+        Finish::NotConfined(why) => Err(ProcessError::NotConfined { why }),
         Finish::KeeperLost(output) => Err(ProcessError::KeeperLost { output: Box::new(output) }),
         Finish::NotTaken(_) => Err(ProcessError::KeeperLost { output: Box::default() }),
     }
@@ -260,6 +263,7 @@ struct Process {
     number: u64,
     child: Child,
     socket: OwnedFd,
+    _registered: Registered,
 }
 
 impl Process {
@@ -271,26 +275,25 @@ impl Process {
         // Hooks can read the environment of the process above them: it has none.
         command.arg0("hookloop").arg(KEEPER_ARGUMENT).env_clear();
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
-        Ok(Process { number, child: command.spawn()?, socket })
+        let (child, registered) = orphans::register(|| command.spawn(), Pid::from_child)?;
+        Ok(Process { number, child, socket, _registered: registered })
     }
 }
 
 impl Process {
-    /// Ends what a keeper kept that can't: the processes that stayed in its session. The keeper's id is
-    /// the session's, and nobody else's before the keeper is waited for.
+    /// Ends what a keeper kept that can't.
     fn lose(mut self) {
         let _ = self.child.kill();
-        let session = Pid::from_child(&self.child);
-        let start = Instant::now();
-        while start.elapsed() < KILL_LIMIT {
-            let left = descendants::in_session(session);
-            if left.is_empty() {
-                return;
-            }
-            for pid in left {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-            std::thread::sleep(KILL_PAUSE);
+        // Before its end is known, its children are not this program's.
+        self.wait_for_end();
+        orphans::end(Pid::from_child(&self.child));
+    }
+
+    fn wait_for_end(&self) {
+        if let Ok(watch) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
+            let mut fds = [PollFd::new(&watch, PollFlags::IN)];
+            let limit = Timespec::try_from(END_LIMIT).unwrap_or_default();
+            let _ = retry_on_intr(|| poll(&mut fds, Some(&limit)));
         }
     }
 }
@@ -300,11 +303,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         // The socket's end is what it ends for.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
-        if let Ok(watch) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
-            let mut fds = [PollFd::new(&watch, PollFlags::IN)];
-            let limit = Timespec::try_from(END_LIMIT).unwrap_or_default();
-            let _ = poll(&mut fds, Some(&limit));
-        }
+        self.wait_for_end();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

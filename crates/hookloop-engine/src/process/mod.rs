@@ -10,42 +10,57 @@
 //! - `pool`: [`KeeperPool`], several jobs at the same time
 //! - `course`: a job from its start to its end: input, output, the keeper's word
 //! - `keep`: the keeper's side
+//! - `step`: what starts a hook that is confined; `confine` and `syscalls`: what confines it
+//! - `watch`: what a hook uses of the machine, and what is too much
 //! - `descendants`: who a process started, and who is in a session
+//! - `care`: what this side does for a keeper that was stopped, or has no turn
+//! - `orphans`: what a keeper that was killed left behind
 //! - `wire`: what the two sides say to each other
 //! - `program`: the file that a command names, and why it did not start
 //! - `capture`: what is kept of output; `excerpt`: how it is shown
 //! - `cancel`: ending a job from elsewhere
 //!
 //! What this can't end: a process that runs as another user (`sudo`), and one that the kernel does not let
-//! go of. Both are told as survivors. If the keeper itself is killed, this side kills what stayed in its
-//! session; only what had left that lives on. (Where a cgroup is delegated to the user, `cgroup.kill`
-//! would reach those too.) Keepers need `/proc`; without it they end at once, and no hook is run.
+//! go of. Both are told as survivors. If a keeper is killed or stopped, this side ends what it kept; only when
+//! program and keeper are killed (not asked to end) in one moment does a hook live on. Keepers need `/proc`; without it they end at once, and no hook is run.
 
 mod cancel;
 mod capture;
+mod care;
+mod confine;
 mod course;
 mod descendants;
 mod excerpt;
 mod keep;
 mod keeper;
+mod orphans;
 mod pool;
 mod program;
+mod step;
+mod syscalls;
+mod watch;
 mod wire;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hookloop_core::limits::{Limit, Limits};
+
 pub use cancel::Cancel;
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
+pub use confine::{Confinement, Support, Unconfined};
 pub use keep::{LEFTOVER_GRACE, keep};
 pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns};
 pub use pool::{KeeperPool, PARALLEL_MAX};
+pub use step::{STEP_ARGUMENT, confine};
 
 /// Between the request to end and the kill.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);
 /// Killed processes are gone by then, or are told as survivors.
 pub const KILL_LIMIT: Duration = Duration::from_secs(2);
+/// Between two looks at whether killed processes are gone.
+const KILL_PAUSE: Duration = Duration::from_millis(1);
 /// The longest timeout; longer ones are taken as this.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
@@ -66,6 +81,9 @@ pub struct Job<'a> {
     pub artifacts: Option<PathBuf>,
     /// Makes the filter that a stream passes before any of it is kept.
     pub filter: Option<&'a dyn Fn(Stream) -> Filter<'a>>,
+    /// What its processes are kept from.
+    pub confinement: Option<Confinement>,
+    pub limits: Limits,
 }
 
 impl Job<'_> {
@@ -81,6 +99,8 @@ impl Job<'_> {
             cancel: None,
             artifacts: None,
             filter: None,
+            confinement: None,
+            limits: Limits::default(),
         }
     }
 }
@@ -119,6 +139,8 @@ pub enum How {
     Signalled(i32),
     TimedOut,
     Cancelled,
+    /// It was ended for what it used.
+    OverLimit(Limit),
 }
 
 /// What the first process used, with those it waited for.
@@ -139,6 +161,8 @@ pub struct Outputs {
 pub enum ProcessError {
     #[error("`{}` could not be started: {why}", program.display())]
     NotStarted { program: PathBuf, errno: i32, why: WhyNotStarted },
+    #[error("it was not run, because its sandbox could not be set up: {why}")]
+    NotConfined { why: Unconfined },
     /// Whether the hook did its work is not known.
     #[error("the keeper of a hook's processes ended before the hook did")]
     KeeperLost { output: Box<Outputs> },

@@ -11,13 +11,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hookloop_core::limits::{Limit, Limits};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
 };
 
-use super::{How, Usage};
+use super::{Confinement, How, Unconfined, Usage};
 
 /// An order is sent in packets of this size: below what any socket takes at once.
 const PACKET: usize = 32 * 1024;
@@ -30,8 +31,20 @@ const CANCEL: u8 = 0;
 const RUN: u8 = 1;
 /// The kind, and how long the order is.
 const HEADER: usize = 5;
+const CONFINED: u64 = 1;
+const NO_NETWORK: u64 = 2;
+const WRITE_LIMITED: u64 = 4;
 const WORD: usize = size_of::<u64>();
 const REPLY_WORDS: usize = 8 + SURVIVORS_TOLD;
+
+/// By their numbers.
+const UNCONFINED: [Unconfined; 5] = [
+    Unconfined::Landlock,
+    Unconfined::Place,
+    Unconfined::Capabilities,
+    Unconfined::Filter,
+    Unconfined::Silent,
+];
 
 /// What to start.
 #[derive(Debug, PartialEq, Eq)]
@@ -45,6 +58,8 @@ pub(super) struct Order {
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) timeout: Duration,
     pub(super) grace: Duration,
+    pub(super) confinement: Option<Confinement>,
+    pub(super) limits: Limits,
 }
 
 #[derive(Debug)]
@@ -60,6 +75,8 @@ pub(super) enum Reply {
     NotStarted {
         errno: i32,
     },
+    /// It was to be confined and could not be, so it was not started.
+    NotConfined(Unconfined),
     Ended(Ended),
 }
 
@@ -124,8 +141,8 @@ pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Reque
             });
             let stdio = stdio.collect::<Vec<OwnedFd>>().try_into();
             let stdio = stdio.map_err(|_| io::ErrorKind::InvalidData)?;
-            let order = Order::decode(&order).ok_or(io::ErrorKind::InvalidData)?;
-            Ok(Some(Request::Run(Box::new(order), stdio)))
+            let order = Box::new(Order::decode(&order).ok_or(io::ErrorKind::InvalidData)?);
+            Ok(Some(Request::Run(order, stdio)))
         }
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
@@ -177,8 +194,16 @@ impl Order {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend((self.argv.len() as u64).to_le_bytes());
+        let Limits { processes, memory_bytes, disk_bytes } = self.limits;
+        // No limit is 0.
+        let limits = [processes, memory_bytes, disk_bytes].map(Option::unwrap_or_default);
+        for word in confinement_words(self.confinement.as_ref()).into_iter().chain(limits) {
+            bytes.extend(word.to_le_bytes());
+        }
         let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
         let texts = [self.program.as_os_str(), self.cwd.as_os_str()].into_iter();
+        let places = self.confinement.iter().flat_map(|confinement| confinement.write.iter());
+        let texts = texts.chain(places.flatten().map(|place| place.as_os_str()));
         for text in texts.chain(self.argv.iter().chain(variables).map(OsString::as_os_str)) {
             bytes.extend((text.len() as u64).to_le_bytes());
             bytes.extend(text.as_bytes());
@@ -192,15 +217,32 @@ impl Order {
         let timeout = Duration::from_nanos(take_word(bytes)?);
         let grace = Duration::from_nanos(take_word(bytes)?);
         let arguments = take_word(bytes)?;
+        let (confined, places) = (take_word(bytes)?, take_word(bytes)?);
+        let mut limit = || take_word(bytes).map(|word| Some(word).filter(|word| *word > 0));
+        let limits = Limits { processes: limit()?, memory_bytes: limit()?, disk_bytes: limit()? };
         let program = take_text(bytes)?.into();
         let cwd = take_text(bytes)?.into();
+        let write =
+            (0..places).map(|_| take_text(bytes).map(PathBuf::from)).collect::<Option<_>>()?;
+        let confinement = (confined & CONFINED != 0).then(|| Confinement {
+            no_network: confined & NO_NETWORK != 0,
+            write: (confined & WRITE_LIMITED != 0).then_some(write),
+        });
         let argv = (0..arguments).map(|_| take_text(bytes)).collect::<Option<_>>()?;
         let mut env = Vec::new();
         while !bytes.is_empty() {
             env.push((take_text(bytes)?, take_text(bytes)?));
         }
-        Some(Order { number, program, cwd, argv, env, timeout, grace })
+        Some(Order { number, program, cwd, argv, env, timeout, grace, confinement, limits })
     }
+}
+
+/// What is told of a confinement before its places, and how many of those there are.
+fn confinement_words(confinement: Option<&Confinement>) -> [u64; 2] {
+    let Some(Confinement { no_network, write }) = confinement else { return [0, 0] };
+    let no_network = if *no_network { NO_NETWORK } else { 0 };
+    let limited = if write.is_some() { WRITE_LIMITED } else { 0 };
+    [CONFINED | no_network | limited, write.as_ref().map_or(0, |places| places.len() as u64)]
 }
 
 fn take_word(bytes: &mut &[u8]) -> Option<u64> {
@@ -226,17 +268,23 @@ impl Reply {
         match self {
             Reply::Taken => vec![5, 0],
             Reply::NotStarted { errno } => vec![0, u64::from(errno.cast_unsigned())],
+            Reply::NotConfined(unconfined) => {
+                vec![6, UNCONFINED.iter().position(|one| one == unconfined).unwrap_or(0) as u64]
+            }
             Reply::Ended(ended) => {
                 let (how, detail) = match ended.how {
-                    How::Exited(code) => (1, code),
-                    How::Signalled(signal) => (2, signal),
+                    How::Exited(code) => (1, u64::from(code.cast_unsigned())),
+                    How::Signalled(signal) => (2, u64::from(signal.cast_unsigned())),
                     How::TimedOut => (3, 0),
                     How::Cancelled => (4, 0),
+                    How::OverLimit(Limit::Processes(count)) => (7, count),
+                    How::OverLimit(Limit::Memory { bytes }) => (8, bytes),
+                    How::OverLimit(Limit::Disk { bytes }) => (9, bytes),
                 };
                 let usage = ended.usage.map_or([0; 4], |usage| {
                     [1, nanos(usage.user), nanos(usage.system), usage.max_rss_bytes]
                 });
-                let mut words = vec![how, u64::from(detail.cast_unsigned())];
+                let mut words = vec![how, detail];
                 words.extend([nanos(ended.duration), ended.leftovers_killed]);
                 words.extend(usage);
                 words
@@ -248,14 +296,23 @@ impl Reply {
 
     fn from_words(words: &[u64]) -> Option<Reply> {
         let (&[kind, detail], rest) = words.split_first_chunk()?;
-        let detail = u32::try_from(detail).ok()?;
+        let number = || u32::try_from(detail).map(u32::cast_signed).ok();
         let how = match kind {
-            0 => return Some(Reply::NotStarted { errno: detail.cast_signed() }),
-            1 => How::Exited(detail.cast_signed()),
-            2 => How::Signalled(detail.cast_signed()),
+            0 => return Some(Reply::NotStarted { errno: number()? }),
+            1 => How::Exited(number()?),
+            2 => How::Signalled(number()?),
             3 => How::TimedOut,
             4 => How::Cancelled,
             5 => return Some(Reply::Taken),
+            6 => {
+                return UNCONFINED
+                    .get(usize::try_from(detail).ok()?)
+                    .copied()
+                    .map(Reply::NotConfined);
+            }
+            7 => How::OverLimit(Limit::Processes(detail)),
+            8 => How::OverLimit(Limit::Memory { bytes: detail }),
+            9 => How::OverLimit(Limit::Disk { bytes: detail }),
             _ => return None,
         };
         let (&[duration, leftovers_killed, known, user, system, max_rss_bytes], survivors) =
@@ -293,6 +350,8 @@ mod tests {
             env: vec![("A".into(), "".into()), ("B".into(), OsString::from_vec(vec![0xfe]))],
             timeout: Duration::from_millis(1_500),
             grace: Duration::ZERO,
+            confinement: Some(Confinement { no_network: true, write: Some(vec!["/a".into()]) }),
+            limits: Limits { processes: Some(7), memory_bytes: None, disk_bytes: Some(1 << 40) },
         };
         let bytes = order.encode();
         assert_eq!(Order::decode(&bytes), Some(order));
@@ -316,9 +375,13 @@ mod tests {
         for reply in [
             Reply::Taken,
             Reply::NotStarted { errno: 2 },
+            Reply::NotConfined(Unconfined::Place),
+            Reply::NotConfined(Unconfined::Silent),
             ended(How::Exited(255), Some(usage), vec![]),
             ended(How::Signalled(9), None, vec![1, 2, 3]),
             ended(How::TimedOut, None, vec![]),
+            ended(How::OverLimit(Limit::Memory { bytes: 1 << 40 }), None, vec![]),
+            ended(How::OverLimit(Limit::Processes(9)), Some(usage), vec![]),
             ended(How::Cancelled, Some(usage), vec![8]),
         ] {
             assert_eq!(Reply::from_words(&reply.words()), Some(reply));

@@ -132,6 +132,13 @@ fn mistakes_are_named_with_their_place() {
     check("{command: 'true', cwd: ../..}", "out of the project");
     check("{command: 'true', retry: {attempts: 99}}", "attempts");
     check("{command: 'true', sandbox: {}}", "forbids something");
+    check("{command: 'true', sandbox: {write: [../up]}}", "leads out of the project");
+    check("{command: 'true', sandbox: {write: [/a/../b]}}", "leads out of the project");
+    check("{http: 'http://localhost', sandbox: {network: none}}", "is for commands");
+    check("{command: 'true', limits: {memory: 512}}", "512");
+    check("{command: 'true', limits: {memory: 512 cats}}", "is not a size");
+    check("{command: 'true', limits: {processes: 1}}", "at least 4");
+    check("{http: 'http://localhost', limits: {processes: 9}}", "are for commands");
     check("{command: 'echo {{no_such}}'}", "no_such");
     check("{command: 'eval {{session}}'}", "session");
     check("{command: 'true', use: run_tests}", "exactly one");

@@ -10,6 +10,7 @@ mod import;
 mod layers;
 mod protocol;
 mod running;
+mod sandbox;
 mod together;
 mod trust;
 mod webhook;

@@ -167,14 +167,19 @@ fn failures_are_seen_and_counted() {
     assert_eq!((ran["status"].as_str(), ran["exitCode"].as_i64()), (Some("failed"), Some(127)));
 }
 
-/// What can't be enforced is refused, not run open.
 #[test]
-fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
+fn a_hook_that_uses_too_much_is_ended_and_says_why() {
     let project = Project::with_config(
-        "hooks:\n  on_task_complete:\n    - {name: check, command: touch ran, sandbox: {network: none}}\n",
+        "hooks:\n  on_task_complete:\n    - {name: check, limits: {processes: 8, memory: 1GB}, command: 'for i in 1 2 3 4 5 6 7 8 9; do sleep 600 & done; sleep 600'}\n",
+    );
+    assert!(
+        project.ok(&["hooks", "trust", "--show"]).contains("limits  8 processes, 1GB of memory")
     );
     project.ok(&["hooks", "trust", "--yes"]);
     let run = project.json(&["hooks", "run", "check"]);
-    assert_eq!(run["status"], "not_started", "{run}");
-    assert!(!project.root().join("ran").exists());
+    assert_eq!(run["status"], "killed", "{run}");
+    let reason = run["reason"].as_str().unwrap();
+    assert!(reason.contains("more than 8 processes (limits: processes)"), "{run}");
+    let explained = project.ok(&["hooks", "explain", "task_completed"]);
+    assert!(explained.contains("at most 8 processes, 1GB of memory"), "{explained}");
 }

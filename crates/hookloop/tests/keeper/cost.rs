@@ -5,13 +5,15 @@ use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hookloop_engine::process::How;
+use hookloop_engine::process::{Confinement, How};
 
 use super::{keeper, script};
 
 const JOBS: u32 = 200;
 /// Far above what it is, for machines that do other things too.
 const RATIO_MAX: f64 = 3.0;
+/// What a sandbox adds to a hook; far above what it is, too.
+const SANDBOX_MAX: Duration = Duration::from_millis(50);
 
 #[test]
 fn a_keeper_costs_little() {
@@ -41,6 +43,28 @@ fn a_keeper_costs_little() {
     )
     .unwrap();
     assert!(ratio < RATIO_MAX, "{ratio}");
+}
+
+/// Only hooks in a sandbox pay for it.
+#[test]
+fn a_sandbox_costs_little() {
+    let mut keeper = keeper();
+    let mut run = |confinement: Option<Confinement>| {
+        let mut job = script("true");
+        job.confinement = confinement;
+        assert_eq!(keeper.run(job).unwrap().how, How::Exited(0));
+    };
+    let everything = Confinement { no_network: true, write: Some(vec!["/tmp".into()]) };
+    run(None);
+    run(Some(everything.clone()));
+    let start = Instant::now();
+    (0..JOBS).for_each(|_| run(None));
+    let open = start.elapsed() / JOBS;
+    let start = Instant::now();
+    (0..JOBS).for_each(|_| run(Some(everything.clone())));
+    let confined = start.elapsed() / JOBS;
+    writeln!(std::io::stderr(), "in a sandbox {confined:?}, else {open:?}").unwrap();
+    assert!(confined < open + SANDBOX_MAX, "{confined:?} and {open:?}");
 }
 
 /// The time that a process's main thread had a processor.

@@ -6,6 +6,8 @@
 
 mod cost;
 mod escapes;
+mod gluttons;
+mod lost;
 mod marks;
 mod output;
 mod plain;

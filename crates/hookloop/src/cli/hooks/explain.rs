@@ -1,9 +1,12 @@
 //! `hookloop hooks explain`
 
 use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::limits::Limits;
 use hookloop_core::options::Length;
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_engine::explain::{Explained, List, Runs, explain};
+use hookloop_engine::process::Support;
+use hookloop_engine::sandbox::in_words;
 use serde_json::{Value, json};
 
 use super::{Context, find_task};
@@ -78,6 +81,12 @@ fn print(out: &mut Output, one: &Explained, point: &Point, number: usize) -> Res
     if is_process(&hook.handler) {
         let timeout = Length { ms: hook.options.timeout_at(point.kind()) };
         why(format!("ends after {timeout} at the latest"))?;
+    }
+    if let Some(sandbox) = &hook.options.sandbox {
+        why(format!("sandbox: {}; {}", in_words(sandbox), Support::of_this_system()))?;
+    }
+    if hook.options.limits != Limits::default() {
+        why(format!("at most {}", hook.options.limits))?;
     }
     if !hook.options.needs.is_empty() {
         why(format!("only if these passed: {}", hook.options.needs.join(", ")))?;

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use hookloop_engine::process::Support;
 use hookloop_engine::trust::{Definition, Seen, Standing, Trust, look_at_all, set_digest};
 use serde_json::json;
 
@@ -113,6 +114,9 @@ fn screen(out: &mut Output, trust: &Trust, seen: &[Seen], digest: &str) -> Resul
     for gone in trust.agreed().iter().filter(is_gone) {
         out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}gone{DIM:#}", visible(&gone.name)))?;
     }
+    if seen.iter().any(|one| one.definition.sandbox.is_some()) {
+        out.line(format_args!("{DIM}sandbox: {}{DIM:#}", Support::of_this_system()))?;
+    }
     out.line(format_args!("{DIM}{digest}{DIM:#}"))
 }
 
@@ -144,6 +148,9 @@ fn lines(definition: &Definition) -> Vec<String> {
     }
     if let Some(sandbox) = &definition.sandbox {
         lines.push(format!("sandbox {sandbox}"));
+    }
+    if let Some(limits) = &definition.limits {
+        lines.push(format!("limits  {limits}"));
     }
     for (script, digest) in &definition.scripts {
         lines.push(format!("script  {script} sha256:{digest}"));

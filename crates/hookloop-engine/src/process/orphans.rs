@@ -1,0 +1,92 @@
+//! What a keeper left behind that was killed.
+//!
+//! This program is the next reaper above its keepers, so those processes become its children. What is its
+//! child, is not in its session and is no keeper was a hook's: a process can leave a session but not join
+//! one, and a keeper begins a session of its own. So whatever else this program starts is safe, as long as
+//! it stays in the session that it was started in.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, getsid, kill_process, set_child_subreaper, waitpid,
+};
+
+use super::{KILL_LIMIT, KILL_PAUSE, descendants};
+
+/// The keepers that this program has.
+static KEEPERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+/// A keeper's place among those that are not orphans.
+#[derive(Debug)]
+pub(super) struct Registered(Pid);
+
+/// Starts a keeper. Nobody looks for orphans before it is known as one.
+pub(super) fn register<T>(
+    start: impl FnOnce() -> std::io::Result<T>,
+    pid: impl Fn(&T) -> Pid,
+) -> std::io::Result<(T, Registered)> {
+    let mut keepers = keepers();
+    if keepers.is_empty() {
+        set_child_subreaper(Some(getpid()))?;
+    }
+    let started = start()?;
+    let pid = pid(&started);
+    keepers.push(pid);
+    Ok((started, Registered(pid)))
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        keepers().retain(|keeper| *keeper != self.0);
+    }
+}
+
+/// Ends the processes that a dead keeper left: those in its session, and those that left it. The keeper was
+/// not waited for yet, so its id is the session's.
+pub(super) fn end(keeper: Pid) {
+    let start = Instant::now();
+    while start.elapsed() < KILL_LIMIT {
+        // While this is held no keeper is started.
+        let keepers = keepers();
+        let orphans = orphans(&keepers);
+        let left = descendants::in_session(keeper);
+        drop(keepers);
+        if orphans.is_empty() && left.is_empty() {
+            return;
+        }
+        kill(orphans, left);
+        std::thread::sleep(KILL_PAUSE);
+    }
+}
+
+/// Children of this program that were a hook's, dead or alive.
+fn orphans(keepers: &[Pid]) -> Vec<Pid> {
+    let own = getsid(None).ok();
+    let is_orphan = |pid: &Pid| !keepers.contains(pid) && getsid(Some(*pid)).ok() != own;
+    descendants::children(getpid()).into_iter().filter(is_orphan).collect()
+}
+
+/// They are stopped first, parents before their children, so that what forks all the time stays.
+fn kill(orphans: Vec<Pid>, left: Vec<Pid>) {
+    let mut stopped = left;
+    for orphan in &orphans {
+        let _ = kill_process(*orphan, Signal::STOP);
+        stopped.push(*orphan);
+        descendants::visit(*orphan, |pid| {
+            let _ = kill_process(pid, Signal::STOP);
+            stopped.push(pid);
+        });
+    }
+    for pid in stopped {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    for orphan in orphans {
+        // Who lives is an answer too.
+        let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
+    }
+}
+
+fn keepers() -> MutexGuard<'static, Vec<Pid>> {
+    KEEPERS.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,5 +1,6 @@
 //! `when`: whether a hook has anything to do this time, as a CEL expression.
 
+use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr};
 use cel::{Context, Program};
 use hookloop_core::point::Point;
 use serde_json::{Value, json};
@@ -7,7 +8,6 @@ use serde_json::{Value, json};
 const LENGTH_MAX: usize = 1_000;
 /// Loops over lists that one expression may have: nested ones would multiply.
 const LOOPS_MAX: usize = 2;
-const LOOPS: [&str; 5] = [".all(", ".exists(", ".exists_one(", ".map(", ".filter("];
 
 /// A condition that can be evaluated again and again.
 pub struct Condition {
@@ -45,15 +45,17 @@ impl Condition {
         if text.len() > LENGTH_MAX {
             return Err(ConditionError::TooLong);
         }
-        if LOOPS.iter().map(|name| text.matches(name).count()).sum::<usize>() > LOOPS_MAX {
-            return Err(ConditionError::TooManyLoops);
-        }
         let syntax =
             |error: cel::ParseErrors| ConditionError::Syntax(in_a_line(&error.to_string()));
         let program = Program::compile(text).map_err(syntax)?;
+        let loops = loops(program.expression());
+        if loops.len() > LOOPS_MAX {
+            return Err(ConditionError::TooManyLoops);
+        }
         let names = names(point);
         let references = program.references();
-        let (named, own) = (references.variables(), loop_variables(text));
+        let named = references.variables();
+        let own: Vec<&str> = loops.iter().flat_map(|each| variables(each)).collect();
         if let Some(name) = named.iter().find(|n| !names.contains(n) && !own.contains(n)) {
             let (name, point) = ((*name).to_owned(), point.to_string());
             return Err(ConditionError::UnknownName { name, point, known: names.join(", ") });
@@ -89,14 +91,40 @@ impl Condition {
     }
 }
 
-/// The names that loops over lists give to their elements.
-fn loop_variables(text: &str) -> Vec<&str> {
-    let after = |name: &'static str| text.split(name).skip(1);
-    LOOPS
-        .into_iter()
-        .flat_map(after)
-        .filter_map(|rest| rest.split_once(',').map(|(name, _)| name.trim()))
-        .collect()
+/// The loops over lists in an expression, however they are written.
+fn loops(expression: &IdedExpr) -> Vec<&ComprehensionExpr> {
+    let mut found = Vec::new();
+    let mut left = vec![expression];
+    while let Some(IdedExpr { expr, .. }) = left.pop() {
+        let entries = match expr {
+            Expr::Map(map) => map.entries.as_slice(),
+            Expr::Struct(made) => made.entries.as_slice(),
+            _ => &[],
+        };
+        for entry in entries {
+            match &entry.expr {
+                EntryExpr::StructField(field) => left.push(&field.value),
+                EntryExpr::MapEntry(entry) => left.extend([&entry.key, &entry.value]),
+            }
+        }
+        match expr {
+            Expr::Call(call) => left.extend(call.target.as_deref().into_iter().chain(&call.args)),
+            Expr::List(list) => left.extend(&list.elements),
+            Expr::Select(select) => left.push(&select.operand),
+            Expr::Comprehension(each) => {
+                found.push(&**each);
+                left.extend([&each.iter_range, &each.accu_init, &each.loop_cond]);
+                left.extend([&each.loop_step, &each.result]);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The names that a loop gives to elements of its list.
+fn variables(each: &ComprehensionExpr) -> impl Iterator<Item = &str> {
+    [Some(&each.iter_var), each.iter_var2.as_ref()].into_iter().flatten().map(String::as_str)
 }
 
 fn in_a_line(text: &str) -> String {
@@ -177,5 +205,9 @@ mod tests {
         check("task.kind == 'x'", "kind");
         check(&"true || ".repeat(200), "longer");
         check("[1].all(a, [1].all(b, [1].all(c, true)))", "loops");
+        // A loop is a loop with a space in it, a comment, or under another name.
+        check("[1].all (a, [1]. all(b, [1].all\n(c, true)))", "loops");
+        check("[1].existsOne(a, [1].existsOne(b, [1].existsOne(c, true)))", "loops");
+        check("[1].all // (\n(a, {1: [1].map (b, [1].filter (c, true))} == {})", "loops");
     }
 }

@@ -1,9 +1,11 @@
 //! What a hook said, as it is judged and as the log keeps it.
 
+use std::borrow::Cow;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_core::answer::{Ended, Printed, interpret};
+use hookloop_core::answer::{ANSWER_MAX, Ended, Printed, interpret, looks_like_answer};
 use hookloop_core::event::HookRan;
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
@@ -42,12 +44,26 @@ impl Said {
             },
             duration: ran.duration,
             stdout: stdout.excerpt(),
-            whole: stdout.whole().map(|whole| String::from_utf8_lossy(&whole).into_owned()),
+            whole: whole(stdout).map(|whole| String::from_utf8_lossy(&whole).into_owned()),
             stderr: stderr.excerpt(),
             stdout_bytes: stdout.bytes,
             stderr_bytes: stderr.bytes,
             artifact: is_kept.then(|| artifacts.display().to_string()),
         }
+    }
+}
+
+/// All of the output, from its file if it is an answer that memory has no room for.
+fn whole(stdout: &Output) -> Option<Cow<'_, [u8]>> {
+    match &stdout.stored {
+        Stored::Whole(path)
+            if stdout.bytes <= ANSWER_MAX as u64
+                && stdout.left_out_bytes() > 0
+                && looks_like_answer(&stdout.excerpt()) =>
+        {
+            fs::read(path).ok().map(Cow::Owned)
+        }
+        _ => stdout.whole(),
     }
 }
 

@@ -8,7 +8,7 @@ use hookloop_core::options::{
     ATTEMPTS_MAX, EnvEntry, Length, OnFailure, Options, PipeOutput, Retry, Sandbox,
     is_dangerous_variable,
 };
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_core::template::TemplateValue;
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
@@ -30,6 +30,8 @@ pub(super) struct Reader<'a> {
     pub(super) source: Source,
     /// Built-ins that the file lists, which then run just where it lists them.
     pub(super) listed: Vec<Builtin>,
+    /// Hooks that need others, by type and name, and where they say so.
+    pub(super) needing: Vec<(Option<String>, String, Location)>,
     pub(super) count: usize,
 }
 
@@ -40,13 +42,10 @@ impl Reader<'_> {
         points: Points,
         task_type: Option<&str>,
     ) -> Result<(), Complaint> {
-        for (name, entries) in points.0 {
-            let at = entries.first().map(|Entry(entry)| entry.referenced);
+        for (name, Spanned { value: entries, referenced, .. }) in points.0 {
+            let at = entries.first().map_or(referenced, |Entry(entry)| entry.referenced);
             let point: Point =
-                name.parse().map_err(|error: hookloop_core::point::NoSuchPoint| Complaint {
-                    at,
-                    message: error.to_string(),
-                })?;
+                name.parse().map_err(|error: NoSuchPoint| Complaint::new(at, error))?;
             if let Some(task_type) = task_type {
                 self.hooks.set_typed(task_type, &point);
             }
@@ -70,6 +69,7 @@ impl Reader<'_> {
     ) -> Result<(), Complaint> {
         let Spanned { value: mut entry, referenced: at, .. } = entry;
         let handler = self.handler(point, &mut entry, at)?;
+        let needs_at = entry.needs.as_ref().map(|needs| needs.at);
         let options = options(point, &mut entry)?;
         if let Handler::Builtin(builtin) = handler
             && builtin.is_reaction()
@@ -86,6 +86,9 @@ impl Reader<'_> {
             (None, handler) => self.free_name(&named_after(handler), task_type),
         };
         check_name(&name, at)?;
+        if let Some(at) = needs_at {
+            self.needing.push((task_type.map(str::to_owned), name.clone(), at));
+        }
         let mut metadata = match &handler {
             Handler::Builtin(builtin) => builtin.hook().metadata,
             _ => Metadata::default(),
@@ -197,6 +200,15 @@ impl Reader<'_> {
         let is_free = |name: &String| self.hooks.get_for(task_type, name).is_none();
         let numbered = (2..).map(|n| format!("{base}-{n}"));
         std::iter::once(base.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+    }
+
+    /// Checks what only the whole list tells: that `needs` names hooks of the same point, not in a circle.
+    pub(super) fn check_needs(&self) -> Result<(), Complaint> {
+        for (task_type, name, at) in &self.needing {
+            let Some(hook) = self.hooks.get_for(task_type.as_deref(), name) else { continue };
+            check_needs_of(self.hooks, hook).map_err(|message| Complaint::new(*at, message))?;
+        }
+        Ok(())
     }
 }
 
@@ -436,26 +448,22 @@ pub(super) fn read_action(
     Ok(DeclaredAction { kind, payload })
 }
 
-/// Checks what only the whole list tells: that `needs` names hooks of the same point, not in a circle.
-pub(super) fn check_needs(hooks: &Registry) -> Result<(), String> {
-    for hook in hooks.list() {
-        for point in &hook.points {
-            let mut neighbours = hooks.resolve(point.name(), hook.task_type.as_deref());
-            neighbours.retain(|other| other.name != hook.name);
-            for need in &hook.options.needs {
-                let Some(other) = neighbours.iter().find(|other| other.name == *need) else {
-                    return Err(format!(
-                        "hook `{}` needs `{need}`, which is no other hook of `{point}`",
-                        hook.name
-                    ));
-                };
-                if (other.priority, position(hooks, other)) > (hook.priority, position(hooks, hook))
-                {
-                    return Err(format!(
-                        "hook `{}` needs `{need}`, which runs after it; give it a lower priority",
-                        hook.name
-                    ));
-                }
+fn check_needs_of(hooks: &Registry, hook: &Hook) -> Result<(), String> {
+    for point in &hook.points {
+        let mut neighbours = hooks.resolve(point.name(), hook.task_type.as_deref());
+        neighbours.retain(|other| other.name != hook.name);
+        for need in &hook.options.needs {
+            let Some(other) = neighbours.iter().find(|other| other.name == *need) else {
+                return Err(format!(
+                    "hook `{}` needs `{need}`, which is no other hook of `{point}`",
+                    hook.name
+                ));
+            };
+            if (other.priority, position(hooks, other)) > (hook.priority, position(hooks, hook)) {
+                return Err(format!(
+                    "hook `{}` needs `{need}`, which runs after it; give it a lower priority",
+                    hook.name
+                ));
             }
         }
     }

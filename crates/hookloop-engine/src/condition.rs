@@ -1,13 +1,20 @@
 //! `when`: whether a hook has anything to do this time, as a CEL expression.
 
+use std::sync::Arc;
+
 use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr};
-use cel::{Context, Program};
+use cel::extractors::This;
+use cel::{Context, ExecutionError, Program};
 use hookloop_core::point::Point;
 use serde_json::{Value, json};
 
 const LENGTH_MAX: usize = 1_000;
 /// Loops over lists that one expression may have: nested ones would multiply.
 const LOOPS_MAX: usize = 2;
+/// Patterns that one expression may look for, and how large each may be when it is ready.
+const PATTERNS_MAX: usize = 4;
+const PATTERN_MAX_BYTES: usize = 64 * 1024;
+const MATCHES: &str = "matches";
 
 /// A condition that can be evaluated again and again.
 pub struct Condition {
@@ -29,6 +36,8 @@ pub enum ConditionError {
     TooLong,
     #[error("more than {LOOPS_MAX} loops over lists")]
     TooManyLoops,
+    #[error("`{MATCHES}` more than {PATTERNS_MAX} times, or in a loop over a list")]
+    TooManyPatterns,
     #[error("{0}")]
     Syntax(String),
     #[error("there is no `{name}` at `{point}`; there are {known}")]
@@ -48,9 +57,12 @@ impl Condition {
         let syntax =
             |error: cel::ParseErrors| ConditionError::Syntax(in_a_line(&error.to_string()));
         let program = Program::compile(text).map_err(syntax)?;
-        let loops = loops(program.expression());
+        let Costs { loops, patterns, patterns_in_loops } = Costs::of(program.expression());
         if loops.len() > LOOPS_MAX {
             return Err(ConditionError::TooManyLoops);
+        }
+        if patterns > PATTERNS_MAX || patterns_in_loops > 0 {
+            return Err(ConditionError::TooManyPatterns);
         }
         let names = names(point);
         let references = program.references();
@@ -79,6 +91,7 @@ impl Condition {
             ConditionError::Evaluation(in_a_line(&error.to_string()))
         };
         let mut context = Context::default();
+        context.add_function(MATCHES, matches).map_err(|error| failed(&error))?;
         for name in &self.names {
             let value = values.get(name).unwrap_or(&Value::Null);
             context.add_variable(*name, value).map_err(|error| failed(&error))?;
@@ -91,35 +104,71 @@ impl Condition {
     }
 }
 
-/// The loops over lists in an expression, however they are written.
-fn loops(expression: &IdedExpr) -> Vec<&ComprehensionExpr> {
-    let mut found = Vec::new();
-    let mut left = vec![expression];
-    while let Some(IdedExpr { expr, .. }) = left.pop() {
-        let entries = match expr {
-            Expr::Map(map) => map.entries.as_slice(),
-            Expr::Struct(made) => made.entries.as_slice(),
-            _ => &[],
-        };
-        for entry in entries {
-            match &entry.expr {
-                EntryExpr::StructField(field) => left.push(&field.value),
-                EntryExpr::MapEntry(entry) => left.extend([&entry.key, &entry.value]),
+/// What in an expression takes time, however it is written.
+#[derive(Default)]
+struct Costs<'a> {
+    loops: Vec<&'a ComprehensionExpr>,
+    patterns: usize,
+    patterns_in_loops: usize,
+}
+
+impl Costs<'_> {
+    fn of(expression: &IdedExpr) -> Costs<'_> {
+        let mut costs = Costs::default();
+        let mut left = vec![(expression, false)];
+        while let Some((expression, in_loop)) = left.pop() {
+            if let Expr::Comprehension(each) = &expression.expr {
+                costs.loops.push(each);
             }
-        }
-        match expr {
-            Expr::Call(call) => left.extend(call.target.as_deref().into_iter().chain(&call.args)),
-            Expr::List(list) => left.extend(&list.elements),
-            Expr::Select(select) => left.push(&select.operand),
-            Expr::Comprehension(each) => {
-                found.push(&**each);
-                left.extend([&each.iter_range, &each.accu_init, &each.loop_cond]);
-                left.extend([&each.loop_step, &each.result]);
+            if let Expr::Call(call) = &expression.expr
+                && call.func_name == MATCHES
+            {
+                costs.patterns += 1;
+                costs.patterns_in_loops += usize::from(in_loop);
             }
-            _ => {}
+            let in_loop = in_loop || matches!(expression.expr, Expr::Comprehension(_));
+            left.extend(parts(&expression.expr).into_iter().map(|part| (part, in_loop)));
         }
+        costs
     }
-    found
+}
+
+/// The expressions that one is made of.
+fn parts(expression: &Expr) -> Vec<&IdedExpr> {
+    let entries = match expression {
+        Expr::Map(map) => map.entries.as_slice(),
+        Expr::Struct(made) => made.entries.as_slice(),
+        _ => &[],
+    };
+    match expression {
+        Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Select(select) => vec![&*select.operand],
+        Expr::Comprehension(each) => {
+            vec![&each.iter_range, &each.accu_init, &each.loop_cond, &each.loop_step, &each.result]
+        }
+        _ => entries.iter().flat_map(|entry| parts_of_entry(&entry.expr)).collect(),
+    }
+}
+
+fn parts_of_entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::StructField(field) => vec![&field.value],
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+    }
+}
+
+/// `text.matches(pattern)`. A pattern can be small to write and large to make ready; the usual limit is
+/// a tenth of a second each.
+fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
+    let ready = regex::RegexBuilder::new(&pattern)
+        .size_limit(PATTERN_MAX_BYTES)
+        .dfa_size_limit(PATTERN_MAX_BYTES)
+        .build();
+    ready.map(|ready| ready.is_match(&text)).map_err(|error| {
+        let message = error.to_string();
+        ExecutionError::function_error(MATCHES, message.lines().last().unwrap_or_default())
+    })
 }
 
 /// The names that a loop gives to elements of its list.
@@ -207,6 +256,10 @@ mod tests {
         check("[1].all(a, [1].all(b, [1].all(c, true)))", "loops");
         // A loop is a loop with a space in it, a comment, or under another name.
         check("[1].all (a, [1]. all(b, [1].all\n(c, true)))", "loops");
+        check("'a'.matches('\\\\pL{90}')", "size limit");
+        check("'a'.matches('(')", "unclosed group");
+        check("[1].all(a, 'a'.matches('b'))", "in a loop");
+        check(&["'a'.matches('b')"; 5].join(" || "), "more than 4");
         check("[1].existsOne(a, [1].existsOne(b, [1].existsOne(c, true)))", "loops");
         check("[1].all // (\n(a, {1: [1].map (b, [1].filter (c, true))} == {})", "loops");
     }

@@ -77,6 +77,7 @@ impl Reader<'_> {
         {
             return self.use_reaction(builtin, point, entry, at);
         }
+        let is_named = entry.name.is_some();
         let name = match (entry.name.take(), &handler) {
             (Some(name), _) => name,
             (None, Handler::Builtin(builtin)) => builtin.name().to_owned(),
@@ -86,9 +87,6 @@ impl Reader<'_> {
             (None, handler) => self.free_name(&named_after(handler), task_type),
         };
         check_name(&name, at)?;
-        if let Some(at) = needs_at {
-            self.needing.push((task_type.map(str::to_owned), name.clone(), at));
-        }
         let mut metadata = match &handler {
             Handler::Builtin(builtin) => builtin.hook().metadata,
             _ => Metadata::default(),
@@ -105,6 +103,17 @@ impl Reader<'_> {
             handler,
             options,
         };
+        // The same again, without a name, at the same point: once is what was meant.
+        let is_same = |there: &Hook| {
+            let named_so = Hook { name: there.name.clone(), ..hook.clone() };
+            there.points.contains(point) && there.is_alike(&named_so)
+        };
+        if !is_named && self.hooks.list().iter().any(is_same) {
+            return Ok(());
+        }
+        if let Some(at) = needs_at {
+            self.needing.push((task_type.map(str::to_owned), hook.name.clone(), at));
+        }
         match self.hooks.get_mut_for(task_type, &hook.name) {
             // The same hook under a further point runs there too.
             Some(there) if there.is_alike(&hook) && !there.points.contains(point) => {

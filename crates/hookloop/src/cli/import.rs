@@ -1,6 +1,7 @@
 //! `hookloop import …`
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Subcommand;
@@ -67,7 +68,9 @@ impl AutomationHooks {
             return context.out.line(format_args!("{note}\n{}", yaml.trim_end()));
         }
         let failed = |error| CliError::system(format!("{}: {error}", path.display()));
-        std::fs::write(&path, yaml).map_err(failed)?;
+        // A link that leads nowhere yet is not followed.
+        let mut file = std::fs::File::create_new(&path).map_err(failed)?;
+        file.write_all(yaml.as_bytes()).map_err(failed)?;
         // What was written is read back, so that a mistake in the source is said now.
         if let Err(error) = hookloop_engine::config::load(&path) {
             std::fs::remove_file(&path).map_err(failed)?;

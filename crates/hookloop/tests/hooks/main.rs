@@ -6,9 +6,15 @@
 mod cli;
 
 mod configuration;
+mod consent;
+mod deceit;
+mod drift;
+mod leaks;
+mod paths;
 mod protocol;
 mod running;
 mod trust;
+mod unasked;
 mod webhook;
 
 use std::os::unix::fs::PermissionsExt;

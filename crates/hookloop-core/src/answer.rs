@@ -176,6 +176,8 @@ pub fn interpret(
             ..said(status, Answer::default(), printed, ended)
         },
         Ok(answer) => said(status, answer.unwrap_or_default(), printed, ended),
+        // It said no by its exit code, whatever else it tried to say.
+        Err(_) if status == Status::Blocked => said(status, Answer::default(), printed, ended),
         Err(why) => Outcome { reason: Some(why), ..Outcome::of(Status::Failed) },
     };
     outcome.judged(kind, on_failure, printed)
@@ -226,17 +228,25 @@ impl Outcome {
     }
 }
 
+/// Whether standard output, or its beginning and end, is meant as an answer.
+pub fn looks_like_answer(stdout: &str) -> bool {
+    let text = stdout.trim();
+    text.starts_with('{') && text.ends_with('}')
+}
+
 /// The answer in standard output, if that is one JSON object.
 fn read_answer(printed: Printed<'_>) -> Result<Option<Answer>, String> {
     let text = printed.stdout.trim();
-    if !text.starts_with('{') || !text.ends_with('}') {
+    if !looks_like_answer(text) {
         return Ok(None);
     }
     if printed.is_cut || text.len() > ANSWER_MAX {
-        return Err(format!("its answer is longer than {ANSWER_MAX} bytes"));
+        return Err(format!("its answer has more than {ANSWER_MAX} bytes"));
     }
-    let answer: Answer =
-        serde_json::from_str(text).map_err(|error| format!("its answer can't be read: {error}"))?;
+    let unreadable = |error: serde_json::Error| format!("its answer can't be read: {error}");
+    // Fields that are not known have to be JSON too.
+    let _: Value = serde_json::from_str(text).map_err(unreadable)?;
+    let answer: Answer = serde_json::from_str(text).map_err(unreadable)?;
     let actions = answer.hookloop.as_ref().map_or(0, |ours| ours.actions.len());
     if actions > ACTIONS_MAX {
         return Err(format!("{actions} actions in an answer; at most {ACTIONS_MAX}"));
@@ -271,18 +281,17 @@ fn said(status: Status, answer: Answer, printed: Printed<'_>, ended: &Ended) -> 
     let escalates = answer.goes_on == Some(false) || matches!(ours.action, Some(Ask::Escalate));
     let reason = answer.reason.or(ours.reason);
     let verdict = if escalates {
-        let reason = answer.stop_reason.or(reason.clone());
-        Verdict::Escalate {
-            reason: reason.unwrap_or_else(|| "a hook asked for a human".to_owned()),
-        }
+        let given = answer.stop_reason.or(reason.clone());
+        let given = given.filter(|reason| !reason.trim().is_empty());
+        Verdict::Escalate { reason: given.unwrap_or_else(|| "a hook asked for a human".to_owned()) }
     } else if blocks {
         Verdict::Block { feedback: feedback(reason.as_deref(), printed) }
     } else {
         Verdict::Pass
     };
     let status = match status {
-        Status::Passed if ours.skip => Status::Skipped,
         Status::Passed if verdict != Verdict::Pass => Status::Blocked,
+        Status::Passed if ours.skip => Status::Skipped,
         other => other,
     };
     Outcome {
@@ -464,6 +473,9 @@ mod tests {
             r#"{"hookloop":{"acton":"complete"}}"#,
             r#"{"hookloop":{"actions":[{"type":"sudo","payload":{}}]}}"#,
             r#"{"decision":"block"} {"decision":"approve"}"#,
+            r#"{"decision":"block","decision":"approve"}"#,
+            r#"{"unknown":"\ud800"}"#,
+            r#"{"unknown":1e999}"#,
         ] {
             let outcome = gate(Ended::Exited(0), answer, "");
             assert_eq!(outcome.status, Status::Failed, "{answer}");
@@ -472,7 +484,38 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_is_not_whole_is_a_failed_gate() {
+        let cut = |stdout| {
+            let printed = Printed { stdout, stderr: "", is_cut: true };
+            interpret(&Ended::Exited(0), printed, Kind::Gate, OnFailure::Closed)
+        };
+        let outcome = cut("{\"decision\":\"block\",\"reason\":\"… 9 bytes …\"}\n");
+        assert_eq!(outcome.status, Status::Failed);
+        assert!(matches!(outcome.verdict, Verdict::Block { .. }));
+        assert_eq!(cut("{ much … text").verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn a_no_wins_over_skip() {
+        for (answer, verdict) in [
+            (r#"{"decision":"block","reason":"r","hookloop":{"skip":true}}"#, block("r")),
+            (
+                r#"{"continue":false,"stopReason":" ","hookloop":{"skip":true}}"#,
+                Verdict::Escalate { reason: "a hook asked for a human".to_owned() },
+            ),
+        ] {
+            let outcome = gate(Ended::Exited(0), answer, "");
+            assert_eq!((outcome.status, outcome.verdict), (Status::Blocked, verdict), "{answer}");
+        }
+    }
+
+    #[test]
     fn exit_code_2_blocks_whatever_the_json_says() {
+        for on_failure in [OnFailure::Closed, OnFailure::Open] {
+            let printed = Printed { stdout: "{broken}", stderr: "because", is_cut: false };
+            let outcome = interpret(&Ended::Exited(2), printed, Kind::Gate, on_failure);
+            assert_eq!((outcome.status, outcome.verdict), (Status::Blocked, block("because")));
+        }
         let outcome = gate(Ended::Exited(2), r#"{"decision":"approve"}"#, "because");
         assert_eq!(outcome.verdict, block("because"));
         let outcome = gate(Ended::Exited(2), r#"{"reason":"better"}"#, "because");

@@ -169,10 +169,44 @@ impl fmt::Display for Length {
 
 /// Variables that change what programs are run, or where they talk to: a repository does not set them.
 pub fn is_dangerous_variable(name: &str) -> bool {
-    const STARTS: [&str; 9] =
-        ["LD_", "DYLD_", "HOOKLOOP_", "GIT_", "BASH_", "PYTHON", "PERL5", "RUBY", "NODE_"];
-    const ENDS: [&str; 5] = ["_PROXY", "_BASE_URL", "_ENDPOINT", "_API_KEY", "_HOME"];
-    const WHOLE: [&str; 16] = [
+    // Loaders, shells, interpreters, and programs that other programs are told to start.
+    const STARTS: [&str; 19] = [
+        "LD_",
+        "DYLD_",
+        "HOOKLOOP_",
+        "GIT_",
+        "BASH_",
+        "PYTHON",
+        "PERL",
+        "RUBY",
+        "NODE_",
+        "NPM_",
+        "LUA_",
+        "PHP",
+        "JAVA_",
+        "JDK_",
+        "DOTNET_",
+        "CORECLR_",
+        "GCONV_",
+        "OPENSSL_",
+        "SSL_CERT_",
+    ];
+    // Where programs talk to, what they believe there, where their own settings are.
+    const ENDS: [&str; 12] = [
+        "PROXY",
+        "_BASE_URL",
+        "_API_BASE",
+        "_ENDPOINT",
+        "_INDEX_URL",
+        "_REGISTRY",
+        "_API_KEY",
+        "_HOME",
+        "_CONFIG_FILE",
+        "_CA_BUNDLE",
+        "_WRAPPER",
+        "_ASKPASS",
+    ];
+    const WHOLE: [&str; 37] = [
         "PATH",
         "HOME",
         "SHELL",
@@ -181,14 +215,35 @@ pub fn is_dangerous_variable(name: &str) -> bool {
         "PS4",
         "SHELLOPTS",
         "CDPATH",
+        "FPATH",
+        "ZDOTDIR",
+        "INPUTRC",
         "EDITOR",
         "VISUAL",
         "PAGER",
+        "MANPAGER",
+        "LESSOPEN",
+        "LESSCLOSE",
         "BROWSER",
         "USER",
         "TMPDIR",
         "CLAUDE_PROJECT_DIR",
         "PROMPT_COMMAND",
+        "CLASSPATH",
+        "MAKEFLAGS",
+        "GOFLAGS",
+        "RUSTC",
+        "RUSTFLAGS",
+        "HOSTALIASES",
+        "LOCALDOMAIN",
+        "TERMINFO",
+        "KUBECONFIG",
+        "GTK_MODULES",
+        "DOCKER_HOST",
+        "DOCKER_CONFIG",
+        "OLLAMA_HOST",
+        "_JAVA_OPTIONS",
+        "MAVEN_OPTS",
     ];
     let name = name.to_ascii_uppercase();
     STARTS.iter().any(|start| name.starts_with(start))
@@ -221,25 +276,32 @@ mod tests {
         assert!(matches!(Length::seconds(60_000_000), Err(BadLength::TooLong(_))));
     }
 
+    /// T8: loaders, interpreters, proxies, base URLs, homes of tools, what other programs start.
+    const DANGEROUS: &str = "
+        PATH HOME SHELL ENV IFS PS4 CDPATH BASH_ENV BASH_FUNC_ls ZDOTDIR FPATH INPUTRC
+        PROMPT_COMMAND SHELLOPTS LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT DYLD_INSERT_LIBRARIES
+        GCONV_PATH OPENSSL_CONF OPENSSL_MODULES SSL_CERT_FILE SSL_CERT_DIR CURL_CA_BUNDLE
+        REQUESTS_CA_BUNDLE NODE_OPTIONS NODE_PATH NODE_EXTRA_CA_CERTS npm_config_registry
+        NPM_CONFIG_SCRIPT_SHELL PYTHONPATH PYTHONSTARTUP PYTHONHOME PERL5LIB PERL5OPT PERLLIB
+        RUBYOPT RUBYLIB LUA_INIT LUA_PATH PHPRC PHP_INI_SCAN_DIR CLASSPATH JAVA_TOOL_OPTIONS
+        _JAVA_OPTIONS JDK_JAVA_OPTIONS MAVEN_OPTS DOTNET_STARTUP_HOOKS CORECLR_PROFILER
+        GIT_SSH_COMMAND GIT_DIR GIT_CONFIG_GLOBAL GIT_EXEC_PATH GIT_PROXY_COMMAND SSH_ASKPASS
+        SUDO_ASKPASS EDITOR VISUAL PAGER MANPAGER LESSOPEN LESSCLOSE BROWSER GOFLAGS GOPROXY
+        RUSTC RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER RUSTFLAGS CARGO_HOME RUSTUP_HOME MAKEFLAGS
+        HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY FTP_PROXY ANTHROPIC_BASE_URL OPENAI_BASE_URL
+        OPENAI_API_BASE ANTHROPIC_API_KEY AWS_ENDPOINT AWS_CONFIG_FILE DOCKER_HOST DOCKER_CONFIG
+        KUBECONFIG OLLAMA_HOST PIP_INDEX_URL CODEX_HOME CLAUDE_HOME XDG_CONFIG_HOME XDG_STATE_HOME
+        HOSTALIASES LOCALDOMAIN TERMINFO GTK_MODULES TMPDIR HOOKLOOP_STORE CLAUDE_PROJECT_DIR
+    ";
+
     #[test]
     fn a_repository_does_not_redirect_programs() {
-        for name in [
-            "PATH",
-            "LD_PRELOAD",
-            "HTTPS_PROXY",
-            "https_proxy",
-            "ANTHROPIC_BASE_URL",
-            "CODEX_HOME",
-            "GIT_SSH_COMMAND",
-            "BASH_ENV",
-            "NODE_OPTIONS",
-            "PYTHONPATH",
-            "HOOKLOOP_STORE",
-            "ENV",
-        ] {
-            assert!(is_dangerous_variable(name), "{name}");
+        for name in DANGEROUS.split_whitespace() {
+            for name in [name.to_owned(), name.to_lowercase()] {
+                assert!(is_dangerous_variable(&name), "{name}");
+            }
         }
-        for name in ["RUST_LOG", "CI", "SLACK_WEBHOOK", "GOFLAGS"] {
+        for name in ["RUST_LOG", "CI", "SLACK_WEBHOOK", "GOOS", "MODE", "DB_HOST", "DEBUG"] {
             assert!(!is_dangerous_variable(name), "{name}");
         }
     }

@@ -3,14 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use cel::{Context, Env, Program};
+use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr};
+use cel::extractors::This;
+use cel::{Context, Env, ExecutionError, Program};
 use hookloop_core::point::Point;
 use serde_json::{Value, json};
 
 const LENGTH_MAX: usize = 1_000;
 /// Loops over lists that one expression may have: nested ones would multiply.
 const LOOPS_MAX: usize = 2;
-const LOOPS: [&str; 5] = [".all(", ".exists(", ".exists_one(", ".map(", ".filter("];
+/// Patterns that one expression may look for, and how large each may be when it is ready.
+const PATTERNS_MAX: usize = 4;
+const PATTERN_MAX_BYTES: usize = 64 * 1024;
+const MATCHES: &str = "matches";
 
 /// Conditions that are kept read; when there are more, all are read again.
 const KEPT_MAX: usize = 2_048;
@@ -44,6 +49,8 @@ pub enum ConditionError {
     TooLong,
     #[error("more than {LOOPS_MAX} loops over lists")]
     TooManyLoops,
+    #[error("`{MATCHES}` more than {PATTERNS_MAX} times, or in a loop over a list")]
+    TooManyPatterns,
     #[error("{0}")]
     Syntax(String),
     #[error("there is no `{name}` at `{point}`; there are {known}")]
@@ -75,15 +82,20 @@ impl Condition {
         if text.len() > LENGTH_MAX {
             return Err(ConditionError::TooLong);
         }
-        if LOOPS.iter().map(|name| text.matches(name).count()).sum::<usize>() > LOOPS_MAX {
-            return Err(ConditionError::TooManyLoops);
-        }
         let syntax =
             |error: cel::ParseErrors| ConditionError::Syntax(in_a_line(&error.to_string()));
         let program = Program::compile(text).map_err(syntax)?;
+        let Costs { loops, patterns, patterns_in_loops } = Costs::of(program.expression());
+        if loops.len() > LOOPS_MAX {
+            return Err(ConditionError::TooManyLoops);
+        }
+        if patterns > PATTERNS_MAX || patterns_in_loops > 0 {
+            return Err(ConditionError::TooManyPatterns);
+        }
         let names = names(point);
         let references = program.references();
-        let (named, own) = (references.variables(), loop_variables(text));
+        let named = references.variables();
+        let own: Vec<&str> = loops.iter().flat_map(|each| variables(each)).collect();
         if let Some(name) = named.iter().find(|n| !names.contains(n) && !own.contains(n)) {
             let (name, point) = ((*name).to_owned(), point.to_string());
             return Err(ConditionError::UnknownName { name, point, known: names.join(", ") });
@@ -109,6 +121,7 @@ impl Condition {
             ConditionError::Evaluation(in_a_line(&error.to_string()))
         };
         let mut context = Context::with_env(Arc::clone(&FUNCTIONS));
+        context.add_function(MATCHES, matches).map_err(|error| failed(&error))?;
         for name in &self.names {
             let value = values.get(name).unwrap_or(&Value::Null);
             context.add_variable(*name, value).map_err(|error| failed(&error))?;
@@ -121,14 +134,76 @@ impl Condition {
     }
 }
 
-/// The names that loops over lists give to their elements.
-fn loop_variables(text: &str) -> Vec<&str> {
-    let after = |name: &'static str| text.split(name).skip(1);
-    LOOPS
-        .into_iter()
-        .flat_map(after)
-        .filter_map(|rest| rest.split_once(',').map(|(name, _)| name.trim()))
-        .collect()
+/// What in an expression takes time, however it is written.
+#[derive(Default)]
+struct Costs<'a> {
+    loops: Vec<&'a ComprehensionExpr>,
+    patterns: usize,
+    patterns_in_loops: usize,
+}
+
+impl Costs<'_> {
+    fn of(expression: &IdedExpr) -> Costs<'_> {
+        let mut costs = Costs::default();
+        let mut left = vec![(expression, false)];
+        while let Some((expression, in_loop)) = left.pop() {
+            if let Expr::Comprehension(each) = &expression.expr {
+                costs.loops.push(each);
+            }
+            if let Expr::Call(call) = &expression.expr
+                && call.func_name == MATCHES
+            {
+                costs.patterns += 1;
+                costs.patterns_in_loops += usize::from(in_loop);
+            }
+            let in_loop = in_loop || matches!(expression.expr, Expr::Comprehension(_));
+            left.extend(parts(&expression.expr).into_iter().map(|part| (part, in_loop)));
+        }
+        costs
+    }
+}
+
+/// The expressions that one is made of.
+fn parts(expression: &Expr) -> Vec<&IdedExpr> {
+    let entries = match expression {
+        Expr::Map(map) => map.entries.as_slice(),
+        Expr::Struct(made) => made.entries.as_slice(),
+        _ => &[],
+    };
+    match expression {
+        Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
+        Expr::List(list) => list.elements.iter().collect(),
+        Expr::Select(select) => vec![&*select.operand],
+        Expr::Comprehension(each) => {
+            vec![&each.iter_range, &each.accu_init, &each.loop_cond, &each.loop_step, &each.result]
+        }
+        _ => entries.iter().flat_map(|entry| parts_of_entry(&entry.expr)).collect(),
+    }
+}
+
+fn parts_of_entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
+    match entry {
+        EntryExpr::StructField(field) => vec![&field.value],
+        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+    }
+}
+
+/// `text.matches(pattern)`. A pattern can be small to write and large to make ready; the usual limit is
+/// a tenth of a second each.
+fn matches(This(text): This<Arc<String>>, pattern: Arc<String>) -> Result<bool, ExecutionError> {
+    let ready = regex::RegexBuilder::new(&pattern)
+        .size_limit(PATTERN_MAX_BYTES)
+        .dfa_size_limit(PATTERN_MAX_BYTES)
+        .build();
+    ready.map(|ready| ready.is_match(&text)).map_err(|error| {
+        let message = error.to_string();
+        ExecutionError::function_error(MATCHES, message.lines().last().unwrap_or_default())
+    })
+}
+
+/// The names that a loop gives to elements of its list.
+fn variables(each: &ComprehensionExpr) -> impl Iterator<Item = &str> {
+    [Some(&each.iter_var), each.iter_var2.as_ref()].into_iter().flatten().map(String::as_str)
 }
 
 fn in_a_line(text: &str) -> String {
@@ -209,5 +284,13 @@ mod tests {
         check("task.kind == 'x'", "kind");
         check(&"true || ".repeat(200), "longer");
         check("[1].all(a, [1].all(b, [1].all(c, true)))", "loops");
+        // A loop is a loop with a space in it, a comment, or under another name.
+        check("[1].all (a, [1]. all(b, [1].all\n(c, true)))", "loops");
+        check("'a'.matches('\\\\pL{90}')", "size limit");
+        check("'a'.matches('(')", "unclosed group");
+        check("[1].all(a, 'a'.matches('b'))", "in a loop");
+        check(&["'a'.matches('b')"; 5].join(" || "), "more than 4");
+        check("[1].existsOne(a, [1].existsOne(b, [1].existsOne(c, true)))", "loops");
+        check("[1].all // (\n(a, {1: [1].map (b, [1].filter (c, true))} == {})", "loops");
     }
 }

@@ -5,6 +5,7 @@ mod hooks;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::hook::{DeclaredAction, Hook, Registry, Source};
@@ -73,23 +74,61 @@ pub fn settings(path: &Path, user: &User) -> Result<Settings, ConfigError> {
     read(path, |text| parse(text, user))
 }
 
+/// Reads a project's file from its bytes; `path` is what complaints call it.
+pub fn settings_from(path: &Path, bytes: &[u8]) -> Result<Settings, ConfigError> {
+    read_bytes(path, bytes, |text| parse(text, &User::default()))
+}
+
 /// Reads `path` within the limits that hold for every file of ours.
 pub(crate) fn read<T>(
     path: &Path,
     parse: impl FnOnce(&str) -> Result<T, Complaint>,
 ) -> Result<T, ConfigError> {
-    let error =
-        |message: String| ConfigError { path: path.to_owned(), line: None, column: None, message };
-    let size = std::fs::metadata(path).map_err(|e| error(e.to_string()))?.len();
-    if size > MAX_BYTES {
-        return Err(error(format!("{size} bytes are too many: at most {MAX_BYTES}")));
+    let failed = |error: std::io::Error| ConfigError {
+        path: path.to_owned(),
+        line: None,
+        column: None,
+        message: error.to_string(),
+    };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    // What is longer is not read to its end, whatever length the file claims to have.
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    read_bytes(path, &bytes, parse)
+}
+
+fn read_bytes<T>(
+    path: &Path,
+    bytes: &[u8],
+    parse: impl FnOnce(&str) -> Result<T, Complaint>,
+) -> Result<T, ConfigError> {
+    let error = |(line, column): (u64, u64), message: String| ConfigError {
+        path: path.to_owned(),
+        line: Some(line),
+        column: Some(column),
+        message,
+    };
+    if bytes.len() as u64 > MAX_BYTES {
+        let message = format!("the file goes on here, after {MAX_BYTES} bytes, which are enough");
+        return Err(error(place_of(&bytes[..MAX_BYTES as usize]), message));
     }
-    let text = std::fs::read_to_string(path).map_err(|e| error(e.to_string()))?;
-    parse(&text).map_err(|complaint| ConfigError {
-        line: complaint.at.map(|at| at.line()),
-        column: complaint.at.map(|at| at.column()),
-        ..error(complaint.message)
+    let text = std::str::from_utf8(bytes).map_err(|wrong| {
+        error(place_of(&bytes[..wrong.valid_up_to()]), "this is not UTF-8".to_owned())
+    })?;
+    parse(text).map_err(|complaint| {
+        let at = complaint.at.filter(|at| at.line() > 0 && at.column() > 0);
+        error(at.map_or(BEGINNING, |at| (at.line(), at.column())), complaint.message)
     })
+}
+
+/// Where a complaint is about the file as a whole.
+const BEGINNING: (u64, u64) = (1, 1);
+
+/// The line and column that follow `before`.
+fn place_of(before: &[u8]) -> (u64, u64) {
+    let line = before.split(|byte| *byte == b'\n').next_back().unwrap_or_default();
+    let lines = before.iter().filter(|byte| **byte == b'\n').count();
+    (lines as u64 + 1, String::from_utf8_lossy(line).chars().count() as u64 + 1)
 }
 
 /// Reads YAML strictly: no anchors, nothing unknown, nothing deep.
@@ -157,7 +196,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
         reader.read(task_type.hooks, Some(&name))?;
         types.insert(name, TypeRules { agents: task_type.agents });
     }
-    hooks::check_needs(&hooks).map_err(|message| Complaint { at: None, message })?;
+    reader.check_needs()?;
     Ok(Settings {
         rules: Rules { hooks, workflows, limits, is_limited: wanted != limits, types },
         project: file.project.map(read_word).transpose()?,
@@ -168,8 +207,9 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
 /// The hooks of the user's own file.
 pub(crate) fn own_hooks(points: Points) -> Result<Vec<Hook>, Complaint> {
     let (mut hooks, workflows) = (Registry::default(), Workflows::new());
-    Reader::new(&mut hooks, &workflows, Source::User).read(points, None)?;
-    hooks::check_needs(&hooks).map_err(|message| Complaint { at: None, message })?;
+    let mut reader = Reader::new(&mut hooks, &workflows, Source::User);
+    reader.read(points, None)?;
+    reader.check_needs()?;
     Ok(hooks.list().to_vec())
 }
 
@@ -305,5 +345,42 @@ hooks:
         );
         check("version: 1\nhooks: &a\n  task_created: []\n", 3, "anchors");
         check("version: 1\nworkflows: {w: []}\n", 2, "steps");
+        check("version: 1\nhooks:\n  task_done: []\n", 3, "task_done");
+        check(
+            "version: 1\nhooks:\n  stop:\n    - command: 'true'\n      needs: b\n",
+            5,
+            "no other hook",
+        );
+    }
+
+    #[test]
+    fn what_can_not_be_read_has_a_place_too() {
+        let check = |bytes: &[u8], line: u64, column: u64| {
+            let error = settings_from(Path::new("f"), bytes).map(drop).unwrap_err();
+            assert_eq!((error.line, error.column), (Some(line), Some(column)), "{error}");
+        };
+        check(b"version: 1\n# \xc3\xa9 \xff\n", 2, 5);
+        check(b"", 1, 1);
+        check(b"hooks: {}\n", 1, 1);
+        let long = "version: 1\n".to_owned() + &"#\n".repeat(MAX_BYTES as usize);
+        check(long.as_bytes(), 131_068, 2);
+    }
+
+    /// A file of a stranger is read, or refused, at once.
+    #[test]
+    fn the_worst_files_are_read_soon() {
+        let many = |entry: &dyn Fn(usize) -> String| -> String { (0..19_000).map(entry).collect() };
+        for text in [
+            format!("version: 1\nhooks: {{{}}}\n", many(&|n| format!("p{n}: [], "))),
+            format!(
+                "version: 1\nhooks: {{stop: [{{command: 'true', env: {{{}}}}}]}}\n",
+                many(&|n| format!("v{n}: a, "))
+            ),
+        ] {
+            let begun = std::time::Instant::now();
+            assert!(parse(&text, &User::default()).is_err());
+            // Ten times what it should take: a busy machine is no failure.
+            assert!(begun.elapsed().as_millis() < 500, "{:?}", begun.elapsed());
+        }
     }
 }

@@ -68,6 +68,10 @@ impl Place {
 
     /// Makes the state directory, for this user alone; refuses one that others could change.
     pub fn prepare(&self) -> Result<(), PlaceError> {
+        // Who can change the directory of all states can put another in this one's place.
+        if let Some(home) = self.state.parent().filter(|home| home.exists()) {
+            check_own(home, &std::fs::metadata(home).map_err(|source| io(home, source))?)?;
+        }
         match std::fs::symlink_metadata(&self.state) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let mut builder = std::fs::DirBuilder::new();
@@ -78,13 +82,7 @@ impl Place {
                 std::fs::write(&note, root).map_err(|source| io(&note, source))
             }
             Err(source) => Err(io(&self.state, source)),
-            Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
-                Err(PlaceError::Foreign(self.state.clone()))
-            }
-            Ok(found) if !found.is_dir() || found.mode() & 0o022 != 0 => {
-                Err(PlaceError::Exposed(self.state.clone()))
-            }
-            Ok(_) => Ok(()),
+            Ok(found) => check_own(&self.state, &found),
         }
     }
 }
@@ -96,6 +94,19 @@ pub fn state_home(xdg: Option<&Path>, home: Option<&Path>) -> Result<PathBuf, Pl
         (Some(xdg), _) => Ok(xdg.join("hookloop")),
         (None, Some(home)) => Ok(home.join(".local/state/hookloop")),
         (None, None) => Err(PlaceError::NoHome),
+    }
+}
+
+/// Whether a directory is the user's, and nobody else's to write to.
+fn check_own(path: &Path, found: &std::fs::Metadata) -> Result<(), PlaceError> {
+    match found {
+        found if found.uid() != rustix::process::geteuid().as_raw() => {
+            Err(PlaceError::Foreign(path.to_owned()))
+        }
+        found if !found.is_dir() || found.mode() & 0o022 != 0 => {
+            Err(PlaceError::Exposed(path.to_owned()))
+        }
+        _ => Ok(()),
     }
 }
 

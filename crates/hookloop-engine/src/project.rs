@@ -127,7 +127,7 @@ impl Project {
             kept::open_store(place, &settings, &user, surroundings, AfterLoss::Refuse)?;
         let mut trust = Trust::load(&place.state)?;
         if let Some(digest) = &surroundings.trust {
-            trust.accept(digest, &look_at_all(&place.root, &settings.rules.hooks)?);
+            trust.accept(digest, &look_at_all(&place.root, &settings.rules.hooks)?)?;
         }
         let environment = surroundings.environment.clone();
         let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);

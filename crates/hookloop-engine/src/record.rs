@@ -1,10 +1,11 @@
 //! What a hook said, as it is judged and as the log keeps it.
 
 use std::borrow::Cow;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_core::answer::{ANSWER_MAX, Ended, Printed, interpret};
+use hookloop_core::answer::{ANSWER_MAX, Ended, Printed, interpret, looks_like_answer};
 use hookloop_core::event::HookRan;
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
@@ -53,13 +54,18 @@ impl Said {
     }
 }
 
-/// All of an output that is short enough to be an answer.
-fn whole(output: &Output) -> Option<Cow<'_, [u8]>> {
-    let from_file = || match &output.stored {
-        Stored::Whole(path) if output.bytes <= ANSWER_MAX as u64 => std::fs::read(path).ok(),
-        _ => None,
-    };
-    output.whole().or_else(|| from_file().map(Cow::Owned))
+/// All of the output, from its file if it is an answer that memory has no room for.
+fn whole(stdout: &Output) -> Option<Cow<'_, [u8]>> {
+    match &stdout.stored {
+        Stored::Whole(path)
+            if stdout.bytes <= ANSWER_MAX as u64
+                && stdout.left_out_bytes() > 0
+                && looks_like_answer(&stdout.excerpt()) =>
+        {
+            fs::read(path).ok().map(Cow::Owned)
+        }
+        _ => stdout.whole(),
+    }
 }
 
 /// What a run means, and what the log keeps of it.

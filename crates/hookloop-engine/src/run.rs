@@ -15,6 +15,7 @@ use hookloop_store::log::Seq;
 use crate::kept::Kept;
 use crate::project::{EngineError, Project, now};
 use crate::runner::{Occasion, Runner};
+use crate::trust::Standing;
 use crate::turns;
 use crate::work::Work;
 
@@ -64,10 +65,12 @@ impl HookRun {
 impl Project {
     /// Gets ready for hooks that are about to be run here: meanwhile the disk has its work.
     pub(crate) fn expect_processes(&self) {
-        let is_command = |hook: &Hook| hook.enabled && matches!(hook.handler, Handler::Command(_));
-        if let (Some(runner), Kept::Here) = (&self.runner, &self.kept)
-            && self.rules.hooks.list().iter().any(is_command)
-        {
+        let (Some(runner), Kept::Here) = (&self.runner, &self.kept) else { return };
+        let may_run = |hook: &Hook| {
+            let is_command = hook.enabled && matches!(hook.handler, Handler::Command(_));
+            is_command && matches!(runner.standing(hook), Standing::Own | Standing::Trusted)
+        };
+        if self.rules.hooks.list().iter().any(may_run) {
             runner.keepers().get_ready();
         }
     }

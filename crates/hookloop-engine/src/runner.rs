@@ -364,6 +364,7 @@ fn pinned(
             Ok(CommandText::Exec(pinned))
         }
         CommandText::Shell(line) => {
+            let line = trust::spelled_out(root, line);
             let (mut pinned, mut rest, mut interpreted) = (String::new(), line.as_str(), false);
             while !rest.is_empty() {
                 let end = rest.find(trust::is_separator).unwrap_or(rest.len());

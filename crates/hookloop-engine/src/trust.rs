@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
-use hookloop_core::hook::{CommandText, Handler, Hook, Registry, Source};
-use hookloop_core::options::EnvEntry;
+use hookloop_core::hook::{CommandText, DEFAULT_PRIORITY, Handler, Hook, Registry, Source};
+use hookloop_core::options::{EnvEntry, Length, Options, PipeOutput, Retry};
 use hookloop_core::point::Point;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -36,6 +36,8 @@ pub enum TrustError {
     TooLong { path: PathBuf, size: u64 },
     #[error("hook `{hook}` names more than {SCRIPTS_PER_HOOK_MAX} files of the project")]
     TooMany { hook: String },
+    #[error("the hooks of this project are {found}, not {given}")]
+    OtherDigest { given: String, found: String },
 }
 
 /// What a user is asked to agree to: one hook, whole.
@@ -53,8 +55,14 @@ pub struct Definition {
     pub sandbox: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<String>,
+    /// The options that are not as they are by default, in words.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
     /// Files of the project that it names, with the digests of their bytes.
     pub scripts: BTreeMap<String, String>,
+    /// Links of the project that it names, with the files outside of it that they lead to.
+    #[serde(default)]
+    pub links: BTreeMap<String, String>,
 }
 
 impl Definition {
@@ -133,11 +141,14 @@ impl Trust {
         &self.agreed
     }
 
-    /// Agrees to these hooks, as they were seen, for this run alone, if `digest` is theirs.
-    pub fn accept(&mut self, digest: &str, seen: &[Seen]) {
-        if set_digest(seen) == digest {
-            self.agreed = seen.iter().map(|seen| seen.definition.clone()).collect();
+    /// Agrees to these hooks, as they were seen, for this run alone; `digest` has to be theirs.
+    pub fn accept(&mut self, digest: &str, seen: &[Seen]) -> Result<(), TrustError> {
+        let found = set_digest(seen);
+        if found != digest {
+            return Err(TrustError::OtherDigest { given: digest.to_owned(), found });
         }
+        self.agreed = seen.iter().map(|seen| seen.definition.clone()).collect();
+        Ok(())
     }
 
     /// How a hook stands that was just looked at.
@@ -168,7 +179,9 @@ impl Trust {
             // What is there should be the same; what is not is put right.
             if fs::read(&path).ok().as_ref() != Some(bytes) {
                 let directory = path.parent().unwrap_or(&self.state);
-                fs::create_dir_all(directory).map_err(|source| io(directory, source))?;
+                let mut builder = fs::DirBuilder::new();
+                builder.recursive(true).mode(0o700);
+                builder.create(directory).map_err(|source| io(directory, source))?;
                 write_whole(&path, bytes, 0o700)?;
             }
             kept.insert(name.clone(), path);
@@ -207,6 +220,8 @@ impl Seen {
                     |sandbox| json!({ "no_network": sandbox.no_network, "write": sandbox.write }),
                 ),
                 limits: Some(hook.options.limits.to_string()).filter(|limits| !limits.is_empty()),
+                options: options(hook),
+                links: named_links(root, hook),
                 scripts,
             };
         let digest = hex(&serde_json::to_vec(&definition).unwrap_or_default());
@@ -252,6 +267,33 @@ fn what(handler: &Handler) -> Value {
     }
 }
 
+/// What else decides when a hook runs and what its failure means.
+fn options(hook: &Hook) -> BTreeMap<String, String> {
+    let (options, defaults) = (&hook.options, Options::default());
+    let retry = |retry: Retry| {
+        let pause = Length { ms: retry.backoff_ms };
+        let jitter = if retry.jitter { ", with jitter" } else { "" };
+        format!("{} runs, {pause} between{jitter}", retry.attempts)
+    };
+    let given = [
+        ("priority", (hook.priority != DEFAULT_PRIORITY).then(|| hook.priority.to_string())),
+        ("timeout", options.timeout_ms.map(|ms| Length { ms }.to_string())),
+        ("on_failure", (options.on_failure != defaults.on_failure).then(|| "open".to_owned())),
+        (
+            "pipe_output",
+            match options.pipe_output {
+                PipeOutput::Never => None,
+                PipeOutput::Always => Some("true".to_owned()),
+                PipeOutput::OnFailure => Some("on_failure".to_owned()),
+            },
+        ),
+        ("needs", (!options.needs.is_empty()).then(|| options.needs.join(", "))),
+        ("parallel", options.parallel.then(|| "true".to_owned())),
+        ("retry", (options.retry != defaults.retry).then(|| retry(options.retry))),
+    ];
+    given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
 fn variable(entry: &EnvEntry) -> (String, Option<String>) {
     match entry {
         EnvEntry::Inherited(name) => (name.clone(), None),
@@ -259,26 +301,63 @@ fn variable(entry: &EnvEntry) -> (String, Option<String>) {
     }
 }
 
-/// The scripts of the project among a command's words, by their path from its root.
-fn named_files(root: &Path, hook: &Hook) -> Vec<String> {
-    let words: Vec<&str> = match &hook.handler {
-        Handler::Command(CommandText::Shell(line)) => line.split(is_separator).collect(),
-        Handler::Command(CommandText::Exec(args)) => args.iter().map(String::as_str).collect(),
+/// The words of a command, as far as they can be paths.
+fn words(root: &Path, hook: &Hook) -> Vec<String> {
+    let words: Vec<String> = match &hook.handler {
+        Handler::Command(CommandText::Shell(line)) => {
+            spelled_out(root, line).split(is_separator).map(str::to_owned).collect()
+        }
+        Handler::Command(CommandText::Exec(args)) => args.clone(),
         _ => Vec::new(),
     };
+    words.into_iter().filter(|word| !word.is_empty()).collect()
+}
+
+/// The scripts of the project among a command's words, by their path from its root.
+fn named_files(root: &Path, hook: &Hook) -> Vec<String> {
     let base = hook.options.cwd.as_deref().unwrap_or("");
     let mut names: Vec<String> = Vec::new();
     let mut interpreted = false;
-    for word in words.into_iter().filter(|word| !word.is_empty()) {
-        if let Some(name) = script(root, base, word, interpreted)
+    for word in words(root, hook) {
+        if let Some(name) = script(root, base, &word, interpreted)
             && !names.contains(&name)
         {
             names.push(name);
         }
         // `python3 -u tool.py`: what follows an interpreter and its options is run.
-        interpreted = is_interpreter(word) || (interpreted && word.starts_with('-'));
+        interpreted = is_interpreter(&word) || (interpreted && word.starts_with('-'));
     }
     names
+}
+
+/// Words of a command that are links in the project to files outside of it: programs as a rule, which
+/// are not the repository's, but which of them it is depends on the link.
+fn named_links(root: &Path, hook: &Hook) -> BTreeMap<String, String> {
+    let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
+    let link = |word: String| {
+        let path = base.join(&word);
+        let real = path.canonicalize().ok()?;
+        let is_link = path.starts_with(root) && !real.starts_with(root) && real.is_file();
+        is_link.then(|| (word, real.display().to_string()))
+    };
+    words(root, hook).into_iter().filter_map(link).collect()
+}
+
+/// A line for a shell with the project's directory in place of the variables that stand for it, so
+/// that what is named by them is seen to be a file of the project.
+pub(crate) fn spelled_out(root: &Path, line: &str) -> String {
+    let directory = format!("{}/", root.display());
+    if directory.contains(is_separator) {
+        return line.to_owned();
+    }
+    let mut line = line.to_owned();
+    for name in ["CLAUDE_PROJECT_DIR", "HOOKLOOP_PROJECT"] {
+        for form in [format!("${name}"), format!("${{{name}}}")] {
+            line = line.replace(&format!("\"{form}\"/"), &directory);
+            line = line.replace(&format!("{form}/"), &directory);
+        }
+    }
+    line
 }
 
 /// The file of the project that `word` names from `base`, if it is one that is run.
@@ -314,10 +393,6 @@ pub(crate) fn is_separator(c: char) -> bool {
 
 /// The path of a regular file that really is in the project, from its root.
 fn within(root: &Path, path: &Path) -> Option<String> {
-    let is_plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-    if path.as_os_str().is_empty() || !path.components().all(is_plain) {
-        return None;
-    }
     let real = root.join(path).canonicalize().ok()?;
     let name = real.strip_prefix(root).ok()?.to_str()?.to_owned();
     real.is_file().then_some(name)

@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Refused,
     /// The command line, the configuration or the input is wrong.
     Usage,
+    /// Nobody agreed to what the repository wants to run.
+    Untrusted,
     /// The machine did not let us: files, disk, damage.
     System,
 }
@@ -27,6 +29,7 @@ impl Kind {
         match self {
             Kind::Refused => 1,
             Kind::Usage => 2,
+            Kind::Untrusted => 3,
             Kind::System => 70,
         }
     }
@@ -35,6 +38,7 @@ impl Kind {
         match self {
             Kind::Refused => "refused",
             Kind::Usage => "usage",
+            Kind::Untrusted => "untrusted",
             Kind::System => "system",
         }
     }
@@ -58,6 +62,10 @@ impl CliError {
 
     pub(crate) fn usage(message: impl ToString) -> CliError {
         CliError::new(Kind::Usage, message)
+    }
+
+    pub(crate) fn untrusted(message: impl ToString) -> CliError {
+        CliError::new(Kind::Untrusted, message)
     }
 
     pub(crate) fn system(message: impl ToString) -> CliError {
@@ -182,6 +190,9 @@ impl From<TrustError> for CliError {
                 "rm {}, then hookloop hooks trust: nothing is trusted until then",
                 path.display()
             )),
+            TrustError::OtherDigest { .. } => {
+                CliError::untrusted(failed.message).hint("hookloop hooks trust --show")
+            }
             TrustError::Io { .. } | TrustError::TooLong { .. } | TrustError::TooMany { .. } => {
                 failed
             }

@@ -130,6 +130,46 @@ fn an_import_is_finished_by_asking_again() {
     .crash_and_ask_again();
 }
 
+/// Row 9 of the bugs to beat: a crash between a fact and its command, and everywhere around it.
+#[test]
+fn a_command_runs_after_a_crash_and_its_action_takes_effect_once() {
+    let answer = r#"{"hookloop":{"actions":[{"type":"create_task","payload":{"goal":"Review"}}]}}"#;
+    let config = "version: 1\nhooks:\n  on_task_complete:\n    - {name: check, command: [sh, -c, 'echo >> ran; cat answer']}\n";
+    let mut crashed_after_the_fact = 0;
+    for at in 1.. {
+        let sandbox = Sandbox::new(config);
+        std::fs::write(sandbox.project().join("answer"), answer).unwrap();
+        sandbox.json(&["hooks", "trust", "--yes"]);
+        sandbox.import(&[task("a", &[])]);
+        let complete = &["task", "complete", "a", "--result", "done"];
+        let mut command = sandbox.command(complete);
+        let output = command.env("HOOKLOOP_CRASH_AT", at.to_string()).output().unwrap();
+        let crashed = output.status.signal() == Some(SIGABRT);
+        let is_stored = || {
+            let events = sandbox.events_from(1);
+            events.iter().filter(|event| event["type"] == "task_completed").count() == 1
+        };
+        // Whichever command comes next does what was left.
+        sandbox.settle();
+        match is_stored() {
+            true => crashed_after_the_fact += u32::from(crashed),
+            false => drop(sandbox.json(complete)),
+        }
+        sandbox.settle();
+        let ran = std::fs::read_to_string(sandbox.project().join("ran")).unwrap();
+        assert!((1..=2).contains(&ran.lines().count()), "crash at {at}: {ran:?}");
+        let reviews = sandbox.tasks().iter().filter(|task| task["goal"] == "Review").count();
+        assert_eq!(reviews, 1, "crash at {at}");
+        let events = sandbox.events_from(1);
+        let recorded = events.iter().filter(|event| event["type"] == "hook_ran").count();
+        assert_eq!(recorded, 1, "crash at {at}");
+        if !crashed {
+            break;
+        }
+    }
+    assert!(crashed_after_the_fact >= 2, "only {crashed_after_the_fact} crashes after the fact");
+}
+
 impl Course {
     fn of(scenario: Scenario) -> Course {
         let Scenario { config, tasks, command, points_min } = scenario;

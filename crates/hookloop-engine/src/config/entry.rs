@@ -1,7 +1,7 @@
 //! The configuration as it is written: what serde reads, and what the schema for editors is made from.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -44,7 +44,7 @@ pub(super) struct File {
 
 /// Hooks under the points where they run, in the order of the file.
 #[derive(Default)]
-pub(crate) struct Points(pub(super) Vec<(String, Vec<Entry>)>);
+pub(crate) struct Points(pub(super) Vec<(String, Spanned<Vec<Entry>>)>);
 
 /// Hooks and agents for tasks of one type.
 #[derive(Deserialize, JsonSchema)]
@@ -333,8 +333,9 @@ fn pairs<'de, V: Deserialize<'de>, A: MapAccess<'de>>(
     mut map: A,
 ) -> Result<Vec<(String, V)>, A::Error> {
     let mut pairs: Vec<(String, V)> = Vec::new();
+    let mut names = BTreeSet::new();
     while let Some((name, value)) = map.next_entry::<String, V>()? {
-        if pairs.iter().any(|(known, _)| *known == name) {
+        if !names.insert(name.clone()) {
             return Err(de::Error::custom(format!("`{name}` is there twice")));
         }
         pairs.push((name, value));

@@ -9,7 +9,7 @@ use hookloop_core::options::{
     ATTEMPTS_MAX, EnvEntry, Length, OnFailure, Options, PipeOutput, Retry, Sandbox,
     is_dangerous_variable,
 };
-use hookloop_core::point::{Kind, Point};
+use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_core::template::TemplateValue;
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
@@ -31,6 +31,8 @@ pub(super) struct Reader<'a> {
     source: Source,
     /// Built-ins that the file lists, which then run just where it lists them.
     listed: Vec<Builtin>,
+    /// Hooks that need others, by type and name, and where they say so.
+    needing: Vec<(Option<String>, String, Location)>,
     count: usize,
 }
 
@@ -40,7 +42,8 @@ impl<'a> Reader<'a> {
         workflows: &'a Workflows,
         source: Source,
     ) -> Reader<'a> {
-        Reader { hooks, workflows, source, listed: Vec::new(), count: 0 }
+        let (listed, needing) = (Vec::new(), Vec::new());
+        Reader { hooks, workflows, source, listed, needing, count: 0 }
     }
 
     /// Reads the hooks of a project, or of one type of its tasks.
@@ -49,13 +52,10 @@ impl<'a> Reader<'a> {
         points: Points,
         task_type: Option<&str>,
     ) -> Result<(), Complaint> {
-        for (name, entries) in points.0 {
-            let at = entries.first().map(|Entry(entry)| entry.referenced);
+        for (name, Spanned { value: entries, referenced, .. }) in points.0 {
+            let at = entries.first().map_or(referenced, |Entry(entry)| entry.referenced);
             let point: Point =
-                name.parse().map_err(|error: hookloop_core::point::NoSuchPoint| Complaint {
-                    at,
-                    message: error.to_string(),
-                })?;
+                name.parse().map_err(|error: NoSuchPoint| Complaint::new(at, error))?;
             if let Some(task_type) = task_type {
                 self.hooks.set_typed(task_type, &point);
             }
@@ -79,6 +79,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), Complaint> {
         let Spanned { value: mut entry, referenced: at, .. } = entry;
         let handler = self.handler(point, &mut entry, at)?;
+        let needs_at = entry.needs.as_ref().map(|needs| needs.at);
         let options = options(point, &mut entry)?;
         if let Handler::Builtin(builtin) = handler
             && builtin.is_reaction()
@@ -93,6 +94,7 @@ impl<'a> Reader<'a> {
             }
             return self.use_reaction(builtin, point, entry, at);
         }
+        let is_named = entry.name.is_some();
         let name = match (entry.name.take(), &handler) {
             (Some(name), _) => name,
             (None, Handler::Builtin(builtin)) => builtin.name().to_owned(),
@@ -118,6 +120,17 @@ impl<'a> Reader<'a> {
             handler,
             options,
         };
+        // The same again, without a name, at the same point: once is what was meant.
+        let is_same = |there: &Hook| {
+            let named_so = Hook { name: there.name.clone(), ..hook.clone() };
+            there.points.contains(point) && there.is_alike(&named_so)
+        };
+        if !is_named && self.hooks.list().iter().any(is_same) {
+            return Ok(());
+        }
+        if let Some(at) = needs_at {
+            self.needing.push((task_type.map(str::to_owned), hook.name.clone(), at));
+        }
         match self.hooks.get_mut_for(task_type, &hook.name) {
             // The same hook under a further point runs there too.
             Some(there) if there.is_alike(&hook) && !there.points.contains(point) => {
@@ -225,6 +238,15 @@ impl<'a> Reader<'a> {
         let is_free = |name: &String| self.hooks.get_for(task_type, name).is_none();
         let numbered = (2..).map(|n| format!("{base}-{n}"));
         std::iter::once(base.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+    }
+
+    /// Checks what only the whole list tells: that `needs` names hooks of the same point, not in a circle.
+    pub(super) fn check_needs(&self) -> Result<(), Complaint> {
+        for (task_type, name, at) in &self.needing {
+            let Some(hook) = self.hooks.get_for(task_type.as_deref(), name) else { continue };
+            check_needs_of(self.hooks, hook).map_err(|message| Complaint::new(*at, message))?;
+        }
+        Ok(())
     }
 }
 
@@ -484,26 +506,22 @@ pub(super) fn read_action(
     Ok(DeclaredAction { kind, payload })
 }
 
-/// Checks what only the whole list tells: that `needs` names hooks of the same point, not in a circle.
-pub(super) fn check_needs(hooks: &Registry) -> Result<(), String> {
-    for hook in hooks.list() {
-        for point in &hook.points {
-            let mut neighbours = hooks.resolve(point.name(), hook.task_type.as_deref());
-            neighbours.retain(|other| other.name != hook.name);
-            for need in &hook.options.needs {
-                let Some(other) = neighbours.iter().find(|other| other.name == *need) else {
-                    return Err(format!(
-                        "hook `{}` needs `{need}`, which is no other hook of `{point}`",
-                        hook.name
-                    ));
-                };
-                if (other.priority, position(hooks, other)) > (hook.priority, position(hooks, hook))
-                {
-                    return Err(format!(
-                        "hook `{}` needs `{need}`, which runs after it; give it a lower priority",
-                        hook.name
-                    ));
-                }
+fn check_needs_of(hooks: &Registry, hook: &Hook) -> Result<(), String> {
+    for point in &hook.points {
+        let mut neighbours = hooks.resolve(point.name(), hook.task_type.as_deref());
+        neighbours.retain(|other| other.name != hook.name);
+        for need in &hook.options.needs {
+            let Some(other) = neighbours.iter().find(|other| other.name == *need) else {
+                return Err(format!(
+                    "hook `{}` needs `{need}`, which is no other hook of `{point}`",
+                    hook.name
+                ));
+            };
+            if (other.priority, position(hooks, other)) > (hook.priority, position(hooks, hook)) {
+                return Err(format!(
+                    "hook `{}` needs `{need}`, which runs after it; give it a lower priority",
+                    hook.name
+                ));
             }
         }
     }

@@ -83,7 +83,10 @@ impl Args {
         // It gets its name when it is whole: who dies in between leaves no half of it.
         let failed = |error| CliError::system(format!("{}: {error}", path.display()));
         let draft = path.with_extension(format!("yaml.{}", std::process::id()));
-        std::fs::write(&draft, text).map_err(failed)?;
+        // Of an earlier process with the same number, or something that lies in wait: not followed.
+        let _ = std::fs::remove_file(&draft);
+        let mut file = std::fs::File::create_new(&draft).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
         std::fs::rename(&draft, path).map_err(failed)?;
         Ok(true)
     }

@@ -6,13 +6,19 @@
 mod cli;
 
 mod configuration;
+mod consent;
+mod deceit;
+mod drift;
 mod import;
 mod layers;
+mod leaks;
+mod paths;
 mod protocol;
 mod running;
 mod sandbox;
 mod together;
 mod trust;
+mod unasked;
 mod webhook;
 
 use std::os::unix::fs::PermissionsExt;

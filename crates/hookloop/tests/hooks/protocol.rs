@@ -5,9 +5,13 @@ use serde_json::{Value, json};
 use crate::cli::Project;
 
 fn gate(script: &str) -> Project {
-    let project = Project::with_config(
-        "hooks:\n  stop:\n    - {name: check, command: [./check.sh], timeout: 20s}\n",
-    );
+    gate_with("timeout: 20s", script)
+}
+
+fn gate_with(options: &str, script: &str) -> Project {
+    let project = Project::with_config(&format!(
+        "hooks:\n  stop:\n    - {{name: check, command: [./check.sh], {options}}}\n"
+    ));
     project.script("check.sh", script);
     project.ok(&["hooks", "trust", "--yes"]);
     project
@@ -42,19 +46,42 @@ fn exit_codes_and_answers_of_a_gate() {
     assert_eq!((&broken["status"], &broken["verdict"]), (&json!("failed"), &json!("block")));
 }
 
-/// What is kept in memory of an output is less than an answer may have.
+/// Row 4 of the bugs to beat: whatever goes wrong with a gate is seen, and is no pass unless the file
+/// says that failures pass; a no stays a no even then.
 #[test]
-fn a_long_answer_is_read_and_a_longer_one_does_not_pass() {
-    let answer = |size: usize| {
-        let print = format!("head -c {size} /dev/zero | tr '\\0' x");
-        run(&gate(&format!(
-            "printf '{{\"decision\":\"block\",\"reason\":\"'; {print}; printf '\"}}'"
-        )))
+fn what_goes_wrong_is_no_pass() {
+    let check = |options: &str, script: &str, status: &str, verdict: &str| {
+        let run = run(&gate_with(options, script));
+        let seen = (run["status"].as_str().unwrap(), run["verdict"].as_str().unwrap());
+        assert_eq!(seen, (status, verdict), "{options} {script}: {run}");
     };
-    let long = answer(200_000);
+    for (script, status) in [
+        ("sleep 600", "timed_out"),
+        ("kill -SEGV $$", "killed"),
+        ("exec ./no-such-program", "failed"),
+        ("echo '{\"decision\": nope}'", "failed"),
+    ] {
+        check("timeout: 300ms", script, status, "block");
+        check("timeout: 300ms, on_failure: open", script, status, "pass");
+    }
+    check("timeout: 20s, on_failure: open", "echo '{broken}'; exit 2", "blocked", "block");
+    let missing = gate("true");
+    missing.configure("hooks: {stop: [{name: check, command: [./gone.sh], timeout: 9s}]}\n");
+    missing.ok(&["hooks", "trust", "--yes"]);
+    let run = run(&missing);
+    assert_eq!((&run["status"], &run["verdict"]), (&json!("not_started"), &json!("block")));
+}
+
+/// Row 3 of the bugs to beat: what a gate says does not depend on how much it says.
+#[test]
+fn a_long_answer_counts_and_one_that_is_too_long_does_not_pass() {
+    let says =
+        |size: usize| format!("printf '{{\"decision\":\"block\",\"reason\":\"%0{size}d\"}}' 0");
+    let long = run(&gate(&says(500_000)));
     assert_eq!((&long["status"], &long["verdict"]), (&json!("blocked"), &json!("block")));
-    let longer = answer(2_000_000);
-    assert_eq!((&longer["status"], &longer["verdict"]), (&json!("failed"), &json!("block")));
+    assert_eq!(long["feedback"].as_str().unwrap().len(), 500_000);
+    let too_long = run(&gate(&says(2_000_000)));
+    assert_eq!((&too_long["status"], &too_long["verdict"]), (&json!("failed"), &json!("block")));
 }
 
 /// A script as people wrote it for another agent's hooks.

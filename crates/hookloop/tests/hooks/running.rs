@@ -77,6 +77,7 @@ fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     files
 }
 
+/// Row 2 of the bugs to beat, T9.
 #[test]
 fn a_title_is_never_a_command() {
     let config = "hooks:\n  on_task_complete:\n    - name: check\n      command: \"printf '%s' {{task_content}} > seen; printf '%s' '{{task_content}}' > seen1; printf '%s' \\\"{{task_content}}\\\" > seen2\"\n";
@@ -124,14 +125,18 @@ fn a_hook_that_hangs_is_ended_with_everything_it_started() {
     );
 }
 
+/// Row 20 of the bugs to beat.
 #[test]
 fn a_large_payload_arrives_whole() {
     let project = Project::with_check("wc -c");
-    let long = "x".repeat(60_000);
+    let long = "x".repeat(64 * 1024);
     let id = project.json(&["task", "add", "Goal", "--description", &long])["id"].clone();
-    let run = project.json(&["hooks", "run", "check", "--task", id.as_str().unwrap()]);
+    let id = id.as_str().unwrap();
+    project.run(&["task", "complete", id, "--result", &long]);
+    let run = project.json(&["hooks", "run", "check", "--task", id]);
     let bytes: usize = run["stdout"].as_str().unwrap().trim().parse().unwrap();
-    assert!(bytes > 60_000 * 2, "{bytes}");
+    // More than one string of an environment may have.
+    assert!(bytes > 3 * 64 * 1024, "{bytes}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::CHECK;
 use crate::cli::Project;
 
-const REFUSED: i32 = 1;
+const UNTRUSTED: i32 = 3;
 
 fn status(project: &Project, args: &[&str]) -> (String, String) {
     let run = project.json(&[&["hooks", "run", "check"], args].concat());
@@ -41,7 +41,7 @@ fn without_a_terminal_nothing_is_agreed_to() {
         if let Some(ci) = environment {
             command.env("CI", ci);
         }
-        assert_eq!(command.output().unwrap().status.code(), Some(REFUSED));
+        assert_eq!(command.output().unwrap().status.code(), Some(UNTRUSTED));
     }
     assert_eq!(status(&project, &[]).0, "not_started");
 }
@@ -53,9 +53,9 @@ fn a_digest_stands_for_exactly_one_set_of_hooks() {
     let digest = project.json(&["hooks", "trust", "--show"])["digest"].as_str().unwrap().to_owned();
     assert_eq!(status(&project, &["--trust", &digest]).0, "passed");
     let other = digest.replace(&digest[10..12], if &digest[10..12] == "00" { "11" } else { "00" });
-    assert_eq!(status(&project, &["--trust", &other]).0, "not_started");
+    project.fails(UNTRUSTED, &["hooks", "run", "check", "--trust", &other]);
     project.script("check.sh", "true # and more");
-    assert_eq!(status(&project, &["--trust", &digest]).0, "not_started");
+    project.fails(UNTRUSTED, &["hooks", "run", "check", "--trust", &digest]);
     // It was for one run.
     assert_eq!(status(&project, &[]).0, "not_started");
 }
@@ -75,6 +75,48 @@ fn every_byte_of_a_script_counts() {
     }
     std::fs::write(project.root().join("check.sh"), whole).unwrap();
     assert_eq!(status(&project, &[]).0, "passed");
+}
+
+/// T4: however a command names a script of the project, it is those bytes that were agreed to.
+#[test]
+fn a_script_counts_by_whatever_name() {
+    for named in [
+        "./check.sh",
+        "sub/../check.sh",
+        "sh check.sh",
+        "\\\"$CLAUDE_PROJECT_DIR\\\"/check.sh",
+        "\\\"$CLAUDE_PROJECT_DIR/check.sh\\\"",
+        "${CLAUDE_PROJECT_DIR}/check.sh",
+        "$HOOKLOOP_PROJECT/sub/../check.sh",
+        "true && ./check.sh",
+        "ROOT/check.sh",
+    ] {
+        let project = Project::bare();
+        let named = named.replace("ROOT", project.root().canonicalize().unwrap().to_str().unwrap());
+        project.configure(&format!("hooks: {{stop: [{{name: check, command: \"{named}\"}}]}}\n"));
+        std::fs::create_dir(project.root().join("sub")).unwrap();
+        project.script("check.sh", "echo agreed");
+        project.ok(&["hooks", "trust", "--yes"]);
+        let run = project.json(&["hooks", "run", "check"]);
+        assert_eq!(run["stdout"], "agreed\n", "{named}: {run}");
+        project.script("check.sh", "touch evil");
+        assert_eq!(status(&project, &[]).0, "not_started", "{named}");
+        assert!(!project.root().join("evil").exists(), "{named}");
+    }
+}
+
+/// T4: a link to a program is agreed to with where it leads.
+#[test]
+fn a_link_out_of_the_project_counts() {
+    let project = Project::with_config("hooks: {stop: [{name: check, command: ./tool}]}\n");
+    let tool = project.root().join("tool");
+    std::os::unix::fs::symlink("/bin/true", &tool).unwrap();
+    project.ok(&["hooks", "trust", "--yes"]);
+    assert_eq!(status(&project, &[]).0, "passed");
+    std::fs::remove_file(&tool).unwrap();
+    std::os::unix::fs::symlink("/bin/ls", &tool).unwrap();
+    assert_eq!(status(&project, &[]).0, "not_started");
+    assert!(project.ok(&["hooks", "trust", "--show"]).contains("+ link    ./tool -> /"));
 }
 
 #[test]
@@ -149,7 +191,12 @@ fn race(project: &Project, args: &[&str]) {
         });
         let mut ran = 0;
         for _ in 0..rounds {
-            let run = project.json(&[&["hooks", "run", "check"], args].concat());
+            let run = project.run(&[&["hooks", "run", "check", "--json"], args].concat());
+            // With a digest, another script is refused at once.
+            if run.code == UNTRUSTED {
+                continue;
+            }
+            let run: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
             match run["status"].as_str().unwrap() {
                 "passed" => {
                     assert_eq!(run["stdout"], "agreed\n");

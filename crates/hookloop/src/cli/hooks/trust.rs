@@ -44,7 +44,7 @@ impl Args {
             (true, _) => false,
             (_, true) => true,
             _ if !changed => false,
-            _ => ask(out)?,
+            _ => ask(out, &digest)?,
         };
         if agreed {
             trust.agree(&seen)?;
@@ -69,10 +69,10 @@ impl Args {
     }
 }
 
-fn ask(out: &mut Output) -> Result<bool> {
+fn ask(out: &mut Output, digest: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
-        return Err(CliError::refused("nobody is here to agree")
-            .hint("hookloop hooks trust --show, then hookloop hooks trust --yes"));
+        return Err(CliError::untrusted(format!("nobody is here to agree to {digest}"))
+            .hint(format!("hookloop hooks trust --show, then hookloop --trust {digest} …")));
     }
     out.flush()?;
     let mut error = anstream::stderr();
@@ -127,7 +127,7 @@ fn lines(definition: &Definition) -> Vec<String> {
         lines.push(format!("type    {task_type}"));
     }
     if let Some(line) = definition.what.get("shell").and_then(|line| line.as_str()) {
-        lines.extend(line.lines().map(|line| format!("shell   {line}")));
+        lines.extend(line.split('\n').map(|line| format!("shell   {line}")));
     } else if let Some(args) = definition.what.get("exec") {
         lines.push(format!("exec    {args}"));
     } else if let Some(url) = definition.what.get("http").and_then(|url| url.as_str()) {
@@ -146,11 +146,17 @@ fn lines(definition: &Definition) -> Vec<String> {
             None => format!("env     {name}, as you have it"),
         });
     }
+    for (name, value) in &definition.options {
+        lines.push(format!("option  {name}: {value}"));
+    }
     if let Some(sandbox) = &definition.sandbox {
         lines.push(format!("sandbox {sandbox}"));
     }
     if let Some(limits) = &definition.limits {
         lines.push(format!("limits  {limits}"));
+    }
+    for (link, file) in &definition.links {
+        lines.push(format!("link    {link} -> {file}"));
     }
     for (script, digest) in &definition.scripts {
         lines.push(format!("script  {script} sha256:{digest}"));
@@ -158,13 +164,13 @@ fn lines(definition: &Definition) -> Vec<String> {
     lines
 }
 
-/// `text` with everything escaped that a terminal would not show as itself.
+/// `text` with everything escaped but what looks the same everywhere: letters of other scripts may
+/// look like these, turn the direction of what is around them, or not be seen at all.
 fn visible(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars() {
         match c {
             ' '..='~' => shown.push(c),
-            c if c.is_alphanumeric() => shown.push(c),
             c => shown.extend(c.escape_default()),
         }
     }

@@ -3,6 +3,7 @@
 mod agent_hooks;
 mod automation_hooks;
 
+use std::io::Write as _;
 use std::path::Path;
 
 use clap::Subcommand;
@@ -39,7 +40,9 @@ fn write_or_print(context: &mut Context, source: &Path, yaml: &str) -> Result {
         return context.out.line(format_args!("{note}\n{}", yaml.trim_end()));
     }
     let failed = |error| CliError::system(format!("{}: {error}", path.display()));
-    std::fs::write(&path, yaml).map_err(failed)?;
+    // A link that leads nowhere yet is not followed.
+    let mut file = std::fs::File::create_new(&path).map_err(failed)?;
+    file.write_all(yaml.as_bytes()).map_err(failed)?;
     // What was written is read back, so that a mistake in the source is said now.
     if let Err(error) = config::settings(&path, &User::default()) {
         std::fs::remove_file(&path).map_err(failed)?;

@@ -1,0 +1,97 @@
+//! T5, and rows 5, 12, 19 and 20 of the bugs to beat: hooks that change hooks, and how often they run.
+
+use std::fs;
+
+use crate::cli::Project;
+
+/// T5: what a hook, or an agent behind one, does to the hooks of a project gets nothing run.
+#[test]
+fn a_hook_that_changes_hooks_gets_nothing_run() {
+    let second = "#!/bin/sh\\ntouch evil\\n";
+    for change in [
+        format!("printf '{second}' > second.sh"),
+        format!("printf '{second}' > new && chmod +x new && mv new second.sh"),
+        format!("printf '{second}' > other && chmod +x other && ln -sf other second.sh"),
+        "printf 'version: 1\\nhooks: {on_task_complete: [{command: touch evil}]}' > hookloop.yaml".to_owned(),
+        "mkdir -p .hookloop && cp hookloop.yaml .hookloop/ && rm hookloop.yaml && printf 'version: 1\\nhooks: {on_task_complete: [{command: touch evil}], task_created: [{command: touch evil}]}' > hookloop.yaml".to_owned(),
+        "printf 'version: 1\\nhooks: {on_task_complete: [{name: second, command: touch evil}]}' > x && ln -sf x hookloop.yaml".to_owned(),
+    ] {
+        let project = Project::with_config(
+            "hooks:\n  on_task_complete:\n    - {command: ./first.sh, priority: 1}\n    - {command: ./second.sh}\n",
+        );
+        project.script("first.sh", &format!("{change}; touch changed"));
+        project.script("second.sh", "touch agreed");
+        project.ok(&["hooks", "trust", "--yes"]);
+        project.complete("Goal");
+        let there = |name: &str| project.root().join(name).exists();
+        assert!(there("changed"), "{change}");
+        // The next commands meet what was changed.
+        project.run(&["task", "add", "Again", "--id", "again"]);
+        project.run(&["task", "complete", "again"]);
+        assert!(!there("evil"), "{change}");
+    }
+}
+
+/// T5: the change is in the log, by the next time the hook would have run.
+#[test]
+fn a_change_is_recorded() {
+    let project = Project::with_check("true");
+    project.complete("First");
+    assert_eq!(project.logged("hook_error").len(), 0);
+    project.script("check.sh", "touch evil");
+    project.complete("Second");
+    let errors = project.logged("hook_error");
+    assert_eq!(errors.len(), 1);
+    let error = errors[0]["data"]["error"].as_str().unwrap();
+    assert!(error.contains("changed since it was trusted"), "{error}");
+}
+
+/// Row 5: once for each event, however alike they are; twice the same under one event is once.
+#[test]
+fn a_hook_runs_for_every_event_and_a_duplicate_does_not() {
+    let entry = "{command: 'echo >> ran', timeout: 20s}";
+    let project = Project::with_config(&format!(
+        "hooks:\n  task_created: [{entry}, {entry}]\n  task_completed: [{entry}, {entry}]\n"
+    ));
+    project.ok(&["hooks", "trust", "--yes"]);
+    for _ in 0..3 {
+        project.complete("The same");
+    }
+    let ran = fs::read_to_string(project.root().join("ran")).unwrap();
+    assert_eq!(ran.lines().count(), 6, "{:?}", project.json(&["hooks", "list"]));
+}
+
+/// Row 12: commands that lead to commands come to an end, and the end is recorded.
+#[test]
+fn a_cascade_of_commands_ends() {
+    let project = Project::with_config(
+        "hooks:\n  task_created:\n    - {name: check, command: ./check.sh, timeout: 20s}\n",
+    );
+    let more = r#"{"hookloop":{"actions":[{"type":"create_task","payload":{"goal":"More","priority":0}}]}}"#;
+    project.script("check.sh", &format!("echo '{more}'"));
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.add("Root", &[]);
+    let status = project.json(&["status"]);
+    assert_eq!(status["reactions_due"], 0, "{status}");
+    let tasks = project.json(&["task", "list", "--limit", "0"]);
+    let tasks = tasks.as_array().unwrap();
+    assert!((3..=20).contains(&tasks.len()), "{}", tasks.len());
+    let more = tasks.iter().filter(|task| task["goal"] == "More");
+    assert!(more.clone().all(|task| task["priority"] == 0), "0 is 0: {tasks:?}");
+    assert_eq!(project.events_of("cascade_cut").len(), 1);
+}
+
+/// Row 17: a file that can't be read runs no command and skips no gate.
+#[test]
+fn a_broken_file_stops_everything() {
+    let project = Project::with_check("touch ran");
+    let id = project.add("Goal", &[]);
+    project.configure(
+        "hooks:\n  on_task_complete:\n    - {command: ./check.sh, timeout: 5 minutes}\n",
+    );
+    for args in [["task", "complete", &id], ["hooks", "run", "check"]] {
+        let told = project.fails(2, &args);
+        assert!(told.contains("hookloop.yaml:4:"), "{told}");
+    }
+    assert!(!project.root().join("ran").exists());
+}

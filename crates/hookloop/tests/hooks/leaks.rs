@@ -1,0 +1,138 @@
+//! T20, T21: what a hook gets to see, and what is kept of what it prints.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use data_encoding::{BASE64, BASE64URL_NOPAD, HEXLOWER};
+
+use crate::cli::Project;
+
+const PLANTED: usize = 200;
+const SECRETS: usize = 1_000;
+
+/// T20: environment, files and directory of a hook are what is declared, to the last of them.
+#[test]
+fn a_hook_has_what_is_declared_and_nothing_else() {
+    let project = Project::with_config(
+        "hooks:\n  stop:\n    - {name: check, command: [./see], env: {MODE: quick}, cwd: sub}\n",
+    );
+    fs::create_dir(project.root().join("sub")).unwrap();
+    project.write(
+        "sub/see",
+        "#!/bin/sh\ntr '\\0' '\\n' < /proc/$$/environ > ../environ\ncd -P . && pwd > ../cwd\nls /proc/self/fd > ../files\nreadlink /proc/$$/fd/[012] > ../ends\ncat > ../input\n",
+    );
+    let see = project.root().join("sub/see");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(see, mode).unwrap();
+    project.ok(&["hooks", "trust", "--yes"]);
+    // A file of ours that is open, and not closed on exec, in the program that starts the hook.
+    let mut command = project.command("sh");
+    command.args(["-c", "exec 7< hookloop.yaml 8> spare; exec hookloop hooks run check --json"]);
+    for number in 0..PLANTED {
+        command.env(format!("PLANTED_{number}"), format!("planted-secret-{number}"));
+    }
+    command
+        .env("ANTHROPIC_API_KEY", "planted-secret-key")
+        .env("LD_LIBRARY_PATH", "/planted-secret");
+    let output = command.output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"passed\""), "{output:?}");
+
+    let read = |name: &str| fs::read_to_string(project.root().join(name)).unwrap();
+    let root = project.root().canonicalize().unwrap();
+    let expected: BTreeSet<String> = [
+        format!("CLAUDE_PROJECT_DIR={}", root.display()),
+        format!("HOOKLOOP_PROJECT={}", root.display()),
+        "HOOKLOOP_HOOK=check".to_owned(),
+        "HOOKLOOP_POINT=stop".to_owned(),
+        "HOOKLOOP_TASK_ID=".to_owned(),
+        "MODE=quick".to_owned(),
+        "TERM=xterm-256color".to_owned(),
+        "TZ=UTC".to_owned(),
+        "USER=tester".to_owned(),
+    ]
+    .into();
+    let environ = read("environ");
+    let is_of_the_test = |line: &str| line.starts_with("PATH=") || line.starts_with("HOME=");
+    let seen: BTreeSet<String> =
+        environ.lines().filter(|line| !is_of_the_test(line)).map(str::to_owned).collect();
+    assert_eq!(seen, expected);
+    assert_eq!(read("cwd").trim(), root.join("sub").to_str().unwrap());
+    // Of a program that the hook starts; the last one is the directory that it lists.
+    assert_eq!(read("files").lines().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
+    assert!(read("ends").lines().all(|end| end.starts_with("pipe:") || end.ends_with("/ends")));
+    assert!(!read("input").contains("planted-secret"));
+}
+
+/// T21: a thousand secrets, each in five forms and cut anywhere, are in nothing that is kept.
+#[test]
+fn no_form_of_a_secret_is_kept() {
+    let project = Project::with_config(
+        "hooks:\n  on_task_complete:\n    - {name: check, command: './print.sh', timeout: 60s}\n",
+    );
+    // Pieces of odd sizes, so that reads end within secrets.
+    project.script(
+        "print.sh",
+        "dd if=forms bs=997 status=none; dd if=forms bs=13 count=3000 status=none >&2; exit 3",
+    );
+    let secrets: Vec<String> = (0..SECRETS).map(secret).collect();
+    let mut text = String::new();
+    let mut forms = Vec::new();
+    for secret in &secrets {
+        let json = serde_json::to_string(secret).unwrap();
+        let percent: String = secret.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let all = [
+            secret.clone(),
+            BASE64.encode(secret.as_bytes()),
+            BASE64URL_NOPAD.encode(secret.as_bytes()),
+            HEXLOWER.encode(secret.as_bytes()),
+            json.trim_matches('"').to_owned(),
+            percent,
+        ];
+        text += &format!("{}\n", all.join(" "));
+        forms.extend(all);
+    }
+    fs::write(project.root().join("forms"), &text).unwrap();
+    project.ok(&["hooks", "trust", "--yes"]);
+    let id = project.add("Goal", &[]);
+    let mut command = project.hookloop(&["task", "complete", &id]);
+    for (number, secret) in secrets.iter().enumerate() {
+        command.env(format!("N{number}_TOKEN"), secret);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(project.logged("hook_ran")[0]["data"]["exitCode"], 3);
+
+    let kept: Vec<PathBuf> = files_below(&project.state());
+    assert!(kept.iter().any(|file| file.ends_with("stdout")), "{kept:?}");
+    let stdout = kept.iter().find(|file| file.ends_with("stdout")).unwrap();
+    let stdout = fs::read_to_string(stdout).unwrap();
+    assert_eq!(stdout.lines().count(), SECRETS, "what is no secret is kept");
+    assert!(stdout.contains("[redacted:N999_TOKEN]"));
+    let mut places: Vec<Vec<u8>> = kept.iter().map(|file| fs::read(file).unwrap()).collect();
+    places.extend([output.stdout, output.stderr]);
+    for place in places {
+        let place = String::from_utf8_lossy(&place);
+        // Each form holds a number that nothing else has; one search for all is quick.
+        let found = forms.iter().find(|form| place.contains(form.as_str()));
+        assert_eq!(found, None);
+    }
+}
+
+/// A secret with a number of its own, and with what encodings change.
+fn secret(number: usize) -> String {
+    let mixed = number.wrapping_mul(2_654_435_761) % 0xffff_ffff;
+    format!("s{number}/\"{mixed:08x}\\+é{:08x}", mixed.rotate_left(13) % 0xffff_ffff)
+}
+
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(files_below(&path)),
+            false => files.push(path),
+        }
+    }
+    files
+}

@@ -1,0 +1,126 @@
+//! T22: nothing is written through a link, or where others could have a hand in it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::CHECK;
+use crate::cli::Project;
+
+const SYSTEM: i32 = 70;
+
+/// A file outside of the project that no command may touch.
+fn victim(project: &Project) -> std::path::PathBuf {
+    let victim = project.root().parent().unwrap().join("victim");
+    fs::write(&victim, "mine").unwrap();
+    victim
+}
+
+#[test]
+fn a_new_configuration_is_not_written_through_a_link() {
+    let project = Project::bare();
+    let victim = victim(&project);
+    // `exec` keeps the number, which is in the name of the draft.
+    let run = project.shell("ln -s ../victim hookloop.yaml.$$ && exec hookloop init --yes");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine", "{run:?}");
+    assert_eq!(run.code, 0, "{run:?}");
+
+    let project = Project::bare();
+    let absent = project.root().parent().unwrap().join("absent");
+    symlink(&absent, project.root().join("hookloop.yaml")).unwrap();
+    project
+        .write("hooks.json", r#"{"version":"1.0","hooks":[{"name":"auto-create-review-task"}]}"#);
+    project.run(&["import", "automation-hooks", "hooks.json"]);
+    project.run(&["init", "--yes"]);
+    assert!(!absent.exists());
+}
+
+/// Someone swaps links into every name that is written to in the project, all the time.
+#[test]
+fn a_racing_linker_gets_nothing_written_elsewhere() {
+    let rounds = std::env::var("HOOKLOOP_RACES").map_or(30, |text| text.parse().unwrap());
+    let project = Project::with_config(CHECK);
+    let victim = victim(&project);
+    project.script("check.sh", "echo said; echo more >&2");
+    project.ok(&["hooks", "trust", "--yes"]);
+    let (root, over) = (project.root(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let good = fs::read(root.join("check.sh")).unwrap();
+            while !over.load(Ordering::SeqCst) {
+                // In the place of the script, and of files that look like ours.
+                for name in ["check.sh", "trust.json", "artifacts", "hookloop.db"] {
+                    let link = root.join("link");
+                    let _ = fs::remove_file(&link);
+                    symlink(&victim, &link).unwrap();
+                    fs::rename(&link, root.join(name)).unwrap();
+                }
+                let script = root.join("script");
+                fs::write(&script, &good).unwrap();
+                fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+                fs::rename(&script, root.join("check.sh")).unwrap();
+            }
+        });
+        for _ in 0..rounds {
+            project.run(&["hooks", "trust", "--yes"]);
+            let run = project.json(&["hooks", "run", "check"]);
+            let said = run["stdout"].as_str().unwrap();
+            assert!(["", "said\n"].contains(&said), "{run}");
+        }
+        over.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+}
+
+/// Links in the state directory's own place, and directories that are not the user's alone.
+#[test]
+fn a_state_directory_that_others_have_a_hand_in_is_refused() {
+    let project = Project::with_config("");
+    let state = project.state();
+    let home = state.parent().unwrap().to_owned();
+    let refused = |what: &str| {
+        let told = project.fails(SYSTEM, &["status"]);
+        assert!(told.contains(what), "{told}");
+    };
+    for directory in [&state, &home] {
+        for mode in [0o770, 0o707] {
+            fs::set_permissions(directory, fs::Permissions::from_mode(mode)).unwrap();
+            refused("can be written by other users");
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+    }
+    let moved = home.join("moved");
+    fs::rename(&state, &moved).unwrap();
+    symlink(&moved, &state).unwrap();
+    refused("can be written by other users");
+    fs::remove_file(&state).unwrap();
+    fs::rename(&moved, &state).unwrap();
+    // Only root can give a directory away; CI is root.
+    if rustix::process::geteuid().is_root() {
+        for directory in [&state, &home] {
+            chown(directory, Some(12_345), None).unwrap();
+            refused("belongs to another user");
+            chown(directory, Some(0), None).unwrap();
+        }
+    }
+    project.ok(&["status"]);
+}
+
+/// Everything that is kept is the user's alone.
+#[test]
+fn what_is_kept_can_be_read_by_nobody_else() {
+    let project = Project::with_check("echo said; echo more >&2");
+    project.complete("Goal");
+    let mut left = vec![project.state()];
+    let mut seen = 0;
+    while let Some(path) = left.pop() {
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        if path.is_dir() {
+            assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+            left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        assert_eq!(mode & 0o022, 0, "{}: {mode:o}", path.display());
+        seen += 1;
+    }
+    assert!(seen > 5);
+}

@@ -1,0 +1,52 @@
+//! Conditions of hooks: any text is read and evaluated in bounded time and depth.
+//!
+//! Input: a byte that chooses the point, then the expression.
+
+#![no_main]
+
+use hookloop_core::point::Point;
+use hookloop_engine::condition::Condition;
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Value, json};
+
+/// As many as a task may have.
+const LABELS_MAX: usize = 64;
+
+#[path = "../time.rs"]
+mod time;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, text)) = data.split_first() else { return };
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let names = Point::names();
+    let Ok(point) = names[usize::from(*choice) % names.len()].parse::<Point>() else { return };
+    let compiled = time::limited("reading it", || Condition::compile(text, &point));
+    let condition = match compiled {
+        Ok(condition) => condition,
+        Err(error) => {
+            let message = error.to_string();
+            assert!(!message.trim().is_empty() && !message.contains('\n'), "{message:?}");
+            return;
+        }
+    };
+    for values in [values(&point, 1, "sample"), values(&point, LABELS_MAX, "a'\"\\\n\u{202e}{{x}}")] {
+        let once = time::limited("evaluating it", || condition.holds(&values));
+        assert_eq!(once, condition.holds(&values), "not the same twice");
+    }
+    if let Some(always) = condition.always(&point) {
+        let values = values(&point, 3, "other");
+        assert_eq!(condition.holds(&values).unwrap_or(false), always, "it depends after all");
+    }
+});
+
+/// What a task may bring: as many labels as it may have, texts as people write them.
+fn values(point: &Point, labels: usize, text: &str) -> Value {
+    json!({
+        "point": point.name(), "event": point.name(), "project": text, "session": text,
+        "iteration": labels, "error": text, "branch": text, "base_branch": text,
+        "task": {
+            "id": "t-1", "type": text, "goal": text, "description": text,
+            "labels": vec![text; labels], "priority": 0, "state": "ready", "result": text,
+        },
+    })
+}

@@ -1,0 +1,81 @@
+//! `hookloop.yaml`, whatever is in it: read soon, refused with a place, or kept to all rules.
+
+#![no_main]
+
+use std::path::{Component, Path};
+
+use hookloop_core::hook::{Handler, Hook, Source};
+use hookloop_core::options::{ATTEMPTS_MAX, EnvEntry, TIMEOUT_MAX_MS, is_dangerous_variable};
+use hookloop_core::point::Kind;
+use hookloop_engine::condition::Condition;
+use hookloop_engine::config::{ConfigError, Settings, settings_from};
+use hookloop_engine::trust::needs_trust;
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../time.rs"]
+mod time;
+
+fuzz_target!(|data: &[u8]| {
+    let read = || settings_from(Path::new("hookloop.yaml"), data);
+    match time::limited("reading it", read) {
+        Err(error) => check_error(&error, data),
+        Ok(settings) => {
+            let again = read().map(|again| format!("{again:?}"));
+            assert_eq!(again.ok(), Some(format!("{settings:?}")), "not the same twice");
+            check_settings(&settings);
+        }
+    }
+});
+
+/// A complaint has words, and a place that is in the file.
+fn check_error(error: &ConfigError, data: &[u8]) {
+    assert!(!error.message.trim().is_empty());
+    let lines = data.split(|byte| matches!(byte, b'\n' | b'\r')).count() as u64;
+    let (Some(line), Some(column)) = (error.line, error.column) else {
+        panic!("no place: {error}");
+    };
+    assert!((1..=lines + 1).contains(&line), "{line} of {lines}: {error}");
+    assert!((1..=data.len() as u64 + 2).contains(&column), "column {column}: {error}");
+}
+
+fn check_settings(settings: &Settings) {
+    let hooks = settings.rules.hooks.list();
+    assert!(hooks.len() <= 256 + 16);
+    for hook in hooks {
+        check_hook(hook);
+        let alike = |other: &&Hook| (&other.name, &other.task_type) == (&hook.name, &hook.task_type);
+        assert_eq!(hooks.iter().filter(alike).count(), 1, "two hooks `{}`", hook.name);
+    }
+}
+
+fn check_hook(hook: &Hook) {
+    let starts_something = matches!(hook.handler, Handler::Command(_) | Handler::Http { .. });
+    assert_eq!(starts_something, needs_trust(hook), "it would run unasked: {hook:?}");
+    assert_ne!(hook.source, Source::User, "a repository is not the user");
+    assert!(!hook.points.is_empty());
+    for point in &hook.points {
+        if let Handler::Command(text) = &hook.handler {
+            assert!(text.compile(point.variables()).is_ok(), "{text:?}");
+        }
+        if let Some(when) = &hook.options.when {
+            assert!(Condition::compile(when, point).is_ok(), "{when}");
+        }
+        if matches!(hook.handler, Handler::Gatekeepers(_)) {
+            assert_eq!(point.kind(), Kind::Gate);
+        }
+    }
+    let options = &hook.options;
+    assert!(options.timeout_ms.is_none_or(|ms| (1..=TIMEOUT_MAX_MS).contains(&ms)));
+    assert!((1..=ATTEMPTS_MAX).contains(&options.retry.attempts));
+    assert!(options.retry.backoff_ms <= TIMEOUT_MAX_MS);
+    for entry in &options.env {
+        if let EnvEntry::Set { name, .. } = entry {
+            assert!(!is_dangerous_variable(name), "{name}");
+        }
+    }
+    let written = options.sandbox.iter().flat_map(|sandbox| sandbox.write.iter().flatten());
+    for path in options.cwd.iter().chain(written) {
+        let leads_out = |part| matches!(part, Component::ParentDir | Component::RootDir);
+        assert!(!Path::new(path).components().any(leads_out), "{path}");
+    }
+}

@@ -1,0 +1,142 @@
+//! What a hook's exit code and output mean, whatever they are.
+//!
+//! Input: a byte that chooses how the process ended and where it ran, then standard output, then,
+//! after a NUL, standard error.
+
+#![no_main]
+
+use hookloop_core::answer::{
+    ACTIONS_MAX, ANSWER_MAX, Ended, Outcome, Printed, Status, Verdict, interpret, merge,
+};
+use hookloop_core::options::OnFailure;
+use hookloop_core::point::Kind;
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((choice, text)) = data.split_first() else { return };
+    let (stdout, stderr) = match text.iter().position(|byte| *byte == 0) {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, &text[..0]),
+    };
+    let (stdout, stderr) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
+    let ended = match choice & 7 {
+        0..=2 => Ended::Exited(0),
+        3 => Ended::Exited(2),
+        4 => Ended::Exited(i32::from(stderr.len() as u8)),
+        5 => Ended::Killed(9),
+        6 => Ended::TimedOut,
+        _ => Ended::NotStarted("gone".to_owned()),
+    };
+    let printed = Printed { stdout: &stdout, stderr: &stderr, is_cut: choice & 8 != 0 };
+    let read = |kind, on_failure| interpret(&ended, printed, kind, on_failure);
+    let closed = read(Kind::Gate, OnFailure::Closed);
+    let open = read(Kind::Gate, OnFailure::Open);
+    let reaction = read(Kind::Reaction, OnFailure::Closed);
+    assert_eq!(closed, read(Kind::Gate, OnFailure::Closed), "not the same twice");
+
+    check_closed(&closed, &ended, printed);
+    check_open(&closed, &open, &ended);
+    check_reaction(&closed, &reaction);
+    check_text(&closed, &ended, printed);
+    check_merge(&closed.verdict);
+});
+
+/// The object that standard output is, if it looks like one; an error if it only looks like it, or
+/// is not all there.
+fn object(printed: Printed<'_>) -> Option<Result<Value, ()>> {
+    let text = printed.stdout.trim();
+    let looks_like_it = text.starts_with('{') && text.ends_with('}');
+    looks_like_it.then(|| match printed.is_cut {
+        true => Err(()),
+        false => serde_json::from_str(text).map_err(drop),
+    })
+}
+
+fn check_closed(outcome: &Outcome, ended: &Ended, printed: Printed<'_>) {
+    assert!(outcome.actions.len() <= ACTIONS_MAX);
+    let has_passed = matches!(outcome.status, Status::Passed | Status::Skipped);
+    assert_eq!(has_passed, outcome.verdict == Verdict::Pass, "{outcome:?}");
+    match &outcome.verdict {
+        Verdict::Pass => assert_eq!(*ended, Ended::Exited(0), "{outcome:?}"),
+        Verdict::Block { feedback: said } | Verdict::Escalate { reason: said } => {
+            assert!(!said.trim().is_empty(), "a no without a word: {outcome:?}");
+        }
+    }
+    if *ended == Ended::Exited(2) {
+        assert_ne!(outcome.verdict, Verdict::Pass);
+    }
+    // A process that failed is not asked.
+    if !matches!(ended, Ended::Exited(0 | 2)) {
+        assert!(outcome.actions.is_empty() && outcome.next_prompt.is_none());
+    }
+    match object(printed) {
+        Some(Err(())) => assert_ne!(outcome.verdict, Verdict::Pass, "broken JSON passed"),
+        Some(Ok(answer)) if *ended == Ended::Exited(0) => check_answer(outcome, &answer, printed),
+        _ => {}
+    }
+}
+
+fn check_answer(outcome: &Outcome, answer: &Value, printed: Printed<'_>) {
+    let ours = &answer["hookloop"];
+    let says_no = answer["decision"] == "block"
+        || answer["continue"] == false
+        || ours["action"] == "continue"
+        || ours["action"] == "escalate";
+    if says_no || printed.stdout.trim().len() > ANSWER_MAX {
+        assert_ne!(outcome.verdict, Verdict::Pass, "a no was lost: {answer}");
+    }
+    let asks_for_a_human = answer["continue"] == false || ours["action"] == "escalate";
+    if asks_for_a_human && outcome.status != Status::Failed {
+        assert!(matches!(outcome.verdict, Verdict::Escalate { .. }), "{outcome:?}");
+    }
+}
+
+/// `on_failure: open` turns failures into passes, and nothing else.
+fn check_open(closed: &Outcome, open: &Outcome, ended: &Ended) {
+    assert_eq!(closed.status, open.status);
+    match closed.status {
+        Status::Passed | Status::Skipped | Status::Blocked => assert_eq!(closed, open),
+        _ => assert_eq!(open.verdict, Verdict::Pass),
+    }
+    if *ended == Ended::Exited(2) {
+        assert_ne!(open.verdict, Verdict::Pass, "a block became a pass: {open:?}");
+    }
+}
+
+fn check_reaction(gate: &Outcome, reaction: &Outcome) {
+    assert!(!matches!(reaction.verdict, Verdict::Block { .. }), "there is nothing to block");
+    assert_ne!(reaction.status, Status::Blocked);
+    assert_eq!(gate.actions, reaction.actions);
+    let passed = |outcome: &Outcome| matches!(outcome.status, Status::Passed | Status::Skipped);
+    assert_eq!(passed(gate), passed(reaction));
+}
+
+/// Text that is no answer decides nothing.
+fn check_text(outcome: &Outcome, ended: &Ended, printed: Printed<'_>) {
+    if object(printed).is_some() {
+        return;
+    }
+    let plain = Printed { stdout: "text", ..printed };
+    let other = interpret(ended, plain, Kind::Gate, OnFailure::Closed);
+    assert_eq!(outcome.status, other.status);
+    assert_eq!(kind_of(&outcome.verdict), kind_of(&other.verdict));
+    assert!(outcome.actions.is_empty());
+}
+
+fn kind_of(verdict: &Verdict) -> u8 {
+    match verdict {
+        Verdict::Pass => 0,
+        Verdict::Block { .. } => 1,
+        Verdict::Escalate { .. } => 2,
+    }
+}
+
+/// Others can make a verdict worse, never better.
+fn check_merge(verdict: &Verdict) {
+    let block = Verdict::Block { feedback: "other".to_owned() };
+    assert_eq!(merge([Verdict::Pass, verdict.clone()]), *verdict);
+    for order in [[verdict.clone(), block.clone()], [block, verdict.clone()]] {
+        assert!(kind_of(&merge(order)) >= kind_of(verdict).max(1));
+    }
+}

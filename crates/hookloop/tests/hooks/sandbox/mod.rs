@@ -130,6 +130,8 @@ fn successes(project: &Project, which: impl Fn(&Attempt) -> bool) -> Vec<&'stati
     let worked = tried.filter(|attempt| {
         let run = project.json(&["hooks", "run", attempt.name]);
         let status = run["status"].as_str().unwrap();
+        // It was refused, and not wrong.
+        assert!(!run["stderr"].as_str().unwrap().contains("at -e line"), "{}: {run}", attempt.name);
         assert!(["passed", "failed", "killed"].contains(&status), "{}: {run}", attempt.name);
         status == "passed"
     });

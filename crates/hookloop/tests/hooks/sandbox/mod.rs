@@ -329,3 +329,24 @@ fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
     assert_eq!(project.json(&["hooks", "run", "check"])["status"], "passed");
     assert!(project.root().join("ran").exists());
 }
+
+#[test]
+fn another_sandbox_or_other_limits_are_another_hook() {
+    let config = |options: &str| {
+        format!("hooks:\n  on_task_complete:\n    - {{name: check, command: 'true', {options}}}\n")
+    };
+    let project = Project::with_config(&config("sandbox: {network: none, write: [tmp]}"));
+    project.ok(&["hooks", "trust", "--yes"]);
+    assert_eq!(project.json(&["hooks", "run", "check"])["status"], "passed");
+    for changed in [
+        "sandbox: {network: none}",
+        "sandbox: {write: [tmp]}",
+        "sandbox: {network: none, write: [tmp, worktree]}",
+        "sandbox: {network: none, write: [tmp]}, limits: {processes: 9}",
+        "timeout: 60",
+    ] {
+        project.configure(&config(changed));
+        let run = project.json(&["hooks", "run", "check"]);
+        assert!(run["reason"].as_str().unwrap().contains("it changed since"), "{changed}: {run}");
+    }
+}

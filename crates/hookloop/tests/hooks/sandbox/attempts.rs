@@ -1,6 +1,7 @@
 //! Ways out of a sandbox, as scripts that end with 0 if they found one.
 //!
-//! Perl makes the system calls, by their numbers on x86-64.
+//! Perl makes the system calls, by their numbers on x86-64; what it gives to one by its address has to be a
+//! variable.
 
 /// Which part of a sandbox stops it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,16 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         "other-numbers",
         r#"perl -e 'exit(syscall(0x40000000 + 41, 2, 1, 0) < 0)'"#,
     ),
+    // A program for the predecessor of this architecture, whose calls have other numbers: a socket, then the end.
+    perhaps(
+        By::Network,
+        "other-architecture",
+        r#"perl -e '
+        open F, ">", "old"; print F pack "H*", "7f454c46010101000000000000000000020003000100000054800408340000000000000000000000340020000100000000000000"
+            . "0100000000000000008004080080040880000000800000000500000000100000"
+            . "b867010000bb02000000b90100000031d2cd8085c07809b80100000031dbcd80b801000000bb01000000cd80";
+        close F; chmod 0755, "old"; exec "./old"'"#,
+    ),
     sure(
         By::Either,
         "local-socket",
@@ -80,7 +91,11 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         socketpair(A, B, AF_UNIX, SOCK_DGRAM, 0) or exit 1;
         send(A, "x", 0, sockaddr_un("$ENV{OUTSIDE}/datagrams")) or exit 1'"#,
     ),
-    perhaps(By::Either, "ring", r#"perl -e 'exit(syscall(425, 8, "\0" x 120) < 0)'"#),
+    perhaps(
+        By::Either,
+        "ring",
+        r#"perl -e 'my $ring = "\0" x 120; exit(syscall(425, 8, $ring) < 0)'"#,
+    ),
     sure(By::Either, "trace", r#"perl -e 'exit(syscall(101, 16, $ENV{VICTIM}+0, 0, 0) < 0)'"#),
     sure(
         By::Either,
@@ -94,6 +109,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         my $parent = getppid; open S, "/proc/$parent/stat"; my ($keeper) = <S> =~ /\) . (\d+)/;
         sysopen(F, "/proc/$keeper/mem", O_RDWR) or exit 1'"#,
     ),
+    sure(By::Either, "files-of-others", r#"echo x > /proc/$VICTIM/fd/1"#),
     sure(By::Either, "variables-of-others", r#"cat /proc/$VICTIM/environ > /dev/null"#),
     perhaps(
         By::Either,
@@ -123,7 +139,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         By::Either,
         "process-in-a-name-space-by-memory",
         r#"perl -e '
-        my $p = syscall(435, pack("Q8", 0x10000000, 0, 0, 0, 17, 0, 0, 0), 64); exit($p < 0)'"#,
+        my $flags = pack("Q8", 0x10000000, 0, 0, 0, 17, 0, 0, 0); exit(syscall(435, $flags, 64) < 0)'"#,
     ),
     perhaps(
         By::Either,
@@ -134,12 +150,12 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     perhaps(
         By::Either,
         "mount",
-        r#"mkdir -p m; perl -e 'exit(syscall(165, "none", "m", "tmpfs", 0, 0) < 0)' && umount m"#,
+        r#"mkdir -p m; perl -e 'my ($what, $where) = ("tmpfs", "m"); exit(syscall(165, $what, $where, $what, 0, 0) < 0)' && umount m"#,
     ),
     perhaps(
         By::Either,
         "kernel-program",
-        r#"perl -e 'exit(syscall(321, 0, pack("L4", 2, 4, 4, 1) . "\0" x 112, 128) < 0)'"#,
+        r#"perl -e 'my $map = pack("L4", 2, 4, 4, 1) . "\0" x 112; exit(syscall(321, 0, $map, 128) < 0)'"#,
     ),
     sure(By::Either, "keys", r#"perl -e 'exit(syscall(250, 0, -4, 1) < 0)'"#),
     perhaps(By::Either, "faults", r#"perl -e 'exit(syscall(323, 1) < 0)'"#),

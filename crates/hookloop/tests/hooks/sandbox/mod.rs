@@ -130,6 +130,8 @@ fn successes(project: &Project, which: impl Fn(&Attempt) -> bool) -> Vec<&'stati
     let worked = tried.filter(|attempt| {
         let run = project.json(&["hooks", "run", attempt.name]);
         let status = run["status"].as_str().unwrap();
+        // It was refused, and not wrong.
+        assert!(!run["stderr"].as_str().unwrap().contains("at -e line"), "{}: {run}", attempt.name);
         assert!(["passed", "failed", "killed"].contains(&status), "{}: {run}", attempt.name);
         status == "passed"
     });
@@ -326,4 +328,25 @@ fn a_sandbox_that_can_not_be_enforced_is_no_permission() {
     // The same without the filter, so that it is the filter that made the difference.
     assert_eq!(project.json(&["hooks", "run", "check"])["status"], "passed");
     assert!(project.root().join("ran").exists());
+}
+
+#[test]
+fn another_sandbox_or_other_limits_are_another_hook() {
+    let config = |options: &str| {
+        format!("hooks:\n  on_task_complete:\n    - {{name: check, command: 'true', {options}}}\n")
+    };
+    let project = Project::with_config(&config("sandbox: {network: none, write: [tmp]}"));
+    project.ok(&["hooks", "trust", "--yes"]);
+    assert_eq!(project.json(&["hooks", "run", "check"])["status"], "passed");
+    for changed in [
+        "sandbox: {network: none}",
+        "sandbox: {write: [tmp]}",
+        "sandbox: {network: none, write: [tmp, worktree]}",
+        "sandbox: {network: none, write: [tmp]}, limits: {processes: 9}",
+        "timeout: 60",
+    ] {
+        project.configure(&config(changed));
+        let run = project.json(&["hooks", "run", "check"]);
+        assert!(run["reason"].as_str().unwrap().contains("it changed since"), "{changed}: {run}");
+    }
 }

@@ -3,6 +3,7 @@
 //!
 //! - [`bare`]: a task graph straight on SQLite
 //! - [`figures`]: medians, percentiles, tables
+//! - [`hooks`]: hooks that do nothing, against a loop of the shell
 //! - [`nats`]: events and claims straight on JetStream
 //! - [`ours`]: the same through the product
 //! - [`pair`]: two sides of one measurement, taken in turns
@@ -18,6 +19,7 @@
 
 pub mod bare;
 pub mod figures;
+pub mod hooks;
 pub mod nats;
 pub mod ours;
 pub mod pair;

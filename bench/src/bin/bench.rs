@@ -1,4 +1,4 @@
-//! `bench [--quick] [in-process|processes|size]…`: prints the tables of docs/benchmarks.md.
+//! `bench [--quick] [in-process|processes|hooks|size]…`: prints the tables of docs/benchmarks.md.
 //!
 //! Expects `hookloop` and `floor` beside itself, built with the same profile.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measuring tool")]
@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use hookloop_bench::bare::Bare;
 use hookloop_bench::figures::{Sample, ms, table, times};
+use hookloop_bench::hooks;
 use hookloop_bench::processes::{Runner, round_robin};
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
@@ -34,6 +35,13 @@ fn main() {
     if wanted("processes") {
         let sizes: &[i64] = if quick { &[100, 10_000] } else { &[100, 10_000, 100_000, 1_000_000] };
         processes(sizes, if quick { 15 } else { 60 });
+    }
+    if wanted("hooks") {
+        let hookloop = beside("hookloop");
+        let rounds = if quick { 3 } else { 25 };
+        hooks::dispatch(&hookloop, if quick { &[10] } else { &[1, 10, 100] }, rounds);
+        hooks::fixed(&hookloop, rounds);
+        hooks::conditions(rounds);
     }
     if wanted("size") {
         size(if quick { 20_000 } else { 1_000_000 });

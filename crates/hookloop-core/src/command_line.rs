@@ -25,6 +25,9 @@ use word::Word;
 /// What the names of environment variables that carry values begin with.
 pub const ENV_PREFIX: &str = "HOOKLOOP_VALUE_";
 
+/// The shell, as `system` of the C library has it: what is first in `PATH` may be anything.
+const SHELL: &[u8] = b"/bin/sh";
+
 /// How long one argument or one `name=value` of the environment may be, its NUL byte included:
 /// Linux's `MAX_ARG_STRLEN`. Other systems allow no less.
 pub const STRING_LIMIT: usize = 128 * 1024;
@@ -152,7 +155,7 @@ fn shell_invocation(
         }
         env.push((name, value));
     }
-    Ok(Invocation { argv: vec![b"sh".to_vec(), b"-c".to_vec(), text.as_bytes().to_vec()], env })
+    Ok(Invocation { argv: vec![SHELL.to_vec(), b"-c".to_vec(), text.as_bytes().to_vec()], env })
 }
 
 fn exec_invocation(

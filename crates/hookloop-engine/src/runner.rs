@@ -365,7 +365,7 @@ fn pinned(
         }
         CommandText::Shell(line) => {
             let line = trust::spelled_out(root, line);
-            let (mut pinned, mut rest, mut interpreted) = (String::new(), line.as_str(), false);
+            let (mut pinned, mut rest, mut interpreted) = (String::new(), &*line, false);
             while !rest.is_empty() {
                 let end = rest.find(trust::is_separator).unwrap_or(rest.len());
                 let (word, after) = rest.split_at(end);

@@ -5,6 +5,7 @@
 //! names. A change to any of it is another digest. The agreed bytes are kept beside the project's
 //! state, and those are what runs, so that nobody can swap a script between the look and the run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -336,7 +337,7 @@ fn named_links(root: &Path, hook: &Hook) -> BTreeMap<String, String> {
     let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
     let link = |word: String| {
         let path = base.join(&word);
-        let real = path.canonicalize().ok()?;
+        let real = real(&path)?;
         let is_link = path.starts_with(root) && !real.starts_with(root) && real.is_file();
         is_link.then(|| (word, real.display().to_string()))
     };
@@ -345,10 +346,10 @@ fn named_links(root: &Path, hook: &Hook) -> BTreeMap<String, String> {
 
 /// A line for a shell with the project's directory in place of the variables that stand for it, so
 /// that what is named by them is seen to be a file of the project.
-pub(crate) fn spelled_out(root: &Path, line: &str) -> String {
+pub(crate) fn spelled_out<'l>(root: &Path, line: &'l str) -> Cow<'l, str> {
     let directory = format!("{}/", root.display());
-    if directory.contains(is_separator) {
-        return line.to_owned();
+    if !line.contains('$') || directory.contains(is_separator) {
+        return Cow::Borrowed(line);
     }
     let mut line = line.to_owned();
     for name in ["CLAUDE_PROJECT_DIR", "HOOKLOOP_PROJECT"] {
@@ -357,7 +358,7 @@ pub(crate) fn spelled_out(root: &Path, line: &str) -> String {
             line = line.replace(&format!("{form}/"), &directory);
         }
     }
-    line
+    Cow::Owned(line)
 }
 
 /// The file of the project that `word` names from `base`, if it is one that is run.
@@ -393,9 +394,15 @@ pub(crate) fn is_separator(c: char) -> bool {
 
 /// The path of a regular file that really is in the project, from its root.
 fn within(root: &Path, path: &Path) -> Option<String> {
-    let real = root.join(path).canonicalize().ok()?;
+    let real = real(&root.join(path))?;
     let name = real.strip_prefix(root).ok()?.to_str()?.to_owned();
     real.is_file().then_some(name)
+}
+
+/// Where a path really leads. Most words of a command lead nowhere, and that is found out quickly.
+fn real(path: &Path) -> Option<PathBuf> {
+    fs::symlink_metadata(path).ok()?;
+    path.canonicalize().ok()
 }
 
 fn file_name(name: &str) -> &str {

@@ -24,7 +24,7 @@ fn a_place_becomes_a_reference_that_is_quoted_for_where_it_is() {
     fn check(text: &str, expected: &str) {
         let expected = expected.replace('@', "${HOOKLOOP_VALUE_TITLE}");
         for value in ["v", "'; touch x; '"] {
-            assert_eq!(argv(&shell(text).unwrap(), value), ["sh", "-c", &expected], "{text}");
+            assert_eq!(argv(&shell(text).unwrap(), value), ["/bin/sh", "-c", &expected], "{text}");
         }
     }
     check("echo hello", "echo hello");

@@ -173,7 +173,7 @@ fn a_racing_writer_gets_nothing_run_where_a_digest_is_given() {
 
 /// Someone swaps the script all the time: what runs is what was agreed to, or nothing.
 fn race(project: &Project, args: &[&str]) {
-    let rounds = std::env::var("HOOKLOOP_RACES").map_or(100, |text| text.parse().unwrap());
+    let rounds = std::env::var("HOOKLOOP_RACES").map_or(1_000, |text| text.parse().unwrap());
     let (script, over) = (project.root().join("check.sh"), AtomicBool::new(false));
     let good = std::fs::read(&script).unwrap();
     let bad = b"#!/bin/sh\necho evil; touch evil\n".to_vec();

@@ -229,6 +229,10 @@ fn in_plain_words(message: &str) -> String {
         ("expected sequence start", "a list (lines that start with `- `) belongs here"),
         ("unexpected end of input", "the file is empty; write `version: 1`"),
     ];
+    if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
+        let key = rest.split(", set ").next().unwrap_or(rest);
+        return format!("`{key}` is there twice");
+    }
     let found = known.into_iter().find(|(theirs, _)| message.contains(theirs));
     found.map_or(message, |(_, ours)| ours).to_owned()
 }
@@ -321,6 +325,7 @@ hooks:
         };
         check("version: 2\n", 1, "version 2 is not known");
         check("version: 1\nhook: {}\n", 2, "hook");
+        check("version: 1\nhooks: {}\nhooks: {}\n", 3, "`hooks` is there twice");
         check("version: 1\nhooks:\n  task_done:\n    - auto-create-review-task\n", 4, "task_done");
         check("version: 1\nhooks:\n  task_created:\n    - no-such\n", 4, "no-such");
         check(

@@ -13,6 +13,8 @@
 //! - [`trust`]: which of a repository's hooks the user has agreed to
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`run`]: hooks that start something, and the batch that records it
+//! - `scripts`: the files of a project that a command runs
+//! - `artifacts`: where the output of runs is kept, and for how long
 //! - `turns`: the hooks of a point in their order, or side by side
 //! - [`runner`]: one hook's process: command, environment, input, outcome
 //! - [`sandbox`]: what a hook is kept from in one run
@@ -27,6 +29,7 @@
 //!
 //! The engine never prints.
 
+mod artifacts;
 pub mod bulk;
 pub mod claim;
 pub mod condition;
@@ -46,6 +49,7 @@ pub mod rules;
 pub mod run;
 pub mod runner;
 pub mod sandbox;
+mod scripts;
 mod sought;
 mod spread;
 pub mod trust;

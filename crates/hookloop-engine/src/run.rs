@@ -15,7 +15,6 @@ use hookloop_store::log::Seq;
 use crate::kept::Kept;
 use crate::project::{EngineError, Project, now};
 use crate::runner::{Occasion, Runner};
-use crate::trust::Standing;
 use crate::turns;
 use crate::work::Work;
 
@@ -68,7 +67,7 @@ impl Project {
         let (Some(runner), Kept::Here) = (&self.runner, &self.kept) else { return };
         let may_run = |hook: &Hook| {
             let is_command = hook.enabled && matches!(hook.handler, Handler::Command(_));
-            is_command && matches!(runner.standing(hook), Standing::Own | Standing::Trusted)
+            is_command && runner.standing(hook).may_run()
         };
         if self.rules.hooks.list().iter().any(may_run) {
             runner.keepers().get_ready();

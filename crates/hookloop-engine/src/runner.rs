@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use hookloop_core::command_line::Invocation;
 use hookloop_core::event::Event;
-use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::hook::{CommandText, Handler, Hook, Source};
 use hookloop_core::options::EnvEntry;
 use hookloop_core::point::Point;
 use hookloop_core::redact::Redactor;
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
 
+use crate::artifacts;
 use crate::explain::task_value;
 use crate::process::{Filter, Job, KeeperPool};
-use crate::project::fresh_id;
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
@@ -30,7 +30,6 @@ pub(crate) const BASE: [&str; 8] =
     ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
 /// Parts of the names of variables whose values are secret.
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
-const ARTIFACTS: &str = "artifacts";
 
 /// What runs the hooks of one project.
 pub struct Runner {
@@ -82,12 +81,19 @@ impl Runner {
 
     /// How a hook stands, as it is now.
     pub fn standing(&self, hook: &Hook) -> Standing {
-        if !trust::needs_trust(&self.root, hook) {
+        if hook.source == Source::Builtin {
             return Standing::Own;
         }
         match Seen::look(&self.root, hook) {
-            Ok(seen) => self.trust.standing(&seen),
+            Ok(seen) => self.standing_of(hook, &seen),
             Err(_) => Standing::Untrusted,
+        }
+    }
+
+    fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
+        match trust::needs_trust(hook, seen) {
+            true => self.trust.standing(seen),
+            false => Standing::Own,
         }
     }
 
@@ -147,23 +153,15 @@ impl Runner {
     }
 
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
-    pub(crate) fn may_run(&self, hook: &Hook) -> Result<Option<Seen>, String> {
-        if !trust::needs_trust(&self.root, hook) {
-            return Ok(None);
-        }
+    pub(crate) fn may_run(&self, hook: &Hook) -> Result<Seen, String> {
         let seen = Seen::look(&self.root, hook).map_err(|error| error.to_string())?;
-        match self.trust.standing(&seen) {
-            Standing::Own | Standing::Trusted => Ok(Some(seen)),
+        match self.standing_of(hook, &seen) {
+            Standing::Own | Standing::Trusted => Ok(seen),
             Standing::Modified => {
                 Err("it changed since it was trusted: hookloop hooks trust".to_owned())
             }
             Standing::Untrusted => Err("it is not trusted: hookloop hooks trust".to_owned()),
         }
-    }
-
-    fn kept_scripts(&self, seen: Option<&Seen>) -> Result<BTreeMap<String, PathBuf>, String> {
-        let kept = seen.map(|seen| self.trust.keep(seen)).transpose();
-        kept.map(Option::unwrap_or_default).map_err(|error| error.to_string())
     }
 
     /// What a hook's command comes to on an occasion, if it may run.
@@ -176,8 +174,12 @@ impl Runner {
         let Handler::Command(text) = &hook.handler else {
             return Err("it is not a hook that starts something".to_owned());
         };
-        let scripts = self.kept_scripts(seen.as_ref())?;
-        let text = pinned(text, &self.root, hook, &scripts)?;
+        // Who looks again when it runs may find another file there.
+        if let Some(absent) = &seen.named.absent {
+            return Err(format!("it runs `{absent}`, which is not there"));
+        }
+        let kept = self.trust.keep(&seen).map_err(|error| error.to_string())?;
+        let text = seen.named.pinned(&self.root, text, &kept)?;
         let line = text.compile(occasion.point.variables()).map_err(|error| error.to_string())?;
         let values = self.values(occasion);
         let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
@@ -208,7 +210,7 @@ impl Runner {
 
     /// Where the output of a run is kept.
     pub(crate) fn fresh_artifacts(&self) -> PathBuf {
-        self.state.join(ARTIFACTS).join(fresh_id().to_string())
+        artifacts::fresh(&self.state)
     }
 
     /// An attempt at a hook's command.
@@ -336,64 +338,4 @@ pub(crate) fn redacting(redactor: &Redactor) -> Filter<'_> {
         }
         (_, None) => {}
     })
-}
-
-/// The command with the scripts that it names at the places where their trusted bytes are kept.
-fn pinned(
-    text: &CommandText,
-    root: &Path,
-    hook: &Hook,
-    kept: &BTreeMap<String, PathBuf>,
-) -> Result<CommandText, String> {
-    if kept.is_empty() {
-        return Ok(text.clone());
-    }
-    let base = hook.options.cwd.as_deref().unwrap_or("");
-    let place = |word: &str, interpreted: bool| -> Option<&PathBuf> {
-        kept.get(&trust::script(root, base, word, interpreted)?)
-    };
-    match text {
-        CommandText::Exec(args) => {
-            let mut interpreted = false;
-            let mut pinned = Vec::new();
-            for arg in args {
-                let path = place(arg, interpreted).map(|path| path.display().to_string());
-                interpreted = trust::is_interpreter(arg) || (interpreted && arg.starts_with('-'));
-                pinned.push(path.unwrap_or_else(|| arg.clone()));
-            }
-            Ok(CommandText::Exec(pinned))
-        }
-        CommandText::Shell(line) => {
-            let line = trust::spelled_out(root, line);
-            let (mut pinned, mut rest, mut interpreted) = (String::new(), &*line, false);
-            while !rest.is_empty() {
-                let end = rest.find(trust::is_separator).unwrap_or(rest.len());
-                let (word, after) = rest.split_at(end);
-                match place(word, interpreted).filter(|_| !word.is_empty()) {
-                    Some(path) => pinned.push_str(&plain_path(path)?),
-                    None => pinned.push_str(word),
-                }
-                if !word.is_empty() {
-                    interpreted =
-                        trust::is_interpreter(word) || (interpreted && word.starts_with('-'));
-                }
-                let separator = after.chars().next();
-                pinned.extend(separator);
-                rest = &after[separator.map_or(0, char::len_utf8)..];
-            }
-            Ok(CommandText::Shell(pinned))
-        }
-    }
-}
-
-/// A path that means itself in a shell, in every kind of quotes.
-fn plain_path(path: &Path) -> Result<String, String> {
-    let text = path.display().to_string();
-    let fits = |c: char| c.is_ascii_alphanumeric() || "/._-+@%".contains(c);
-    match text.chars().all(fits) {
-        true => Ok(text),
-        false => Err(format!(
-            "scripts are run from `{text}`, which a shell would not take as it is; set XDG_STATE_HOME to a plain path"
-        )),
-    }
 }

@@ -5,7 +5,6 @@
 //! names. A change to any of it is another digest. The agreed bytes are kept beside the project's
 //! state, and those are what runs, so that nobody can swap a script between the look and the run.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -20,6 +19,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::project::fresh_id;
+use crate::scripts::Named;
 
 const FILE: &str = "trust.json";
 const SCRIPTS: &str = "trusted";
@@ -118,6 +118,7 @@ pub struct Seen {
     pub definition: Definition,
     pub digest: String,
     pub(crate) bytes: BTreeMap<String, Vec<u8>>,
+    pub(crate) named: Named,
 }
 
 impl Trust {
@@ -194,18 +195,22 @@ impl Trust {
 impl Seen {
     /// Looks at a hook of the project at `root`: its definition, and the files that it names.
     pub fn look(root: &Path, hook: &Hook) -> Result<Seen, TrustError> {
+        let named = Named::look(root, hook);
         let mut bytes = BTreeMap::new();
-        for name in named_files(root, hook) {
+        for name in named.files.values() {
+            if bytes.contains_key(name) {
+                continue;
+            }
             if bytes.len() == SCRIPTS_PER_HOOK_MAX {
                 return Err(TrustError::TooMany { hook: hook.name.clone() });
             }
-            let path = root.join(&name);
+            let path = root.join(name);
             let size = fs::metadata(&path).map_err(|source| io(&path, source))?.len();
             if size > SCRIPT_MAX {
                 return Err(TrustError::TooLong { path, size });
             }
             let read = fs::read(&path).map_err(|source| io(&path, source))?;
-            bytes.insert(name, read);
+            bytes.insert(name.clone(), read);
         }
         let scripts = bytes.iter().map(|(name, bytes)| (name.clone(), hex(bytes))).collect();
         let definition =
@@ -222,34 +227,39 @@ impl Seen {
                 ),
                 limits: Some(hook.options.limits.to_string()).filter(|limits| !limits.is_empty()),
                 options: options(hook),
-                links: named_links(root, hook),
+                links: named.links.clone(),
                 scripts,
             };
         let digest = hex(&serde_json::to_vec(&definition).unwrap_or_default());
-        Ok(Seen { definition, digest, bytes })
+        Ok(Seen { definition, digest, bytes, named })
     }
 }
 
 /// Whether a hook needs the user's word: it starts something, and a repository brought it, or brings a
 /// file that it names.
-pub fn needs_trust(root: &Path, hook: &Hook) -> bool {
-    let starts = matches!(hook.handler, Handler::Command(_) | Handler::Http { .. });
-    starts
+pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
+    starts_something(hook)
         && match hook.source {
             Source::Builtin => false,
-            Source::User => !named_files(root, hook).is_empty(),
+            Source::User => !seen.bytes.is_empty() || !seen.named.links.is_empty(),
             Source::Project => true,
         }
 }
 
+fn starts_something(hook: &Hook) -> bool {
+    matches!(hook.handler, Handler::Command(_) | Handler::Http { .. })
+}
+
 /// Looks at all hooks that need the user's word.
 pub fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, TrustError> {
-    hooks
-        .list()
-        .iter()
-        .filter(|hook| needs_trust(root, hook))
-        .map(|hook| Seen::look(root, hook))
-        .collect()
+    let mut all = Vec::new();
+    for hook in hooks.list().iter().filter(|hook| starts_something(hook)) {
+        let seen = Seen::look(root, hook)?;
+        if needs_trust(hook, &seen) {
+            all.push(seen);
+        }
+    }
+    Ok(all)
 }
 
 /// The digest of a set of hooks: what `--trust` names.
@@ -300,109 +310,6 @@ fn variable(entry: &EnvEntry) -> (String, Option<String>) {
         EnvEntry::Inherited(name) => (name.clone(), None),
         EnvEntry::Set { name, value } => (name.clone(), Some(value.clone())),
     }
-}
-
-/// The words of a command, as far as they can be paths.
-fn words(root: &Path, hook: &Hook) -> Vec<String> {
-    let words: Vec<String> = match &hook.handler {
-        Handler::Command(CommandText::Shell(line)) => {
-            spelled_out(root, line).split(is_separator).map(str::to_owned).collect()
-        }
-        Handler::Command(CommandText::Exec(args)) => args.clone(),
-        _ => Vec::new(),
-    };
-    words.into_iter().filter(|word| !word.is_empty()).collect()
-}
-
-/// The scripts of the project among a command's words, by their path from its root.
-fn named_files(root: &Path, hook: &Hook) -> Vec<String> {
-    let base = hook.options.cwd.as_deref().unwrap_or("");
-    let mut names: Vec<String> = Vec::new();
-    let mut interpreted = false;
-    for word in words(root, hook) {
-        if let Some(name) = script(root, base, &word, interpreted)
-            && !names.contains(&name)
-        {
-            names.push(name);
-        }
-        // `python3 -u tool.py`: what follows an interpreter and its options is run.
-        interpreted = is_interpreter(&word) || (interpreted && word.starts_with('-'));
-    }
-    names
-}
-
-/// Words of a command that are links in the project to files outside of it: programs as a rule, which
-/// are not the repository's, but which of them it is depends on the link.
-fn named_links(root: &Path, hook: &Hook) -> BTreeMap<String, String> {
-    let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
-    let link = |word: String| {
-        let path = base.join(&word);
-        let real = real(&path)?;
-        let is_link = path.starts_with(root) && !real.starts_with(root) && real.is_file();
-        is_link.then(|| (word, real.display().to_string()))
-    };
-    words(root, hook).into_iter().filter_map(link).collect()
-}
-
-/// A line for a shell with the project's directory in place of the variables that stand for it, so
-/// that what is named by them is seen to be a file of the project.
-pub(crate) fn spelled_out<'l>(root: &Path, line: &'l str) -> Cow<'l, str> {
-    let directory = format!("{}/", root.display());
-    if !line.contains('$') || directory.contains(is_separator) {
-        return Cow::Borrowed(line);
-    }
-    let mut line = line.to_owned();
-    for name in ["CLAUDE_PROJECT_DIR", "HOOKLOOP_PROJECT"] {
-        for form in [format!("${name}"), format!("${{{name}}}")] {
-            line = line.replace(&format!("\"{form}\"/"), &directory);
-            line = line.replace(&format!("{form}/"), &directory);
-        }
-    }
-    Cow::Owned(line)
-}
-
-/// The file of the project that `word` names from `base`, if it is one that is run.
-pub(crate) fn script(root: &Path, base: &str, word: &str, interpreted: bool) -> Option<String> {
-    let name = within(root, &Path::new(base).join(word))?;
-    let path = root.join(&name);
-    let is_run = || {
-        let executable =
-            fs::metadata(&path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0);
-        executable || starts_as_script(&path)
-    };
-    (interpreted || is_run()).then_some(name)
-}
-
-fn starts_as_script(path: &Path) -> bool {
-    use std::io::Read;
-    let mut start = [0; 2];
-    fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"#!"
-}
-
-pub(crate) fn is_interpreter(word: &str) -> bool {
-    const INTERPRETERS: [&str; 16] = [
-        "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "deno", "bun",
-        "ruby", "perl", "php", "source", ".",
-    ];
-    INTERPRETERS.contains(&file_name(word))
-}
-
-/// Whether a character ends a word that could be a path.
-pub(crate) fn is_separator(c: char) -> bool {
-    c.is_whitespace() || "'\"`;|&()<>={}$,:".contains(c)
-}
-
-/// The path of a regular file that really is in the project, from its root.
-fn within(root: &Path, path: &Path) -> Option<String> {
-    let real = real(&root.join(path))?;
-    let name = real.strip_prefix(root).ok()?.to_str()?.to_owned();
-    real.is_file().then_some(name)
-}
-
-/// Where a path really leads. Most words of a command lead nowhere, and that is found out quickly.
-fn real(path: &Path) -> Option<PathBuf> {
-    fs::symlink_metadata(path).ok()?;
-    path.canonicalize().ok()
 }
 
 fn file_name(name: &str) -> &str {

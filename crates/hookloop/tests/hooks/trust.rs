@@ -1,5 +1,7 @@
 //! Nothing that a repository brings runs before the user has seen those very bytes.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CHECK;
@@ -11,6 +13,24 @@ fn status(project: &Project, args: &[&str]) -> (String, String) {
     let run = project.json(&[&["hooks", "run", "check"], args].concat());
     let text = |field: &str| run[field].as_str().unwrap_or_default().to_owned();
     (text("status"), text("reason"))
+}
+
+#[test]
+fn an_explanation_says_how_hooks_stand() {
+    let project = Project::with_config(CHECK);
+    project.script("check.sh", "true");
+    let explained = |trust: &str, runs: &str, words: &str| {
+        let hooks = project.json(&["hooks", "explain", "on_task_complete"]);
+        let hook = hooks.as_array().unwrap().iter().find(|hook| hook["name"] == "check").unwrap();
+        assert_eq!((hook["trust"].as_str(), hook["runs"].as_str()), (Some(trust), Some(runs)));
+        let text = project.ok(&["hooks", "explain", "on_task_complete"]);
+        assert!(text.contains(words), "{text}");
+    };
+    explained("untrusted", "untrusted", "does not run: not trusted (hookloop hooks trust)");
+    project.ok(&["hooks", "trust", "--yes"]);
+    explained("trusted", "yes", "trusted as it is");
+    project.script("check.sh", "false");
+    explained("modified", "modified", "does not run: changed since it was trusted");
 }
 
 #[test]
@@ -171,6 +191,30 @@ fn a_racing_writer_gets_nothing_run_where_a_digest_is_given() {
     race(&project, &["--trust", &digest]);
 }
 
+/// Whoever agreed to a command before its script was there has not agreed to any script.
+#[test]
+fn what_is_not_there_is_not_run() {
+    let project = Project::with_config(CHECK);
+    project.ok(&["hooks", "trust", "--yes"]);
+    let (absent, reason) = status(&project, &[]);
+    assert_eq!(
+        (absent.as_str(), reason.as_str()),
+        ("not_started", "it runs `./check.sh`, which is not there")
+    );
+    project.script("check.sh", "touch ran");
+    assert_eq!(status(&project, &[]).0, "not_started");
+    assert!(!project.root().join("ran").exists());
+}
+
+/// Says that it is over when it goes.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Someone swaps the script all the time: what runs is what was agreed to, or nothing.
 fn race(project: &Project, args: &[&str]) {
     let rounds = std::env::var("HOOKLOOP_RACES").map_or(1_000, |text| text.parse().unwrap());
@@ -180,20 +224,26 @@ fn race(project: &Project, args: &[&str]) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Ordering::SeqCst) {
-                for bytes in [&bad, &good] {
+                // The good one, none, one that nobody would run, and another.
+                for (bytes, mode) in [(&good, 0o755), (&bad, 0), (&bad, 0o644), (&bad, 0o755)] {
                     let new = script.with_extension("new");
                     std::fs::write(&new, bytes).unwrap();
-                    let same = std::fs::metadata(&script).unwrap().permissions();
-                    std::fs::set_permissions(&new, same).unwrap();
-                    std::fs::rename(&new, &script).unwrap();
+                    std::fs::set_permissions(&new, Permissions::from_mode(mode)).unwrap();
+                    match mode {
+                        0 => std::fs::remove_file(&script).unwrap(),
+                        _ => std::fs::rename(&new, &script).unwrap(),
+                    }
                 }
             }
         });
+        // However this ends, the writer does too.
+        let _over = Over(&over);
         let mut ran = 0;
         for _ in 0..rounds {
             let run = project.run(&[&["hooks", "run", "check", "--json"], args].concat());
-            // With a digest, another script is refused at once.
-            if run.code == UNTRUSTED {
+            // With a digest, another script is refused at once, and so is one that is being taken away.
+            if run.stdout.is_empty() {
+                assert!(run.code == UNTRUSTED || run.stderr.contains("check.sh"), "{run:?}");
                 continue;
             }
             let run: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
@@ -205,7 +255,6 @@ fn race(project: &Project, args: &[&str]) {
                 other => assert_eq!(other, "not_started", "{run}"),
             }
         }
-        over.store(true, Ordering::SeqCst);
         assert!(ran > 0, "the race was never won by the good one");
     });
     assert!(!project.root().join("evil").exists());

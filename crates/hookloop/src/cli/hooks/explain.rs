@@ -7,6 +7,7 @@ use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_engine::explain::{Explained, List, Runs, explain};
 use hookloop_engine::process::Support;
 use hookloop_engine::sandbox::in_words;
+use hookloop_engine::trust::Standing;
 use serde_json::{Value, json};
 
 use super::{Context, find_task};
@@ -32,6 +33,12 @@ impl Args {
         let project = context.project()?;
         let task = self.task.as_deref().map(|id| find_task(&project, id)).transpose()?;
         let explained = explain(&project.hooks()?, &point, task.as_ref());
+        let with_standing = |one: Explained| {
+            let standing = project.runner().map(|runner| runner.standing(&one.hook));
+            (one, standing.unwrap_or(Standing::Own))
+        };
+        let explained: Vec<(Explained, Standing)> =
+            explained.into_iter().map(with_standing).collect();
         let out = &mut context.out;
         if out.json {
             return out.json(&explained.iter().map(to_json).collect::<Vec<_>>());
@@ -45,18 +52,23 @@ impl Args {
             return out.line("  nothing runs here");
         }
         let mut number = 0;
-        for one in &explained {
-            number += usize::from(one.runs == Runs::Yes);
-            print(out, one, &point, number)?;
+        for (one, standing) in &explained {
+            number += usize::from(one.runs == Runs::Yes && standing.may_run());
+            print(out, one, *standing, (&point, number))?;
         }
         Ok(())
     }
 }
 
-fn print(out: &mut Output, one: &Explained, point: &Point, number: usize) -> Result {
+fn print(
+    out: &mut Output,
+    one: &Explained,
+    standing: Standing,
+    (point, number): (&Point, usize),
+) -> Result {
     let Explained { hook, list, runs } = one;
     let mark = match runs {
-        Runs::Yes => format!("{number}."),
+        Runs::Yes if standing.may_run() => format!("{number}."),
         _ => "–".to_owned(),
     };
     out.line(format_args!("{mark:>3} {BOLD}{}{BOLD:#}  {}", hook.name, plain(&what(hook))))?;
@@ -70,6 +82,14 @@ fn print(out: &mut Output, one: &Explained, point: &Point, number: usize) -> Res
         },
         List::Default => "what happens where nobody lists hooks for this point".to_owned(),
     })?;
+    match standing {
+        Standing::Own => {}
+        Standing::Trusted => why("trusted as it is".to_owned())?,
+        Standing::Untrusted => why("does not run: not trusted (hookloop hooks trust)".to_owned())?,
+        Standing::Modified => {
+            why("does not run: changed since it was trusted (hookloop hooks trust)".to_owned())?;
+        }
+    }
     match (runs, &hook.options.when) {
         (Runs::Off, _) => why("off: hookloop hooks enable".to_owned() + " " + &hook.name)?,
         (Runs::Yes, Some(when)) => why(format!("when {when}: holds"))?,
@@ -112,7 +132,7 @@ pub(super) fn what(hook: &Hook) -> String {
     }
 }
 
-fn to_json(one: &Explained) -> Value {
+fn to_json((one, standing): &(Explained, Standing)) -> Value {
     let Explained { hook, list, runs } = one;
     let (list, task_type) = match list {
         List::User => ("user", None),
@@ -121,6 +141,7 @@ fn to_json(one: &Explained) -> Value {
         List::Default => ("default", None),
     };
     let (state, error) = match runs {
+        Runs::Yes if !standing.may_run() => (standing.name(), None),
         Runs::Yes => ("yes", None),
         Runs::Off => ("off", None),
         Runs::NotNow => ("condition does not hold", None),
@@ -137,6 +158,8 @@ fn to_json(one: &Explained) -> Value {
         "priority": hook.priority,
         "when": hook.options.when,
         "runs": state,
+        "trust": standing.name(),
+        "sandbox": hook.options.sandbox.as_ref().map(in_words),
         "error": error,
     })
 }

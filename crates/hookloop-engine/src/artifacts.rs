@@ -1,0 +1,99 @@
+//! Where the output of runs is kept, and which of it goes when there is much.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::project::fresh_id;
+
+const DIRECTORY: &str = "artifacts";
+/// Runs whose output is kept, and bytes of it in all.
+const RUNS_MAX: usize = 2_000;
+const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+/// What is younger stays in any case: somebody may be writing or reading it.
+const AGE_MIN: Duration = Duration::from_secs(60 * 60);
+/// One run in so many looks whether there is too much.
+const LOOKED_ONE_IN: u8 = 16;
+
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    runs: usize,
+    bytes: u64,
+    age: Duration,
+}
+
+const BOUNDS: Bounds = Bounds { runs: RUNS_MAX, bytes: BYTES_MAX, age: AGE_MIN };
+
+/// A directory for the output of a run, which is made when there is some.
+pub(crate) fn fresh(state: &Path) -> PathBuf {
+    let (directory, id) = (state.join(DIRECTORY), fresh_id());
+    if id.0[15].is_multiple_of(LOOKED_ONE_IN) {
+        tidy(&directory, BOUNDS, SystemTime::now());
+    }
+    directory.join(id.to_string())
+}
+
+/// Deletes the output of the oldest runs, if there is more than `bounds` allow. What can't be deleted
+/// stays for the next time.
+fn tidy(directory: &Path, bounds: Bounds, now: SystemTime) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    let mut runs: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    // Their names begin with the time: the last are the youngest.
+    runs.sort_unstable_by(|a, b| b.cmp(a));
+    let mut bytes = 0;
+    for (index, run) in runs.iter().enumerate() {
+        bytes += size(run);
+        let is_too_much = index >= bounds.runs || bytes > bounds.bytes;
+        if is_too_much && is_older(run, bounds.age, now) {
+            let _ = fs::remove_dir_all(run);
+        }
+    }
+}
+
+fn size(run: &Path) -> u64 {
+    let Ok(files) = fs::read_dir(run) else { return 0 };
+    files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).sum()
+}
+
+fn is_older(run: &Path, age: Duration, now: SystemTime) -> bool {
+    let changed = fs::symlink_metadata(run).and_then(|data| data.modified());
+    changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|since| since >= age))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn with_runs(names: &[&str]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for name in names {
+            fs::create_dir(directory.path().join(name)).unwrap();
+            fs::write(directory.path().join(name).join("stdout"), [b'x'; 100]).unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn the_oldest_go_and_the_young_stay() {
+        let later = SystemTime::now() + 2 * AGE_MIN;
+        let check = |bounds: Bounds, now: SystemTime, left: &[&str]| {
+            let directory = with_runs(&["a", "b", "c", "d"]);
+            tidy(directory.path(), bounds, now);
+            assert_eq!(runs(directory.path()), left, "{bounds:?}");
+        };
+        let bounds = |runs, bytes| Bounds { runs, bytes, age: AGE_MIN };
+        check(bounds(4, 400), later, &["a", "b", "c", "d"]);
+        check(bounds(3, 400), later, &["b", "c", "d"]);
+        check(bounds(4, 250), later, &["c", "d"]);
+        check(bounds(0, 0), later, &[]);
+        check(bounds(0, 0), SystemTime::now(), &["a", "b", "c", "d"]);
+    }
+}

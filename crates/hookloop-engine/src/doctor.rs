@@ -8,7 +8,7 @@ use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
 use crate::condition::Condition;
-use crate::process::Support;
+use crate::process::{Support, cgroup_home};
 use crate::rules::Rules;
 use crate::runner::{BASE, Runner};
 use crate::trust::{self, Standing};
@@ -70,7 +70,18 @@ pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding>
         let (about, message) = ("sandbox".to_owned(), Support::of_this_system().to_string());
         findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
     }
+    if hooks.list().iter().any(|hook| matches!(hook.handler, Handler::Command(_))) {
+        let (about, message) = ("cgroup".to_owned(), cgroup_in_words());
+        findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
+    }
     findings
+}
+
+fn cgroup_in_words() -> String {
+    match cgroup_home() {
+        Some(home) => format!("hooks' processes are in one of their own, in {}", home.display()),
+        None => "none is delegated to you; hooks' processes are found without".to_owned(),
+    }
 }
 
 fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, String, &str)) {

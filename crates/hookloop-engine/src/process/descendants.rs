@@ -83,8 +83,16 @@ pub(super) fn in_session(session: Pid) -> Vec<Pid> {
 
 /// Whether a process does nothing because somebody stopped it.
 pub(super) fn is_stopped(pid: Pid) -> bool {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok();
-    stat.and_then(|stat| Stat::parse(&stat)).is_some_and(|stat| stat.stopped)
+    stat(pid).is_some_and(|stat| stat.stopped)
+}
+
+/// Whether a process is there and has not ended.
+pub(super) fn is_alive(pid: Pid) -> bool {
+    stat(pid).is_some_and(|stat| !stat.dead)
+}
+
+pub(super) fn stat(pid: Pid) -> Option<Stat> {
+    Stat::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
@@ -98,12 +106,17 @@ fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
 
 /// Of what `/proc/<pid>/stat` tells.
 #[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    dead: bool,
+pub(super) struct Stat {
+    pub(super) dead: bool,
     stopped: bool,
     parent: Option<Pid>,
     session: Option<Pid>,
+    /// In the kernel's ticks.
+    pub(super) started: Option<u64>,
 }
+
+/// Fields of a process's line between its session and its start.
+const BETWEEN_SESSION_AND_START: usize = 15;
 
 impl Stat {
     /// `7 (name) S 1 7 7 …`: state, parent, group, session; and a name may hold anything.
@@ -114,7 +127,8 @@ impl Stat {
         let (dead, stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
         let parent = pid_of(fields.next()?);
         let session = pid_of(fields.nth(1)?);
-        Some(Stat { dead, stopped, parent, session })
+        let started = fields.nth(BETWEEN_SESSION_AND_START).and_then(|ticks| ticks.parse().ok());
+        Some(Stat { dead, stopped, parent, session, started })
     }
 }
 
@@ -149,14 +163,17 @@ mod tests {
     fn a_session_is_found_behind_any_name() {
         let check = |line: &[u8], dead, parent: i32, session: i32| {
             let (parent, session) = (Pid::from_raw(parent), Pid::from_raw(session));
-            let stopped = false;
-            assert_eq!(Stat::parse(line), Some(Stat { dead, stopped, parent, session }));
+            let (stopped, started) = (false, None);
+            let expected = Stat { dead, stopped, parent, session, started };
+            assert_eq!(Stat::parse(line), Some(expected));
         };
         check(b"7 (sh) S 12 7 5 0", false, 12, 5);
         check(b"7 (a) R 99 (b) Z 12 7 5", true, 12, 5);
         check(b"7 (\xff\n) S 12 7 5", false, 12, 5);
         check(b"1 (init) S 0 1 1", false, 0, 1);
         assert!(Stat::parse(b"7 (sh) T 12 7 5").unwrap().stopped);
+        let whole = b"7 (sh) S 12 7 5 0 -1 4194304 95 0 0 0 1 2 3 4 20 0 1 0 98765 3108864 1";
+        assert_eq!(Stat::parse(whole).unwrap().started, Some(98765));
         assert_eq!(Stat::parse(b"7 (cut) S 1"), None);
         assert_eq!(Stat::parse(b"cut"), None);
     }

@@ -23,7 +23,7 @@ use wait4::{ResUse, try_wait4_pid};
 
 use super::watch::{self, Watch};
 use super::wire::{self, Ended, Order, Reply, Request, SURVIVORS_TOLD};
-use super::{How, KILL_LIMIT, Usage, descendants, step};
+use super::{How, KILL_LIMIT, Usage, cgroup, descendants, step};
 
 /// What is left when the first process ends by itself has this long to end too: `tee` at the end of a
 /// pipeline still writes what it was given.
@@ -70,6 +70,7 @@ fn settle() -> io::Result<()> {
     // A directory that somebody wants to delete is not held.
     std::env::set_current_dir("/")?;
     let _ = fs::write("/proc/self/comm", NAME);
+    cgroup::enter();
     Ok(())
 }
 

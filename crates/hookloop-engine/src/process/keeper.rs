@@ -13,12 +13,13 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::cgroup::Cgroup;
 use super::course::{Course, Finish, READ_SIZE};
 use super::orphans::{self, Registered};
-use super::wire::{self, ORDER_MAX, Order};
+use super::wire::{self, Ended, ORDER_MAX, Order};
 use super::{
     Cancel, How, Job, KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, Outputs, ProcessError, Ran,
-    TIMEOUT_MAX, program,
+    TIMEOUT_MAX, descendants, program,
 };
 
 /// The argument that makes the program a keeper.
@@ -217,11 +218,12 @@ impl Keeper {
         let deadline = deadline + 2 * KILL_LIMIT + LATE_MAX;
         self.buffer.resize(READ_SIZE, 0);
         let line = (process.socket.as_fd(), Pid::from_child(&process.child));
-        let finish = course.run(line, deadline, &mut self.buffer)?;
-        match &finish {
+        let mut finish = course.run(line, deadline, &mut self.buffer)?;
+        match &mut finish {
             Finish::NotStarted { .. } | Finish::NotConfined(_) => self.process = Some(process),
             // Survivors would be taken for the next job's.
-            Finish::Ended(ended, _) => self.process = ended.survivors.is_empty().then_some(process),
+            Finish::Ended(ended, _) if !ended.survivors.is_empty() => process.end_survivors(ended),
+            Finish::Ended(..) => self.process = Some(process),
             Finish::KeeperLost(_) | Finish::NotTaken(_) => process.lose(),
         }
         Ok(finish)
@@ -264,6 +266,8 @@ struct Process {
     child: Child,
     socket: OwnedFd,
     _registered: Registered,
+    /// After the others: it can't be removed while the keeper is in it.
+    cgroup: Option<Cgroup>,
 }
 
 impl Process {
@@ -274,19 +278,37 @@ impl Process {
         let mut command = Command::new(executable);
         // Hooks can read the environment of the process above them: it has none.
         command.arg0("hookloop").arg(KEEPER_ARGUMENT).env_clear();
-        command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
+        let cgroup = Cgroup::make();
+        let door = cgroup.as_ref().and_then(Cgroup::door).map_or_else(Stdio::null, Stdio::from);
+        command.stdin(theirs).stdout(door).stderr(Stdio::null());
         let (child, registered) = orphans::register(|| command.spawn(), Pid::from_child)?;
-        Ok(Process { number, child, socket, _registered: registered })
+        Ok(Process { number, child, socket, _registered: registered, cgroup })
     }
 }
 
 impl Process {
     /// Ends what a keeper kept that can't.
     fn lose(mut self) {
+        // All at once, so that nobody gets away; then who is elsewhere.
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
         let _ = self.child.kill();
         // Before its end is known, its children are not this program's.
         self.wait_for_end();
         orphans::end(Pid::from_child(&self.child));
+    }
+
+    /// Ends those that the keeper could not, such as who runs as another user.
+    fn end_survivors(self, ended: &mut Ended) {
+        if self.cgroup.is_none() {
+            return;
+        }
+        self.lose();
+        let told = ended.survivors.len();
+        let pid = |survivor: u32| Pid::from_raw(survivor.cast_signed());
+        ended.survivors.retain(|survivor| pid(*survivor).is_some_and(descendants::is_alive));
+        ended.leftovers_killed += (told - ended.survivors.len()) as u64;
     }
 
     fn wait_for_end(&self) {

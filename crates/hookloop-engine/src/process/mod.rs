@@ -15,18 +15,22 @@
 //! - `descendants`: who a process started, and who is in a session
 //! - `care`: what this side does for a keeper that was stopped, or has no turn
 //! - `orphans`: what a keeper that was killed left behind
+//! - `cgroup`: a cgroup for each keeper, where the system lets us have one
 //! - `wire`: what the two sides say to each other
 //! - `program`: the file that a command names, and why it did not start
 //! - `capture`: what is kept of output; `excerpt`: how it is shown
 //! - `cancel`: ending a job from elsewhere
 //!
-//! What this can't end: a process that runs as another user (`sudo`), and one that the kernel does not let
-//! go of. Both are told as survivors. If a keeper is killed or stopped, this side ends what it kept; only when
-//! program and keeper are killed (not asked to end) in one moment does a hook live on. Keepers need `/proc`; without it they end at once, and no hook is run.
+//! What this can't end: a process that runs as another user (`sudo`), unless there is a cgroup, and one that the
+//! kernel does not let go of. Both are told as survivors. If a keeper is killed or stopped, this side ends what
+//! it kept; only when program and keeper are killed (not asked to end) in one moment does a hook live on: where
+//! there is a cgroup, until the next keeper is started. Keepers need `/proc`; without it they end at once, and
+//! no hook is run.
 
 mod cancel;
 mod capture;
 mod care;
+mod cgroup;
 mod confine;
 mod course;
 mod descendants;
@@ -49,6 +53,7 @@ use hookloop_core::limits::{Limit, Limits};
 
 pub use cancel::Cancel;
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
+pub use cgroup::home as cgroup_home;
 pub use confine::{Confinement, Support, Unconfined};
 pub use keep::{LEFTOVER_GRACE, keep};
 pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns};

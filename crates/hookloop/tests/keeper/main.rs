@@ -4,6 +4,7 @@
 //! of the output: `HOOKLOOP_OUTPUT_MIB=1024 cargo nextest run --release -p hookloop --test keeper output`.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod cgroup;
 mod cost;
 mod escapes;
 mod gluttons;

@@ -32,7 +32,9 @@ fn a_bearer_is_found_while_it_lives() {
         .env("MARK", &in_environment)
         .spawn()
         .unwrap();
-    assert_eq!((bearers(&in_environment).len(), bearers(&in_arguments).len()), (1, 1));
+    // A process has its environment a moment after its name.
+    let is_found = || bearers(&in_environment).len() == 1 && bearers(&in_arguments).len() == 1;
+    super::eventually("a bearer", super::AMPLE, || is_found().then_some(()));
     bearer.kill().unwrap();
     bearer.wait().unwrap();
     assert_eq!((bearers(&in_environment).len(), bearers(&in_arguments).len()), (0, 0));

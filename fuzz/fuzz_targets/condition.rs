@@ -29,7 +29,8 @@ fuzz_target!(|data: &[u8]| {
             return;
         }
     };
-    for values in [values(&point, 1, "sample"), values(&point, LABELS_MAX, "a'\"\\\n\u{202e}{{x}}")] {
+    for values in [values(&point, 1, "sample"), values(&point, LABELS_MAX, "a'\"\\\n\u{202e}{{x}}")]
+    {
         let once = time::limited("evaluating it", || condition.holds(&values));
         assert_eq!(once, condition.holds(&values), "not the same twice");
     }

@@ -43,7 +43,8 @@ fn check_settings(settings: &Settings) {
     assert!(hooks.len() <= 256 + 16);
     for hook in hooks {
         check_hook(hook);
-        let alike = |other: &&Hook| (&other.name, &other.task_type) == (&hook.name, &hook.task_type);
+        let alike =
+            |other: &&Hook| (&other.name, &other.task_type) == (&hook.name, &hook.task_type);
         assert_eq!(hooks.iter().filter(alike).count(), 1, "two hooks `{}`", hook.name);
     }
 }

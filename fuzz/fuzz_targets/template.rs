@@ -45,7 +45,7 @@ fn invoke(command: &CommandLine, x: &[u8], y: &[u8]) -> Result<Invocation, Missi
 fn check_line(command: &CommandLine, text: &str, x: &[u8], y: &[u8]) {
     let Ok(bare) = invoke(command, b"", b"") else { panic!("empty values fit") };
     let [sh, c, compiled] = bare.argv.as_slice() else { panic!("{:?}", bare.argv) };
-    assert_eq!((sh.as_slice(), c.as_slice()), (b"sh".as_slice(), b"-c".as_slice()));
+    assert_eq!((sh.as_slice(), c.as_slice()), (b"/bin/sh".as_slice(), b"-c".as_slice()));
     let compiled = String::from_utf8_lossy(compiled).into_owned();
     if command.variables().is_empty() {
         assert_eq!(compiled, text);
@@ -143,9 +143,9 @@ fn check_run(command: &CommandLine, text: &str, shell: &str) {
             return;
         };
         let Ok(line) = std::str::from_utf8(&argv[2]) else { return };
-        let env = env.into_iter().map(|(name, value)| {
-            (name, String::from_utf8(value).unwrap_or_default())
-        });
+        let env = env
+            .into_iter()
+            .map(|(name, value)| (name, String::from_utf8(value).unwrap_or_default()));
         let ran = Command::new(format!("/bin/{shell}"))
             .args(["-c", line])
             .env_clear()

@@ -348,7 +348,8 @@ fn check_effects(log: &[Stored], findings: &mut Findings) {
 }
 
 /// Claims that were made while something more urgent, of a type that the claimant serves, had been
-/// ready and unclaimed for longer than `slack_ms`; and claims of a type that it does not serve.
+/// ready for longer than `slack_ms` and was left for as long after; and claims of a type that it does not
+/// serve. What another claimant has under way may come to the log later.
 pub(crate) fn check_urgency(
     operations: &[Operation],
     log: &[Stored],
@@ -359,6 +360,10 @@ pub(crate) fn check_urgency(
         if let Op::Claim { agent, types: served } = &operation.op {
             types.insert(agent, served);
         }
+    }
+    let mut claimed: HashMap<&str, i64> = HashMap::new();
+    for stored in log.iter().filter(|stored| stored.kind == "task_started") {
+        claimed.entry(stored.subject.as_str()).or_insert(stored.at_ms);
     }
     let mut specs: HashMap<&str, (&str, u64, i64)> = HashMap::new();
     let mut ready: HashMap<(&str, u64), BTreeSet<(i64, &str)>> = HashMap::new();
@@ -384,7 +389,11 @@ pub(crate) fn check_urgency(
                 let passed =
                     ready.iter().filter(|((kind, urgency), _)| serves(kind) && *urgency < priority);
                 let passed = passed.filter_map(|(_, tasks)| tasks.first());
-                for (since, other) in passed.filter(|(since, _)| stored.at_ms - since > slack_ms) {
+                let is_left =
+                    |other: &str| claimed.get(other).is_none_or(|at| at - stored.at_ms > slack_ms);
+                let passed = passed
+                    .filter(|(since, other)| stored.at_ms - since > slack_ms && is_left(other));
+                for (since, other) in passed {
                     let late = stored.at_ms - since;
                     wrong.push(format!(
                         "{agent} took {task}, and {other} was more urgent for {late} ms"

@@ -181,4 +181,11 @@ fn the_urgent_are_not_passed_by() {
     check(&["code"], 1_000, 0);
     check(&["code", "docs"], 1_000, 1);
     check(&["docs"], 5_000, 1);
+
+    // Somebody else had it under way.
+    let urgent = |seq| stored(seq, "urgent", "task_started", 1, json!({"claim": {"agent": "w-2"}}));
+    for (seq, expected) in [(5, 0), (6, 1)] {
+        let log = [log[0].clone(), log[1].clone(), log[2].clone(), urgent(seq)];
+        assert_eq!(check_urgency(&[], &log, 1_000).len(), expected, "claimed at {seq}");
+    }
 }

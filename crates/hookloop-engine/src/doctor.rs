@@ -115,6 +115,7 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
         }
     }
     let Handler::Command(text) = &hook.handler else { return };
+    let texts = texts(runner.root(), hook);
     if is_gate && hook.options.timeout_ms.is_none() {
         let default = Length { ms: hook.options.timeout_at(Kind::Gate) };
         let message = format!("a gate without a timeout: it has {default}");
@@ -124,14 +125,11 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
         let hint = format!("install `{missing}`, or mend the command");
         found(Error, format!("there is no program `{missing}`"), &hint);
     }
-    if is_gate
-        && hook.options.on_failure == OnFailure::Closed
-        && says_no_with_1(runner.root(), hook)
-    {
+    if is_gate && hook.options.on_failure == OnFailure::Closed && says_no_with_1(&texts) {
         let message = "it says no with exit code 1, which means that the hook failed".to_owned();
         found(Warning, message, "exit 2 blocks with feedback; or write `on_failure: open`");
     }
-    if has_chatter(runner.root(), hook) {
+    if has_chatter(&texts) {
         let message = "it prints text beside its JSON answer, which is then no answer".to_owned();
         found(Warning, message, "print the text to standard error: `echo … >&2`");
     }
@@ -178,14 +176,13 @@ fn texts(root: &Path, hook: &Hook) -> Vec<String> {
 }
 
 /// Whether it ends with 1 and never with 2.
-fn says_no_with_1(root: &Path, hook: &Hook) -> bool {
-    let texts = texts(root, hook);
+fn says_no_with_1(texts: &[String]) -> bool {
     let any = |code: &str| texts.iter().any(|text| text.contains(code));
     any("exit 1") && !any("exit 2")
 }
 
 /// Whether a shell script prints an answer and, on another line, something else to the same place.
-fn has_chatter(root: &Path, hook: &Hook) -> bool {
+fn has_chatter(texts: &[String]) -> bool {
     let prints = |line: &str| {
         ["echo ", "printf "].iter().any(|word| {
             line.starts_with(word)
@@ -199,7 +196,7 @@ fn has_chatter(root: &Path, hook: &Hook) -> bool {
             .any(|word| line.contains(word))
     };
     let is_plain = |line: &str| prints(line) && !answers(line) && !line.contains(['>', '|']);
-    texts(root, hook).iter().any(|text| {
+    texts.iter().any(|text| {
         let lines = || text.lines().map(str::trim);
         lines().any(answers) && lines().any(is_plain)
     })

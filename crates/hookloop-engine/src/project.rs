@@ -173,7 +173,7 @@ impl Project {
                 work.react()?;
                 let (done, finished) = work.summary(command)?;
                 if done.pending {
-                    self.expect_processes();
+                    self.expect_processes(&work)?;
                 }
                 Ok((done, finished))
             })?;

@@ -62,16 +62,20 @@ impl HookRun {
 }
 
 impl Project {
-    /// Gets ready for hooks that are about to be run here: meanwhile the disk has its work.
-    pub(crate) fn expect_processes(&self) {
-        let (Some(runner), Kept::Here) = (&self.runner, &self.kept) else { return };
-        let may_run = |hook: &Hook| {
-            let is_command = hook.enabled && matches!(hook.handler, Handler::Command(_));
-            is_command && runner.standing(hook).may_run()
+    /// Gets ready for the hooks of a batch that are about to be run here: meanwhile the disk has its work.
+    pub(crate) fn expect_processes(&self, work: &Work<'_, '_, '_>) -> Result<(), EngineError> {
+        let (Some(runner), Kept::Here) = (&self.runner, &self.kept) else { return Ok(()) };
+        let may_run = |hook: &&Hook| {
+            matches!(hook.handler, Handler::Command(_)) && runner.standing(hook).may_run()
         };
-        if self.rules.hooks.list().iter().any(may_run) {
-            runner.keepers().get_ready();
+        let staged = (0..work.unit.len()).filter_map(|index| work.unit.staged(index));
+        for event in staged.filter(|event| event.due) {
+            if work.process_hooks(event)?.iter().any(may_run) {
+                runner.keepers().get_ready();
+                break;
+            }
         }
+        Ok(())
     }
 
     /// Runs the hooks of the due event at `seq` that start a process.

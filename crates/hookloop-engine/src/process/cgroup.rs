@@ -112,7 +112,7 @@ impl Owner {
     fn this_program() -> Option<Owner> {
         let pid = getpid();
         // With another world's `/proc`, neither would be this process's.
-        if fs::read_link("/proc/self").ok()?.as_os_str() != pid.to_string().as_str() {
+        if !descendants::sees_itself() {
             return None;
         }
         let namespace = fs::metadata("/proc/self/ns/pid").ok()?.ino();

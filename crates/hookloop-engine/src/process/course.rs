@@ -107,7 +107,6 @@ impl<'a> Course<'a> {
         deadline: Instant,
         buffer: &mut [u8],
     ) -> Result<Finish<'a>, ProcessError> {
-        self.feed();
         let mut care = Care::new(pid);
         loop {
             let now = Instant::now();

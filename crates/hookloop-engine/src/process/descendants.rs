@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Gives `visit` every descendant of a process, dead ones that nobody waited for included, and each before
 /// its own children are looked for: who is stopped by `visit` has no further children.
@@ -19,6 +19,20 @@ pub(super) fn up_to(ancestor: Pid, max: usize, visit: impl FnMut(Pid)) -> Vec<Pi
     let mut found = walk(ancestor, max, visit);
     found.truncate(max);
     found
+}
+
+/// Stops all descendants of a process, parents before their children, so that what forks all the time does
+/// not get away; tells who they are.
+pub(super) fn stopped(ancestor: Pid) -> Vec<Pid> {
+    walk(ancestor, usize::MAX, |pid| {
+        let _ = kill_process(pid, Signal::STOP);
+    })
+}
+
+/// Whether `/proc` is that of this process's own world.
+pub(super) fn sees_itself() -> bool {
+    let own = std::process::id().to_string();
+    fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == own.as_str())
 }
 
 /// Stops to look when it has found `max`.

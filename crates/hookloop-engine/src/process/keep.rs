@@ -1,6 +1,5 @@
 //! The keeper: a small process that runs one hook at a time and ends everything that belongs to it.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -53,7 +52,7 @@ pub fn keep() -> ExitCode {
 
 fn settle() -> io::Result<()> {
     // Without the `/proc` of this process's own world nobody would be found, so no hook is run.
-    if fs::read_link("/proc/self")?.as_os_str() != OsStr::new(&std::process::id().to_string()) {
+    if !descendants::sees_itself() {
         return Err(io::ErrorKind::Unsupported.into());
     }
     // Who wants it to end ends the program, or both: in each case the socket's end is what it ends for,
@@ -346,18 +345,12 @@ impl<'a> Hook<'a> {
     }
 }
 
-/// Kills all descendants. They are stopped first, parents before their children, so that what forks all
-/// the time does not get away.
+/// Kills all descendants, who are stopped first.
 ///
 /// The ids are those of a moment ago: one can't be another process's by now, since the system gives ids
 /// in turn, unless all of them went round in that moment.
 fn kill_all() {
-    let mut stopped = Vec::new();
-    descendants::visit(getpid(), |pid| {
-        let _ = kill_process(pid, Signal::STOP);
-        stopped.push(pid);
-    });
-    for pid in stopped {
+    for pid in descendants::stopped(getpid()) {
         let _ = kill_process(pid, Signal::KILL);
     }
 }

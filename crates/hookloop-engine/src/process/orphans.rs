@@ -67,16 +67,13 @@ fn orphans(keepers: &[Pid]) -> Vec<Pid> {
     descendants::children(getpid()).into_iter().filter(is_orphan).collect()
 }
 
-/// They are stopped first, parents before their children, so that what forks all the time stays.
+/// They are stopped first, with those below them.
 fn kill(orphans: Vec<Pid>, left: Vec<Pid>) {
     let mut stopped = left;
     for orphan in &orphans {
         let _ = kill_process(*orphan, Signal::STOP);
         stopped.push(*orphan);
-        descendants::visit(*orphan, |pid| {
-            let _ = kill_process(pid, Signal::STOP);
-            stopped.push(pid);
-        });
+        stopped.extend(descendants::stopped(*orphan));
     }
     for pid in stopped {
         let _ = kill_process(pid, Signal::KILL);

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hookloop_core::claim::{Fence, LEASE_MIN_MS};
 use hookloop_core::command::Command;
@@ -142,29 +142,29 @@ fn claim_all(opened: &[Project]) {
         for project in opened {
             let taken = &taken;
             scope.spawn(move || {
+                let mut began = Instant::now();
                 while let Some(claimed) = claim(project, Wanted::Any).unwrap() {
                     assert_eq!(claimed.epoch, 1);
-                    taken.lock().unwrap().push(claimed.task.id);
+                    let ended = Instant::now();
+                    taken.lock().unwrap().push((claimed.task.id, began, ended));
+                    began = Instant::now();
                 }
             });
         }
     });
     let taken = taken.into_inner().unwrap();
-    assert_eq!((taken.len(), taken.iter().collect::<HashSet<_>>().len()), (TASKS, TASKS));
+    let names: HashSet<&TaskId> = taken.iter().map(|(id, ..)| id).collect();
+    assert_eq!((taken.len(), names.len()), (TASKS, TASKS));
     let events = opened[0].log().read(TASKS as u64 + 1, usize::MAX >> 1).unwrap();
     assert_eq!(events.len(), TASKS, "one event each");
-    let priorities: Vec<u8> = events
-        .iter()
-        .map(|stored| {
-            assert!(matches!(stored.event.body, EventBody::TaskStarted(_)));
-            let number: usize = stored.event.node_id()[1..].parse().unwrap();
-            (number * 7 % PRIORITIES) as u8
-        })
-        .collect();
-    // Claims that are under way at the same time may come to the log in any order.
-    let behind = |at: usize| priorities[at + 1..].iter().rposition(|p| *p < priorities[at]);
-    let farthest = (0..TASKS).filter_map(behind).max();
-    assert!(farthest.is_none_or(|far| far < opened.len()), "{priorities:?}");
+    assert!(events.iter().all(|stored| matches!(stored.event.body, EventBody::TaskStarted(_))));
+    // Nobody passes by what is more urgent, unless another's claim of it is under way.
+    let priority = |id: &TaskId| id.as_str()[1..].parse::<usize>().unwrap() * 7 % PRIORITIES;
+    for (id, _, ended) in &taken {
+        let passed =
+            taken.iter().find(|(other, began, _)| priority(other) < priority(id) && began > ended);
+        assert_eq!(passed, None, "{id} was taken first");
+    }
 }
 
 #[test]

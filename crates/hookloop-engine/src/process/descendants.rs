@@ -124,7 +124,8 @@ pub(super) struct Stat {
     pub(super) dead: bool,
     stopped: bool,
     parent: Option<Pid>,
-    session: Option<Pid>,
+    /// None for one that began outside of this process's world, as a container's first process has it.
+    pub(super) session: Option<Pid>,
     /// In the kernel's ticks.
     pub(super) started: Option<u64>,
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, getsid, kill_process, set_child_subreaper, waitpid,
+    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
 };
 
 use super::{KILL_LIMIT, KILL_PAUSE, descendants};
@@ -62,8 +62,10 @@ pub(super) fn end(keeper: Pid) {
 
 /// Children of this program that were a hook's, dead or alive.
 fn orphans(keepers: &[Pid]) -> Vec<Pid> {
-    let own = getsid(None).ok();
-    let is_orphan = |pid: &Pid| !keepers.contains(pid) && getsid(Some(*pid)).ok() != own;
+    let own = descendants::stat(getpid()).and_then(|stat| stat.session);
+    // Who is gone is nobody's.
+    let left = |pid: Pid| descendants::stat(pid).is_some_and(|stat| stat.session != own);
+    let is_orphan = |pid: &Pid| !keepers.contains(pid) && left(*pid);
     descendants::children(getpid()).into_iter().filter(is_orphan).collect()
 }
 

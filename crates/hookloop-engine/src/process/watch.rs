@@ -59,7 +59,7 @@ impl Watch {
         let start = Instant::now();
         let bounds = *self.bounds.get_or_insert_with(|| Bounds::new(self.limits, cwd));
         let is_growing = has_grown(&mut self.threads, bounds.processes / 2);
-        let crowd = Crowd { first, is_growing };
+        let crowd = Crowd { first, stands_still: is_growing };
         let passed = bounds.passed(&crowd);
         self.next = Instant::now() + LOOK_EVERY.max(start.elapsed() * LOOK_SHARE);
         passed
@@ -83,16 +83,16 @@ pub(super) fn threads() -> u16 {
     rustix::system::sysinfo().procs
 }
 
-/// The processes of a hook. If they are growing, they stand still while they are counted.
+/// The processes of a hook. They may have to stand still while they are counted.
 struct Crowd {
     first: Pid,
-    is_growing: bool,
+    stands_still: bool,
 }
 
 impl Crowd {
     /// No more than `most`.
     fn count(&self, most: usize) -> Vec<Pid> {
-        if !self.is_growing {
+        if !self.stands_still {
             return descendants::up_to(getpid(), most, |_| {});
         }
         // All of a group at once, so that there is time for those who left it.
@@ -103,7 +103,7 @@ impl Crowd {
     }
 
     fn go_on(&self, all: &[Pid]) {
-        if self.is_growing {
+        if self.stands_still {
             let _ = kill_process_group(self.first, Signal::CONT);
             for pid in all {
                 let _ = kill_process(*pid, Signal::CONT);
@@ -141,14 +141,28 @@ impl Bounds {
         }
         crowd.go_on(&all);
         // What processes share is in each one's count; who is over by that count is looked at closely.
-        let sum = |of: fn(Pid) -> u64| all.iter().map(|pid| of(*pid)).fold(0, u64::saturating_add);
-        if sum(own_memory) > self.memory && sum(proportional_memory) > self.memory {
+        let sum = |of: fn(Pid) -> u64| sum(&all, of);
+        if sum(own_memory) > self.memory && self.is_memory_passed(crowd.first, most) {
             return Some(Limit::Memory { bytes: self.memory });
         }
         let before = self.written_before;
         let written = sum(written).saturating_add(written(getpid()).saturating_sub(before));
         (written > self.disk).then_some(Limit::Disk { bytes: self.disk })
     }
+
+    /// They stand still meanwhile: when one of them ends, the parts of the others grow, and who is read
+    /// before and who is read after that would add up to more than there is.
+    fn is_memory_passed(&self, first: Pid, most: usize) -> bool {
+        let crowd = Crowd { first, stands_still: true };
+        let all = crowd.count(most);
+        let is_passed = sum(&all, proportional_memory) > self.memory;
+        crowd.go_on(&all);
+        is_passed
+    }
+}
+
+fn sum(all: &[Pid], of: fn(Pid) -> u64) -> u64 {
+    all.iter().map(|pid| of(*pid)).fold(0, u64::saturating_add)
 }
 
 /// Takes in a dead orphan. Whoever is not is an error, or an answer.

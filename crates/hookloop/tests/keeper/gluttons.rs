@@ -139,7 +139,9 @@ fn hogs_of_memory_together() {
 #[test]
 fn shared_memory_is_not_counted_for_each() {
     let limits = Limits { memory_bytes: Some(128 * MIB), ..Limits::default() };
-    let sharing = script("perl -e '$x = q(x) x (48 << 20); for (1..7) { fork || last } sleep 1'");
+    let sharing = script(
+        "perl -e '$x = q(x) x (48 << 20); for (1..7) { fork || last } sleep 1; 1 while wait > 0'",
+    );
     check(sharing, limits, How::Exited(0));
 }
 

@@ -52,6 +52,19 @@ fn a_hook_kills_its_keeper() {
     assert!(matches!(lost, ProcessError::KeeperLost { .. }), "{lost:?}");
 }
 
+/// As in a container whose first process was started from outside: the session has no id in there.
+#[test]
+fn a_hook_kills_its_keeper_in_a_session_from_outside() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let inside = ["--pid", "--fork", "--mount-proc", "--kill-child"];
+    let mut command = Command::new("unshare");
+    command.args(inside).arg(std::env::current_exe().unwrap());
+    let run = command.args(["--exact", "lost::a_hook_kills_its_keeper"]).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+}
+
 #[test]
 fn a_hook_asks_its_keeper_to_end() {
     for signal in ["TERM", "INT", "HUP", "QUIT", "USR1", "TSTP"] {

@@ -18,6 +18,7 @@
 //! - [`limits`]: what a hook may use of the machine
 //! - [`options`]: what a hook may be told beside what it does
 //! - [`answer`]: what a hook's exit code and output mean
+//! - [`promise`]: an agent's promises in its final message
 //! - [`builtin`]: the hooks that come with the product
 //! - [`template`]: `{{name}}` in the actions that a configuration declares
 //! - [`command_line`]: commands of hooks, and how values reach them
@@ -40,6 +41,7 @@ pub mod id;
 pub mod limits;
 pub mod options;
 pub mod point;
+pub mod promise;
 pub mod redact;
 pub mod refusal;
 pub mod task;

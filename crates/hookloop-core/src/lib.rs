@@ -19,6 +19,8 @@
 //! - [`options`]: what a hook may be told beside what it does
 //! - [`answer`]: what a hook's exit code and output mean
 //! - [`promise`]: an agent's promises in its final message
+//! - [`checks`]: what test runners print about what fails
+//! - [`feedback`]: what an agent is told about a gate that said no
 //! - [`builtin`]: the hooks that come with the product
 //! - [`template`]: `{{name}}` in the actions that a configuration declares
 //! - [`command_line`]: commands of hooks, and how values reach them
@@ -30,11 +32,13 @@ pub mod action;
 pub mod answer;
 pub mod builtin;
 pub mod cascade;
+pub mod checks;
 pub mod claim;
 pub mod command;
 pub mod command_line;
 pub mod decide;
 pub mod event;
+pub mod feedback;
 pub mod graph;
 pub mod hook;
 pub mod id;

@@ -1,0 +1,214 @@
+//! `pytest`: the short summary, and the sections of errors and failures that come before it.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{Found, cause};
+
+/// What failed, with its traceback.
+struct Section<'a> {
+    /// `TestCart.test_sums`, or `ERROR at setup of test_orders`.
+    title: &'a str,
+    lines: &'a [&'a str],
+}
+
+pub(super) fn read(lines: &[&str], found: &mut Found) {
+    let sections = sections(lines);
+    // A title can stand in several files; the summary has them in the same order.
+    let mut titled: HashMap<(Kind, String), VecDeque<&Section<'_>>> = HashMap::new();
+    for section in &sections {
+        titled.entry(section.key()).or_default().push_back(section);
+    }
+    let summary = lines.iter().rposition(|line| banner(line) == Some("short test summary info"));
+    let begin = summary.map_or(lines.len(), |at| at + 1);
+    let entries = lines[begin..].iter().take_while(|line| banner(line).is_none());
+    for Entry { kind, name, message } in entries.filter_map(|line| Entry::read(line)) {
+        let test = name.split_once("::").map_or(name, |(_, test)| test);
+        let section = titled.get_mut(&(kind, dotted(test))).and_then(VecDeque::pop_front);
+        let told = section.map(Section::cause).filter(|told| !told.is_empty());
+        found.add(name, told.unwrap_or_else(|| cause([message])));
+    }
+    if found.failing.is_empty() {
+        for section in &sections {
+            found.add(&section.name(), section.cause());
+        }
+        // Some styles name no failures, but all count them.
+        let failed = lines.iter().rev().find_map(|line| total(line)).unwrap_or(0);
+        found.more = found.more.max(failed.saturating_sub(found.failing.len()));
+    }
+    found.is_broken = sections.iter().any(|section| section.title.starts_with(COLLECTING));
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Failure,
+    Error,
+}
+
+const COLLECTING: &str = "ERROR collecting ";
+
+/// The title in a line such as `=== FAILURES ===`.
+fn banner(line: &str) -> Option<&str> {
+    let title = line.strip_prefix('=')?.strip_suffix('=')?;
+    let title = title.trim_matches('=').strip_prefix(' ')?.strip_suffix(' ')?;
+    Some(title.trim()).filter(|title| !title.is_empty())
+}
+
+/// A test may print what looks like a banner.
+fn is_known(title: &str) -> bool {
+    let words = ["FAILURES", "ERRORS", "PASSES", "warnings summary", "short test summary info"];
+    words.contains(&title) || total_in(title).is_some()
+}
+
+/// How many failed, by the last line: `=== 3 failed, 4 passed, 1 error in 0.06s ===`.
+fn total(line: &str) -> Option<usize> {
+    total_in(banner(line).unwrap_or(line))
+}
+
+fn total_in(title: &str) -> Option<usize> {
+    let (counts, _) = title.split_once(" in ")?;
+    let mut total = 0;
+    for part in counts.split(", ") {
+        let (count, what) = part.split_once(' ')?;
+        let count: usize = count.parse().ok()?;
+        if matches!(what, "failed" | "error" | "errors") {
+            total = usize::saturating_add(total, count);
+        }
+    }
+    Some(total)
+}
+
+/// A line of the summary: `FAILED tests/test_cart.py::test_load[a b-2] - ValueError: no`.
+struct Entry<'a> {
+    kind: Kind,
+    name: &'a str,
+    message: &'a str,
+}
+
+impl<'a> Entry<'a> {
+    fn read(line: &'a str) -> Option<Entry<'a>> {
+        let (word, rest) = line.split_once(' ')?;
+        let (kind, rest) = match word {
+            "FAILED" => (Kind::Failure, rest),
+            "ERROR" => (Kind::Error, rest),
+            // What the subtest is called stands in brackets.
+            word if word.starts_with("SUBFAILED") => {
+                (Kind::Failure, line.split_once("] ").map_or(rest, |(_, rest)| rest))
+            }
+            _ => return None,
+        };
+        let (name, message) = parted(rest);
+        Some(Entry { kind, name, message })
+    }
+}
+
+/// A name and the message behind it. A parameter may hold what else separates them.
+fn parted(entry: &str) -> (&str, &str) {
+    let Some((name, message)) = entry.split_once(" - ") else { return (entry, "") };
+    if !name.contains('[') || name.ends_with(']') {
+        return (name, message);
+    }
+    match entry.find("] - ") {
+        Some(end) => (&entry[..end + 1], &entry[end + "] - ".len()..]),
+        None if entry.ends_with(']') => (entry, ""),
+        None => (name, message),
+    }
+}
+
+fn sections<'a>(lines: &'a [&'a str]) -> Vec<Section<'a>> {
+    let mut sections = Vec::new();
+    let mut is_inside = false;
+    let mut open: Option<(&str, usize)> = None;
+    for (at, line) in lines.iter().enumerate() {
+        let banner = banner(line).filter(|title| is_known(title));
+        let title = section_title(line).filter(|_| is_inside);
+        if banner.is_none() && title.is_none() {
+            continue;
+        }
+        if let Some((title, begin)) = open.take() {
+            sections.push(Section { title, lines: &lines[begin..at] });
+        }
+        if let Some(banner) = banner {
+            is_inside = matches!(banner, "FAILURES" | "ERRORS");
+        }
+        open = title.map(|title| (title, at + 1));
+    }
+    if let Some((title, begin)) = open {
+        sections.push(Section { title, lines: &lines[begin..] });
+    }
+    sections
+}
+
+/// The title in a line such as `____ test_sums ____`; `_ _ _` stands between the parts of a section.
+fn section_title(line: &str) -> Option<&str> {
+    if !line.starts_with('_') || !line.ends_with('_') {
+        return None;
+    }
+    let title = line.trim_start_matches('_').strip_prefix(' ')?;
+    let (title, underscores) = title.rsplit_once(' ')?;
+    let is_title = underscores.bytes().all(|byte| byte == b'_') && !title.starts_with("_ ");
+    is_title.then_some(title).filter(|title| !title.is_empty() && *title != "_")
+}
+
+/// `TestCart::test_sums[a::b]` as titles have it: `TestCart.test_sums[a::b]`.
+fn dotted(test: &str) -> String {
+    let (function, parameters) = test.split_at(test.find('[').unwrap_or(test.len()));
+    function.replace("::", ".") + parameters
+}
+
+impl Section<'_> {
+    fn key(&self) -> (Kind, String) {
+        let kind = if self.title.starts_with("ERROR ") { Kind::Error } else { Kind::Failure };
+        (kind, self.test().to_owned())
+    }
+
+    /// What the title is about, as it writes it: a test, or the file that was not collected.
+    fn test(&self) -> &str {
+        if let Some(file) = self.title.strip_prefix(COLLECTING) {
+            return file;
+        }
+        let error = self.title.strip_prefix("ERROR at ").and_then(|error| error.split_once(" of "));
+        error.map_or(self.title, |(_, test)| test)
+    }
+
+    /// The name that the summary would have had.
+    fn name(&self) -> String {
+        let test = self.test();
+        if self.title.starts_with(COLLECTING) {
+            return test.to_owned();
+        }
+        let (function, parameters) = test.split_at(test.find('[').unwrap_or(test.len()));
+        let test = function.replace('.', "::") + parameters;
+        match self.lines.iter().find_map(|line| file_of(line)) {
+            Some(file) => format!("{file}::{test}"),
+            None => test,
+        }
+    }
+
+    /// The lines that pytest marks, and where the error is; else the last ones.
+    fn cause(&self) -> String {
+        let is_captured = |line: &&&str| line.starts_with("---") && line.contains(" Captured ");
+        let lines: Vec<&str> =
+            self.lines.iter().take_while(|line| !is_captured(line)).copied().collect();
+        let is_marked = |line: &&&str| {
+            let mark = line.split(' ').next().unwrap_or_default();
+            (mark == ">" || mark == "E") && line.len() > 1
+        };
+        let marked: Vec<&str> = lines.iter().filter(is_marked).copied().collect();
+        if marked.is_empty() {
+            let begin = lines.len().saturating_sub(super::CAUSE_LINES_MAX);
+            return cause(lines[begin..].iter().copied());
+        }
+        let place = lines.iter().rfind(|line| file_of(line).is_some()).copied();
+        // The last error is the one that was not caught.
+        let begin = marked.len().saturating_sub(super::CAUSE_LINES_MAX - 1);
+        cause(marked[begin..].iter().copied().chain(place))
+    }
+}
+
+/// The file in a line such as `tests/test_cart.py:11: AssertionError`.
+fn file_of(line: &str) -> Option<&str> {
+    let (file, rest) = line.split_once(".py:")?;
+    let (number, _) = rest.split_once(':')?;
+    let is_place = !file.contains(' ') && number.bytes().all(|byte| byte.is_ascii_digit());
+    is_place.then(|| &line[..file.len() + ".py".len()])
+}

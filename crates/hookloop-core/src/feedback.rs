@@ -1,0 +1,217 @@
+//! What an agent is told about a gate that said no.
+//!
+//! First what changed since the last time, since that tells whether the work gets anywhere; then why
+//! the first checks fail; then as much of the output as there is room for.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use crate::checks::{self, Check, Report};
+
+/// Of what there is room for, a reason takes at most one part in this many. So do the checks that
+/// are fixed, those that fail still, those that are new, and all causes together.
+const PARTS: usize = 6;
+/// With less room than this, output tells nothing.
+const OUTPUT_MIN: usize = 100;
+/// Of output that does not fit, the end is worth more: one part of this many is its beginning.
+const HEAD_PARTS: usize = 3;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// For the agent.
+    pub text: String,
+    /// What fails: `gate: check`, or the gate's own name if its output is not understood.
+    pub failing: BTreeSet<String>,
+}
+
+/// Puts into at most `max_bytes` what a gate's run says. `before` is what failed in its run before.
+pub fn feedback(
+    gate: &str,
+    reason: Option<&str>,
+    output: &str,
+    before: Option<&BTreeSet<String>>,
+    max_bytes: usize,
+) -> Feedback {
+    let mut text = Room { text: String::new(), max: max_bytes };
+    let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+    let report = checks::read(output);
+    let failing = match &report {
+        Some(report) => report.failing.iter().map(|check| prefixed(gate, &check.name)).collect(),
+        None => BTreeSet::from([gate.to_owned()]),
+    };
+    text.begin(gate, reason, report.as_ref());
+    if let Some(report) = &report {
+        let changes = Changes::between(gate, before, report);
+        text.list("Fixed since the run before, or not run this time:", &changes.fixed);
+        text.list("Not known, since not everything ran or is listed:", &changes.unknown);
+        text.list("Still failing:", &names(&changes.still));
+        text.list(if before.is_some() { "New:" } else { "Failing:" }, &names(&changes.new));
+        text.more(report.more);
+        text.causes(changes.new.iter().chain(&changes.still));
+    }
+    text.output(output);
+    Feedback { text: text.finish(), failing }
+}
+
+fn prefixed(gate: &str, check: &str) -> String {
+    format!("{gate}: {check}")
+}
+
+fn names<'a>(checks: &[&'a Check]) -> Vec<&'a str> {
+    checks.iter().map(|check| check.name.as_str()).collect()
+}
+
+/// What became of the checks that failed before, and which were added.
+#[derive(Default)]
+struct Changes<'a> {
+    fixed: Vec<&'a str>,
+    unknown: Vec<&'a str>,
+    still: Vec<&'a Check>,
+    new: Vec<&'a Check>,
+}
+
+impl<'a> Changes<'a> {
+    fn between(
+        gate: &str,
+        before: Option<&'a BTreeSet<String>>,
+        report: &'a Report,
+    ) -> Changes<'a> {
+        let Some(before) = before else {
+            return Changes { new: report.failing.iter().collect(), ..Changes::default() };
+        };
+        let is_old = |check: &&Check| before.contains(&prefixed(gate, &check.name));
+        let (still, new): (Vec<&Check>, Vec<&Check>) = report.failing.iter().partition(is_old);
+        let listed: BTreeSet<&str> = still.iter().map(|check| check.name.as_str()).collect();
+        let prefix = prefixed(gate, "");
+        // The gate's own name stood for an output that was not understood.
+        let old = before.iter().filter_map(|name| name.strip_prefix(&prefix));
+        let gone: Vec<&str> = old.filter(|name| !listed.contains(name)).collect();
+        let (fixed, unknown) = match report.is_broken || report.more > 0 {
+            true => (Vec::new(), gone),
+            false => (gone, Vec::new()),
+        };
+        Changes { fixed, unknown, still, new }
+    }
+}
+
+/// A text that never gets longer than it may.
+struct Room {
+    text: String,
+    max: usize,
+}
+
+impl Room {
+    fn begin(&mut self, gate: &str, reason: Option<&str>, report: Option<&Report>) {
+        let what = match report {
+            Some(report) => match report.failing.len() + report.more {
+                1 => format!("1 check fails ({})", report.runner),
+                count => format!("{count} checks fail ({})", report.runner),
+            },
+            None => "it did not pass".to_owned(),
+        };
+        self.add(&format!("{}: {what}\n", cut(gate, self.part())));
+        if let Some(reason) = reason {
+            self.add(&format!("{}\n", cut(reason, self.part())));
+        }
+    }
+
+    /// A list of names: as many as its part of the room allows.
+    fn list(&mut self, title: &str, names: &[&str]) {
+        if names.is_empty() {
+            return;
+        }
+        let mut list = format!("\n{title}\n");
+        for (at, name) in names.iter().enumerate() {
+            if list.len() + name.len() > self.part() {
+                let _ = writeln!(list, "- … and {} more", names.len() - at);
+                break;
+            }
+            let _ = writeln!(list, "- {name}");
+        }
+        self.add(&list);
+    }
+
+    fn more(&mut self, count: usize) {
+        if count > 0 {
+            self.add(&format!("\n{count} more fail that are not listed.\n"));
+        }
+    }
+
+    /// The first causes, whole ones but for the very first.
+    fn causes<'a>(&mut self, checks: impl Iterator<Item = &'a &'a Check>) {
+        let mut causes = String::new();
+        for check in checks.filter(|check| !check.cause.is_empty()) {
+            let indented = check.cause.replace('\n', "\n    ");
+            let cause = format!("\n{}\n    {indented}\n", check.name);
+            if causes.is_empty() {
+                causes = cut(&cause, self.part());
+            } else if causes.len() + cause.len() <= self.part() {
+                causes.push_str(&cause);
+            } else {
+                break;
+            }
+        }
+        if !causes.is_empty() {
+            self.add(&format!("\nWhy:\n{causes}"));
+        }
+    }
+
+    /// The output, or its beginning and its end.
+    fn output(&mut self, output: &str) {
+        let output = checks::plain(output);
+        let output = output.trim();
+        const TITLE: &str = "\nOutput:\n";
+        let room = self.left().saturating_sub(TITLE.len());
+        if output.is_empty() || output.len() > room && room < OUTPUT_MIN {
+            return;
+        }
+        self.add(TITLE);
+        self.add(&head_and_tail(output, room));
+    }
+
+    fn part(&self) -> usize {
+        self.max / PARTS
+    }
+
+    fn left(&self) -> usize {
+        self.max.saturating_sub(self.text.len())
+    }
+
+    fn add(&mut self, text: &str) {
+        let end = text.floor_char_boundary(self.left());
+        self.text.push_str(&text[..end]);
+    }
+
+    fn finish(mut self) -> String {
+        self.text.truncate(self.text.trim_end().len());
+        self.text
+    }
+}
+
+/// A text of at most `max` bytes, with a count of what is missing, if that fits.
+fn cut(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    head_and_tail(text, max)
+}
+
+fn head_and_tail(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    // The count has at most as many digits as the length.
+    let kept = max.saturating_sub(left_out(text.len()).len());
+    let head = text.floor_char_boundary(kept / HEAD_PARTS);
+    let tail = text.ceil_char_boundary(text.len() - (kept - kept / HEAD_PARTS));
+    let cut = format!("{}{}{}", &text[..head], left_out(tail - head), &text[tail..]);
+    let end = cut.floor_char_boundary(max);
+    cut[..end].to_owned()
+}
+
+fn left_out(bytes: usize) -> String {
+    format!("\n[… {bytes} bytes left out …]\n")
+}
+
+#[cfg(test)]
+mod tests;

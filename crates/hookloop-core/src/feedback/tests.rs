@@ -1,0 +1,105 @@
+use super::*;
+
+const RUN: &str = "running 3 tests\n\
+                   test kept ... FAILED\n\
+                   test added ... FAILED\n\n\
+                   failures:\n\n\
+                   ---- kept stdout ----\n\
+                   thread 'kept' panicked at src/lib.rs:1:1:\nold news\n\n\
+                   ---- added stdout ----\n\
+                   thread 'added' panicked at src/lib.rs:2:2:\nbad news\n\n\
+                   failures:\n    kept\n    added\n\n\
+                   test result: FAILED. 1 passed; 2 failed\n";
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn feedback_on_a_first_run() {
+    let Feedback { text, failing } = feedback("tests", None, RUN, None, 4_000);
+    assert_eq!(failing, set(&["tests: added", "tests: kept"]));
+    let expected = "tests: 2 checks fail (cargo test)\n\n\
+                    Failing:\n- kept\n- added\n\n\
+                    Why:\n\n\
+                    kept\n    thread 'kept' panicked at src/lib.rs:1:1:\n    old news\n\n\
+                    added\n    thread 'added' panicked at src/lib.rs:2:2:\n    bad news\n\n\
+                    Output:\n";
+    assert_eq!(text, format!("{expected}{}", RUN.trim()));
+}
+
+#[test]
+fn feedback_on_what_changed() {
+    let before = set(&["tests: kept", "tests: gone"]);
+    let text = feedback("tests", Some("exit code 101"), RUN, Some(&before), 4_000).text;
+    let expected = "tests: 2 checks fail (cargo test)\nexit code 101\n\n\
+                    Fixed since the run before, or not run this time:\n- gone\n\n\
+                    Still failing:\n- kept\n\n\
+                    New:\n- added\n\n\
+                    Why:\n\nadded\n";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
+fn feedback_does_not_call_fixed_what_did_not_run() {
+    let check = |before: &[&str], output: &str, expected: &[&str], unexpected: &str| {
+        let text = feedback("tests", None, output, Some(&set(before)), 4_000).text;
+        for line in expected {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        assert!(!text.contains(unexpected), "{text}");
+    };
+    let broken = "error[E0308]: mismatched types\n --> src/a.rs:3:1\n";
+    let lines =
+        ["Not known, since not everything ran or is listed:\n- kept", "- error[E0308] src/a.rs:3"];
+    check(&["tests: kept"], broken, &lines, "Fixed");
+    check(&["tests: kept"], "segmentation fault", &["tests: it did not pass"], "Fixed");
+    // That the output is understood now fixes nothing.
+    check(&["tests"], RUN, &["New:\n- kept\n- added"], "Fixed");
+}
+
+#[test]
+fn feedback_on_output_that_is_not_understood() {
+    let Feedback { text, failing } = feedback("lint", Some("exit code 2"), "oh no\n", None, 1_000);
+    assert_eq!(text, "lint: it did not pass\nexit code 2\n\nOutput:\noh no");
+    assert_eq!(failing, set(&["lint"]));
+    let nothing = feedback("lint", Some("  "), "\n", None, 1_000).text;
+    assert_eq!(nothing, "lint: it did not pass");
+}
+
+#[test]
+fn feedback_has_the_beginning_and_the_end_of_long_output() {
+    let output = format!("begin {} end", "é".repeat(5_000));
+    let text = feedback("lint", None, &output, None, 500).text;
+    assert!(text.contains("Output:\nbegin éé") && text.ends_with("éé end"), "{text}");
+    let (head, tail) = text.split_once("\n[… ").unwrap();
+    let (count, tail) = tail.split_once(" bytes left out …]\n").unwrap();
+    let kept = head.split_once("Output:\n").unwrap().1.len() + tail.len();
+    assert_eq!(count.parse::<usize>().unwrap() + kept, output.len());
+}
+
+#[test]
+fn feedback_has_no_colours() {
+    let text = feedback("lint", None, "\x1b[31mred\x1b[0m", None, 500).text;
+    assert!(text.ends_with("Output:\nred"), "{text}");
+}
+
+#[test]
+fn feedback_fits() {
+    let names: Vec<String> = (0..300).map(|number| format!("größe::fall_{number}")).collect();
+    let line = |name: &String| format!("---- {name} stdout ----\nthread panicked at …\n{name}\n");
+    let many: String = names.iter().map(line).collect();
+    let before: BTreeSet<String> = (0..500).map(|number| format!("日: alt {number}")).collect();
+    let long = "ß".repeat(3_000);
+    let outputs = ["", "x", RUN, &many, &long];
+    for max_bytes in (0..200).chain((200..3_000).step_by(97)).chain([16_384, 1 << 20]) {
+        for output in outputs {
+            for (reason, before) in [(None, None), (Some(long.as_str()), Some(&before))] {
+                let made = feedback("日", reason, output, before, max_bytes);
+                assert!(made.text.len() <= max_bytes, "{max_bytes}: {}", made.text);
+                assert_eq!(made, feedback("日", reason, output, before, max_bytes));
+                assert!(!made.failing.is_empty());
+            }
+        }
+    }
+}

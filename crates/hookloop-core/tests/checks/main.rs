@@ -1,0 +1,106 @@
+//! What real test runners print, as captured, and what is read from it.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod anything;
+mod outputs;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use hookloop_core::checks::{self, Report};
+use hookloop_core::feedback::feedback;
+
+/// A runner's output, such as `cargo/some`.
+fn captured(name: &str) -> String {
+    let outputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/checks/outputs");
+    std::fs::read_to_string(outputs.join(format!("{name}.txt"))).unwrap()
+}
+
+fn report(name: &str) -> Report {
+    checks::read(&captured(name)).unwrap()
+}
+
+fn names(report: &Report) -> Vec<&str> {
+    report.failing.iter().map(|check| check.name.as_str()).collect()
+}
+
+#[test]
+fn checks_that_all_pass_are_no_report() {
+    for runner in ["cargo", "nextest", "pytest", "vitest", "jest", "go"] {
+        assert_eq!(checks::read(&captured(&format!("{runner}/pass"))), None, "{runner}");
+    }
+}
+
+#[test]
+fn checks_are_the_same_with_colours() {
+    for runner in ["cargo", "nextest", "pytest", "vitest", "jest"] {
+        let (plain, colour) =
+            (report(&format!("{runner}/some")), report(&format!("{runner}/colour")));
+        let sorted = |report: &Report| -> BTreeSet<String> {
+            names(report).into_iter().map(str::to_owned).collect()
+        };
+        assert_eq!(sorted(&plain), sorted(&colour), "{runner}");
+        assert!(colour.failing.iter().all(|check| !check.cause.contains('\x1b')), "{runner}");
+    }
+}
+
+#[test]
+fn checks_each_have_a_cause() {
+    for runner in ["cargo", "nextest", "pytest", "vitest", "jest", "go"] {
+        for run in ["some", "one", "next", "broken"] {
+            for check in report(&format!("{runner}/{run}")).failing {
+                assert!(!check.cause.is_empty(), "{runner}/{run}: {}", check.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn checks_that_are_fixed_and_new_are_told_apart() {
+    let check = |runner: &str, fixed: &str, new: &str| {
+        let first = feedback("tests", None, &captured(&format!("{runner}/one")), None, 8_000);
+        let output = captured(&format!("{runner}/next"));
+        let second = feedback("tests", None, &output, Some(&first.failing), 8_000);
+        let expected = format!(
+            "\n\nFixed since the run before, or not run this time:\n- {fixed}\n\nNew:\n- {new}\n\nWhy:\n"
+        );
+        assert!(second.text.contains(&expected), "{}", second.text);
+        assert_eq!(second.failing, BTreeSet::from([format!("tests: {new}")]));
+        let third = feedback("tests", None, &output, Some(&second.failing), 8_000);
+        assert!(third.text.contains(&format!("\n\nStill failing:\n- {new}\n\nWhy:\n")));
+    };
+    check("cargo", "orders_are_kept", "cart::tests::sums");
+    check("nextest", "shop::orders orders_are_kept", "shop cart::tests::sums");
+    check("pytest", "tests/test_text.py::test_greeting", "tests/test_cart.py::TestCart::test_sums");
+    check(
+        "vitest",
+        "src/text.test.js > greets › the world",
+        "src/cart.test.js > cart > total > adds prices up",
+    );
+    check(
+        "jest",
+        "src/text.test.js › greets › the world",
+        "src/cart.test.js › cart › total › adds prices up",
+    );
+    check("go", "example.com/shop/text TestGreets", "example.com/shop/cart TestLoad");
+}
+
+#[test]
+fn checks_of_unknown_output_are_none() {
+    for output in [
+        "",
+        "\n\n\n",
+        "all good",
+        "FAILED to connect",
+        "FAIL",
+        "error: no such file",
+        "make: *** [Makefile:3: check] Error 1",
+        "ERROR tests/x.py - not a summary",
+        "  ● a bullet in a list",
+        "--- a/src/lib.rs\n+++ b/src/lib.rs\n--- FAIL: half a line",
+        "# Heading\ncart/cart.go is a file\n",
+        "warning: unused variable\n --> src/a.rs:1:1\n",
+    ] {
+        assert_eq!(checks::read(output), None, "{output:?}");
+    }
+}

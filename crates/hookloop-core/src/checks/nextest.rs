@@ -52,14 +52,14 @@ fn failed_test(line: &str) -> Option<&str> {
     // `TRY 2 FAIL` is the last word of a test that was tried again.
     let last = status.rsplit(' ').next()?;
     let is_failed = status.contains("FAIL")
-        || status.starts_with("SIG")
         || matches!(last, "TIMEOUT" | "TMT" | "ABORT" | "ABRT" | "SEGV")
         || last.starts_with("SIG");
     is_failed.then_some(name)
 }
 
 fn ends_section(line: &str) -> bool {
-    status(line).is_some() || line.starts_with("────") || is_summary(line)
+    let is_rule = line.starts_with("────") || line == "------------";
+    status(line).is_some() || is_rule || is_summary(line)
 }
 
 /// The cause in what a test printed, which is indented and has what libtest says around it.

@@ -104,3 +104,30 @@ fn checks_of_entries_of_a_summary() {
     check("ERROR a.py - ImportError", "a.py");
     check("SUBFAILED[case 1] a.py::test_a - no", "a.py::test_a");
 }
+
+#[test]
+fn checks_of_sections_with_banners_that_tests_printed() {
+    let output = "== FAILURES ==\n__ test_a __\nE   first\n-- Captured stdout call --\n\
+                  == a title ==\n__ test_b __\nE   second\n\
+                  == short test summary info ==\nFAILED a.py::test_a\nFAILED a.py::test_b\n";
+    let report = read(output).unwrap();
+    let causes: Vec<&str> = report.failing.iter().map(|check| check.cause.as_str()).collect();
+    assert_eq!(causes, ["E   first", "E   second"]);
+}
+
+#[test]
+fn checks_of_older_versions_of_nextest() {
+    let output = "    Starting 1 test across 1 binary\n        \
+                  FAIL [   0.004s] shop cart::sums\n\n\
+                  --- STDOUT:              shop cart::sums ---\n\nrunning 1 test\n\
+                  test cart::sums ... FAILED\n\nfailures:\n\nfailures:\n    cart::sums\n\n\
+                  test result: FAILED. 0 passed; 1 failed\n\n\
+                  --- STDERR:              shop cart::sums ---\n\
+                  thread 'cart::sums' panicked at src/lib.rs:3:9:\nno\n\n\
+                  ------------\n     Summary [   0.005s] 1 test run: 0 passed, 1 failed\n        \
+                  FAIL [   0.004s] shop cart::sums\nerror: test run failed\n";
+    let report = read(output).unwrap();
+    assert_eq!(report.runner, "cargo nextest");
+    let cause = "thread 'cart::sums' panicked at src/lib.rs:3:9:\nno".to_owned();
+    assert_eq!(report.failing, [Check { name: "shop cart::sums".to_owned(), cause }]);
+}

@@ -54,6 +54,9 @@ fn feedback_does_not_call_fixed_what_did_not_run() {
         ["Not known, since not everything ran or is listed:\n- kept", "- error[E0308] src/a.rs:3"];
     check(&["tests: kept"], broken, &lines, "Fixed");
     check(&["tests: kept"], "segmentation fault", &["tests: it did not pass"], "Fixed");
+    let many: String = (0..500).map(|number| format!("test t{number} ... FAILED\n")).collect();
+    let lines = ["Not known, since not everything ran or is listed:\n- kept", "300 more fail"];
+    check(&["tests: kept"], &many, &lines, "Fixed");
     // That the output is understood now fixes nothing.
     check(&["tests"], RUN, &["New:\n- kept\n- added"], "Fixed");
 }

@@ -10,6 +10,12 @@ use crate::action::Action;
 use crate::cascade::{CascadeLimit, Cause};
 use crate::claim::{Claim, ReleaseReason};
 use crate::id::{EventId, RunId, Subject, TaskId};
+use crate::session::facts::{
+    CheckpointMade, GatesJudged, IterationStarted, Outcome as SessionOutcome, Piped, PointPassed,
+    Receipt, RetryLimitAnswered, SessionResumed, StopDecided, TaskLeft, TaskTaken, TrustDrifted,
+    TurnEnded, TurnStarted,
+};
+use crate::session::plan::Plan;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
 use crate::time::Timestamp;
 
@@ -80,6 +86,27 @@ pub enum EventBody {
     WorkflowStepCompleted(WorkflowStep),
     WorkflowFailed(WorkflowFailed),
     WorkflowCompleted(Empty),
+    SessionStarted(Plan),
+    PointPassed(PointPassed),
+    OutputPiped(Piped),
+    /// What the project's files were before the first turn.
+    FilesSeen(FilesSeen),
+    IterationStarted(IterationStarted),
+    TurnStarted(TurnStarted),
+    TurnEnded(TurnEnded),
+    StopDecided(StopDecided),
+    ReceiptMade(Receipt),
+    GatesJudged(GatesJudged),
+    RetryLimitAnswered(RetryLimitAnswered),
+    TaskTaken(TaskTaken),
+    TaskLeft(TaskLeft),
+    CheckpointMade(CheckpointMade),
+    TrustDrifted(TrustDrifted),
+    PauseRequested(Empty),
+    SessionPaused(Empty),
+    SessionResumed(SessionResumed),
+    SessionEnding(SessionOutcome),
+    SessionEnded(SessionOutcome),
     /// What a hook's `log` action wrote, or an event of a newer version.
     Other(Other),
 }
@@ -250,6 +277,11 @@ pub struct WorkflowRequested {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesSeen {
+    pub files: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkflowStep {
     pub step: usize,
 }
@@ -330,6 +362,26 @@ stored_types! {
     WorkflowStepCompleted => "workflow_step_completed",
     WorkflowFailed => "workflow_failed",
     WorkflowCompleted => "workflow_completed",
+    SessionStarted => "session_started",
+    PointPassed => "point_passed",
+    OutputPiped => "output_piped",
+    FilesSeen => "files_seen",
+    IterationStarted => "iteration_started",
+    TurnStarted => "turn_started",
+    TurnEnded => "turn_ended",
+    StopDecided => "stop_decided",
+    ReceiptMade => "receipt_made",
+    GatesJudged => "gates_judged",
+    RetryLimitAnswered => "retry_limit_answered",
+    TaskTaken => "task_taken",
+    TaskLeft => "task_left",
+    CheckpointMade => "checkpoint_made",
+    TrustDrifted => "trust_drift",
+    PauseRequested => "pause_requested",
+    SessionPaused => "session_paused",
+    SessionResumed => "session_resumed",
+    SessionEnding => "session_ending",
+    SessionEnded => "session_ended",
 }
 
 impl EventBody {

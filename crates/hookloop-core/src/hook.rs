@@ -8,6 +8,7 @@ use crate::command_line::{CommandLine, CommandLineError};
 use crate::event::Event;
 use crate::options::Options;
 use crate::point::Point;
+use crate::rule::Rule;
 use crate::task::Task;
 use crate::template::{TemplateValue, Values};
 
@@ -71,6 +72,8 @@ pub enum Handler {
     },
     /// Agents that review and give a verdict, by name.
     Gatekeepers(Vec<String>),
+    /// What has to be true of the project's files.
+    Rule(Rule),
 }
 
 /// A command as the configuration has it.

@@ -129,6 +129,39 @@ impl fmt::Display for ProjectName {
     }
 }
 
+/// A session's name in the log.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionId(TaskId);
+
+impl SessionId {
+    pub fn generate(seed: EventId) -> SessionId {
+        SessionId(TaskId::generate(seed))
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the id of a session")]
+pub struct BadSessionId(String);
+
+impl FromStr for SessionId {
+    type Err = BadSessionId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(SessionId).map_err(|BadTaskId(text)| BadSessionId(text))
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// A run of a workflow, named by the event that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunId(pub String);
@@ -228,6 +261,7 @@ pub enum Subject {
     /// The project itself: hook switches, and records that belong to no task.
     Project,
     Workflow(RunId),
+    Session(SessionId),
 }
 
 impl Subject {
@@ -247,6 +281,7 @@ impl fmt::Display for Subject {
             Subject::Cursor => f.write_str("_cur"),
             Subject::Project => f.write_str("_p"),
             Subject::Workflow(run) => write!(f, "_w-{run}"),
+            Subject::Session(id) => write!(f, "_s-{id}"),
         }
     }
 }
@@ -263,10 +298,14 @@ impl FromStr for Subject {
             "_graph" => Ok(Subject::Graph),
             "_cur" => Ok(Subject::Cursor),
             "_p" => Ok(Subject::Project),
-            _ => match text.strip_prefix("_w-") {
-                Some(run) => Ok(Subject::Workflow(RunId(run.to_owned()))),
-                None => text.parse().map(Subject::Task).map_err(|_| BadSubject(text.to_owned())),
-            },
+            _ => {
+                let bad = || BadSubject(text.to_owned());
+                match (text.strip_prefix("_w-"), text.strip_prefix("_s-")) {
+                    (Some(run), _) => Ok(Subject::Workflow(RunId(run.to_owned()))),
+                    (_, Some(id)) => id.parse().map(Subject::Session).map_err(|_| bad()),
+                    _ => text.parse().map(Subject::Task).map_err(|_| bad()),
+                }
+            }
         }
     }
 }
@@ -320,6 +359,7 @@ mod tests {
             Subject::Cursor,
             Subject::Project,
             Subject::Workflow(RunId::generate(id)),
+            Subject::Session(SessionId::generate(id)),
         ] {
             assert_eq!(subject.to_string().parse::<Subject>().unwrap(), subject);
         }

@@ -15,6 +15,7 @@
 //! - [`action`]: what a hook may ask for
 //! - [`point`]: where hooks run
 //! - [`hook`]: hooks, their registry, and the order they run in
+//! - [`rule`]: validation rules that need no process
 //! - [`limits`]: what a hook may use of the machine
 //! - [`options`]: what a hook may be told beside what it does
 //! - [`answer`]: what a hook's exit code and output mean
@@ -26,6 +27,7 @@
 //! - [`command_line`]: commands of hooks, and how values reach them
 //! - [`redact`]: secrets, kept out of what hooks print
 //! - [`cascade`]: how far hooks may set off hooks
+//! - [`session`]: one run of the loop, as a machine without a clock or a process
 //! - [`workflow`]: a named list of steps, and how far a run of it is
 
 pub mod action;
@@ -48,6 +50,8 @@ pub mod point;
 pub mod promise;
 pub mod redact;
 pub mod refusal;
+pub mod rule;
+pub mod session;
 pub mod task;
 pub mod template;
 pub mod time;

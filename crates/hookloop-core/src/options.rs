@@ -25,6 +25,8 @@ pub struct Options {
     pub cwd: Option<String>,
     /// Hooks of the same point that must have passed before.
     pub needs: Vec<String>,
+    /// At a gate: of the hooks that name the same group, one has to pass.
+    pub any_of: Option<String>,
     /// It may run beside its neighbours that say the same.
     pub parallel: bool,
     pub retry: Retry,

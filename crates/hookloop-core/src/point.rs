@@ -12,6 +12,10 @@ pub enum Point {
     PreIteration,
     PostIteration,
     OnError,
+    /// What decides that an iteration is the last one, if not one of the ways that come with the product.
+    StopWhen,
+    /// What has to be true of the work, for those ways to stop that ask, and whenever it is said to be done.
+    Validation,
     Stop,
     SessionEnd,
     BeforeSubmit,
@@ -38,11 +42,13 @@ const TASK_COMPLETE: &str = "on_task_complete";
 
 impl Point {
     /// Every point but those that follow events.
-    const FIXED: [(Point, &'static str); 10] = [
+    const FIXED: [(Point, &'static str); 12] = [
         (Point::SessionStart, "session_start"),
         (Point::PreIteration, "pre_iteration"),
         (Point::PostIteration, "post_iteration"),
         (Point::OnError, "on_error"),
+        (Point::StopWhen, "stop_when"),
+        (Point::Validation, "validation"),
         (Point::Stop, "stop"),
         (Point::SessionEnd, "session_end"),
         (Point::BeforeSubmit, "before_submit"),
@@ -69,7 +75,11 @@ impl Point {
 
     pub fn kind(&self) -> Kind {
         match self {
-            Point::Stop | Point::BeforeSubmit | Point::BeforeMerge => Kind::Gate,
+            Point::StopWhen
+            | Point::Validation
+            | Point::Stop
+            | Point::BeforeSubmit
+            | Point::BeforeMerge => Kind::Gate,
             _ => Kind::Reaction,
         }
     }
@@ -90,9 +100,11 @@ impl Point {
     pub fn variables(&self) -> &'static [&'static str] {
         match self {
             Point::SessionStart | Point::SessionEnd => &["session", "point", "project"],
-            Point::PreIteration | Point::PostIteration | Point::Stop => {
-                &["session", "iteration", "point", "project"]
-            }
+            Point::PreIteration
+            | Point::PostIteration
+            | Point::StopWhen
+            | Point::Validation
+            | Point::Stop => &["session", "iteration", "task_id", "point", "project"],
             Point::OnError => &["session", "iteration", "error", "point", "project"],
             Point::BeforeSubmit | Point::AfterSubmit | Point::BeforeMerge | Point::AfterMerge => &[
                 "session",
@@ -160,11 +172,11 @@ mod tests {
     }
 
     #[test]
-    fn three_points_may_say_no() {
+    fn some_points_may_say_no() {
         let gates: Vec<_> = Point::names()
             .into_iter()
             .filter(|name| name.parse::<Point>().unwrap().kind() == Kind::Gate)
             .collect();
-        assert_eq!(gates, ["stop", "before_submit", "before_merge"]);
+        assert_eq!(gates, ["stop_when", "validation", "stop", "before_submit", "before_merge"]);
     }
 }

@@ -219,7 +219,11 @@ fn names(point: &Point) -> Vec<&'static str> {
             names.extend(["session", "task", "branch", "base_branch"]);
         }
         Point::SessionStart | Point::SessionEnd => names.extend(["session", "task"]),
-        Point::PreIteration | Point::PostIteration | Point::Stop => {
+        Point::PreIteration
+        | Point::PostIteration
+        | Point::StopWhen
+        | Point::Validation
+        | Point::Stop => {
             names.extend(["session", "task", "iteration"]);
         }
         Point::OnError => names.extend(["session", "task", "iteration", "error"]),

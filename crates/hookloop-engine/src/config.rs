@@ -2,6 +2,7 @@
 
 mod entry;
 mod hooks;
+mod looping;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use hookloop_core::hook::{DeclaredAction, Hook, Registry, Source};
 use hookloop_core::id::ProjectName;
+use hookloop_core::point::Point;
 use hookloop_core::workflow::MAX_STEPS;
 use serde_saphyr::{Location, Spanned};
 
@@ -179,7 +181,7 @@ where
 fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let file: File = from_yaml(text)?;
     check_version(&file.version)?;
-    let wanted = file.limits.over(user.limits);
+    let wanted = file.limits.over(user.limits)?;
     let limits = wanted.within(user.limits);
     let workflows = read_workflows(&file.workflows)?;
     let mut hooks = Registry::builtin();
@@ -197,8 +199,11 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
         types.insert(name, TypeRules { agents: task_type.agents });
     }
     reader.check_needs()?;
+    let deciding = hooks.resolve(Point::StopWhen.name(), None);
+    let deciding: Vec<String> = deciding.into_iter().map(|hook| hook.name.clone()).collect();
+    let session = file.session.read(&deciding)?;
     Ok(Settings {
-        rules: Rules { hooks, workflows, limits, is_limited: wanted != limits, types },
+        rules: Rules { hooks, workflows, limits, is_limited: wanted != limits, types, session },
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),
     })

@@ -8,6 +8,9 @@
 //! - [`rules`]: what the configuration and the user's switches amount to
 //! - [`project`]: the one door for commands
 //! - [`work`]: a command and what follows from it, as one batch
+//! - [`session`]: the loop: sessions, gates, receipts
+//! - [`agents`]: who does the work
+//! - [`files`]: what the project's files are; `git`: the repository that they are in
 //! - [`explain`]: what would run at a point, in order, and why
 //! - [`doctor`]: what is likely to go wrong with hooks
 //! - [`trust`]: which of a repository's hooks the user has agreed to
@@ -29,6 +32,7 @@
 //!
 //! The engine never prints.
 
+pub mod agents;
 mod artifacts;
 pub mod bulk;
 pub mod claim;
@@ -38,6 +42,8 @@ pub mod dispatch;
 pub mod dispatcher;
 pub mod doctor;
 pub mod explain;
+pub mod files;
+mod git;
 pub mod kept;
 pub mod lease;
 pub mod place;
@@ -50,6 +56,7 @@ pub mod run;
 pub mod runner;
 pub mod sandbox;
 mod scripts;
+pub mod session;
 mod sought;
 mod spread;
 pub mod trust;
@@ -67,5 +74,7 @@ pub mod store {
     pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
     pub use hookloop_store::sqlite::{Broken, OpenError};
     pub use hookloop_store::store::StoreError;
-    pub use hookloop_store::view::{HookRuns, TaskFilter, TaskRow, View};
+    pub use hookloop_store::view::{
+        HookRuns, PAUSED, RUNNING, SessionRow, TaskFilter, TaskRow, View,
+    };
 }

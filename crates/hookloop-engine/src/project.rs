@@ -20,6 +20,7 @@ use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::{Place, PlaceError};
 use crate::rules::Rules;
 use crate::runner::Runner;
+use crate::session::Taken;
 use crate::sought::Sought;
 use crate::spread::Spread;
 use crate::trust::{Trust, TrustError, look_at_all};
@@ -36,6 +37,8 @@ pub enum EngineError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    SessionTaken(#[from] Taken),
     #[error("there is no hook `{0}`")]
     NoSuchHook(String),
     #[error(transparent)]

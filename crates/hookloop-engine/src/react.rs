@@ -12,10 +12,12 @@ use hookloop_core::event::{
 };
 use hookloop_core::hook::{DeclaredAction, Handler, Hook, HookFailure};
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
+use hookloop_core::session::Piped;
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
 
 use crate::project::EngineError;
+use crate::session::{point, session_of};
 use crate::work::{Origin, Work};
 
 /// Dependents that are released in the batch of the completion itself.
@@ -38,6 +40,8 @@ pub(crate) struct Reaction {
     pub(crate) outcome: Result<Vec<Action>, HookFailure>,
     /// The run of its process, if it had one.
     pub(crate) record: Option<HookRan>,
+    /// What its process has for the agent of the session that the event comes from.
+    pub(crate) piped: Option<Piped>,
 }
 
 /// Whether a hook runs outside of this program.
@@ -92,8 +96,14 @@ impl Work<'_, '_, '_> {
                 Err(HookFailure(reason))
             }
         };
-        let record = run.ran.clone();
-        Some(Reaction { hook: hook.name.clone(), counted: true, offset: 0, outcome, record })
+        let piped = point::piped(hook, run).map(|text| Piped {
+            from: hook.name.clone(),
+            point: event.body.kind().to_owned(),
+            status: Some(run.outcome.status.name().to_owned()),
+            text,
+        });
+        let (hook, record) = (hook.name.clone(), run.ran.clone());
+        Some(Reaction { hook, counted: true, offset: 0, outcome, record, piped })
     }
 
     pub(crate) fn task_of(&self, event: &Event) -> Result<Option<Task>, EngineError> {
@@ -126,6 +136,9 @@ impl Work<'_, '_, '_> {
             let origin = Origin::hook(event.id.derive(hook, usize::MAX - 1), cause.clone());
             self.stage(origin, Subject::Project, EventBody::HookRan(record))?;
         }
+        if let Some(piped) = reaction.piped.filter(|_| first == 0) {
+            self.pipe(event, &cause, piped)?;
+        }
         let actions = match reaction.outcome {
             Ok(actions) => actions,
             Err(failure) => return self.record_hook_error(event, cause, &failure),
@@ -153,6 +166,17 @@ impl Work<'_, '_, '_> {
             let origin = Origin::hook(event.id.derive(hook, usize::MAX), cause);
             let cut = CascadeCut { hook_name: hook.clone(), limit, dropped: dropped as u32 };
             self.stage(origin, Subject::Project, EventBody::CascadeCut(cut))?;
+        }
+        Ok(())
+    }
+
+    /// What a hook has for an agent waits for the next prompt of its session.
+    fn pipe(&mut self, event: &Event, cause: &Cause, piped: Piped) -> Result<(), EngineError> {
+        let Some(id) = session_of(&event.actor) else { return Ok(()) };
+        let row = self.unit.view()?.session(&id)?;
+        if row.is_some_and(|row| !row.is_over()) {
+            let origin = Origin::hook(event.id.derive(&cause.hook, usize::MAX - 2), cause.clone());
+            self.stage_quietly(origin, Subject::Session(id), EventBody::OutputPiped(piped))?;
         }
         Ok(())
     }
@@ -280,11 +304,12 @@ pub(crate) fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
         }
         Handler::Builtin(_) => Ok(vec![]),
         Handler::Declared(actions) => render(actions, event, task),
-        Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers(_) => {
+        Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers(_) | Handler::Rule(_) => {
             Err(HookFailure("it was not run".to_owned()))
         }
     };
-    Reaction { hook: hook.name.clone(), counted: true, offset: 0, outcome, record: None }
+    let hook = hook.name.clone();
+    Reaction { hook, counted: true, offset: 0, outcome, record: None, piped: None }
 }
 
 /// What the completion of `completed` means for its dependents.
@@ -295,7 +320,8 @@ pub(crate) fn satisfactions<'t>(
 ) -> Reaction {
     let actions = dependents.flat_map(|task| builtin::satisfaction(completed, task));
     let outcome = Ok(actions.collect());
-    Reaction { hook: hook.name.clone(), counted: false, offset: 0, outcome, record: None }
+    let hook = hook.name.clone();
+    Reaction { hook, counted: false, offset: 0, outcome, record: None, piped: None }
 }
 
 fn render(

@@ -6,6 +6,7 @@ use std::fmt;
 
 use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::hook::{DeclaredAction, Registry};
+use hookloop_core::session::{self, AtRetryLimit, StopWhen};
 
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -15,20 +16,33 @@ pub struct Rules {
     /// The project asks for wider limits than the user allows.
     pub is_limited: bool,
     pub types: BTreeMap<String, TypeRules>,
+    pub session: Loop,
+}
+
+/// How sessions go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loop {
+    pub stop_when: Vec<StopWhen>,
+    pub at_retry_limit: AtRetryLimit,
+    /// A file with the template for prompts.
+    pub prompt: Option<String>,
+}
+
+impl Default for Loop {
+    fn default() -> Self {
+        Loop {
+            stop_when: vec![StopWhen::Default],
+            at_retry_limit: AtRetryLimit::default(),
+            prompt: None,
+        }
+    }
 }
 
 /// What ends a run that does not end by itself. The user's are the widest that a project may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub cascade: CascadeLimits,
-    /// How often gates may send the agent back.
-    pub hook_retries: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { cascade: CascadeLimits::default(), hook_retries: 5 }
-    }
+    pub session: session::Limits,
 }
 
 impl Limits {
@@ -36,14 +50,14 @@ impl Limits {
     pub fn within(self, ceiling: Limits) -> Limits {
         Limits {
             cascade: self.cascade.within(ceiling.cascade),
-            hook_retries: self.hook_retries.min(ceiling.hook_retries),
+            session: self.session.within(ceiling.session),
         }
     }
 }
 
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "hook_retries {}, cascade {}", self.hook_retries, self.cascade)
+        write!(f, "{}, cascade {}", self.session, self.cascade)
     }
 }
 
@@ -62,6 +76,7 @@ impl Default for Rules {
             limits: Limits::default(),
             is_limited: false,
             types: BTreeMap::new(),
+            session: Loop::default(),
         }
     }
 }

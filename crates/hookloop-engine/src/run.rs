@@ -95,7 +95,13 @@ impl Project {
             return Ok(None);
         };
         let point = Point::Event(event.body.kind().to_owned());
-        let occasion = Occasion { point: &point, event: Some(&event), task: task.as_ref() };
+        let occasion = Occasion {
+            point: &point,
+            event: Some(&event),
+            task: task.as_ref(),
+            session: None,
+            cancel: None,
+        };
         Ok(Some(RanFor { event: event.id, runs: self.run_hooks(&hooks, &occasion) }))
     }
 
@@ -119,7 +125,8 @@ impl Project {
         event: Option<&Event>,
         task: Option<&Task>,
     ) -> HookRun {
-        let runs = self.run_hooks(std::slice::from_ref(hook), &Occasion { point, event, task });
+        let occasion = Occasion { point, event, task, session: None, cancel: None };
+        let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
         runs.into_iter().next().unwrap_or_else(nothing)
     }

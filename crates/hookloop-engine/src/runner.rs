@@ -7,21 +7,25 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use hookloop_core::answer::Ended;
 use hookloop_core::command_line::Invocation;
 use hookloop_core::event::Event;
 use hookloop_core::hook::{CommandText, Handler, Hook, Source};
 use hookloop_core::options::EnvEntry;
-use hookloop_core::point::Point;
+use hookloop_core::point::{Kind, Point};
 use hookloop_core::redact::Redactor;
+use hookloop_core::rule::Rule;
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
 
 use crate::artifacts;
 use crate::explain::task_value;
-use crate::process::{Filter, Job, KeeperPool};
+use crate::process::{Cancel, Filter, Job, KeeperPool};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
+use crate::session::validate;
+use crate::session::world::Call;
 use crate::trust::{self, Seen, Standing, Trust};
 use crate::webhook;
 
@@ -54,6 +58,22 @@ pub(crate) struct Occasion<'a> {
     pub(crate) point: &'a Point,
     pub(crate) event: Option<&'a Event>,
     pub(crate) task: Option<&'a Task>,
+    pub(crate) session: Option<&'a SessionContext<'a>>,
+    /// Ends what runs.
+    pub(crate) cancel: Option<&'a Cancel>,
+}
+
+/// The session that a hook runs in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionContext<'a> {
+    pub(crate) call: &'a Call<'a>,
+    /// What has changed since it began, if a hook wants to know.
+    pub(crate) changes: Option<&'a [(String, u64)]>,
+}
+
+/// Whether a hook looks at what has changed.
+pub(crate) fn needs_changes(hook: &Hook) -> bool {
+    matches!(hook.handler, Handler::Rule(Rule::Changed(_) | Rule::Diff(_)))
 }
 
 impl Runner {
@@ -95,6 +115,15 @@ impl Runner {
             true => self.trust.standing(seen),
             false => Standing::Own,
         }
+    }
+
+    /// The user's environment.
+    pub(crate) fn environment(&self) -> &[(OsString, OsString)] {
+        &self.environment
+    }
+
+    pub(crate) fn state(&self) -> &Path {
+        &self.state
     }
 
     pub fn root(&self) -> &Path {
@@ -152,6 +181,27 @@ impl Runner {
         Said { stdout, whole, ..said }
     }
 
+    /// Looks whether a rule holds, as if that was a program that says so.
+    pub(crate) fn check(&self, hook: &Hook, rule: &Rule, occasion: &Occasion<'_>) -> HookRun {
+        let began = std::time::Instant::now();
+        let changes = || occasion.session?.changes.map(<[_]>::to_vec);
+        let (code, stderr) = match validate::holds(rule, &self.root, changes) {
+            Ok(()) => (0, String::new()),
+            Err(why) => (2, why),
+        };
+        let said = Said {
+            ended: Ended::Exited(code),
+            duration: began.elapsed(),
+            stdout: String::new(),
+            whole: Some(String::new()),
+            stdout_bytes: 0,
+            stderr_bytes: stderr.len() as u64,
+            stderr,
+            artifact: None,
+        };
+        record::judged(hook, occasion.point, said, 1)
+    }
+
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
     pub(crate) fn may_run(&self, hook: &Hook) -> Result<Seen, String> {
         let seen = Seen::look(&self.root, hook).map_err(|error| error.to_string())?;
@@ -191,7 +241,11 @@ impl Runner {
         let spec = occasion.task.map(|task| &task.spec);
         let outcome = occasion.task.and_then(|task| task.outcome.as_ref());
         let obstacle = occasion.task.and_then(|task| task.obstacle.as_ref());
+        let call = occasion.session.map(|session| session.call);
         let value = |name: &'static str| match name {
+            "session" => call.map(|call| call.session.plan.name.clone()),
+            "iteration" => call.map(|call| call.session.iteration.to_string()),
+            "error" => call.and_then(|call| call.error).map(str::to_owned),
             "point" => Some(occasion.point.to_string()),
             "event" => occasion.event.map(|event| event.body.kind().to_owned()),
             "project" => Some(self.root.display().to_string()),
@@ -217,7 +271,7 @@ impl Runner {
     pub(crate) fn job<'a>(
         &self,
         hook: &Hook,
-        occasion: &Occasion<'_>,
+        occasion: &Occasion<'a>,
         invocation: &Invocation,
         sandbox: &Prepared,
         attempt: u32,
@@ -235,6 +289,7 @@ impl Runner {
             env,
             confinement: sandbox.confinement.clone(),
             limits: hook.options.limits,
+            cancel: occasion.cancel,
             stdin: self.input(hook, occasion, attempt, &cwd).to_string().into_bytes(),
             ..Job::new(
                 invocation.argv.iter().map(os).collect(),
@@ -289,6 +344,11 @@ impl Runner {
         env.insert("HOOKLOOP_TASK_ID".into(), task.into());
         env.insert("HOOKLOOP_POINT".into(), occasion.point.name().into());
         env.insert("HOOKLOOP_HOOK".into(), hook.name.clone().into());
+        if let Some(SessionContext { call, .. }) = occasion.session {
+            let iteration = call.session.iteration.to_string();
+            env.insert("HOOKLOOP_SESSION".into(), call.id.to_string().into());
+            env.insert("HOOKLOOP_ITERATION".into(), iteration.into());
+        }
         for (name, value) in &invocation.env {
             env.insert(name.into(), OsString::from_vec(value.clone()));
         }
@@ -307,7 +367,7 @@ impl Runner {
                 "data": event.body.data(),
             })
         });
-        json!({
+        let mut input = json!({
             "session_id": occasion.event.map(|event| event.id.to_string()).unwrap_or_default(),
             "transcript_path": null,
             "cwd": cwd,
@@ -323,8 +383,46 @@ impl Runner {
                 "task": task.map(task_value),
                 "event": event,
             },
-        })
+        });
+        if let Some(session) = occasion.session {
+            add_session(&mut input, session, occasion.point);
+        }
+        input
     }
+}
+
+/// What a hook is told about the session that it runs in.
+fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
+    let Call { id, session, error, validated, .. } = context.call;
+    let last = session.last.as_ref();
+    input["session_id"] = json!(id);
+    if let Some(error) = error {
+        input["error"] = json!(error);
+    }
+    if point.kind() == Kind::Gate || *point == Point::PostIteration {
+        input["last_assistant_message"] = json!(last.map(|last| last.message.as_str()));
+    }
+    if *point == Point::Stop {
+        input["stop_hook_active"] = json!(session.was_sent_back);
+    }
+    let limits = &session.plan.limits;
+    let results =
+        validated.iter().map(|result| json!({ "ruleName": result.rule, "passed": result.passed }));
+    let promises =
+        context.call.promises().iter().map(|promise| json!({ "type": promise, "detected": true }));
+    let ours = &mut input["hookloop"];
+    ours["iteration"] = json!(session.iteration);
+    ours["worktree"] = json!(Value::Null);
+    ours["files_modified"] = json!(last.map_or(&[][..], |last| &last.changed));
+    ours["validation_results"] = results.collect();
+    ours["promises"] = promises.collect();
+    ours["budget"] = json!({
+        "iterations": limits.iterations,
+        "retries": session.retries,
+        "hook_retries": limits.hook_retries,
+        "tokens": session.usage.tokens(),
+        "cost_micros": session.usage.cost_micros,
+    });
 }
 
 /// Lets a stream through without its secrets. An empty piece ends it.

@@ -269,12 +269,32 @@ pub fn set_digest(seen: &[Seen]) -> String {
     format!("sha256:{}", hex(digests.join("\n").as_bytes()))
 }
 
-fn what(handler: &Handler) -> Value {
+/// The definitions of all hooks, in one word: what a session goes by. What their scripts hold is looked at
+/// when they run.
+pub(crate) fn policy_digest(root: &Path, hooks: &Registry) -> String {
+    let definition = |hook: &Hook| {
+        let seen = Seen::look(root, hook).map(|seen| seen.definition);
+        let seen = seen.map(|seen| Definition { scripts: BTreeMap::new(), ..seen });
+        seen.map_err(|error| error.to_string()).map_or_else(Value::String, |seen| json!(seen))
+    };
+    let all: Vec<Value> = hooks.list().iter().filter(|hook| hook.enabled).map(definition).collect();
+    hex(&serde_json::to_vec(&all).unwrap_or_default())
+}
+
+/// The files of the project that a hook runs.
+pub(crate) fn scripts(root: &Path, hook: &Hook) -> Vec<PathBuf> {
+    Named::look(root, hook).files.values().map(|name| root.join(name)).collect()
+}
+
+pub(crate) fn what(handler: &Handler) -> Value {
     match handler {
         Handler::Command(CommandText::Shell(line)) => json!({ "shell": line }),
         Handler::Command(CommandText::Exec(args)) => json!({ "exec": args }),
         Handler::Http { url } => json!({ "http": url }),
-        _ => Value::Null,
+        Handler::Rule(rule) => json!({ "rule": rule.to_string() }),
+        Handler::Builtin(builtin) => json!({ "use": builtin.name() }),
+        Handler::Gatekeepers(agents) => json!({ "gatekeeper": agents }),
+        Handler::Declared(_) => Value::Null,
     }
 }
 

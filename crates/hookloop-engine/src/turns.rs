@@ -190,6 +190,7 @@ impl<'r> InTurn<'r> {
             return Err(Box::new(run));
         }
         let begun = match &hook.handler {
+            Handler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, occasion)))),
             Handler::Http { url } => runner.may_run(hook).map(|_| {
                 Err(Box::new(attempts(hook, |number| runner.send(hook, occasion, url, number))))
             }),
@@ -250,7 +251,13 @@ fn skipped<'h>(
     }
     let when = hook.options.when.as_deref()?;
     let condition = Condition::compile(when, occasion.point);
-    let values = values(occasion.point, occasion.task);
+    let mut values = values(occasion.point, occasion.task);
+    if let Some(session) = occasion.session {
+        let call = session.call;
+        values["session"] = call.session.plan.name.clone().into();
+        values["iteration"] = call.session.iteration.into();
+        values["error"] = call.error.unwrap_or_default().into();
+    }
     match condition.and_then(|condition| condition.holds(&values)) {
         Ok(true) => None,
         Ok(false) => {

@@ -215,7 +215,7 @@ fn parse(text: &str, base: &Path) -> Result<User, Complaint> {
     Ok(User {
         path: PathBuf::new(),
         hooks: config::own_hooks(file.hooks)?,
-        limits: file.limits.over(rules::Limits::default()),
+        limits: file.limits.over(rules::Limits::default())?,
         durability,
         stores,
     })

@@ -3,10 +3,12 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use hookloop_engine::agents::BadAgent;
 use hookloop_engine::bulk::ImportError;
 use hookloop_engine::config::ConfigError;
 use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
+use hookloop_engine::session::StartError;
 use hookloop_engine::store::{JetStreamError, LogError, OpenError, Refusal, StoreError};
 use hookloop_engine::trust::TrustError;
 use serde_json::json;
@@ -165,6 +167,7 @@ impl From<EngineError> for CliError {
             EngineError::Place(error) => error.into(),
             EngineError::Config(error) => error.into(),
             EngineError::Store(error) => error.into(),
+            EngineError::SessionTaken(_) => CliError::refused(error).hint("hookloop sessions list"),
             EngineError::NoSuchHook(_) => CliError::refused(error).hint("hookloop hooks list"),
             EngineError::Unlisted(unlisted) => {
                 let (urls, path) = (&unlisted.urls, unlisted.path.display());
@@ -179,6 +182,39 @@ impl From<EngineError> for CliError {
                     .hint(format!("echo 'project: my-project' >> {}", path.display()))
             }
         }
+    }
+}
+
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> CliError {
+        let message = error.to_string();
+        match error {
+            StartError::Engine(error) => error.into(),
+            StartError::Untrusted(_) => CliError::untrusted(message).hint("hookloop hooks trust"),
+            StartError::NoSuchSession(_) => {
+                CliError::refused(message).hint("hookloop sessions list")
+            }
+            StartError::NothingToResume => {
+                CliError::refused(message).hint("hookloop run \"…\" --agent 'command:./agent.sh'")
+            }
+            StartError::Over(id, _) => {
+                CliError::refused(message).hint(format!("hookloop why {id}"))
+            }
+            StartError::Running(id) => {
+                CliError::refused(message).hint(format!("hookloop pause {id}"))
+            }
+            StartError::OtherHooks(id) => CliError::untrusted(message).hint(format!(
+                "put hookloop.yaml back, or hookloop resume {id} --with-changed-hooks"
+            )),
+            StartError::Io { .. } => CliError::system(message),
+            StartError::LongMessage(_) => CliError::usage(message),
+        }
+    }
+}
+
+impl From<BadAgent> for CliError {
+    fn from(error: BadAgent) -> CliError {
+        CliError::usage(error)
     }
 }
 

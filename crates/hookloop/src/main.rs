@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     };
     let json = cli.wants_json();
     match cli.run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => ExitCode::from(code),
         Err(error) => error.report(json),
     }
 }

@@ -108,6 +108,11 @@ impl Output {
     }
 }
 
+/// As much of a line as the terminal shows.
+pub(crate) fn cut_to_terminal(text: &str) -> String {
+    cut(text, terminal_width())
+}
+
 /// The width of the terminal.
 fn terminal_width() -> usize {
     terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0))

@@ -10,8 +10,8 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::Claimed;
 use hookloop_engine::project::Done;
-use hookloop_engine::store::HookRuns;
 use hookloop_engine::store::StoredEvent;
+use hookloop_engine::store::{HookRuns, SessionRow};
 use hookloop_engine::trust::Standing;
 use serde::Serialize;
 use serde_json::Value;
@@ -36,6 +36,44 @@ pub(crate) struct TaskJson<'a> {
     artifacts: &'a [String],
     epoch: u64,
     claim: Option<ClaimJson<'a>>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct SessionJson<'a> {
+    id: &'a str,
+    name: &'a str,
+    /// `running`, `paused`, `interrupted` (nobody performs it), `complete`, `needs_human`, `limit`, `cancelled`.
+    state: String,
+    reason: Option<&'a str>,
+    work: &'a str,
+    agent: &'a str,
+    machine: &'a str,
+    iteration: u32,
+    task: Option<&'a str>,
+    tokens: u64,
+    cost_micros: u64,
+    started_at: Timestamp,
+    ended_at: Option<Timestamp>,
+}
+
+impl<'a> SessionJson<'a> {
+    pub(crate) fn new(row: &'a SessionRow, state: String) -> SessionJson<'a> {
+        SessionJson {
+            id: row.id.as_str(),
+            name: &row.name,
+            state,
+            reason: row.reason.as_deref(),
+            work: &row.work,
+            agent: &row.agent,
+            machine: &row.machine,
+            iteration: row.iteration,
+            task: row.task.as_deref(),
+            tokens: row.tokens,
+            cost_micros: row.cost_micros,
+            started_at: row.started_at,
+            ended_at: row.ended_at,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -252,6 +290,7 @@ pub(crate) fn handler_name(handler: &Handler) -> &'static str {
         Handler::Command(_) => "command",
         Handler::Http { .. } => "http",
         Handler::Gatekeepers(_) => "gatekeeper",
+        Handler::Rule(_) => "rule",
     }
 }
 

@@ -59,6 +59,11 @@ fn command_hooks() {
 }
 
 #[test]
+fn sessions() {
+    check_commands("docs/sessions.md");
+}
+
+#[test]
 fn log() {
     check_commands("docs/log.md");
 }

@@ -6,12 +6,15 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hookloop_core::cascade::CascadeLimits;
+use hookloop_core::session::Limits as SessionLimits;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor, value};
 use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
+use super::Complaint;
+use super::looping::{CoverageEntry, DiffEntry, LoopEntry, PatternEntry};
 use crate::rules::Limits as RuleLimits;
 
 /// `hookloop.yaml`: what hookloop does in this project.
@@ -40,6 +43,9 @@ pub(super) struct File {
     pub(super) workflows: BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
     #[serde(default)]
     pub(super) limits: Limits,
+    /// How sessions go.
+    #[serde(default, rename = "loop")]
+    pub(super) session: LoopEntry,
 }
 
 /// Hooks under the points where they run, in the order of the file.
@@ -58,25 +64,59 @@ pub(super) struct TaskType {
     pub(super) agents: BTreeMap<String, Vec<String>>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limits {
     #[serde(default)]
     pub(super) cascade: Cascade,
     /// How often gates may send the agent back before a human is asked; 5 if it is not given.
     pub(super) hook_retries: Option<u32>,
+    /// Of one session; 100 if it is not given.
+    pub(super) iterations: Option<u32>,
+    /// For how long a session may run; 8 hours if it is not given.
+    pub(super) duration: Option<Located<Time>>,
+    /// How long one turn of the agent may take; 1 hour if it is not given.
+    pub(super) turn: Option<Located<Time>>,
+    /// Failed turns in a row; 5 if it is not given.
+    pub(super) errors: Option<u32>,
+    /// Iterations in a row that get nowhere; 5 if it is not given.
+    pub(super) no_progress: Option<u32>,
+    /// Tokens of one session, where the agent tells; 50 million if it is not given.
+    pub(super) tokens: Option<u64>,
+    /// Dollars that one session may cost, where the agent tells; 50 if it is not given.
+    pub(super) cost: Option<f64>,
 }
 
 impl Limits {
     /// These limits, and `others` where nothing is said.
-    pub(crate) fn over(self, others: RuleLimits) -> RuleLimits {
+    pub(crate) fn over(self, others: RuleLimits) -> Result<RuleLimits, Complaint> {
+        let time = |time: Option<Located<Time>>, other: u64| match time {
+            Some(Located { value, at }) => super::hooks::length(value, at),
+            None => Ok(other),
+        };
+        let session = others.session;
+        let session = SessionLimits {
+            iterations: self.iterations.unwrap_or(session.iterations),
+            duration_ms: time(self.duration, session.duration_ms)?,
+            turn_ms: time(self.turn, session.turn_ms)?,
+            errors: self.errors.unwrap_or(session.errors),
+            hook_retries: self.hook_retries.unwrap_or(session.hook_retries),
+            no_progress: self.no_progress.unwrap_or(session.no_progress),
+            tokens: self.tokens.unwrap_or(session.tokens),
+            cost_micros: self.cost.map_or(session.cost_micros, micros),
+        };
         let cascade = CascadeLimits {
             depth: self.cascade.depth.unwrap_or(others.cascade.depth),
             fan_out: self.cascade.fan_out.unwrap_or(others.cascade.fan_out),
             total: self.cascade.total.unwrap_or(others.cascade.total),
         };
-        RuleLimits { cascade, hook_retries: self.hook_retries.unwrap_or(others.hook_retries) }
+        Ok(RuleLimits { cascade, session })
     }
+}
+
+/// Millionths of a dollar; less than nothing is nothing.
+fn micros(dollars: f64) -> u64 {
+    (dollars * 1_000_000.0).round() as u64
 }
 
 /// How far hooks may set off hooks.
@@ -91,7 +131,7 @@ pub(super) struct Cascade {
 /// A hook under its point. A bare string is a built-in by name.
 pub(super) struct Entry(pub(super) Spanned<HookEntry>);
 
-/// A hook: exactly one of `command`, `use`, `actions`, `http` and `gatekeeper`, and options.
+/// A hook: exactly one of `command`, `use`, `actions`, `http`, `gatekeeper` and the rules, and options.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HookEntry {
@@ -109,6 +149,16 @@ pub(super) struct HookEntry {
     pub(super) http: Option<Located<String>>,
     /// Agents that review and give a verdict.
     pub(super) gatekeeper: Option<OneOrMany>,
+    /// A rule: this file is there.
+    pub(super) file: Option<String>,
+    /// A rule: a file that this path or pattern names has changed since the session began.
+    pub(super) changed: Option<String>,
+    /// A rule: files have a text, or do not.
+    pub(super) pattern: Option<PatternEntry>,
+    /// A rule: tests cover so many lines.
+    pub(super) coverage: Option<CoverageEntry>,
+    /// A rule: so much has changed since the session began, and no more.
+    pub(super) diff: Option<DiffEntry>,
     /// Low runs first; 100 if it is not given.
     pub(super) priority: Option<i32>,
     pub(super) enabled: Option<bool>,
@@ -126,6 +176,8 @@ pub(super) struct HookEntry {
     pub(super) cwd: Option<Located<String>>,
     /// Hooks of the same point that must have passed before.
     pub(super) needs: Option<Located<OneOrMany>>,
+    /// At a gate: of the hooks that name the same group, one has to pass.
+    pub(super) any_of: Option<String>,
     /// It may run beside neighbours that say the same.
     pub(super) parallel: Option<bool>,
     /// How often a failed run is tried again.

@@ -18,7 +18,7 @@ use super::entry::{
     ActionEntry, Entry, Env, Failure, HookEntry, LimitsEntry, Located, OneOrMany, Pipe, Points,
     RetryEntry, SandboxEntry, Time,
 };
-use super::{Complaint, Workflows, check_name};
+use super::{Complaint, Workflows, check_name, looping};
 use crate::condition::Condition;
 
 const MAX_HOOKS: usize = 256;
@@ -158,10 +158,15 @@ impl<'a> Reader<'a> {
             entry.actions.is_some(),
             entry.http.is_some(),
             entry.gatekeeper.is_some(),
+            entry.file.is_some(),
+            entry.changed.is_some(),
+            entry.pattern.is_some(),
+            entry.coverage.is_some(),
+            entry.diff.is_some(),
         ];
         if given.into_iter().filter(|given| *given).count() != 1 {
-            let message =
-                "a hook has exactly one of `command`, `use`, `actions`, `http` and `gatekeeper`";
+            let message = "a hook has exactly one of `command`, `use`, `actions`, `http`, `gatekeeper`, \
+                           `file`, `changed`, `pattern`, `coverage` and `diff`";
             return Err(Complaint::new(at, message));
         }
         if let (None, Some(limits)) = (&entry.command, &entry.limits) {
@@ -171,6 +176,9 @@ impl<'a> Reader<'a> {
         if let (None, Some(sandbox)) = (&entry.command, &entry.sandbox) {
             let message = "`sandbox` is for commands: nothing else starts a process";
             return Err(Complaint::new(sandbox.at, message));
+        }
+        if let Some(rule) = looping::rule(point, entry, at)? {
+            return Ok(Handler::Rule(rule));
         }
         if let Some(command) = entry.command.take() {
             return command_text(point, command).map(Handler::Command);
@@ -308,6 +316,7 @@ fn named_after(handler: &Handler) -> String {
             .unwrap_or_default()
             .to_owned(),
         Handler::Gatekeepers(agents) => format!("gatekeeper-{}", agents.join("-")),
+        Handler::Rule(rule) => rule.to_string().replace(' ', "-").replace('.', "_"),
         Handler::Builtin(_) | Handler::Declared(_) => String::new(),
     };
     let file = word.rsplit('/').next().unwrap_or_default();
@@ -334,6 +343,10 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         let message = format!("`on_failure` is for gates; a failure at `{point}` stops nothing");
         return Err(Complaint::new(*at, message));
     }
+    if entry.any_of.is_some() && point.kind() != Kind::Gate {
+        let message = format!("`any_of` is for gates; nothing has to pass at `{point}`");
+        return Err(Complaint { at: None, message });
+    }
     Ok(Options {
         when,
         timeout_ms: entry
@@ -353,6 +366,7 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         env: entry.env.take().map(environment).transpose()?.unwrap_or_default(),
         cwd: entry.cwd.take().map(inside).transpose()?,
         needs: entry.needs.take().map_or_else(Vec::new, |needs| needs.value.into_list()),
+        any_of: entry.any_of.take(),
         parallel: entry.parallel.unwrap_or(false),
         retry: entry.retry.take().map(retry).transpose()?.unwrap_or_default(),
         sandbox: entry.sandbox.take().map(sandbox).transpose()?,
@@ -367,7 +381,7 @@ fn condition(point: &Point, when: Located<String>) -> Result<String, Complaint> 
     }
 }
 
-fn length(time: Time, at: Location) -> Result<u64, Complaint> {
+pub(super) fn length(time: Time, at: Location) -> Result<u64, Complaint> {
     let length = match time {
         Time::Seconds(seconds) => Length::seconds(seconds),
         Time::WithUnit(text) => text.parse(),
@@ -409,7 +423,7 @@ fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
 }
 
 /// A path that stays in the project.
-fn inside(path: Located<String>) -> Result<String, Complaint> {
+pub(super) fn inside(path: Located<String>) -> Result<String, Complaint> {
     let is_inside =
         |part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir);
     match std::path::Path::new(&path.value).components().all(is_inside) {

@@ -89,7 +89,7 @@ impl<'c> Fold<'c> {
         Ok(())
     }
 
-    fn run(&self, sql: &'static str, values: impl Params) -> Result<usize> {
+    pub(super) fn run(&self, sql: &'static str, values: impl Params) -> Result<usize> {
         Ok(self.conn.prepare_cached(sql)?.execute(values)?)
     }
 
@@ -289,6 +289,7 @@ impl<'c> Fold<'c> {
 
     fn apply_elsewhere(&mut self, event: &Event) -> Result<()> {
         match (&event.subject, &event.body) {
+            (Subject::Session(id), _) => self.apply_session(id, event),
             (_, EventBody::CursorMoved(cursor)) => self.move_cursor(cursor),
             (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
             (_, EventBody::HookRan(ran)) => self.count_run(ran),
@@ -309,7 +310,7 @@ impl<'c> Fold<'c> {
         }
     }
 
-    fn count_run(&self, ran: &HookRan) -> Result<()> {
+    pub(super) fn count_run(&self, ran: &HookRan) -> Result<()> {
         let (is_block, is_pass) = (ran.status == "blocked", ran.status == "passed");
         let is_failure = !is_block && !is_pass && ran.status != "skipped";
         let count = "INSERT INTO hook_runs VALUES (?1, 1, ?2, ?3) ON CONFLICT DO UPDATE

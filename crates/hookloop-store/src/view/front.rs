@@ -4,6 +4,8 @@ use std::collections::HashSet;
 
 use rusqlite::{Params, params};
 
+use hookloop_core::task::Task;
+
 use super::query::COLUMNS;
 use super::{Result, TaskRow, View};
 
@@ -15,6 +17,20 @@ const FRONT_OF_KIND: &str = "SELECT priority, num FROM task
 const CLAIMED: &str = "SELECT count(*) FROM task WHERE claim IS NOT NULL";
 
 impl View<'_> {
+    /// The first task that `agent` holds.
+    pub fn held_by(&self, agent: &str) -> Result<Option<TaskRow>> {
+        let sql = format!("SELECT {COLUMNS} FROM task WHERE claim IS NOT NULL ORDER BY num");
+        let is_held = |task: &Task| task.claim.as_ref().is_some_and(|claim| claim.agent == agent);
+        Ok(self.tasks(&sql, [], is_held, 1)?.into_iter().next())
+    }
+
+    /// Tasks that somebody can still do something about.
+    pub fn open_tasks(&self) -> Result<u64> {
+        use hookloop_core::task::TaskState::{Active, Created, Ready};
+        let totals = self.totals()?;
+        Ok([Created, Ready, Active].into_iter().map(|state| totals.count(state)).sum())
+    }
+
     /// Tasks that may be started, most urgent first, then oldest.
     pub fn ready(&self, limit: usize) -> Result<Vec<TaskRow>> {
         let sql =

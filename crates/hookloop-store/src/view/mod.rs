@@ -4,6 +4,7 @@
 //! - [`query`]: what is read from them
 //! - [`front`]: what can be started, and what is held
 //! - [`runs`]: how often hooks ran, and what came of it
+//! - [`sessions`]: runs of the loop, under way and over
 //! - [`hash`]: one value for all of it, equal wherever the same events were applied
 
 mod apply;
@@ -11,6 +12,7 @@ mod front;
 mod hash;
 mod query;
 mod runs;
+mod sessions;
 
 use hookloop_core::event::{CursorMoved, CursorPart};
 use hookloop_core::task::TaskState;
@@ -22,6 +24,7 @@ use crate::log::{LogError, Seq};
 pub(crate) use apply::Fold;
 pub use query::{TaskFilter, TaskRow};
 pub use runs::HookRuns;
+pub use sessions::{PAUSED, RUNNING, SessionRow};
 
 pub(crate) const TABLES: &str = include_str!("view.sql");
 
@@ -29,7 +32,8 @@ pub(crate) const TABLES: &str = include_str!("view.sql");
 pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS task;
     DROP TABLE IF EXISTS edge; DROP TABLE IF EXISTS subject; DROP TABLE IF EXISTS due;
     DROP TABLE IF EXISTS cascade; DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;
-    DROP TABLE IF EXISTS hook_runs; DROP TABLE IF EXISTS hook_time;";
+    DROP TABLE IF EXISTS hook_runs; DROP TABLE IF EXISTS hook_time;
+    DROP TABLE IF EXISTS session;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 

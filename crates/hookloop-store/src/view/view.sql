@@ -70,3 +70,23 @@ CREATE TABLE run(
   steps TEXT NOT NULL,
   cause TEXT
 ) STRICT;
+
+-- Sessions: one row each, however many events they have.
+CREATE TABLE session(
+  num INTEGER PRIMARY KEY,
+  id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  state TEXT NOT NULL,
+  reason TEXT,
+  work TEXT NOT NULL,
+  agent TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  iteration INTEGER NOT NULL,
+  task TEXT,
+  tokens INTEGER NOT NULL,
+  cost_micros INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  ended_at INTEGER
+) STRICT;
+CREATE UNIQUE INDEX session_id ON session(id);
+CREATE INDEX session_open ON session(num) WHERE ended_at IS NULL;

@@ -1,18 +1,26 @@
 //! The command line: one file per command.
 
 mod completions;
+mod demo;
 mod dispatch;
 mod doctor;
 mod hooks;
 mod import;
 mod init;
 mod log;
+mod message;
 mod nats;
+mod pause;
 mod rebuild;
+mod resume;
+mod run;
 mod schema;
+mod session;
+mod sessions;
 mod status;
 mod task;
 mod verify;
+mod why;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -66,6 +74,15 @@ enum Colour {
 #[derive(Subcommand)]
 enum Command {
     Init(init::Args),
+    Demo(demo::Args),
+    Run(run::Args),
+    Resume(resume::Args),
+    Pause(pause::Args),
+    Message(message::Args),
+    /// What sessions there are, and what happened in them
+    #[command(subcommand)]
+    Sessions(sessions::Command),
+    Why(why::Args),
     /// Add tasks, move them along, look at them
     #[command(subcommand)]
     Task(task::Command),
@@ -93,11 +110,19 @@ impl Cli {
         self.global.json
     }
 
-    pub(crate) fn run(self) -> Result {
+    /// Does what was asked; answers the exit code.
+    pub(crate) fn run(self) -> Result<u8> {
         let mut context = Context::new(self.global);
         let context = &mut context;
         match self.command {
             Command::Init(args) => args.run(context),
+            Command::Demo(args) => args.run(context),
+            Command::Run(args) => args.run(context),
+            Command::Resume(args) => args.run(context),
+            Command::Pause(args) => args.run(context),
+            Command::Message(args) => args.run(context),
+            Command::Sessions(command) => command.run(context),
+            Command::Why(args) => args.run(context),
             Command::Task(command) => command.run(context),
             Command::Hooks(command) => command.run(context),
             Command::Log(args) => args.run(context),
@@ -111,7 +136,8 @@ impl Cli {
             Command::Schema(args) => args.run(context),
             Command::Completions(args) => args.run(context),
         }?;
-        context.out.flush()
+        context.out.flush()?;
+        Ok(context.exit)
     }
 }
 
@@ -120,6 +146,8 @@ pub(crate) struct Context {
     pub(crate) out: Output,
     directory: Option<PathBuf>,
     trust: Option<String>,
+    /// What the process ends with if nothing goes wrong.
+    pub(crate) exit: u8,
     /// Keeps the project open until the answer is out.
     opened: Option<Project>,
 }
@@ -144,7 +172,7 @@ impl Context {
         // Errors and questions go to standard error, which asks this.
         colour.write_global();
         let out = Output::new(global.json, colour);
-        Context { out, directory: global.project, trust: global.trust, opened: None }
+        Context { out, directory: global.project, trust: global.trust, exit: 0, opened: None }
     }
 
     /// The directory that the command works in.
@@ -213,8 +241,12 @@ fn surroundings() -> Result<Surroundings> {
     Ok(Surroundings { store, user_file, environment: env::vars_os().collect(), trust: None })
 }
 
-/// Who gives the commands, as the log remembers it.
+/// Who gives the commands, as the log remembers it: an agent's session, or a user.
 pub(crate) fn actor() -> String {
+    let session = env::var("HOOKLOOP_SESSION").ok().and_then(|id| id.parse().ok());
+    if let Some(id) = session {
+        return hookloop_engine::session::actor(&id);
+    }
     let name = ["USER", "LOGNAME"].iter().find_map(|name| env::var(name).ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }

@@ -124,6 +124,7 @@ pub(super) fn what(hook: &Hook) -> String {
         Handler::Command(CommandText::Shell(line)) => line.clone(),
         Handler::Command(CommandText::Exec(args)) => json!(args).to_string(),
         Handler::Http { url } => url.clone(),
+        Handler::Rule(rule) => rule.to_string(),
         Handler::Gatekeepers(agents) => format!("review by {}", agents.join(", ")),
         Handler::Declared(actions) => {
             actions.iter().map(|action| action.kind).collect::<Vec<_>>().join(", ")

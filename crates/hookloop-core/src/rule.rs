@@ -1,0 +1,72 @@
+//! Validation rules that need no process: what is true of the project's files.
+
+use std::fmt;
+
+/// What has to be true of the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A file is there.
+    File(String),
+    /// A file that the pattern names has changed since the session began.
+    Changed(String),
+    Pattern(Pattern),
+    Coverage(Coverage),
+    Diff(Diff),
+}
+
+/// Whether files have a text in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Which files.
+    pub path: String,
+    /// A regular expression.
+    pub text: String,
+    /// It must not be there.
+    pub absent: bool,
+}
+
+/// How much of the code tests run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    pub report: String,
+    /// Of lines, in hundredths of a percent.
+    pub at_least: u32,
+}
+
+/// How much has changed since the session began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diff {
+    pub max_files: Option<u64>,
+    /// Added and deleted.
+    pub max_lines: Option<u64>,
+    pub min_files: Option<u64>,
+    /// Nothing else has changed but files that one of these names.
+    pub only: Vec<String>,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::File(path) => write!(f, "file {path}"),
+            Rule::Changed(path) => write!(f, "changed {path}"),
+            Rule::Pattern(pattern) => {
+                let not = if pattern.absent { "no " } else { "" };
+                write!(f, "{not}`{}` in {}", pattern.text, pattern.path)
+            }
+            Rule::Coverage(coverage) => {
+                let (whole, part) = (coverage.at_least / 100, coverage.at_least % 100);
+                write!(f, "coverage of {whole}.{part:02} % in {}", coverage.report)
+            }
+            Rule::Diff(diff) => {
+                let parts = [
+                    diff.min_files.map(|n| format!("at least {n} files")),
+                    diff.max_files.map(|n| format!("at most {n} files")),
+                    diff.max_lines.map(|n| format!("at most {n} lines")),
+                    (!diff.only.is_empty()).then(|| format!("only {}", diff.only.join(", "))),
+                ];
+                let parts: Vec<String> = parts.into_iter().flatten().collect();
+                write!(f, "diff of {}", parts.join(", "))
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! What happens in a session, as the log has it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::plan::Limit;
+use crate::id::TaskId;
+use crate::promise::Promise;
+
+/// The hooks of a point have run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointPassed {
+    pub point: String,
+}
+
+/// Text that waits for a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piped {
+    /// A hook's name, `user`, or what else it is from.
+    pub from: String,
+    pub point: String,
+    /// What came of the run, if it is a hook's: `passed`, `failed`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    pub text: String,
+}
+
+/// A prompt is about to be sent, with the first `items` of what waits in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IterationStarted {
+    pub number: u32,
+    /// More than 1 if this program ended during the turn before.
+    pub attempt: u32,
+    pub items: u32,
+}
+
+/// A turn that is no iteration is about to begin: recovery or final delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnStarted {
+    pub turn: TurnKind,
+    pub attempt: u32,
+    pub items: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnKind {
+    /// An iteration's.
+    Work,
+    /// After an error.
+    Recovery,
+    /// Of what was left to say at the end.
+    Delivery,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnEnded {
+    pub turn: TurnKind,
+    #[serde(flatten)]
+    pub result: TurnResult,
+    pub duration_ms: u64,
+    /// How long the session has run by now.
+    pub active_ms: u64,
+    #[serde(default, skip_serializing_if = "Usage::is_none")]
+    pub usage: Usage,
+    /// The end of the agent's final message, with its beginning if it is long.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub promises: Vec<Promise>,
+    /// What the project's files are now, by digest; none if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
+    /// The first of those that changed in the turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Where this machine keeps the agent's output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
+    /// The agent's name for the conversation, to go on with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub enum TurnResult {
+    Finished,
+    Failed {
+        error: String,
+    },
+    /// By us, because the session is to end.
+    Cancelled,
+}
+
+/// What a turn used, as far as the agent says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cost_micros: u64,
+}
+
+impl Usage {
+    pub fn is_none(&self) -> bool {
+        *self == Usage::default()
+    }
+
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    pub fn add(&mut self, other: Usage) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cost_micros = self.cost_micros.saturating_add(other.cost_micros);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// A claim, which gates are held against.
+    Complete,
+    Continue,
+    Escalate,
+}
+
+/// Whether the iteration was the last one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StopDecided {
+    pub decision: Decision,
+    pub reason: String,
+    /// Which of [`super::StopWhen`] decided.
+    pub by: String,
+    /// Checks that fail, if any were run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing: Option<Vec<String>>,
+}
+
+/// The record of one gate's run. It holds for one state of the project's files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    pub gate: String,
+    pub point: String,
+    /// What ran.
+    pub what: Value,
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The git tree of the project as it was, with what is not committed; none outside of git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// Of the output.
+    pub output_sha256: String,
+    pub duration_ms: u64,
+}
+
+impl Receipt {
+    pub fn is_green(&self) -> bool {
+        self.status == "passed"
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    Pass,
+    Block,
+    Escalate { reason: String },
+}
+
+/// What the gates said to a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GatesJudged {
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    pub gates: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// What the files were, by the digest that turns have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
+    pub failing: Vec<String>,
+}
+
+/// What is done about gates that have sent the agent back as often as they may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// As often again.
+    Continue,
+    Accept,
+    /// A human is needed.
+    Abort,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryLimitAnswered {
+    pub answer: Answer,
+    pub by: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskTaken {
+    pub task: TaskId,
+    pub epoch: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskLeft {
+    pub task: TaskId,
+    pub how: Left,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Left {
+    Completed,
+    /// A human is needed for it.
+    Blocked,
+    /// It is ready again.
+    Released,
+    /// Others have it.
+    Lost,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckpointMade {
+    pub by: String,
+    pub data: Value,
+}
+
+/// A program took the session on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionResumed {
+    /// Which start of it this is; the first has 1.
+    pub run: u32,
+    pub machine: String,
+    /// The hooks that it has from now on, if the user agreed to others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<String>,
+}
+
+/// Hooks are not what they were when the session began. It goes on with those that it had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustDrifted {
+    pub what: Vec<String>,
+}
+
+/// How a session ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    Complete {
+        /// Gates said no, and somebody took the work as it is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unproven: bool,
+    },
+    NeedsHuman {
+        reason: String,
+    },
+    Limit {
+        limit: Limit,
+    },
+    /// The user ended it.
+    Cancelled,
+    /// Its program died, and another session was begun.
+    Interrupted,
+}
+
+impl Outcome {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Outcome::Complete { .. } => "complete",
+            Outcome::NeedsHuman { .. } => "needs_human",
+            Outcome::Limit { .. } => "limit",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Interrupted => "interrupted",
+        }
+    }
+
+    /// Whether the agent is still told what it was not told: not by one who may use no more time or
+    /// money, nor by an agent that only fails.
+    pub(super) fn delivers(&self) -> bool {
+        match self {
+            Outcome::Complete { .. } | Outcome::NeedsHuman { .. } => true,
+            Outcome::Limit { limit } => *limit == Limit::Iterations,
+            Outcome::Cancelled | Outcome::Interrupted => false,
+        }
+    }
+}

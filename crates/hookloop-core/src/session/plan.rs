@@ -1,0 +1,205 @@
+//! What a session was started with. It is in the log, so a session that is resumed is the same one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::options::Length;
+
+/// What the agent is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    Prompt(String),
+    /// A file of the project that says it; read again for each prompt.
+    Spec(String),
+    /// Ready tasks, the most urgent first, until none is left.
+    Tasks,
+}
+
+/// What decides that an iteration is the last one. Each is asked in turn; the first that does not say
+/// "continue" decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopWhen {
+    /// The agent's promise; without one, the validation rules.
+    Default,
+    /// All validation rules pass.
+    Validation,
+    /// The agent's promise.
+    Promise,
+    /// The end of a turn.
+    Turn,
+    /// No task is open.
+    Tasks,
+    /// A command of the project's, by its name.
+    Hook(String),
+}
+
+impl StopWhen {
+    const NAMED: [(StopWhen, &'static str); 5] = [
+        (StopWhen::Default, "default"),
+        (StopWhen::Validation, "validation"),
+        (StopWhen::Promise, "promise"),
+        (StopWhen::Turn, "turn"),
+        (StopWhen::Tasks, "tasks"),
+    ];
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a way to stop: `default`, `validation`, `promise`, `turn` or `tasks`")]
+pub struct NoSuchStop(String);
+
+impl FromStr for StopWhen {
+    type Err = NoSuchStop;
+
+    fn from_str(text: &str) -> Result<StopWhen, NoSuchStop> {
+        let found = StopWhen::NAMED.into_iter().find(|(_, name)| *name == text);
+        found.map(|(stop, _)| stop).ok_or_else(|| NoSuchStop(text.to_owned()))
+    }
+}
+
+impl fmt::Display for StopWhen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = StopWhen::NAMED.iter().find(|(stop, _)| stop == self);
+        match (self, named) {
+            (StopWhen::Hook(name), _) => f.write_str(name),
+            (_, Some((_, name))) => f.write_str(name),
+            (_, None) => Ok(()),
+        }
+    }
+}
+
+/// What happens when gates have sent the agent back as often as they may.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtRetryLimit {
+    /// The session ends and says that it needs a human.
+    #[default]
+    NeedsHuman,
+    /// The work is taken as it is, and the record says so.
+    Accept,
+}
+
+/// What a session has until it ends, whatever the agent says. All of them hold by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    pub iterations: u32,
+    /// Of time in which it runs; pauses and crashes are not counted.
+    pub duration_ms: u64,
+    /// Of one turn.
+    pub turn_ms: u64,
+    /// Failed turns in a row.
+    pub errors: u32,
+    /// How often gates may send the agent back without its work getting better.
+    pub hook_retries: u32,
+    /// Iterations in a row in which nothing gets anywhere.
+    pub no_progress: u32,
+    /// Where the agent says what it used.
+    pub tokens: u64,
+    pub cost_micros: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        const HOUR_MS: u64 = 60 * 60 * 1_000;
+        Limits {
+            iterations: 100,
+            duration_ms: 8 * HOUR_MS,
+            turn_ms: HOUR_MS,
+            errors: 5,
+            hook_retries: 5,
+            no_progress: 5,
+            tokens: 50_000_000,
+            cost_micros: 50_000_000,
+        }
+    }
+}
+
+impl Limits {
+    /// These limits under a scope that allows `ceiling`: what is wider is what it allows.
+    pub fn within(self, ceiling: Limits) -> Limits {
+        Limits {
+            iterations: self.iterations.min(ceiling.iterations),
+            duration_ms: self.duration_ms.min(ceiling.duration_ms),
+            turn_ms: self.turn_ms.min(ceiling.turn_ms),
+            errors: self.errors.min(ceiling.errors),
+            hook_retries: self.hook_retries.min(ceiling.hook_retries),
+            no_progress: self.no_progress.min(ceiling.no_progress),
+            tokens: self.tokens.min(ceiling.tokens),
+            cost_micros: self.cost_micros.min(ceiling.cost_micros),
+        }
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let length = |ms| Length { ms };
+        write!(
+            f,
+            "iterations {}, duration {}, turn {}, errors {}, hook_retries {}, no_progress {}, tokens {}, cost {}",
+            self.iterations,
+            length(self.duration_ms),
+            length(self.turn_ms),
+            self.errors,
+            self.hook_retries,
+            self.no_progress,
+            self.tokens,
+            Dollars(self.cost_micros),
+        )
+    }
+}
+
+/// Money, in millionths of a dollar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dollars(pub u64);
+
+impl fmt::Display for Dollars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}.{:02}", self.0 / 1_000_000, self.0 % 1_000_000 / 10_000)
+    }
+}
+
+/// A limit that ended a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    Iterations,
+    Duration,
+    Errors,
+    Tokens,
+    Cost,
+}
+
+impl Limit {
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Iterations => "iterations",
+            Limit::Duration => "duration",
+            Limit::Errors => "errors",
+            Limit::Tokens => "tokens",
+            Limit::Cost => "cost",
+        }
+    }
+}
+
+/// Everything that a session is started with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// What `{{session}}` stands for.
+    pub name: String,
+    pub work: Work,
+    /// As the user named it: `command:…`, `scripted:…`.
+    pub agent: String,
+    pub stop_when: Vec<StopWhen>,
+    pub at_retry_limit: AtRetryLimit,
+    pub limits: Limits,
+    /// The hooks that the session has, by digest: with others it is not resumed unasked.
+    pub hooks: String,
+    /// Random, so that nothing that a hook prints can end the part of a prompt that it stands in.
+    pub fence: String,
+    pub machine: String,
+}

@@ -1,0 +1,412 @@
+//! From a session's events to its state.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use serde_json::Value;
+
+use super::facts::{
+    Answer, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt, StopDecided,
+    TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, TurnStarted, Usage, Verdict,
+};
+use super::plan::Plan;
+use super::progress::Progress;
+use crate::event::EventBody;
+use crate::id::TaskId;
+use crate::point::Point;
+
+/// Where a person's message is piped: no hook's point has that name.
+pub const MESSAGE: &str = "message";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// session_start is due.
+    Starting,
+    /// The next iteration is.
+    Ready,
+    /// A turn is under way, or was when the program ended.
+    Turn(TurnKind),
+    /// post_iteration is due.
+    After,
+    /// Whether that was the last iteration is to be decided.
+    Deciding,
+    /// The gates are to be asked.
+    Gating,
+    /// on_error is due.
+    Failed {
+        error: String,
+    },
+    /// What on_error says may be due at once.
+    Recovering,
+    /// The gates said no once too often.
+    AtRetryLimit,
+    /// The session is done with its task.
+    TaskOver {
+        how: Left,
+        reason: Option<String>,
+    },
+    /// Final delivery, then session_end.
+    Ending,
+    Paused,
+    Ended,
+}
+
+/// What a session's events amount to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    pub plan: Plan,
+    /// How often a program took it on.
+    pub run: u32,
+    pub phase: Phase,
+    /// The last iteration that began.
+    pub iteration: u32,
+    /// Of the turn that began last.
+    pub attempt: u32,
+    /// Turns that ended.
+    pub turns: u32,
+    /// What waits for a prompt, oldest first.
+    pub pending: VecDeque<Piped>,
+    /// What is in the prompt of the turn that is under way.
+    pub bound: Vec<Piped>,
+    pub task: Option<TaskTaken>,
+    /// Failed turns in a row.
+    pub errors: u32,
+    /// Gates that said no without the work having got better.
+    pub retries: u32,
+    /// A gate has sent the agent back in this work.
+    pub was_sent_back: bool,
+    pub progress: Progress,
+    pub usage: Usage,
+    pub active_ms: u64,
+    /// The last iteration's turn.
+    pub last: Option<TurnEnded>,
+    /// The checks that failed last.
+    pub failing: Option<BTreeSet<String>>,
+    /// Of the gates' last run.
+    pub receipts: Vec<Receipt>,
+    /// What the files were when the gates said yes.
+    green: Option<Option<String>>,
+    /// The gates have not seen what the files are now.
+    pub is_stale: bool,
+    pub checkpoint: Option<Value>,
+    pub pause_requested: bool,
+    pub outcome: Option<Outcome>,
+    /// Turns of final delivery.
+    pub deliveries: u32,
+    /// What no prompt had at the end.
+    pub undelivered: usize,
+    pub tasks_completed: Vec<TaskId>,
+    pub tasks_blocked: Vec<TaskId>,
+}
+
+impl Session {
+    pub fn new(plan: Plan) -> Session {
+        Session {
+            plan,
+            run: 1,
+            phase: Phase::Starting,
+            iteration: 0,
+            attempt: 0,
+            turns: 0,
+            pending: VecDeque::new(),
+            bound: Vec::new(),
+            task: None,
+            errors: 0,
+            retries: 0,
+            was_sent_back: false,
+            progress: Progress::default(),
+            usage: Usage::default(),
+            active_ms: 0,
+            last: None,
+            failing: None,
+            receipts: Vec::new(),
+            green: None,
+            is_stale: true,
+            checkpoint: None,
+            pause_requested: false,
+            outcome: None,
+            deliveries: 0,
+            undelivered: 0,
+            tasks_completed: Vec::new(),
+            tasks_blocked: Vec::new(),
+        }
+    }
+
+    /// The session that these events tell of; none if they do not begin with its start.
+    pub fn of<'e>(events: impl IntoIterator<Item = &'e EventBody>) -> Option<Session> {
+        let mut events = events.into_iter();
+        let Some(EventBody::SessionStarted(plan)) = events.next() else { return None };
+        let mut session = Session::new(plan.clone());
+        for event in events {
+            session.apply(event);
+        }
+        Some(session)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Ended
+    }
+
+    /// Takes in the next event. Those that are not a session's change nothing.
+    pub fn apply(&mut self, event: &EventBody) {
+        if self.is_over() {
+            return;
+        }
+        match event {
+            EventBody::PointPassed(passed) => self.pass(&passed.point),
+            EventBody::OutputPiped(piped) => self.pipe(piped.clone()),
+            EventBody::IterationStarted(started) => self.start_iteration(started),
+            EventBody::TurnStarted(started) => self.start_turn(started),
+            EventBody::TurnEnded(ended) => self.end_turn(ended),
+            EventBody::StopDecided(decided) => self.decide(decided),
+            EventBody::ReceiptMade(receipt) => self.keep(receipt.clone()),
+            EventBody::GatesJudged(judged) => self.judge(judged),
+            EventBody::RetryLimitAnswered(answered) => self.answer(answered.answer),
+            EventBody::TaskTaken(taken) => self.take_task(taken.clone()),
+            EventBody::TaskLeft(left) => self.leave_task(left),
+            EventBody::CheckpointMade(made) => self.checkpoint = Some(made.data.clone()),
+            EventBody::FilesSeen(seen) => self.progress.begin(&seen.files),
+            EventBody::PauseRequested(_) => self.pause_requested = true,
+            EventBody::SessionPaused(_) => self.phase = Phase::Paused,
+            EventBody::SessionResumed(resumed) => {
+                self.run = resumed.run;
+                self.pause_requested = false;
+                if let Some(hooks) = &resumed.hooks {
+                    self.plan.hooks.clone_from(hooks);
+                }
+                if self.phase == Phase::Paused {
+                    self.phase = Phase::Ready;
+                }
+            }
+            EventBody::SessionEnding(outcome) => self.begin_end(outcome.clone()),
+            EventBody::SessionEnded(_) => {
+                self.undelivered += self.pending.len();
+                self.phase = Phase::Ended;
+            }
+            _ => {}
+        }
+    }
+
+    fn pass(&mut self, point: &str) {
+        self.phase = match (&self.phase, point.parse()) {
+            (Phase::Starting, Ok(Point::SessionStart)) => Phase::Ready,
+            (Phase::After, Ok(Point::PostIteration)) => Phase::Deciding,
+            (Phase::Failed { .. }, Ok(Point::OnError)) => Phase::Recovering,
+            (phase, _) => phase.clone(),
+        };
+    }
+
+    fn pipe(&mut self, piped: Piped) {
+        if piped.point == MESSAGE {
+            self.retries = 0;
+            self.progress.forgive();
+        }
+        self.pending.push_back(piped);
+    }
+
+    fn start_iteration(&mut self, started: &IterationStarted) {
+        if started.attempt == 1 {
+            self.bound = self.pending.drain(..count(started.items, &self.pending)).collect();
+        }
+        (self.iteration, self.attempt) = (started.number, started.attempt);
+        self.phase = Phase::Turn(TurnKind::Work);
+    }
+
+    fn start_turn(&mut self, started: &TurnStarted) {
+        if started.attempt == 1 {
+            self.bound = match started.turn {
+                TurnKind::Recovery => self.take_piped_by_errors(),
+                _ => self.pending.drain(..count(started.items, &self.pending)).collect(),
+            };
+            self.deliveries += u32::from(started.turn == TurnKind::Delivery);
+        }
+        self.attempt = started.attempt;
+        self.phase = Phase::Turn(started.turn);
+    }
+
+    fn take_piped_by_errors(&mut self) -> Vec<Piped> {
+        let (now, later): (Vec<_>, Vec<_>) = self.pending.drain(..).partition(Session::is_of_error);
+        self.pending = later.into();
+        now
+    }
+
+    fn is_of_error(piped: &Piped) -> bool {
+        piped.point == Point::OnError.name()
+    }
+
+    /// Whether on_error has something to say to the agent.
+    pub(super) fn has_word_of_error(&self) -> bool {
+        self.pending.iter().any(Session::is_of_error)
+    }
+
+    fn end_turn(&mut self, ended: &TurnEnded) {
+        self.turns += 1;
+        self.usage.add(ended.usage);
+        self.active_ms = self.active_ms.max(ended.active_ms);
+        // A change voids what the gates said, also one that is taken back.
+        if ended.files.is_none() || self.green.as_ref() != Some(&ended.files) {
+            (self.is_stale, self.green) = (true, None);
+            self.receipts.clear();
+        }
+        match &ended.result {
+            TurnResult::Finished => self.bound.clear(),
+            // A prompt that came to nothing did not reach anybody: its parts are first in the next one.
+            _ => {
+                for piped in self.bound.drain(..).rev() {
+                    self.pending.push_front(piped);
+                }
+            }
+        }
+        match ended.turn {
+            TurnKind::Work => self.end_work(ended),
+            TurnKind::Recovery => {
+                self.errors += u32::from(matches!(ended.result, TurnResult::Failed { .. }));
+                self.phase = Phase::Ready;
+            }
+            TurnKind::Delivery => {
+                if ended.result != TurnResult::Finished {
+                    self.undelivered += self.pending.drain(..).count();
+                }
+                self.phase = Phase::Ending;
+            }
+        }
+    }
+
+    fn end_work(&mut self, ended: &TurnEnded) {
+        self.last = Some(ended.clone());
+        self.phase = match &ended.result {
+            TurnResult::Finished => {
+                self.errors = 0;
+                self.progress.files(ended.files.as_deref());
+                Phase::After
+            }
+            TurnResult::Failed { error } => {
+                self.errors += 1;
+                Phase::Failed { error: error.clone() }
+            }
+            TurnResult::Cancelled => Phase::Ready,
+        };
+    }
+
+    fn decide(&mut self, decided: &StopDecided) {
+        let is_better = self.note_failing(decided.failing.as_deref());
+        self.phase = match decided.decision {
+            Decision::Complete => return self.phase = Phase::Gating,
+            Decision::Continue => Phase::Ready,
+            Decision::Escalate => self.in_need(decided.reason.clone()),
+        };
+        self.progress.judge(is_better);
+    }
+
+    /// Answers whether fewer checks fail than ever.
+    fn note_failing(&mut self, failing: Option<&[String]>) -> bool {
+        let Some(failing) = failing else { return false };
+        self.failing = Some(failing.iter().cloned().collect());
+        self.progress.failing(failing.len())
+    }
+
+    /// A gate's last word is the one that counts.
+    fn keep(&mut self, receipt: Receipt) {
+        let is_other =
+            |known: &Receipt| (&known.gate, &known.point) != (&receipt.gate, &receipt.point);
+        self.receipts.retain(is_other);
+        self.receipts.push(receipt);
+    }
+
+    fn judge(&mut self, judged: &GatesJudged) {
+        self.is_stale = false;
+        let is_better = self.note_failing(Some(&judged.failing));
+        match &judged.verdict {
+            Verdict::Pass => {
+                self.green = Some(judged.files.clone());
+                self.retries = 0;
+                self.phase = match (&self.outcome, &self.task) {
+                    // Final delivery has changed something, and it is still as it should be.
+                    (Some(_), _) => Phase::Ending,
+                    (None, Some(_)) => Phase::TaskOver { how: Left::Completed, reason: None },
+                    (None, None) => {
+                        self.outcome = Some(Outcome::Complete { unproven: false });
+                        Phase::Ending
+                    }
+                };
+            }
+            Verdict::Block => {
+                self.outcome = None;
+                self.was_sent_back = true;
+                self.retries = if is_better { 1 } else { self.retries + 1 };
+                self.phase = match self.retries > self.plan.limits.hook_retries {
+                    true => Phase::AtRetryLimit,
+                    false => Phase::Ready,
+                };
+                self.progress.judge(is_better);
+            }
+            Verdict::Escalate { reason } => {
+                self.outcome = None;
+                self.phase = self.in_need(reason.clone());
+            }
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.phase = match answer {
+            Answer::Continue => {
+                self.retries = 0;
+                self.progress.forgive();
+                Phase::Ready
+            }
+            Answer::Accept if self.task.is_some() => {
+                let reason = Some("accepted as it is: its gates do not pass".to_owned());
+                Phase::TaskOver { how: Left::Completed, reason }
+            }
+            Answer::Accept => {
+                self.outcome = Some(Outcome::Complete { unproven: true });
+                Phase::Ending
+            }
+            Answer::Abort => {
+                let retries = self.plan.limits.hook_retries;
+                self.in_need(format!("gates said no after {retries} retries"))
+            }
+        };
+    }
+
+    /// Nobody goes on without a human: with the task, or with the session.
+    fn in_need(&mut self, reason: String) -> Phase {
+        match self.task {
+            Some(_) => Phase::TaskOver { how: Left::Blocked, reason: Some(reason) },
+            None => {
+                self.outcome = Some(Outcome::NeedsHuman { reason });
+                Phase::Ending
+            }
+        }
+    }
+
+    fn take_task(&mut self, taken: TaskTaken) {
+        self.task = Some(taken);
+        (self.retries, self.was_sent_back, self.failing) = (0, false, None);
+        self.progress.restart();
+        self.phase = Phase::Ready;
+    }
+
+    fn leave_task(&mut self, left: &TaskLeft) {
+        self.task = None;
+        match left.how {
+            Left::Completed => self.tasks_completed.push(left.task.clone()),
+            Left::Blocked => self.tasks_blocked.push(left.task.clone()),
+            Left::Released | Left::Lost => {}
+        }
+        if !matches!(self.phase, Phase::Ending) {
+            self.phase = Phase::Ready;
+        }
+    }
+
+    fn begin_end(&mut self, outcome: Outcome) {
+        for piped in self.bound.drain(..).rev() {
+            self.pending.push_front(piped);
+        }
+        self.outcome = Some(outcome);
+        self.phase = Phase::Ending;
+    }
+}
+
+fn count(items: u32, pending: &VecDeque<Piped>) -> usize {
+    (items as usize).min(pending.len())
+}

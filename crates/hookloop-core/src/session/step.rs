@@ -1,0 +1,131 @@
+//! From a session's state to what is to be done next.
+
+use super::facts::{Left, Outcome, TurnKind};
+use super::plan::{Limit, Work};
+use super::state::{Phase, Session};
+use crate::point::Point;
+
+/// Turns that try to tell the agent what is left at the end.
+pub const DELIVERIES_MAX: u32 = 3;
+/// A turn that the program did not survive so often has failed.
+pub const ATTEMPTS_MAX: u32 = 5;
+/// Before the turn after an error; twice as long after each further one.
+const BACKOFF_MS: u64 = 1_000;
+const BACKOFF_MAX_MS: u64 = 60_000;
+
+/// What is to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The hooks of a point.
+    Hooks(Point),
+    /// Claim the most urgent task that is ready.
+    TakeTask,
+    /// After a pause: pre_iteration, then the prompt is fixed.
+    Begin {
+        pause_ms: u64,
+    },
+    /// The prompt of a turn that is no iteration is fixed.
+    StartTurn(TurnKind),
+    Turn(TurnKind),
+    /// Whether that was the last iteration.
+    Decide,
+    /// What gates say to a claim.
+    Gate,
+    /// The gates said no once too often.
+    AnswerRetryLimit,
+    /// Tell the graph what became of the task.
+    LeaveTask {
+        how: Left,
+        reason: Option<String>,
+    },
+    End(Outcome),
+    /// Somebody asked for a pause.
+    Pause,
+    /// Nothing, until somebody resumes it; or nothing any more.
+    Rest,
+}
+
+/// What a session does next, if it has run for so long.
+pub fn next_step(session: &Session, active_ms: u64) -> Step {
+    let is_over = active_ms >= session.plan.limits.duration_ms;
+    match &session.phase {
+        Phase::Starting => Step::Hooks(Point::SessionStart),
+        Phase::Turn(kind) => Step::Turn(*kind),
+        Phase::TaskOver { how, reason } => Step::LeaveTask { how: *how, reason: reason.clone() },
+        Phase::Ending => ending(session, is_over),
+        Phase::Paused | Phase::Ended => Step::Rest,
+        _ if is_over => Step::End(Outcome::Limit { limit: Limit::Duration }),
+        Phase::Ready => ready(session),
+        Phase::After => Step::Hooks(Point::PostIteration),
+        Phase::Deciding => Step::Decide,
+        Phase::Gating => Step::Gate,
+        Phase::Failed { .. } => Step::Hooks(Point::OnError),
+        Phase::Recovering => match ending_limit(session) {
+            None if session.has_word_of_error() => Step::StartTurn(TurnKind::Recovery),
+            _ => ready(session),
+        },
+        Phase::AtRetryLimit => Step::AnswerRetryLimit,
+    }
+}
+
+fn ready(session: &Session) -> Step {
+    let limits = &session.plan.limits;
+    if let Some(limit) = ending_limit(session) {
+        return Step::End(Outcome::Limit { limit });
+    }
+    if session.pause_requested {
+        return Step::Pause;
+    }
+    if session.plan.work == Work::Tasks && session.task.is_none() {
+        return Step::TakeTask;
+    }
+    if session.progress.stalled >= limits.no_progress {
+        let reason = format!("{} iterations in a row got nowhere", session.progress.stalled);
+        return match session.task {
+            Some(_) => Step::LeaveTask { how: Left::Blocked, reason: Some(reason) },
+            None => Step::End(Outcome::NeedsHuman { reason }),
+        };
+    }
+    if session.iteration >= limits.iterations {
+        return Step::End(Outcome::Limit { limit: Limit::Iterations });
+    }
+    let pause_ms = match session.errors {
+        0 => 0,
+        errors => BACKOFF_MS.checked_shl(errors - 1).unwrap_or(BACKOFF_MAX_MS).min(BACKOFF_MAX_MS),
+    };
+    Step::Begin { pause_ms }
+}
+
+/// A limit after which there is no turn of any kind.
+fn ending_limit(session: &Session) -> Option<Limit> {
+    let limits = &session.plan.limits;
+    match () {
+        () if session.usage.cost_micros >= limits.cost_micros => Some(Limit::Cost),
+        () if session.usage.tokens() >= limits.tokens => Some(Limit::Tokens),
+        () if session.errors >= limits.errors => Some(Limit::Errors),
+        () => None,
+    }
+}
+
+fn ending(session: &Session, is_over: bool) -> Step {
+    let Some(outcome) = &session.outcome else { return Step::Hooks(Point::SessionEnd) };
+    // A task that is still held goes back.
+    if session.task.is_some() {
+        return Step::LeaveTask { how: Left::Released, reason: Some(outcome.name().to_owned()) };
+    }
+    let may_speak = outcome.delivers()
+        && !is_over
+        && session.deliveries < DELIVERIES_MAX
+        && ending_limit(session).is_none();
+    if may_speak && !session.pending.is_empty() {
+        return Step::StartTurn(TurnKind::Delivery);
+    }
+    // What was proven may have been changed by final delivery.
+    match outcome {
+        Outcome::Complete { unproven: false } if session.is_stale && !is_over => Step::Gate,
+        Outcome::Complete { unproven: false } if session.is_stale => {
+            Step::End(Outcome::Limit { limit: Limit::Duration })
+        }
+        _ => Step::Hooks(Point::SessionEnd),
+    }
+}

@@ -1,0 +1,147 @@
+//! Whether an iteration is the last one: what each way to stop says, and how they add up.
+
+use super::facts::Decision;
+use super::plan::StopWhen;
+use crate::promise::Promise;
+
+/// What one way to stop says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    pub decision: Decision,
+    pub reason: String,
+    /// For the agent, if it goes on.
+    pub next_prompt: Option<String>,
+}
+
+impl Said {
+    pub fn new(decision: Decision, reason: impl Into<String>) -> Said {
+        Said { decision, reason: reason.into(), next_prompt: None }
+    }
+}
+
+/// A validation rule and what came of it on the files as they are now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Validated {
+    pub rule: String,
+    pub passed: bool,
+    /// Rules of one group pass if one of them does.
+    pub any_of: Option<String>,
+}
+
+/// What can be said without asking anybody; none if it takes a command or the graph.
+pub fn by_promise(promises: &[Promise]) -> Option<Said> {
+    let promised = |promise| promises.contains(&promise);
+    if promised(Promise::Complete) {
+        return Some(Said::new(
+            Decision::Complete,
+            "the agent promised <promise>COMPLETE</promise>",
+        ));
+    }
+    if promised(Promise::Escalate) {
+        return Some(Said::new(Decision::Escalate, "the agent asked for a human"));
+    }
+    if promised(Promise::Blocked) {
+        return Some(Said::new(Decision::Escalate, "the agent says that it is blocked"));
+    }
+    None
+}
+
+/// What validation rules say.
+pub fn by_validation(results: &[Validated]) -> Said {
+    if results.is_empty() {
+        return Said::new(Decision::Continue, "there are no validation rules");
+    }
+    match failing(results) {
+        names if names.is_empty() => Said::new(Decision::Complete, "all validation rules pass"),
+        names => {
+            Said::new(Decision::Continue, format!("validation rules fail: {}", names.join(", ")))
+        }
+    }
+}
+
+/// The rules that fail, and in whose group none passes.
+pub fn failing(results: &[Validated]) -> Vec<String> {
+    let is_excused = |failed: &Validated| {
+        let alike = |other: &&Validated| failed.any_of.is_some() && other.any_of == failed.any_of;
+        results.iter().filter(alike).any(|other| other.passed)
+    };
+    let failed = results.iter().filter(|result| !result.passed && !is_excused(result));
+    failed.map(|result| result.rule.clone()).collect()
+}
+
+/// Asks each in turn: the first that does not say "continue" decides, else the last. An error means
+/// that a human is needed.
+pub fn decide(
+    ways: &[StopWhen],
+    mut ask: impl FnMut(&StopWhen) -> Result<Said, String>,
+) -> (String, Said) {
+    let nobody = Said::new(Decision::Continue, "no way to stop is registered");
+    let mut last = ("default".to_owned(), nobody);
+    for way in ways {
+        let said = ask(way).unwrap_or_else(|error| {
+            Said::new(Decision::Escalate, format!("`{way}` could not be evaluated: {error}"))
+        });
+        last = (way.to_string(), said);
+        if last.1.decision != Decision::Continue {
+            break;
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(decision: Decision) -> Result<Said, String> {
+        Ok(Said::new(decision, format!("{decision:?}")))
+    }
+
+    #[test]
+    fn the_first_that_does_not_continue_decides_else_the_last() {
+        use Decision::{Complete, Continue, Escalate};
+        let check = |answers: &[Result<Said, String>], decision, asked: usize| {
+            let ways: Vec<_> = (0..answers.len()).map(|n| StopWhen::Hook(n.to_string())).collect();
+            let mut count = 0;
+            let (by, decided) = decide(&ways, |_| {
+                count += 1;
+                answers[count - 1].clone()
+            });
+            assert_eq!((decided.decision, count), (decision, asked), "{answers:?}");
+            assert!(asked == 0 || by == (asked - 1).to_string());
+            decided.reason
+        };
+        check(&[], Continue, 0);
+        check(&[said(Continue), said(Complete), said(Escalate)], Complete, 2);
+        check(&[said(Continue), said(Escalate), said(Complete)], Escalate, 2);
+        check(&[said(Continue), said(Continue)], Continue, 2);
+        let reason = check(&[Err("no such file".to_owned()), said(Complete)], Escalate, 1);
+        assert!(reason.contains("no such file"), "{reason}");
+    }
+
+    #[test]
+    fn promises_count_in_the_order_of_their_weight() {
+        let decision = |promises: &[Promise]| by_promise(promises).map(|said| said.decision);
+        assert_eq!(decision(&[]), None);
+        assert_eq!(decision(&[Promise::Blocked]), Some(Decision::Escalate));
+        assert_eq!(decision(&[Promise::Blocked, Promise::Complete]), Some(Decision::Complete));
+        assert_eq!(decision(&[Promise::Escalate, Promise::Blocked]), Some(Decision::Escalate));
+    }
+
+    #[test]
+    fn rules_of_a_group_pass_with_one_of_them() {
+        let rule = |rule: &str, passed, any_of: Option<&str>| Validated {
+            rule: rule.to_owned(),
+            passed,
+            any_of: any_of.map(str::to_owned),
+        };
+        let decision = |rules: &[Validated]| by_validation(rules).decision;
+        assert_eq!(decision(&[]), Decision::Continue);
+        assert_eq!(decision(&[rule("a", true, None)]), Decision::Complete);
+        assert_eq!(decision(&[rule("a", true, None), rule("b", false, None)]), Decision::Continue);
+        let either = [rule("a", false, Some("g")), rule("b", true, Some("g"))];
+        assert_eq!(decision(&either), Decision::Complete);
+        let neither = [rule("a", false, Some("g")), rule("b", true, Some("h"))];
+        assert_eq!(failing(&neither), ["a"]);
+    }
+}

@@ -1,0 +1,168 @@
+//! An agent whose turns are in a file: the same each time, for tests and the demo.
+//!
+//! ```json
+//! [
+//!   {"say": "All done.\n<promise>COMPLETE</promise>", "write": {"answer.txt": "41\n"}},
+//!   {"run": "sed -i s/41/42/ answer.txt", "say": "Fixed.\n<promise>COMPLETE</promise>"},
+//!   {"fail": "the network is down"}
+//! ]
+//! ```
+//!
+//! A turn after the last says what the last said, and does nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use hookloop_core::promise::promises;
+use hookloop_core::session::{TurnResult, Usage};
+use serde::Deserialize;
+
+use super::{Agent, BadAgent, MESSAGE_MAX, Order, Report, Update, clipped, environment};
+use crate::process::{How, Job};
+use crate::runner::Runner;
+
+const FILE_MAX: u64 = 4 * 1024 * 1024;
+/// Between two looks at whether a sleeping turn was cancelled.
+const NAP: Duration = Duration::from_millis(10);
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Turn {
+    /// The final message.
+    say: String,
+    /// Files of the project, and what they become.
+    write: BTreeMap<String, String>,
+    delete: Vec<String>,
+    /// A line for the shell, in the project's directory.
+    run: Option<String>,
+    sleep_ms: u64,
+    /// The turn fails, with this error.
+    fail: Option<String>,
+    usage: Usage,
+}
+
+/// An agent that does what a file says.
+#[derive(Debug)]
+pub struct Scripted {
+    turns: Vec<Turn>,
+}
+
+impl Scripted {
+    pub fn load(path: &Path) -> Result<Scripted, BadAgent> {
+        let wrong = |why: String| BadAgent::Script { path: path.to_owned(), why };
+        let size = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+        if size > FILE_MAX {
+            return Err(wrong(format!("it has {size} bytes; at most {FILE_MAX}")));
+        }
+        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        Scripted::parse(&text).map_err(wrong)
+    }
+
+    pub fn parse(text: &str) -> Result<Scripted, String> {
+        let turns: Vec<Turn> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match turns.is_empty() {
+            true => Err("it has no turns".to_owned()),
+            false => Ok(Scripted { turns }),
+        }
+    }
+
+    fn number(&self, before: u32) -> Turn {
+        let last = Turn {
+            say: self.turns.last().map_or_else(String::new, |turn| turn.say.clone()),
+            ..Turn::default()
+        };
+        self.turns.get(before as usize).cloned().unwrap_or(last)
+    }
+}
+
+impl Agent for Scripted {
+    fn turn(
+        &mut self,
+        runner: &Runner,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Report {
+        let turn = self.number(order.before);
+        let done = turn.perform(runner, order);
+        let result = match done {
+            Ok(result) => result,
+            Err(error) => return Report::failed(error),
+        };
+        updates(Update::Text(&turn.say));
+        Report {
+            result,
+            promises: promises(&turn.say),
+            message: clipped(turn.say.trim(), MESSAGE_MAX),
+            usage: turn.usage,
+            artifact: None,
+            conversation: None,
+        }
+    }
+}
+
+impl Turn {
+    fn perform(&self, runner: &Runner, order: &Order<'_>) -> Result<TurnResult, String> {
+        for (name, text) in &self.write {
+            let path = inside(runner.root(), name)?;
+            let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+            written
+                .and_then(|()| fs::write(&path, text))
+                .map_err(|error| format!("{name}: {error}"))?;
+        }
+        for name in &self.delete {
+            let path = inside(runner.root(), name)?;
+            fs::remove_file(path).map_err(|error| format!("{name}: {error}"))?;
+        }
+        let mut left = Duration::from_millis(self.sleep_ms);
+        if left > order.timeout {
+            return Err(format!("the agent did not end within {:?}", order.timeout));
+        }
+        while !left.is_zero() && !order.cancel.is_triggered() {
+            std::thread::sleep(left.min(NAP));
+            left = left.saturating_sub(NAP);
+        }
+        if order.cancel.is_triggered() {
+            return Ok(TurnResult::Cancelled);
+        }
+        if let Some(line) = &self.run {
+            let result = self.run(line, runner, order)?;
+            if result != TurnResult::Finished {
+                return Ok(result);
+            }
+        }
+        match &self.fail {
+            Some(error) => Err(error.clone()),
+            None => Ok(TurnResult::Finished),
+        }
+    }
+
+    fn run(&self, line: &str, runner: &Runner, order: &Order<'_>) -> Result<TurnResult, String> {
+        let job = Job {
+            env: environment(runner, order),
+            stdin: order.prompt.as_bytes().to_vec(),
+            cancel: Some(order.cancel),
+            ..Job::new(
+                ["/bin/sh", "-c", line].map(Into::into).to_vec(),
+                runner.root().to_owned(),
+                order.timeout,
+            )
+        };
+        let ran = runner.keepers().run(job).map_err(|error| error.to_string())?;
+        match ran.how {
+            How::Exited(0) => Ok(TurnResult::Finished),
+            How::Cancelled => Ok(TurnResult::Cancelled),
+            how => Err(format!("`{line}`: {how:?}\n{}", ran.output.stderr.excerpt())),
+        }
+    }
+}
+
+/// A path of the project.
+fn inside(root: &Path, name: &str) -> Result<PathBuf, String> {
+    let is_inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+    match is_inside {
+        true => Ok(root.join(name)),
+        false => Err(format!("`{name}` is not a path in the project")),
+    }
+}

@@ -1,0 +1,208 @@
+//! What the project's files are: one digest for all of them, and which have changed since the last look.
+//!
+//! Files that git ignores are left out. A file is read again only if its inode says that it was written to,
+//! so a look costs what changed, and a walk over the directories.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::WalkBuilder;
+use sha2::{Digest, Sha256};
+
+/// A project with more files is not looked at.
+const FILES_MAX: usize = 500_000;
+/// A longer file counts as changed when its inode says so.
+const READ_MAX: u64 = 64 * 1024 * 1024;
+/// A file that was written to so shortly before a look is read again at the next: its time may not tell.
+const RACY_NS: i128 = 100_000_000;
+/// The largest regular expression of a rule, when it is ready.
+const PATTERN_MAX_BYTES: usize = 256 * 1024;
+
+/// The files of a project as they were at the last look.
+#[derive(Debug, Default)]
+pub struct Files {
+    known: BTreeMap<PathBuf, Known>,
+    has_looked: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    inode: Inode,
+    content: [u8; 32],
+    /// It was being written to at the time.
+    is_racy: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Inode {
+    number: u64,
+    mode: u32,
+    size: u64,
+    modified_ns: i128,
+    changed_ns: i128,
+}
+
+/// What a look found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Of all names and contents.
+    pub digest: String,
+    /// Files that were added, changed or deleted since the look before; none at the first.
+    pub changed: Vec<String>,
+}
+
+impl Files {
+    /// Looks at the files under `root`; none if they are too many or can't be walked.
+    pub fn look(&mut self, root: &Path) -> Option<Look> {
+        let mut now = BTreeMap::new();
+        let mut changed = Vec::new();
+        for entry in walk(root) {
+            let entry = entry.ok()?;
+            let metadata = match entry.metadata() {
+                Ok(metadata) if !metadata.is_dir() => metadata,
+                _ => continue,
+            };
+            if now.len() >= FILES_MAX {
+                return None;
+            }
+            let path = entry.path().strip_prefix(root).unwrap_or(entry.path()).to_owned();
+            let before = self.known.remove(&path);
+            let known = known(entry.path(), &metadata, before);
+            if before.map(|before| (before.content, before.inode.mode))
+                != Some((known.content, known.inode.mode))
+            {
+                changed.push(path.display().to_string());
+            }
+            now.insert(path, known);
+        }
+        // What is left of the look before is gone.
+        changed.extend(self.known.keys().map(|path| path.display().to_string()));
+        changed.sort();
+        self.known = now;
+        if !std::mem::replace(&mut self.has_looked, true) {
+            changed.clear();
+        }
+        Some(Look { digest: self.digest(), changed })
+    }
+
+    fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for (path, known) in &self.known {
+            let name = path.as_os_str().as_bytes();
+            hash.update((name.len() as u64).to_le_bytes());
+            hash.update(name);
+            hash.update(known.inode.mode.to_le_bytes());
+            hash.update(known.content);
+        }
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Every file of the project that git does not ignore, hidden ones among them.
+pub(crate) fn walk(root: &Path) -> ignore::Walk {
+    let mut builder = WalkBuilder::new(root);
+    builder.hidden(false).require_git(false).git_global(false).ignore(false).follow_links(false);
+    builder.filter_entry(|entry| entry.file_name() != ".git");
+    builder.build()
+}
+
+fn known(path: &Path, metadata: &Metadata, before: Option<Known>) -> Known {
+    let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
+    let inode = Inode {
+        number: metadata.ino(),
+        mode: metadata.mode(),
+        size: metadata.size(),
+        modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+        changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+    };
+    if let Some(before) = before.filter(|before| before.inode == inode && !before.is_racy) {
+        return before;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let is_racy = i128::try_from(now).unwrap_or(i128::MAX) - inode.changed_ns < RACY_NS;
+    Known { inode, content: content(path, metadata, inode), is_racy }
+}
+
+fn content(path: &Path, metadata: &Metadata, inode: Inode) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    if metadata.is_symlink() {
+        let target = fs::read_link(path).unwrap_or_default();
+        hash.update(target.as_os_str().as_bytes());
+        return hash.finalize().into();
+    }
+    let is_read = metadata.is_file() && inode.size <= READ_MAX;
+    let mut piece = [0; 16 * 1024];
+    let mut file = is_read.then(|| fs::File::open(path).ok()).flatten();
+    match &mut file {
+        Some(file) => {
+            while let Ok(read @ 1..) = file.read(&mut piece) {
+                hash.update(&piece[..read]);
+            }
+        }
+        None => {
+            hash.update(inode.size.to_le_bytes());
+            hash.update(inode.modified_ns.to_le_bytes());
+        }
+    }
+    hash.finalize().into()
+}
+
+/// A path, or a pattern with `*`, `?` and `**`.
+pub(crate) fn glob(text: &str) -> Result<GlobMatcher, String> {
+    let built = GlobBuilder::new(text).literal_separator(true).build();
+    built.map(|glob| glob.compile_matcher()).map_err(|error| error.to_string())
+}
+
+/// The regular expression of a rule.
+pub(crate) fn pattern(text: &str) -> Result<regex::Regex, String> {
+    let mut builder = regex::RegexBuilder::new(text);
+    builder.multi_line(true).size_limit(PATTERN_MAX_BYTES);
+    builder.build().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_tells_what_changed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("a", "1");
+        write("sub/b", "2");
+        write(".gitignore", "target\n");
+        write("target/x", "3");
+        write(".git/index", "4");
+        let mut files = Files::default();
+        let mut look = || files.look(dir.path()).unwrap();
+        let first = look();
+        assert_eq!(first.changed, [""; 0]);
+        assert_eq!(look(), first, "nothing was written");
+        write("a", "1");
+        write("target/x", "5");
+        write(".git/index", "6");
+        assert_eq!(look(), first, "the same, ignored, or git's own");
+        // The same size, at once: times alone would not tell.
+        write("sub/b", "7");
+        let second = look();
+        assert_eq!(second.changed, ["sub/b"]);
+        assert_ne!(second.digest, first.digest);
+        fs::remove_file(dir.path().join("a")).unwrap();
+        write("c", "8");
+        assert_eq!(look().changed, ["a", "c"]);
+        write("sub/b", "2");
+        write("a", "1");
+        fs::remove_file(dir.path().join("c")).unwrap();
+        assert_eq!(look().digest, first.digest, "as it was");
+    }
+}

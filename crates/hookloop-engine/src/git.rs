@@ -1,0 +1,160 @@
+//! Git, as far as hookloop asks it: one wrapper, so that nothing that a repository or an agent wrote into a
+//! configuration is run by our asking.
+//!
+//! What is not committed is read through an index and an object directory of our own: the user's index,
+//! branches and objects are not touched.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::process::{How, Job, KeeperPool};
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Settings that would run something or ask somebody, as they are while we ask.
+const HARMLESS: [&str; 9] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.askPass=",
+    "credential.helper=",
+    "protocol.file.allow=user",
+    "safe.bareRepository=explicit",
+    "submodule.recurse=false",
+    "core.untrackedCache=false",
+];
+/// Filters are turned off one by one; who has more of them is not asked about trees.
+const FILTERS_MAX: usize = 64;
+
+/// A repository that is asked from a project's directory.
+#[derive(Debug)]
+pub(crate) struct Git<'a> {
+    root: &'a Path,
+    keepers: &'a KeeperPool,
+    /// Where our index and objects are.
+    state: PathBuf,
+    path: Option<OsString>,
+    objects: Option<PathBuf>,
+    settings: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum GitError {
+    #[error("git {command}: {why}")]
+    Failed { command: String, why: String },
+}
+
+impl<'a> Git<'a> {
+    /// The repository that `root` is in; none if it is in none, or there is no git.
+    pub(crate) fn find(
+        root: &'a Path,
+        keepers: &'a KeeperPool,
+        state: PathBuf,
+        path: Option<OsString>,
+    ) -> Option<Git<'a>> {
+        // Most projects that are in none say so without a process.
+        root.ancestors().find(|directory| directory.join(".git").exists())?;
+        let settings = HARMLESS.map(str::to_owned).to_vec();
+        let mut git = Git { root, keepers, state, path, objects: None, settings };
+        let found = git.ask(&["rev-parse", "--git-path", "objects", "--git-path", "index"]).ok()?;
+        let mut lines = found.lines().map(|line| root.join(line));
+        let (objects, index) = (lines.next()?, lines.next()?);
+        fs::create_dir_all(git.state.join("objects")).ok()?;
+        // Files that are ignored and yet in the index are known from there.
+        if !git.index().exists() && index.exists() {
+            fs::copy(index, git.index()).ok()?;
+        }
+        git.objects = Some(objects);
+        Some(git)
+    }
+
+    /// The tree that a commit of everything would have.
+    pub(crate) fn tree(&mut self) -> Result<String, GitError> {
+        self.turn_filters_off()?;
+        self.ask(&["add", "--all", "--ignore-errors", "."])?;
+        Ok(self.ask(&["write-tree"])?.trim().to_owned())
+    }
+
+    /// Files that differ between two trees, with the lines that were added and deleted.
+    pub(crate) fn diff(&self, from: &str, to: &str) -> Result<Vec<(String, u64)>, GitError> {
+        let told = self.ask(&[
+            "diff-tree",
+            "-r",
+            "-z",
+            "--numstat",
+            "--no-renames",
+            "--no-ext-diff",
+            "--no-textconv",
+            from,
+            to,
+        ])?;
+        let read = |record: &str| {
+            let mut fields = record.splitn(3, '\t');
+            let mut lines = || fields.next().unwrap_or_default().parse::<u64>().unwrap_or(0);
+            let changed = lines() + lines();
+            fields.next().map(|path| (path.to_owned(), changed))
+        };
+        Ok(told.split('\0').filter_map(read).collect())
+    }
+
+    /// A repository's filters are commands that reading a file into an index would run.
+    fn turn_filters_off(&mut self) -> Result<(), GitError> {
+        let args = [
+            "config",
+            "--name-only",
+            "--get-regexp",
+            r"^filter\..*\.(clean|process|smudge|required)$",
+        ];
+        // It fails if there is none.
+        let names = self.ask(&args).unwrap_or_default();
+        let names: Vec<&str> = names.lines().collect();
+        if names.len() > FILTERS_MAX {
+            let why = format!("the repository has more than {FILTERS_MAX} filters");
+            return Err(GitError::Failed { command: "config".to_owned(), why });
+        }
+        self.settings.truncate(HARMLESS.len());
+        for name in names {
+            let value = if name.ends_with(".required") { "false" } else { "" };
+            self.settings.push(format!("{name}={value}"));
+        }
+        Ok(())
+    }
+
+    fn index(&self) -> PathBuf {
+        self.state.join("index")
+    }
+
+    fn ask(&self, args: &[&str]) -> Result<String, GitError> {
+        let failed = |why: String| GitError::Failed { command: args.join(" "), why };
+        let mut argv: Vec<OsString> = vec!["git".into()];
+        for setting in &self.settings {
+            argv.extend(["-c".into(), setting.into()]);
+        }
+        argv.extend(args.iter().map(OsString::from));
+        let job = Job { env: self.environment(), ..Job::new(argv, self.root.to_owned(), TIMEOUT) };
+        let ran = self.keepers.run(job).map_err(|error| failed(error.to_string()))?;
+        match (ran.how, ran.output.stdout.whole()) {
+            (How::Exited(0), Some(whole)) => Ok(String::from_utf8_lossy(&whole).into_owned()),
+            (How::Exited(0), None) => Err(failed("it said too much".to_owned())),
+            _ => Err(failed(ran.output.stderr.excerpt().trim().to_owned())),
+        }
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut env: Vec<(OsString, OsString)> = vec![
+            ("GIT_TERMINAL_PROMPT".into(), "0".into()),
+            ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
+            ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
+            ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
+            ("LC_ALL".into(), "C".into()),
+        ];
+        env.extend(self.path.clone().map(|path| ("PATH".into(), path)));
+        if let Some(objects) = &self.objects {
+            env.push(("GIT_INDEX_FILE".into(), self.index().into()));
+            env.push(("GIT_OBJECT_DIRECTORY".into(), self.state.join("objects").into()));
+            env.push(("GIT_ALTERNATE_OBJECT_DIRECTORIES".into(), objects.into()));
+        }
+        env
+    }
+}

@@ -1,0 +1,28 @@
+//! Sessions: the loop, performed.
+//!
+//! The machine is [`hookloop_core::session`]; here its steps are done and what came of them is stored.
+//!
+//! - [`open`]: starting a session, resuming one, and what is left of those whose program died
+//! - `journal`: a session's events, stored before anything outside is done
+//! - [`drive`]: one step after the other
+//! - `point`: the hooks of a point, and what of their output is for the agent
+//! - `judge`: whether an iteration was the last one: ways to stop, gates, receipts
+//! - `validate`: rules that need no process
+//! - [`prompt`]: what the agent is told
+//! - [`world`]: what there is outside: hooks, the agent, files, time; [`real`]: as it is
+
+pub mod drive;
+mod journal;
+mod judge;
+pub mod open;
+pub(crate) mod point;
+pub mod prompt;
+pub mod real;
+pub(crate) mod validate;
+pub mod world;
+
+pub use drive::Driver;
+pub(crate) use journal::session_of;
+pub use journal::{Taken, actor};
+pub use open::{Opened, StartError, Wish};
+pub use world::{Notice, World};

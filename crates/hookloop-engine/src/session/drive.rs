@@ -1,0 +1,390 @@
+//! One step of a session after the other, until it ends or rests.
+
+use hookloop_core::claim::Fence;
+use hookloop_core::command::Command;
+use hookloop_core::event::{Empty, EventBody, FilesSeen};
+use hookloop_core::hook::Registry;
+use hookloop_core::id::SessionId;
+use hookloop_core::point::Point;
+use hookloop_core::session::facts::{
+    Left, PointPassed, RetryLimitAnswered, TrustDrifted, TurnStarted,
+};
+use hookloop_core::session::stop::Validated;
+use hookloop_core::session::{
+    Answer, AtRetryLimit, IterationStarted, Outcome, Phase, Piped, Session, Step, TaskLeft,
+    TaskTaken, TurnEnded, TurnKind, TurnResult, next_step, step::ATTEMPTS_MAX,
+};
+use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task};
+
+use super::journal::{Journal, actor};
+use super::judge::Proof;
+use super::world::{Notice, Turn, World};
+use crate::agents::Report;
+use crate::claim::{ClaimRequest, Wanted};
+use crate::project::{EngineError, Project};
+
+/// The most of what waits that one prompt takes; the rest waits for the next.
+const PROMPT_PIPED_MAX: usize = 256 * 1024;
+/// Files that a turn's record names.
+const CHANGED_MAX: usize = 200;
+/// How long a task is held without a sign of life.
+pub const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
+
+/// A session that this program performs.
+#[expect(missing_debug_implementations, reason = "a world has none")]
+pub struct Driver<'p, W> {
+    pub(super) journal: Journal<'p>,
+    pub(super) world: W,
+    /// The hooks that the session had when it began.
+    pub(super) hooks: Registry,
+    pub(super) task: Option<Task>,
+    /// What validation rules said in this iteration.
+    pub(super) validated: Vec<Validated>,
+    /// Gates that have run on what the files are now.
+    pub(super) proof: Option<Proof>,
+    /// How long the session had run before this program took it on.
+    active_before_ms: u64,
+}
+
+impl<'p, W: World> Driver<'p, W> {
+    /// Takes a session on that is in the log.
+    pub(crate) fn new(journal: Journal<'p>, world: W, hooks: Registry) -> Driver<'p, W> {
+        let active_before_ms = journal.session.active_ms;
+        let (task, validated, proof) = (None, Vec::new(), None);
+        Driver { journal, world, hooks, task, validated, proof, active_before_ms }
+    }
+
+    /// Takes on the session `id` of a project in the log; none if there is none of that id.
+    pub fn open(
+        project: &'p Project,
+        id: &SessionId,
+        world: W,
+        hooks: Registry,
+    ) -> Result<Option<Driver<'p, W>>, EngineError> {
+        let journal = Journal::open(project, id)?;
+        Ok(journal.map(|journal| Driver::new(journal, world, hooks)))
+    }
+
+    /// The session had run for so long already, if the log does not know better.
+    #[must_use]
+    pub fn after(mut self, active_ms: u64) -> Driver<'p, W> {
+        self.active_before_ms = self.active_before_ms.max(active_ms);
+        self
+    }
+
+    pub fn world(&mut self) -> &mut W {
+        &mut self.world
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.journal.session
+    }
+
+    /// Performs the session until it ends or rests.
+    pub fn run(&mut self) -> Result<(), EngineError> {
+        if matches!(self.journal.session.phase, Phase::Ended | Phase::Paused) {
+            return Ok(());
+        }
+        self.pick_up()?;
+        loop {
+            self.heed_user();
+            match next_step(&self.journal.session, self.active_ms()) {
+                Step::Hooks(point) => self.pass(&point)?,
+                Step::TakeTask => self.take_task()?,
+                Step::Begin { pause_ms } => self.begin(pause_ms)?,
+                Step::StartTurn(kind) => self.start_turn(kind)?,
+                Step::Turn(kind) => self.turn(kind)?,
+                Step::Decide => self.decide()?,
+                Step::Gate => self.gate()?,
+                Step::AnswerRetryLimit => self.answer_retry_limit()?,
+                Step::LeaveTask { how, reason } => self.leave_task(how, reason)?,
+                Step::End(outcome) => self.journal.note(EventBody::SessionEnding(outcome)),
+                Step::Pause => self.journal.note(EventBody::SessionPaused(Empty {})),
+                Step::Rest => return self.commit(),
+            }
+        }
+    }
+
+    /// Stores what was noted, and shows it.
+    pub(super) fn commit(&mut self) -> Result<(), EngineError> {
+        let stored = self.journal.commit()?;
+        self.world.notice(Notice::Stored(&stored));
+        Ok(())
+    }
+
+    pub(super) fn active_ms(&self) -> u64 {
+        self.active_before_ms.saturating_add(self.world.elapsed_ms())
+    }
+
+    pub(super) fn error(&self) -> Option<String> {
+        match &self.journal.session.phase {
+            Phase::Failed { error } => Some(error.clone()),
+            _ => None,
+        }
+    }
+
+    /// Whether the session's time is over, or the user wants it to stop: what runs is being ended.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.world.is_cancelled()
+            || self.active_ms() >= self.journal.session.plan.limits.duration_ms
+    }
+
+    fn heed_user(&mut self) {
+        let is_ending = matches!(self.journal.session.phase, Phase::Ending | Phase::Ended);
+        if self.world.is_cancelled() && !is_ending {
+            self.journal.note(EventBody::SessionEnding(Outcome::Cancelled));
+        }
+    }
+
+    /// What a program that died has left.
+    fn pick_up(&mut self) -> Result<(), EngineError> {
+        let held = self.journal.session.task.clone();
+        if let Some(taken) = held {
+            let row = self.journal.project.read(|view| view.task(&taken.task))?;
+            self.hold(row.map(|row| row.task), taken.epoch);
+        }
+        let session = &self.journal.session;
+        if let Phase::Turn(kind) = session.phase {
+            let attempt = session.attempt + 1;
+            let body = match kind {
+                _ if attempt > ATTEMPTS_MAX => {
+                    let error =
+                        format!("this program ended in the middle of it, {ATTEMPTS_MAX} times");
+                    self.turn_ended(kind, Report::failed(error), 0)
+                }
+                TurnKind::Work => EventBody::IterationStarted(IterationStarted {
+                    number: session.iteration,
+                    attempt,
+                    items: 0,
+                }),
+                turn => EventBody::TurnStarted(TurnStarted { turn, attempt, items: 0 }),
+            };
+            self.journal.note(body);
+        }
+        // What the files are now is not what a turn made of them.
+        if let Some(look) = self.world.look_at_files() {
+            self.journal.note(EventBody::FilesSeen(FilesSeen { files: look.digest }));
+        }
+        Ok(())
+    }
+
+    /// The hooks of a point that only has to be passed.
+    fn pass(&mut self, point: &Point) -> Result<(), EngineError> {
+        if *point == Point::SessionEnd {
+            // Somebody may have said something meanwhile: then that comes first.
+            self.commit()?;
+            if next_step(&self.journal.session, self.active_ms()) != Step::Hooks(point.clone()) {
+                return Ok(());
+            }
+            self.world.begin_end();
+            self.run_point(point)?;
+            let outcome = self.journal.session.outcome.clone();
+            let outcome = outcome.unwrap_or(Outcome::Interrupted);
+            self.journal.note(EventBody::SessionEnded(outcome));
+            return Ok(());
+        }
+        self.run_point(point)?;
+        self.journal.note(EventBody::PointPassed(PointPassed { point: point.name().to_owned() }));
+        Ok(())
+    }
+
+    /// Fixes the next iteration's prompt.
+    fn begin(&mut self, pause_ms: u64) -> Result<(), EngineError> {
+        if pause_ms > 0 {
+            self.commit()?;
+            self.world.notice(Notice::Pause { ms: pause_ms });
+            self.world.pause(pause_ms);
+        }
+        if !self.may_begin()? {
+            return Ok(());
+        }
+        let what = self.world.drifted();
+        if !what.is_empty() {
+            self.journal.note(EventBody::TrustDrifted(TrustDrifted { what }));
+        }
+        self.run_point(&Point::PreIteration)?;
+        if !self.may_begin()? {
+            return Ok(());
+        }
+        let session = &self.journal.session;
+        let (number, items) = (session.iteration + 1, items(session));
+        let started = IterationStarted { number, attempt: 1, items };
+        self.journal.note(EventBody::IterationStarted(started));
+        Ok(())
+    }
+
+    /// Whether an iteration is still what comes next: others may have said something meanwhile, a hook may
+    /// have asked for a human, and one that was ended has not said all.
+    fn may_begin(&mut self) -> Result<bool, EngineError> {
+        self.journal.look()?;
+        let next = next_step(&self.journal.session, self.active_ms());
+        Ok(matches!(next, Step::Begin { .. }) && !self.is_stopping())
+    }
+
+    fn start_turn(&mut self, turn: TurnKind) -> Result<(), EngineError> {
+        self.journal.look()?;
+        let items = items(&self.journal.session);
+        self.journal.note(EventBody::TurnStarted(TurnStarted { turn, attempt: 1, items }));
+        Ok(())
+    }
+
+    fn turn(&mut self, kind: TurnKind) -> Result<(), EngineError> {
+        self.commit()?;
+        let session = &self.journal.session;
+        self.world.notice(Notice::Turn { kind, iteration: session.iteration });
+        let limits = &session.plan.limits;
+        let left_ms = limits.duration_ms.saturating_sub(self.active_ms());
+        let turn = Turn {
+            id: &self.journal.id,
+            session,
+            kind,
+            task: self.task.as_ref(),
+            timeout_ms: limits.turn_ms.min(left_ms),
+        };
+        let before = self.world.elapsed_ms();
+        let report = self.world.take_turn(&turn);
+        let duration_ms = self.world.elapsed_ms().saturating_sub(before);
+        let report = match self.is_stopping() && report.result != TurnResult::Finished {
+            true => Report { result: TurnResult::Cancelled, ..report },
+            false => report,
+        };
+        (self.validated, self.proof) = (Vec::new(), None);
+        let body = self.turn_ended(kind, report, duration_ms);
+        self.journal.note(body);
+        Ok(())
+    }
+
+    fn turn_ended(&mut self, turn: TurnKind, report: Report, duration_ms: u64) -> EventBody {
+        let look = self.world.look_at_files();
+        let (files, mut changed) =
+            look.map_or((None, Vec::new()), |look| (Some(look.digest), look.changed));
+        changed.truncate(CHANGED_MAX);
+        EventBody::TurnEnded(TurnEnded {
+            turn,
+            result: report.result,
+            duration_ms,
+            active_ms: self.active_ms(),
+            usage: report.usage,
+            message: report.message,
+            promises: report.promises,
+            files,
+            changed,
+            artifact: report.artifact,
+            conversation: report.conversation,
+        })
+    }
+
+    fn answer_retry_limit(&mut self) -> Result<(), EngineError> {
+        self.commit()?;
+        let asked = self.world.ask(&self.journal.session);
+        let (answer, by) = match (asked, self.journal.session.plan.at_retry_limit) {
+            (Some(answer), _) => (answer, "user"),
+            (None, AtRetryLimit::Accept) => (Answer::Accept, "at_retry_limit"),
+            (None, AtRetryLimit::NeedsHuman) => (Answer::Abort, "at_retry_limit"),
+        };
+        let by = by.to_owned();
+        self.journal.note(EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by }));
+        Ok(())
+    }
+
+    /// Claims the most urgent task that is ready; without one the session is over.
+    fn take_task(&mut self) -> Result<(), EngineError> {
+        self.commit()?;
+        let project = self.journal.project;
+        let agent = actor(&self.journal.id);
+        // A program that died may have claimed one and not have said so.
+        let held = project.read(|view| view.held_by(&agent))?;
+        let taken = match held {
+            Some(row) => row.task.claim.clone().map(|claim| (row.task, claim.epoch)),
+            None => {
+                let request = ClaimRequest { agent, lease: LEASE, wanted: Wanted::Any };
+                project.claim(&request)?.map(|claimed| (claimed.task, claimed.epoch))
+            }
+        };
+        let Some((task, epoch)) = taken else {
+            self.journal.note(EventBody::SessionEnding(self.without_tasks()?));
+            return Ok(());
+        };
+        let id = task.id.clone();
+        self.journal.note(EventBody::TaskTaken(TaskTaken { task: id, epoch }));
+        self.hold(Some(task), epoch);
+        Ok(())
+    }
+
+    /// What a session comes to that finds no task.
+    fn without_tasks(&self) -> Result<Outcome, EngineError> {
+        let blocked = self.journal.session.tasks_blocked.len();
+        let open = self.journal.project.read(|view| view.open_tasks())?;
+        let reason = match (blocked, open) {
+            (0, 0) => return Ok(Outcome::Complete { unproven: false }),
+            (0, open) => format!("{open} tasks are open and none is ready"),
+            (blocked, _) => format!("{blocked} tasks need a human"),
+        };
+        Ok(Outcome::NeedsHuman { reason })
+    }
+
+    fn leave_task(&mut self, how: Left, reason: Option<String>) -> Result<(), EngineError> {
+        let Some(TaskTaken { task, epoch }) = self.journal.session.task.clone() else {
+            return Ok(());
+        };
+        self.commit()?;
+        let fence = Fence::Epoch(epoch);
+        let id = task.clone();
+        let why = reason.clone().unwrap_or_default();
+        let command = match how {
+            Left::Completed => {
+                let outcome = TaskOutcome { result: reason.clone(), ..TaskOutcome::default() };
+                Command::CompleteTask { id, outcome, fence }
+            }
+            Left::Blocked => {
+                let obstacle = Obstacle { reason: why, required_knowledge: None };
+                Command::BlockTask { id, obstacle, fence }
+            }
+            Left::Released | Left::Lost => Command::ReleaseTask {
+                id,
+                fence,
+                reason: hookloop_core::claim::ReleaseReason::Released,
+                note: reason.clone(),
+            },
+        };
+        let left = |how, reason| EventBody::TaskLeft(TaskLeft { task: task.clone(), how, reason });
+        match self.journal.change(command, left(how, reason))? {
+            Ok(stored) => self.world.notice(Notice::Stored(&stored)),
+            Err(refusal) => {
+                let why = Some(refusal.to_string());
+                self.journal.note(left(Left::Lost, why));
+            }
+        }
+        self.task = None;
+        self.world.hold(None);
+        // Hooks of the task's end may have something to say.
+        self.journal.project.dispatch()?;
+        Ok(())
+    }
+
+    fn hold(&mut self, task: Option<Task>, epoch: u64) {
+        self.world.hold(task.as_ref().map(|task| (task, epoch)));
+        self.task = task;
+    }
+
+    /// Text that waits for the next prompt.
+    pub(super) fn tell(&mut self, from: &str, point: &Point, status: Option<&str>, text: String) {
+        let (from, point) = (from.to_owned(), point.name().to_owned());
+        let piped = Piped { from, point, status: status.map(str::to_owned), text };
+        self.journal.note(EventBody::OutputPiped(piped));
+    }
+}
+
+/// How much of what waits a prompt takes: at least the first.
+fn items(session: &Session) -> u32 {
+    let mut room = PROMPT_PIPED_MAX;
+    let fits = |piped: &&Piped| match room.checked_sub(piped.text.len()) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let fitting = session.pending.iter().take_while(fits).count();
+    fitting.max(session.pending.len().min(1)) as u32
+}

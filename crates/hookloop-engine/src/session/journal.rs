@@ -1,0 +1,268 @@
+//! A session's events. What a step comes to is stored before the next one does anything outside, in one
+//! batch with all that followed from it at once.
+
+use hookloop_core::action::Action;
+use hookloop_core::command::Command;
+use hookloop_core::event::EventBody;
+use hookloop_core::id::{EventId, SessionId, Subject};
+use hookloop_core::refusal::Refusal;
+use hookloop_core::session::Session;
+use hookloop_store::log::{LogError, Seq, StoredEvent};
+use hookloop_store::store::StoreError;
+
+use crate::project::{EngineError, Project, fresh_id, now};
+use crate::react::Reaction;
+use crate::work::{Origin, Work};
+
+/// How often others may write to the session while this program wants to.
+const TRIES_MAX: usize = 100;
+/// Events of a session that are read back at first.
+const READ_BACK: usize = 16;
+
+/// Another program has taken the session on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("another program has taken the session on")]
+pub struct Taken;
+
+/// What is to be stored.
+#[derive(Clone, Debug)]
+enum Entry {
+    Event {
+        id: EventId,
+        body: EventBody,
+    },
+    /// What a hook asks for whose run was stored just before.
+    Actions {
+        hook: String,
+        actions: Vec<Action>,
+    },
+    Command {
+        id: EventId,
+        command: Command,
+    },
+}
+
+/// A session and how much of it is stored.
+pub(crate) struct Journal<'p> {
+    pub(crate) project: &'p Project,
+    pub(crate) id: SessionId,
+    pub(crate) session: Session,
+    /// The last event of the session that is taken in.
+    version: Seq,
+    /// What is in `session` and not in the log.
+    unsaved: Vec<Entry>,
+}
+
+impl<'p> Journal<'p> {
+    /// The session as the log has it; none if it has none of that id.
+    pub(crate) fn open(
+        project: &'p Project,
+        id: &SessionId,
+    ) -> Result<Option<Journal<'p>>, EngineError> {
+        let events = history(project, id)?;
+        let Some(session) = Session::of(events.iter().map(|stored| &stored.event.body)) else {
+            return Ok(None);
+        };
+        let version = events.last().map_or(0, |stored| stored.seq);
+        Ok(Some(Journal { project, id: id.clone(), session, version, unsaved: Vec::new() }))
+    }
+
+    pub(crate) fn subject(&self) -> Subject {
+        Subject::Session(self.id.clone())
+    }
+
+    /// Takes an event in, to be stored with the next commit.
+    pub(crate) fn note(&mut self, body: EventBody) {
+        self.session.apply(&body);
+        self.unsaved.push(Entry::Event { id: fresh_id(), body });
+    }
+
+    /// What the hook whose run was noted last asks for.
+    pub(crate) fn note_actions(&mut self, hook: &str, actions: Vec<Action>) {
+        if !actions.is_empty() {
+            self.unsaved.push(Entry::Actions { hook: hook.to_owned(), actions });
+        }
+    }
+
+    /// Stores what was noted; gives what is new in the log, of whoever wrote it.
+    pub(crate) fn commit(&mut self) -> Result<Vec<StoredEvent>, EngineError> {
+        if self.unsaved.is_empty() {
+            return Ok(Vec::new());
+        }
+        for _ in 0..TRIES_MAX {
+            match self.store()? {
+                Stored::All => return self.catch_up(),
+                Stored::Refused(refusal) => return Err(refusal.into()),
+                Stored::Behind => self.refold()?,
+            }
+        }
+        Err(EngineError::Store(StoreError::Contended))
+    }
+
+    /// Stores a change to the graph and what it means for the session, both or neither; nothing else may
+    /// be left to store. The inner error is why the graph did not change.
+    pub(crate) fn change(
+        &mut self,
+        command: Command,
+        body: EventBody,
+    ) -> Result<Result<Vec<StoredEvent>, Refusal>, EngineError> {
+        for _ in 0..TRIES_MAX {
+            self.unsaved = vec![
+                Entry::Command { id: fresh_id(), command: command.clone() },
+                Entry::Event { id: fresh_id(), body: body.clone() },
+            ];
+            match self.store() {
+                Ok(Stored::All) => {
+                    self.session.apply(&body);
+                    return self.catch_up().map(Ok);
+                }
+                Ok(Stored::Refused(refusal)) => {
+                    self.unsaved.clear();
+                    return Ok(Err(refusal));
+                }
+                Ok(Stored::Behind) => {
+                    self.unsaved.clear();
+                    self.refold()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(EngineError::Store(StoreError::Contended))
+    }
+
+    /// Takes in what others have stored.
+    pub(crate) fn look(&mut self) -> Result<(), EngineError> {
+        let subject = self.subject();
+        match self.project.read(|view| view.version(&subject))? == self.version {
+            true => Ok(()),
+            false => self.refold(),
+        }
+    }
+
+    fn store(&self) -> Result<Stored, EngineError> {
+        let (project, subject) = (self.project, self.subject());
+        project
+            .store
+            .transact(|unit| -> Result<_, EngineError> {
+                if unit.view()?.version(&subject)? != self.version {
+                    return Ok(Stored::Behind);
+                }
+                let mut work = Work::new(unit, &project.rules, now())?;
+                for entry in &self.unsaved {
+                    match entry {
+                        Entry::Event { id, body } => {
+                            let origin = Origin::command(*id, &project.actor);
+                            work.stage_quietly(origin, subject.clone(), body.clone())?;
+                        }
+                        Entry::Actions { hook, actions } => {
+                            let run = work.unit.len().checked_sub(1);
+                            let Some(run) = run.and_then(|run| work.unit.staged(run)).cloned()
+                            else {
+                                continue;
+                            };
+                            let outcome = Ok(actions.clone());
+                            let (hook, offset) = (hook.clone(), 0);
+                            let reaction = Reaction {
+                                hook,
+                                counted: true,
+                                offset,
+                                outcome,
+                                record: None,
+                                piped: None,
+                            };
+                            work.carry_out_one(&run, reaction, 0)?;
+                        }
+                        Entry::Command { id, command } => {
+                            let origin = Origin::command(*id, &self.actor());
+                            if let Err(refusal) = work.perform(command, &origin)? {
+                                return Err(EngineError::Refused(refusal));
+                            }
+                        }
+                    }
+                }
+                work.react()?;
+                Ok(Stored::All)
+            })
+            .or_else(|error| match error {
+                EngineError::Refused(refusal) => Ok(Stored::Refused(refusal)),
+                error => Err(error),
+            })
+    }
+
+    /// Whom the graph's events are from.
+    fn actor(&self) -> String {
+        actor(&self.id)
+    }
+
+    /// Takes in what others stored, before what is not stored yet.
+    fn refold(&mut self) -> Result<(), EngineError> {
+        let events = history(self.project, &self.id)?;
+        let run = self.session.run;
+        let Some(mut session) = Session::of(events.iter().map(|stored| &stored.event.body)) else {
+            return Err(LogError::damaged(self.version, "the session has no beginning").into());
+        };
+        if session.run > run {
+            return Err(EngineError::SessionTaken(Taken));
+        }
+        for entry in &self.unsaved {
+            if let Entry::Event { body, .. } = entry {
+                session.apply(body);
+            }
+        }
+        self.session = session;
+        self.version = events.last().map_or(0, |stored| stored.seq);
+        Ok(())
+    }
+
+    /// What the log has since the last look; what others wrote after us is taken in.
+    fn catch_up(&mut self) -> Result<Vec<StoredEvent>, EngineError> {
+        let is_own = |entry: &Entry, stored: &StoredEvent| match entry {
+            Entry::Event { id, .. } => *id == stored.event.id,
+            _ => false,
+        };
+        let own = std::mem::take(&mut self.unsaved);
+        let mut limit = READ_BACK;
+        let new = loop {
+            let events = self.project.log().history(&self.subject(), limit)?;
+            let is_whole = events.len() < limit
+                || events.first().is_some_and(|first| first.seq <= self.version);
+            if is_whole {
+                break events.into_iter().filter(|stored| stored.seq > self.version);
+            }
+            limit *= 2;
+        };
+        let new: Vec<StoredEvent> = new.collect();
+        for stored in &new {
+            if !own.iter().any(|entry| is_own(entry, stored)) {
+                self.session.apply(&stored.event.body);
+            }
+        }
+        if let Some(last) = new.last() {
+            self.version = last.seq;
+        }
+        Ok(new)
+    }
+}
+
+enum Stored {
+    All,
+    /// Others wrote first.
+    Behind,
+    Refused(Refusal),
+}
+
+/// How the log names a session that does something.
+pub fn actor(id: &SessionId) -> String {
+    format!("{ACTOR}{id}")
+}
+
+/// The session that an actor is.
+pub(crate) fn session_of(actor: &str) -> Option<SessionId> {
+    actor.strip_prefix(ACTOR)?.parse().ok()
+}
+
+const ACTOR: &str = "session:";
+
+fn history(project: &Project, id: &SessionId) -> Result<Vec<StoredEvent>, EngineError> {
+    Ok(project.log().history(&Subject::Session(id.clone()), usize::MAX)?)
+}

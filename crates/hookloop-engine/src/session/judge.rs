@@ -1,0 +1,296 @@
+//! Whether an iteration was the last one: the ways to stop are asked, then the gates are held against the claim.
+
+use std::collections::BTreeSet;
+
+use hookloop_core::answer::{Status, Verdict as Said};
+use hookloop_core::event::EventBody;
+use hookloop_core::feedback::feedback;
+use hookloop_core::hook::Hook;
+use hookloop_core::point::Point;
+use hookloop_core::session::stop::{self, Validated};
+use hookloop_core::session::{Decision, GatesJudged, Receipt, StopDecided, StopWhen, Verdict};
+use sha2::{Digest, Sha256};
+
+use super::drive::Driver;
+use super::world::World;
+use crate::project::EngineError;
+use crate::run::HookRun;
+use crate::trust;
+
+/// How often gates run again because files changed while they ran.
+const ROUNDS_MAX: u32 = 3;
+/// The most that the agent is told about one gate, and about all of them.
+const FEEDBACK_MAX: usize = 16 * 1024;
+const FEEDBACKS_MAX: usize = 64 * 1024;
+
+/// Gates that ran, and the files that they ran on.
+#[derive(Clone, Debug)]
+pub(super) struct Proof {
+    tree: Option<String>,
+    files: Option<String>,
+    runs: Vec<HookRun>,
+    /// Nothing changed while they ran.
+    is_firm: bool,
+}
+
+impl<W: World> Driver<'_, W> {
+    /// Asks the ways to stop in turn.
+    pub(super) fn decide(&mut self) -> Result<(), EngineError> {
+        let ways = self.journal.session.plan.stop_when.clone();
+        let mut failed = None;
+        let (by, said) = stop::decide(&ways, |way| match self.ask_way(way) {
+            Ok(said) => said,
+            Err(error) => {
+                let why = error.to_string();
+                failed = Some(error);
+                Err(why)
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        // Who was ended in the middle of it has not decided.
+        if self.is_stopping() {
+            return Ok(());
+        }
+        if let Some(prompt) = &said.next_prompt {
+            self.tell(&by, &Point::StopWhen, None, prompt.clone());
+        }
+        let failing = match self.validated.is_empty() {
+            true => None,
+            false => Some(stop::failing(&self.validated)),
+        };
+        if said.decision == Decision::Continue && failing.as_ref().is_some_and(|f| !f.is_empty()) {
+            self.tell_failing_rules();
+        }
+        let (decision, reason) = (said.decision, said.reason);
+        self.journal.note(EventBody::StopDecided(StopDecided { decision, reason, by, failing }));
+        Ok(())
+    }
+
+    /// What one way to stop says; the inner error is why it can't.
+    fn ask_way(&mut self, way: &StopWhen) -> Result<Result<stop::Said, String>, EngineError> {
+        let promises = self.journal.session.last.as_ref().map_or(&[][..], |last| &last.promises);
+        let promised = stop::by_promise(promises);
+        let nothing = |what: &str| stop::Said::new(Decision::Continue, what);
+        Ok(Ok(match way {
+            StopWhen::Turn => stop::Said::new(Decision::Complete, "the turn has ended"),
+            StopWhen::Promise => promised.unwrap_or_else(|| nothing("the agent promised nothing")),
+            StopWhen::Default => match promised {
+                Some(said) => said,
+                None => self.validate()?,
+            },
+            StopWhen::Validation => self.validate()?,
+            StopWhen::Tasks => match self.journal.project.read(|view| view.open_tasks())? {
+                0 => stop::Said::new(Decision::Complete, "no task is open"),
+                open => nothing(&format!("{open} tasks are open")),
+            },
+            StopWhen::Hook(name) => return self.ask_hook(name),
+        }))
+    }
+
+    /// Asks a command of the project's.
+    fn ask_hook(&mut self, name: &str) -> Result<Result<stop::Said, String>, EngineError> {
+        // It is told what the rules say, as they are now.
+        if self.validated.is_empty() {
+            self.validate()?;
+        }
+        let mut hooks = self.hooks_at(&Point::StopWhen);
+        hooks.retain(|hook| hook.name == name);
+        if hooks.is_empty() {
+            return Ok(Err("there is no such hook".to_owned()));
+        }
+        let runs = self.run_hooks(&hooks, &Point::StopWhen)?;
+        self.note_runs(&runs);
+        let Some(run) = runs.into_iter().next() else {
+            return Ok(Err("it was not run".to_owned()));
+        };
+        let reason = run.outcome.reason.clone();
+        let why = |usual: &str| reason.clone().unwrap_or_else(|| usual.to_owned());
+        let said = match (&run.outcome.status, &run.outcome.verdict) {
+            (_, Said::Escalate { reason }) => stop::Said::new(Decision::Escalate, reason.clone()),
+            (Status::Passed, Said::Pass) => stop::Said::new(Decision::Complete, why("it says so")),
+            (Status::Blocked, Said::Block { feedback }) => {
+                // Who says no by an exit code has printed why.
+                let is_told = run.ran.as_ref().is_some_and(|ran| ran.exit_code == Some(2));
+                let printed = is_told.then(|| feedback.clone());
+                stop::Said {
+                    next_prompt: run.outcome.next_prompt.clone().or(printed),
+                    ..stop::Said::new(Decision::Continue, why("it says so"))
+                }
+            }
+            (Status::Skipped, _) => {
+                stop::Said::new(Decision::Continue, why("it had nothing to say"))
+            }
+            (status, _) => return Ok(Err(why(status.name()))),
+        };
+        Ok(Ok(said))
+    }
+
+    /// Runs the validation rules on the files as they are now.
+    fn validate(&mut self) -> Result<stop::Said, EngineError> {
+        let rules = self.hooks_at(&Point::Validation);
+        if rules.is_empty() {
+            return Ok(stop::by_validation(&[]));
+        }
+        let proof = self.prove(&[(Point::Validation, rules.clone())])?;
+        self.note_receipts(&rules, &Point::Validation, &proof);
+        self.validated = validated(&rules, &proof.runs);
+        self.proof = Some(proof);
+        Ok(stop::by_validation(&self.validated))
+    }
+
+    /// The agent goes on, and hears which rules fail.
+    fn tell_failing_rules(&mut self) {
+        let Some(proof) = self.proof.take() else { return };
+        let rules = self.hooks_at(&Point::Validation);
+        let blocked = blocked(&rules, &proof.runs);
+        self.tell_blocked(&Point::Validation, &blocked);
+        self.proof = Some(proof);
+    }
+
+    /// Holds the gates against a claim.
+    pub(super) fn gate(&mut self) -> Result<(), EngineError> {
+        let gates = self.hooks_at(&Point::Stop);
+        let mut rules = self.hooks_at(&Point::Validation);
+        let before = self.proof.take().filter(|proof| proof.is_firm && !rules.is_empty());
+        let before = match before {
+            Some(proof) if proof.tree.is_some() && proof.tree == self.world.tree() => Some(proof),
+            _ => None,
+        };
+        // Rules that were run on these very files are not run again.
+        let known = before.map_or_else(Vec::new, |proof| proof.runs);
+        let due = if known.is_empty() { std::mem::take(&mut rules) } else { Vec::new() };
+        let lists = [(Point::Stop, gates.clone()), (Point::Validation, due.clone())];
+        let mut proof = match gates.is_empty() && due.is_empty() {
+            true => Proof { tree: None, files: None, runs: Vec::new(), is_firm: true },
+            false => self.prove(&lists)?,
+        };
+        if self.is_stopping() {
+            return Ok(());
+        }
+        self.note_receipts(&gates, &Point::Stop, &proof);
+        self.note_receipts(&due, &Point::Validation, &proof);
+        proof.runs.extend(known);
+        let all: Vec<Hook> = gates.into_iter().chain(due).chain(rules).collect();
+        let judged = self.judge(&all, proof);
+        self.journal.note(EventBody::GatesJudged(judged));
+        Ok(())
+    }
+
+    /// What the gates say together; tells the agent if that is no.
+    fn judge(&mut self, gates: &[Hook], proof: Proof) -> GatesJudged {
+        let escalated = proof.runs.iter().find_map(|run| match &run.outcome.verdict {
+            Said::Escalate { reason } => Some(reason.clone()),
+            _ => None,
+        });
+        let blocked = blocked(gates, &proof.runs);
+        let mut failing = self.tell_blocked(&Point::Stop, &blocked);
+        if failing.is_empty() && !proof.is_firm {
+            let what = "files changed while the gates ran, each time: what they said is not about one state";
+            self.tell("hookloop", &Point::Stop, None, what.to_owned());
+            failing.insert("files change while gates run".to_owned());
+        }
+        let verdict = match (escalated, failing.is_empty()) {
+            (Some(reason), _) => Verdict::Escalate { reason },
+            (None, true) => Verdict::Pass,
+            (None, false) => Verdict::Block,
+        };
+        GatesJudged {
+            verdict,
+            gates: gates.len() as u32,
+            tree: proof.tree,
+            files: proof.files,
+            failing: failing.into_iter().collect(),
+        }
+    }
+
+    /// Runs gates until the files are after it what they were before it.
+    fn prove(&mut self, lists: &[(Point, Vec<Hook>)]) -> Result<Proof, EngineError> {
+        self.commit()?;
+        let mut tree = self.world.tree();
+        for round in 1.. {
+            let mut runs = Vec::new();
+            for (point, hooks) in lists {
+                runs.extend(self.run_hooks(hooks, point)?);
+            }
+            self.note_runs(&runs);
+            let after = self.world.tree();
+            let is_firm = tree == after;
+            if is_firm || round >= ROUNDS_MAX || self.is_stopping() {
+                let files = self.world.look_at_files().map(|look| look.digest);
+                return Ok(Proof { tree: after, files, runs, is_firm });
+            }
+            tree = after;
+        }
+        Ok(Proof { tree, files: None, runs: Vec::new(), is_firm: false })
+    }
+
+    fn note_receipts(&mut self, gates: &[Hook], point: &Point, proof: &Proof) {
+        for gate in gates {
+            let Some(run) = proof.runs.iter().find(|run| run.hook == gate.name) else { continue };
+            let ran = run.ran.as_ref();
+            let output = Sha256::new_with_prefix(&run.stdout).chain_update(&run.stderr).finalize();
+            self.journal.note(EventBody::ReceiptMade(Receipt {
+                gate: gate.name.clone(),
+                point: point.name().to_owned(),
+                what: trust::what(&gate.handler),
+                status: run.outcome.status.name().to_owned(),
+                exit_code: ran.and_then(|ran| ran.exit_code),
+                tree: proof.tree.clone().filter(|_| proof.is_firm),
+                output_sha256: output.iter().map(|byte| format!("{byte:02x}")).collect(),
+                duration_ms: ran.map_or(0, |ran| ran.duration_ms),
+            }));
+        }
+    }
+
+    /// Tells the agent what blocks, and what has become of it since it was told before. Answers the
+    /// checks that fail.
+    fn tell_blocked(&mut self, point: &Point, blocked: &[&HookRun]) -> BTreeSet<String> {
+        let before = self.journal.session.failing.clone();
+        let mut all = BTreeSet::new();
+        let mut room = FEEDBACKS_MAX;
+        for run in blocked {
+            let own = |failing: &BTreeSet<String>| -> BTreeSet<String> {
+                let prefix = format!("{}: ", run.hook);
+                let is_own = |check: &&String| **check == run.hook || check.starts_with(&prefix);
+                failing.iter().filter(is_own).cloned().collect()
+            };
+            let before = before.as_ref().map(own);
+            let said = match &run.outcome.verdict {
+                Said::Block { feedback } => feedback.as_str(),
+                _ => "",
+            };
+            let printed = [run.stderr.trim(), run.stdout.trim()].join("\n");
+            let output = if printed.trim().is_empty() { said } else { &printed };
+            let reason = run.outcome.reason.as_deref();
+            let told = feedback(&run.hook, reason, output, before.as_ref(), FEEDBACK_MAX.min(room));
+            room = room.saturating_sub(told.text.len());
+            all.extend(told.failing);
+            let text = match &run.outcome.next_prompt {
+                Some(prompt) => format!("{prompt}\n\n{}", told.text),
+                None => told.text,
+            };
+            self.tell(&run.hook, point, Some(run.outcome.status.name()), text);
+        }
+        all
+    }
+}
+
+/// The runs that say no, and in whose group none says yes.
+fn blocked<'r>(gates: &[Hook], runs: &'r [HookRun]) -> Vec<&'r HookRun> {
+    let names = stop::failing(&validated(gates, runs));
+    runs.iter().filter(|run| names.contains(&run.hook)).collect()
+}
+
+fn validated(gates: &[Hook], runs: &[HookRun]) -> Vec<Validated> {
+    let one = |run: &HookRun| {
+        let gate = gates.iter().find(|gate| gate.name == run.hook);
+        Validated {
+            rule: run.hook.clone(),
+            passed: run.outcome.verdict == Said::Pass,
+            any_of: gate.and_then(|gate| gate.options.any_of.clone()),
+        }
+    };
+    runs.iter().map(one).collect()
+}

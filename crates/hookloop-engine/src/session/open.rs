@@ -1,0 +1,357 @@
+//! Starting a session, resuming one, and what is left of those whose program died.
+//!
+//! A program that has a session holds a lock beside the session's own files, so that another on this machine
+//! can tell whether it is alive. What makes two of them safe is not the lock but the log: each start is
+//! counted there, and who is not the last can store nothing.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hookloop_core::event::{Empty, EventBody};
+use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::point::Point;
+use hookloop_core::session::facts::SessionResumed;
+use hookloop_core::session::state::MESSAGE;
+use hookloop_core::session::{
+    AtRetryLimit, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen, Work,
+};
+use hookloop_store::view::SessionRow;
+use rustix::fs::{FlockOperation, flock};
+
+use super::journal::Journal;
+use crate::project::{EngineError, Project, fresh_id, now};
+use crate::runner::Runner;
+use crate::trust;
+use crate::work::{Origin, Work as Batch};
+
+const DIRECTORY: &str = "sessions";
+const LOCK: &str = "lock";
+const CLOCK: &str = "active_ms";
+/// Sessions that are looked at when one is looked for.
+const OPEN_MAX: usize = 1_000;
+/// The longest message to an agent.
+const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// What a user wants to be done.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    pub name: Option<String>,
+    pub work: Work,
+    pub agent: String,
+    /// Instead of what the project says.
+    pub stop_when: Option<Vec<StopWhen>>,
+    pub at_retry_limit: Option<AtRetryLimit>,
+    pub limits: Limits,
+    pub machine: String,
+}
+
+/// Why a session can't be started or resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("these hooks are not trusted: {}", .0.join(", "))]
+    Untrusted(Vec<String>),
+    #[error("there is no session `{0}`")]
+    NoSuchSession(String),
+    #[error("there is no unfinished session")]
+    NothingToResume,
+    #[error("session {0} is over: {1}")]
+    Over(SessionId, String),
+    #[error("session {0} is running")]
+    Running(SessionId),
+    #[error("the hooks are not those that session {0} began with")]
+    OtherHooks(SessionId),
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("a message has at most {MESSAGE_BYTES_MAX} bytes, not {0}")]
+    LongMessage(usize),
+}
+
+/// A session that this program has.
+#[derive(Debug)]
+pub struct Opened {
+    pub id: SessionId,
+    pub plan: Plan,
+    pub active_ms: u64,
+    /// Where it keeps what is its own.
+    pub directory: PathBuf,
+    /// Held for as long as this is.
+    _lock: File,
+}
+
+/// Starts a session: from now on it is in the log.
+pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, StartError> {
+    let rules = project.rules();
+    let hooks = project.hooks()?;
+    check_trust(runner, &hooks)?;
+    let id = SessionId::generate(fresh_id());
+    let plan = Plan {
+        name: wish.name.unwrap_or_else(|| id.to_string()),
+        work: wish.work,
+        agent: wish.agent,
+        stop_when: wish.stop_when.unwrap_or_else(|| rules.session.stop_when.clone()),
+        at_retry_limit: wish.at_retry_limit.unwrap_or(rules.session.at_retry_limit),
+        limits: wish.limits,
+        hooks: trust::policy_digest(runner.root(), &hooks),
+        fence: random_word(),
+        machine: wish.machine,
+    };
+    let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
+    project.append(&Subject::Session(id.clone()), EventBody::SessionStarted(plan.clone()))?;
+    Ok(Opened { id, plan, active_ms: 0, directory, _lock: lock })
+}
+
+/// Takes a session on that has not ended: the one that is named, else the last.
+pub fn resume(
+    project: &Project,
+    runner: &Runner,
+    wanted: Option<&str>,
+    with_other_hooks: bool,
+    machine: &str,
+) -> Result<Opened, StartError> {
+    let row = match wanted {
+        Some(wanted) => find(project, wanted)?,
+        None => {
+            let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
+            // One that runs is not the one that somebody wants to go on with.
+            let mut free = open.into_iter().filter(|row| !is_running(runner, &row.id));
+            free.next().ok_or(StartError::NothingToResume)?
+        }
+    };
+    if row.is_over() {
+        return Err(StartError::Over(row.id, row.state));
+    }
+    let hooks = project.hooks()?;
+    check_trust(runner, &hooks)?;
+    let (directory, lock) =
+        lock(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
+    let mut journal = journal(project, &row.id)?;
+    let now = trust::policy_digest(runner.root(), &hooks);
+    let is_other = now != journal.session.plan.hooks;
+    if is_other && !with_other_hooks {
+        return Err(StartError::OtherHooks(row.id));
+    }
+    let (run, machine) = (journal.session.run + 1, machine.to_owned());
+    let hooks = is_other.then_some(now);
+    journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks }));
+    journal.commit()?;
+    let Session { plan, active_ms, .. } = journal.session;
+    let active_ms = active_ms.max(Clock::read(&directory));
+    Ok(Opened { id: row.id, plan, active_ms, directory, _lock: lock })
+}
+
+/// Sessions of this machine whose program died. They are over, but for their session_end.
+pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, StartError> {
+    let mut found = Vec::new();
+    for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
+        let is_ours = directory(runner, &row.id).join(LOCK).exists();
+        if !is_ours || row.state == hookloop_store::view::PAUSED {
+            continue;
+        }
+        let Some((directory, lock)) = lock(runner, &row.id)? else { continue };
+        let mut journal = journal(project, &row.id)?;
+        let session = &journal.session;
+        if session.phase == Phase::Ended {
+            continue;
+        }
+        let (run, machine) = (session.run + 1, session.plan.machine.clone());
+        journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
+        // One that was about to end ends as it would have.
+        if journal.session.outcome.is_none() {
+            journal.note(EventBody::SessionEnding(Outcome::Interrupted));
+        }
+        journal.commit()?;
+        let Session { plan, active_ms, .. } = journal.session;
+        let active_ms = active_ms.max(Clock::read(&directory));
+        found.push(Opened { id: row.id, plan, active_ms, directory, _lock: lock });
+    }
+    Ok(found)
+}
+
+/// Asks a running session to pause before its next iteration.
+pub fn pause(project: &Project, wanted: Option<&str>) -> Result<SessionId, StartError> {
+    let row = find_open(project, wanted)?;
+    project.append(&Subject::Session(row.id.clone()), EventBody::PauseRequested(Empty {}))?;
+    Ok(row.id)
+}
+
+/// Leaves a message for the agent of a session: its next prompt has it.
+pub fn message(
+    project: &Project,
+    wanted: Option<&str>,
+    text: &str,
+) -> Result<SessionId, StartError> {
+    if text.len() > MESSAGE_BYTES_MAX {
+        return Err(StartError::LongMessage(text.len()));
+    }
+    let row = find_open(project, wanted)?;
+    let (from, point) = (project.actor.clone(), MESSAGE.to_owned());
+    let piped = Piped { from, point, status: None, text: text.to_owned() };
+    project.append(&Subject::Session(row.id.clone()), EventBody::OutputPiped(piped))?;
+    Ok(row.id)
+}
+
+/// The session that `wanted` names: its id, the start of it, or its name.
+pub fn find(project: &Project, wanted: &str) -> Result<SessionRow, StartError> {
+    let rows = project.read(|view| view.sessions(OPEN_MAX))?;
+    let is_exact = |row: &&SessionRow| row.id.as_str() == wanted || row.name == wanted;
+    if let Some(row) = rows.iter().find(is_exact) {
+        return Ok(row.clone());
+    }
+    let mut starting = rows.into_iter().filter(|row| row.id.as_str().starts_with(wanted));
+    match (starting.next(), starting.next()) {
+        (Some(row), None) => Ok(row),
+        _ => Err(StartError::NoSuchSession(wanted.to_owned())),
+    }
+}
+
+fn find_open(project: &Project, wanted: Option<&str>) -> Result<SessionRow, StartError> {
+    let row = match wanted {
+        Some(wanted) => find(project, wanted)?,
+        None => {
+            let open = project.read(|view| view.open_sessions(1))?;
+            open.into_iter().next().ok_or(StartError::NothingToResume)?
+        }
+    };
+    match row.is_over() {
+        true => Err(StartError::Over(row.id, row.state)),
+        false => Ok(row),
+    }
+}
+
+/// The state of a session, from its events.
+pub fn session(project: &Project, id: &SessionId) -> Result<Session, StartError> {
+    Ok(journal(project, id)?.session)
+}
+
+fn journal<'p>(project: &'p Project, id: &SessionId) -> Result<Journal<'p>, StartError> {
+    Journal::open(project, id)?.ok_or_else(|| StartError::NoSuchSession(id.to_string()))
+}
+
+/// Whether a program on this machine has the session.
+pub fn is_running(runner: &Runner, id: &SessionId) -> bool {
+    directory(runner, id).join(LOCK).exists() && matches!(lock(runner, id), Ok(None))
+}
+
+fn directory(runner: &Runner, id: &SessionId) -> PathBuf {
+    runner.state().join(DIRECTORY).join(id.as_str())
+}
+
+/// The session's own directory and its lock; none if another program has it.
+fn lock(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, File)>, StartError> {
+    let directory = directory(runner, id);
+    let failed = |source: std::io::Error| StartError::Io { path: directory.clone(), source };
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(&directory).map_err(failed)?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    let file = options.open(directory.join(LOCK)).map_err(failed)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some((directory, file))),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(failed(errno.into())),
+    }
+}
+
+/// Every hook of a session has to be one that may run: a gate that may not would never pass.
+fn check_trust(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
+    let is_of_session = |hook: &&Hook| {
+        hook.enabled && hook.points.iter().any(|point| !matches!(point, Point::Event(_)))
+    };
+    let may_not_run = |hook: &&Hook| !runner.standing(hook).may_run();
+    let of_session = hooks.list().iter().filter(is_of_session);
+    let untrusted: Vec<String> =
+        of_session.filter(may_not_run).map(|hook| hook.name.clone()).collect();
+    match untrusted.is_empty() {
+        true => Ok(()),
+        false => Err(StartError::Untrusted(untrusted)),
+    }
+}
+
+fn random_word() -> String {
+    let bytes = uuid::Uuid::new_v4();
+    bytes.as_bytes().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Project {
+    /// Stores one event that nothing has to be decided for.
+    fn append(&self, subject: &Subject, body: EventBody) -> Result<(), EngineError> {
+        let id = fresh_id();
+        self.store.transact(|unit| {
+            let mut work = Batch::new(unit, &self.rules, now())?;
+            work.stage_quietly(Origin::command(id, &self.actor), subject.clone(), body.clone())?;
+            Ok(())
+        })
+    }
+}
+
+/// How long a session has run, in a file of its own: what a program that is killed can't tell the log.
+#[derive(Debug)]
+pub(super) struct Clock {
+    path: PathBuf,
+    before_ms: u64,
+    began: Instant,
+}
+
+impl Clock {
+    pub(super) const TICK: Duration = Duration::from_secs(1);
+
+    pub(super) fn new(directory: &Path, before_ms: u64) -> Clock {
+        Clock { path: directory.join(CLOCK), before_ms, began: Instant::now() }
+    }
+
+    /// A clock that can't be written is behind by what this program takes.
+    pub(super) fn tick(&self) {
+        let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let _ = fs::write(&self.path, self.before_ms.saturating_add(ms).to_string());
+    }
+
+    fn read(directory: &Path) -> u64 {
+        let text = fs::read_to_string(directory.join(CLOCK)).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    }
+}
+
+/// The files that decide what hooks are, as they were when a session began.
+#[derive(Debug)]
+pub struct Drift {
+    known: BTreeMap<PathBuf, Option<Stamp>>,
+}
+
+/// What tells a file from what it was.
+type Stamp = (u64, u64, i64, i64);
+
+impl Drift {
+    pub fn new(runner: &Runner, config: &Path, hooks: &Registry) -> Drift {
+        let scripts = hooks.list().iter().flat_map(|hook| trust::scripts(runner.root(), hook));
+        let paths = scripts.chain([config.to_owned()]);
+        let known = paths.map(|path| {
+            let stamp = stamp(&path);
+            (path, stamp)
+        });
+        Drift { known: known.collect() }
+    }
+
+    /// Those that have changed since the last look.
+    pub fn look(&mut self) -> Vec<String> {
+        let mut changed = Vec::new();
+        for (path, known) in &mut self.known {
+            let now = stamp(path);
+            if *known != now {
+                *known = now;
+                changed.push(path.display().to_string());
+            }
+        }
+        changed
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.ino(), found.size(), found.ctime(), found.ctime_nsec()))
+}

@@ -1,0 +1,359 @@
+//! The world as it is: processes, files, clocks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::id::TaskId;
+use hookloop_core::session::{Answer, Phase, Session, Work};
+use hookloop_core::task::Task;
+
+use super::drive::LEASE;
+use super::open::{Clock, Drift};
+use super::prompt::{self, Parts};
+use super::world::{Call, Notice, Turn, World};
+use crate::agents::{Agent, Order, Report, Update};
+use crate::files::{Files, Look};
+use crate::git::Git;
+use crate::process::Cancel;
+use crate::project::Project;
+use crate::run::HookRun;
+use crate::runner::{Occasion, Runner, SessionContext};
+use crate::turns;
+
+/// The most of a spec that a prompt has.
+const SPEC_MAX: u64 = 512 * 1024;
+/// Between two looks at the clock of one who waits.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Someone who watches.
+pub trait Onlooker {
+    fn notice(&mut self, notice: Notice<'_>);
+    /// What to do at the limit of retries; none if there is nobody to ask.
+    fn ask(&mut self, session: &Session) -> Option<Answer>;
+}
+
+/// What ends a session from outside. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    cancel: Cancel,
+    by_user: Arc<AtomicBool>,
+}
+
+impl Stop {
+    pub fn new() -> std::io::Result<Stop> {
+        Ok(Stop { cancel: Cancel::new()?, by_user: Arc::default() })
+    }
+
+    /// The user wants the session to end.
+    pub fn by_user(&self) {
+        self.by_user.store(true, Ordering::SeqCst);
+        self.cancel.trigger();
+    }
+}
+
+/// Everything that a session touches.
+#[expect(missing_debug_implementations, reason = "an agent has none")]
+pub struct Real<'p, O> {
+    runner: &'p Runner,
+    project: &'p Project,
+    agent: Box<dyn Agent>,
+    template: String,
+    onlooker: O,
+    files: Files,
+    git: Option<Git<'p>>,
+    /// The tree that the session began with.
+    base: PathBuf,
+    drift: Drift,
+    stop: Stop,
+    /// Ends what runs when the session's time is over.
+    deadline: Deadline,
+    /// For what is done at the end: nobody triggers it.
+    end: Cancel,
+    is_ending: bool,
+    started: Instant,
+    beats: Option<Beats>,
+}
+
+/// What [`Real`] is made of.
+#[derive(Debug)]
+pub struct Surroundings<'p, O> {
+    pub project: &'p Project,
+    pub runner: &'p Runner,
+    /// Where the session keeps what is its own.
+    pub directory: PathBuf,
+    pub template: String,
+    pub onlooker: O,
+    pub stop: Stop,
+    pub drift: Drift,
+    /// How long the session has run, and may run.
+    pub active_ms: u64,
+    pub duration_ms: u64,
+}
+
+impl<'p, O: Onlooker> Real<'p, O> {
+    pub fn new(around: Surroundings<'p, O>, agent: Box<dyn Agent>) -> std::io::Result<Real<'p, O>> {
+        let Surroundings {
+            project,
+            runner,
+            directory,
+            template,
+            onlooker,
+            stop,
+            drift,
+            active_ms,
+            duration_ms,
+        } = around;
+        let left = Duration::from_millis(duration_ms.saturating_sub(active_ms));
+        let path = runner.environment().iter().find(|(name, _)| name == "PATH");
+        let path = path.map(|(_, path)| path.clone());
+        let git = Git::find(runner.root(), runner.keepers(), directory.join("git"), path);
+        let deadline = Deadline::new(left, stop.cancel.clone(), Clock::new(&directory, active_ms));
+        Ok(Real {
+            runner,
+            project,
+            agent,
+            template,
+            onlooker,
+            files: Files::default(),
+            git,
+            base: directory.join("base"),
+            drift,
+            stop,
+            deadline,
+            end: Cancel::new()?,
+            is_ending: false,
+            started: Instant::now(),
+            beats: None,
+        })
+    }
+
+    pub fn onlooker(&mut self) -> &mut O {
+        &mut self.onlooker
+    }
+
+    /// What the work is, in words.
+    fn work(&self, session: &Session) -> Result<String, String> {
+        match &session.plan.work {
+            Work::Prompt(prompt) => Ok(prompt.clone()),
+            Work::Spec(path) => read_spec(&self.runner.root().join(path)),
+            Work::Tasks => Ok(String::new()),
+        }
+    }
+
+    /// The tree that the session began with; the first look makes it.
+    fn base_tree(&mut self) -> Option<String> {
+        if let Ok(tree) = fs::read_to_string(&self.base) {
+            return Some(tree);
+        }
+        let tree = self.git.as_mut()?.tree().ok()?;
+        fs::write(&self.base, &tree).ok()?;
+        Some(tree)
+    }
+
+    /// Remembers what the files were when the session began, if one of its hooks wants to know.
+    pub fn remember_base_for(&mut self, hooks: &Registry) {
+        if hooks.list().iter().any(crate::runner::needs_changes) {
+            self.base_tree();
+        }
+    }
+
+    fn changes(&mut self) -> Option<Vec<(String, u64)>> {
+        let base = self.base_tree()?;
+        let git = self.git.as_mut()?;
+        let now = git.tree().ok()?;
+        git.diff(&base, &now).ok()
+    }
+}
+
+impl<O: Onlooker> World for Real<'_, O> {
+    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun> {
+        let needs_changes = hooks.iter().any(crate::runner::needs_changes);
+        let changes = if needs_changes { self.changes() } else { None };
+        let cancel = if self.is_ending { &self.end } else { &self.stop.cancel };
+        let session = SessionContext { call, changes: changes.as_deref() };
+        let occasion = Occasion {
+            point: call.point,
+            event: None,
+            task: call.task,
+            session: Some(&session),
+            cancel: Some(cancel),
+        };
+        turns::run_all(self.runner, hooks, &occasion)
+    }
+
+    fn take_turn(&mut self, turn: &Turn<'_>) -> Report {
+        let work = match self.work(turn.session) {
+            Ok(work) => work,
+            Err(error) => return Report::failed(error),
+        };
+        let error = match &turn.session.last {
+            Some(last) => match &last.result {
+                hookloop_core::session::TurnResult::Failed { error } => Some(error.as_str()),
+                _ => None,
+            },
+            None => None,
+        };
+        let parts =
+            Parts { session: turn.session, kind: turn.kind, work: &work, task: turn.task, error };
+        let prompt = match prompt::render(&self.template, &parts) {
+            Ok(prompt) => prompt,
+            Err(error) => return Report::failed(format!("the template for prompts: {error}")),
+        };
+        let env = environment(turn, self.runner.root());
+        let last = turn.session.last.as_ref();
+        let order = Order {
+            prompt: &prompt,
+            before: turn.session.turns,
+            timeout: Duration::from_millis(turn.timeout_ms),
+            cancel: &self.stop.cancel,
+            env: &env,
+            conversation: last.and_then(|last| last.conversation.as_deref()),
+        };
+        let onlooker = &mut self.onlooker;
+        let mut updates = |update: Update<'_>| match update {
+            Update::Text(text) => onlooker.notice(Notice::Said(text)),
+        };
+        self.agent.turn(self.runner, &order, &mut updates)
+    }
+
+    fn look_at_files(&mut self) -> Option<Look> {
+        self.files.look(self.runner.root())
+    }
+
+    fn tree(&mut self) -> Option<String> {
+        self.git.as_mut()?.tree().ok()
+    }
+
+    fn drifted(&mut self) -> Vec<String> {
+        self.drift.look()
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn pause(&mut self, ms: u64) {
+        let until = Instant::now() + Duration::from_millis(ms);
+        while Instant::now() < until && !self.stop.cancel.is_triggered() {
+            std::thread::sleep(NAP.min(until - Instant::now().min(until)));
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.stop.by_user.load(Ordering::SeqCst)
+    }
+
+    fn begin_end(&mut self) {
+        self.is_ending = true;
+        self.deadline.disarm();
+    }
+
+    fn ask(&mut self, session: &Session) -> Option<Answer> {
+        debug_assert_eq!(session.phase, Phase::AtRetryLimit);
+        self.onlooker.ask(session)
+    }
+
+    fn hold(&mut self, task: Option<(&Task, u64)>) {
+        self.beats = task.map(|(task, epoch)| Beats::start(self.project.clone(), &task.id, epoch));
+    }
+
+    fn notice(&mut self, notice: Notice<'_>) {
+        self.onlooker.notice(notice);
+    }
+}
+
+fn read_spec(path: &Path) -> Result<String, String> {
+    let wrong = |why: String| format!("the spec {}: {why}", path.display());
+    let size = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+    if size > SPEC_MAX {
+        return Err(wrong(format!("it has {size} bytes; at most {SPEC_MAX}")));
+    }
+    fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
+}
+
+fn environment(turn: &Turn<'_>, root: &Path) -> Vec<(&'static str, String)> {
+    let task = turn.task.map(|task| task.id.to_string()).unwrap_or_default();
+    vec![
+        ("HOOKLOOP_SESSION", turn.id.to_string()),
+        ("HOOKLOOP_ITERATION", turn.session.iteration.to_string()),
+        ("HOOKLOOP_PROJECT", root.display().to_string()),
+        ("HOOKLOOP_TASK_ID", task),
+    ]
+}
+
+/// Triggers a switch when time is over, unless it is disarmed before.
+struct Deadline {
+    armed: Arc<AtomicBool>,
+    thread: Option<Thread>,
+}
+
+impl Deadline {
+    fn new(left: Duration, cancel: Cancel, clock: Clock) -> Deadline {
+        let armed = Arc::new(AtomicBool::new(true));
+        let of_thread = Arc::clone(&armed);
+        let until = Instant::now() + left;
+        // Without a thread, the time of turns is bounded still.
+        let thread = std::thread::Builder::new().name("deadline".to_owned()).spawn(move || {
+            while of_thread.load(Ordering::SeqCst) {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    cancel.trigger();
+                    return;
+                }
+                std::thread::park_timeout(left.min(Clock::TICK));
+                clock.tick();
+            }
+        });
+        Deadline { armed, thread: thread.ok().map(|handle| handle.thread().clone()) }
+    }
+
+    fn disarm(&self) {
+        self.armed.store(false, Ordering::SeqCst);
+        if let Some(thread) = &self.thread {
+            thread.unpark();
+        }
+    }
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        self.disarm();
+    }
+}
+
+/// Signs of life for a task that is held.
+struct Beats {
+    over: Arc<AtomicBool>,
+}
+
+impl Beats {
+    const BETWEEN: Duration = Duration::from_secs(LEASE.as_secs() / 4);
+
+    fn start(project: Project, task: &TaskId, epoch: u64) -> Beats {
+        let over = Arc::new(AtomicBool::new(false));
+        let (of_thread, task) = (Arc::clone(&over), task.clone());
+        let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(move || {
+            let mut next = Instant::now();
+            while !of_thread.load(Ordering::SeqCst) {
+                if Instant::now() >= next {
+                    // Who has lost the task is told when it is written to.
+                    let _ = project.heartbeat(&task, epoch);
+                    next = Instant::now() + Beats::BETWEEN;
+                }
+                std::thread::park_timeout(Duration::from_millis(500));
+            }
+        });
+        Beats { over }
+    }
+}
+
+impl Drop for Beats {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+}

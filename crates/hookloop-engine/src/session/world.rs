@@ -1,0 +1,85 @@
+//! What there is outside of a session: hooks, an agent, files, time, and people. The loop itself touches
+//! nothing else, so it can be run in a world that is made up.
+
+use hookloop_core::hook::Hook;
+use hookloop_core::id::SessionId;
+use hookloop_core::point::Point;
+use hookloop_core::promise::Promise;
+use hookloop_core::session::stop::Validated;
+use hookloop_core::session::{Answer, Session, TurnKind};
+use hookloop_core::task::Task;
+use hookloop_store::log::StoredEvent;
+
+use crate::agents::Report;
+use crate::files::Look;
+use crate::run::HookRun;
+
+/// When hooks of a session run.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    pub id: &'a SessionId,
+    pub session: &'a Session,
+    pub point: &'a Point,
+    pub task: Option<&'a Task>,
+    pub error: Option<&'a str>,
+    pub validated: &'a [Validated],
+}
+
+impl Call<'_> {
+    pub(crate) fn promises(&self) -> &[Promise] {
+        self.session.last.as_ref().map_or(&[], |last| &last.promises)
+    }
+}
+
+/// A turn that is due.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    pub id: &'a SessionId,
+    pub session: &'a Session,
+    pub kind: TurnKind,
+    pub task: Option<&'a Task>,
+    pub timeout_ms: u64,
+}
+
+/// What an onlooker is told beside the events that are stored.
+#[derive(Clone, Copy, Debug)]
+pub enum Notice<'a> {
+    /// These are in the log now.
+    Stored(&'a [StoredEvent]),
+    /// Hooks of a point are about to run.
+    Hooks { point: &'a Point, count: usize },
+    /// What came of them.
+    Ran(&'a [HookRun]),
+    /// A turn is about to begin.
+    Turn { kind: TurnKind, iteration: u32 },
+    /// The agent said this.
+    Said(&'a str),
+    /// Nothing happens for a while.
+    Pause { ms: u64 },
+}
+
+pub trait World {
+    /// Runs hooks in their order, and tells what came of each.
+    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun>;
+    /// Has the agent take a turn.
+    fn take_turn(&mut self, turn: &Turn<'_>) -> Report;
+    /// What the files are; none if that can't be told.
+    fn look_at_files(&mut self) -> Option<Look>;
+    /// The git tree of what is there, committed or not.
+    fn tree(&mut self) -> Option<String>;
+    /// Hooks that are not what they were when the session began; each once.
+    fn drifted(&mut self) -> Vec<String>;
+    /// Time that this program has had the session, in milliseconds.
+    fn elapsed_ms(&self) -> u64;
+    /// Waits; less if the session is to stop.
+    fn pause(&mut self, ms: u64);
+    /// Whether the user wants it to stop.
+    fn is_cancelled(&self) -> bool;
+    /// From now on things are done that are also done when the user wants it to stop.
+    fn begin_end(&mut self);
+    /// What is done about gates that said no too often: none if nobody can be asked.
+    fn ask(&mut self, session: &Session) -> Option<Answer>;
+    /// The session holds a task from now on, or none.
+    fn hold(&mut self, task: Option<(&Task, u64)>);
+    fn notice(&mut self, notice: Notice<'_>);
+}

@@ -1,0 +1,224 @@
+//! What has to be true of any session, told from its log and from what happened outside.
+
+use std::collections::HashMap;
+
+use hookloop_core::event::EventBody;
+use hookloop_core::session::{Outcome, TurnKind, TurnResult};
+
+use crate::Ended;
+use crate::scene::passes;
+
+pub(crate) fn all(ended: &Ended) {
+    outputs_reach_one_prompt_in_order(ended);
+    limits_hold(ended);
+    it_ends_once(ended);
+    what_is_complete_is_proven(ended);
+}
+
+fn bodies(ended: &Ended) -> impl Iterator<Item = &EventBody> {
+    ended.events.iter().map(|stored| &stored.event.body)
+}
+
+/// What was in the prompts of turns that ended well, in their order.
+fn delivered(ended: &Ended) -> Vec<&String> {
+    let committed = bodies(ended).filter_map(|body| match body {
+        EventBody::TurnEnded(turn) if turn.result == TurnResult::Finished => {
+            turn.message.strip_prefix("turn-")?.parse::<usize>().ok()
+        }
+        _ => None,
+    });
+    committed.flat_map(|number| &ended.story.turns[number]).collect()
+}
+
+fn outputs_reach_one_prompt_in_order(ended: &Ended) {
+    let piped: Vec<_> = bodies(ended)
+        .filter_map(|body| match body {
+            EventBody::OutputPiped(piped) => Some(piped),
+            _ => None,
+        })
+        .collect();
+    let delivered = delivered(ended);
+    let mut times: HashMap<&str, usize> = HashMap::new();
+    for text in &delivered {
+        *times.entry(text).or_default() += 1;
+    }
+    // Feedback of gates may say the same twice; hooks and people never do.
+    let is_unique = |text: &str| piped.iter().filter(|other| other.text == text).count() == 1;
+    let mut missing = 0;
+    for item in piped.iter().filter(|item| is_unique(&item.text)) {
+        match times.get(item.text.as_str()) {
+            None => missing += 1,
+            Some(1) => {}
+            Some(times) => panic!("{} is in {times} prompts", item.text),
+        }
+    }
+    assert!(missing <= ended.session.undelivered, "{missing} of {}", ended.session.undelivered);
+    if ended.session.undelivered > 0 {
+        let may_leave = match ended.session.outcome.as_ref().unwrap() {
+            // The last word did not reach the agent, or there was always another.
+            Outcome::Complete { .. } | Outcome::NeedsHuman { .. } => {
+                ended.session.deliveries > 0 || is_spent(ended)
+            }
+            Outcome::Limit { .. } | Outcome::Cancelled | Outcome::Interrupted => true,
+        };
+        assert!(may_leave, "{:?}: {} left", ended.session.outcome, ended.session.undelivered);
+    }
+    // In their order, but for what on_error says, which is due at once.
+    let places: Vec<usize> = delivered
+        .iter()
+        .filter(|text| is_unique(text))
+        .filter_map(|text| {
+            let place = piped.iter().position(|item| item.text == **text)?;
+            (piped[place].point != "on_error").then_some(place)
+        })
+        .collect();
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+/// There is no time or money left for a last word.
+fn is_spent(ended: &Ended) -> bool {
+    let (limits, session) = (&ended.nature.limits, &ended.session);
+    session.usage.cost_micros >= limits.cost_micros
+        || session.usage.tokens() >= limits.tokens
+        || session.errors >= limits.errors
+        || session.active_ms + 20_000 >= limits.duration_ms
+}
+
+fn limits_hold(ended: &Ended) {
+    let limits = &ended.nature.limits;
+    let began = bodies(ended).filter(
+        |body| matches!(body, EventBody::IterationStarted(started) if started.attempt == 1),
+    );
+    assert!(began.count() <= limits.iterations as usize);
+    let (mut cost, mut tokens, mut errors) = (0, 0, 0);
+    for body in bodies(ended) {
+        match body {
+            EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
+                assert!(cost < limits.cost_micros && tokens < limits.tokens);
+                assert!(errors < limits.errors, "a turn after {errors} errors");
+            }
+            EventBody::TurnEnded(turn) => {
+                cost += turn.usage.cost_micros;
+                tokens += turn.usage.tokens();
+                errors = match (&turn.result, turn.turn) {
+                    (TurnResult::Finished, TurnKind::Work) => 0,
+                    (TurnResult::Failed { .. }, TurnKind::Work | TurnKind::Recovery) => errors + 1,
+                    _ => errors,
+                };
+            }
+            _ => {}
+        }
+    }
+    for began in &ended.story.turns_began_ms {
+        assert!(*began < limits.duration_ms, "a turn began after {began} ms");
+    }
+}
+
+fn it_ends_once(ended: &Ended) {
+    let count = |of: fn(&EventBody) -> bool| bodies(ended).filter(|body| of(body)).count();
+    assert_eq!(count(|body| matches!(body, EventBody::SessionEnded(_))), 1);
+    assert!(
+        matches!(bodies(ended).last(), Some(EventBody::SessionEnded(_))),
+        "nothing comes after"
+    );
+    let (begun, died) = (ended.story.ends_begun, ended.story.died_at_end);
+    assert!(begun >= 1 && begun <= 1 + died, "session_end ran {begun} times, {died} died in it");
+}
+
+fn what_is_complete_is_proven(ended: &Ended) {
+    if ended.session.outcome != Some(Outcome::Complete { unproven: false }) {
+        return;
+    }
+    let gates = ended.nature.rules.hooks.list().iter().filter(|hook| {
+        hook.points.iter().any(|point| ["stop", "validation"].contains(&point.name()))
+    });
+    for gate in gates {
+        let files = ended.story.files;
+        assert!(passes(&gate.name, files), "complete, and `{}` says no to {files}", gate.name);
+        let receipt = ended.session.receipts.iter().find(|receipt| receipt.gate == gate.name);
+        let tree = receipt.and_then(|receipt| receipt.tree.clone());
+        assert_eq!(tree, Some(format!("tree-{files}")), "{:?}", ended.session.receipts);
+    }
+}
+
+/// How often things were seen: what is never seen is not tested.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    complete: u64,
+    accepted: u64,
+    needs_human: u64,
+    limits: HashMap<&'static str, u64>,
+    cancelled: u64,
+    crashes: u64,
+    turns: u64,
+    deliveries: u64,
+    recoveries: u64,
+    sent_back: u64,
+    undelivered: u64,
+    died_at_end: u64,
+    programs: u64,
+}
+
+impl Seen {
+    pub(crate) fn note(&mut self, ended: &Ended) {
+        match ended.session.outcome.as_ref().unwrap() {
+            Outcome::Complete { unproven: false } => self.complete += 1,
+            Outcome::Complete { unproven: true } => self.accepted += 1,
+            Outcome::NeedsHuman { .. } => self.needs_human += 1,
+            Outcome::Limit { limit } => *self.limits.entry(limit.name()).or_default() += 1,
+            Outcome::Cancelled => self.cancelled += 1,
+            Outcome::Interrupted => {}
+        }
+        let turns = |kind| {
+            let is_kind = |body: &&EventBody| matches!(body, EventBody::TurnStarted(started) if started.turn == kind);
+            bodies(ended).filter(is_kind).count() as u64
+        };
+        self.deliveries += turns(TurnKind::Delivery);
+        self.recoveries += turns(TurnKind::Recovery);
+        self.crashes += u64::from(ended.story.crashes);
+        self.turns += ended.story.turns.len() as u64;
+        self.sent_back += u64::from(ended.session.was_sent_back);
+        self.undelivered += ended.session.undelivered as u64;
+        self.died_at_end += u64::from(ended.story.died_at_end);
+        self.programs += u64::from(ended.programs);
+    }
+
+    pub(crate) fn add(&mut self, other: Seen) {
+        self.complete += other.complete;
+        self.accepted += other.accepted;
+        self.needs_human += other.needs_human;
+        for (limit, count) in other.limits {
+            *self.limits.entry(limit).or_default() += count;
+        }
+        self.cancelled += other.cancelled;
+        self.crashes += other.crashes;
+        self.turns += other.turns;
+        self.deliveries += other.deliveries;
+        self.recoveries += other.recoveries;
+        self.sent_back += other.sent_back;
+        self.undelivered += other.undelivered;
+        self.died_at_end += other.died_at_end;
+        self.programs += other.programs;
+    }
+
+    /// In many sessions everything happens.
+    pub(crate) fn check(&self, seeds: u64) {
+        if seeds < 1_000 {
+            return;
+        }
+        let all = [
+            self.complete,
+            self.accepted,
+            self.needs_human,
+            self.cancelled,
+            self.crashes,
+            self.deliveries,
+            self.recoveries,
+            self.sent_back,
+            self.undelivered,
+            self.died_at_end,
+        ];
+        assert!(all.iter().all(|count| *count > 0), "{self:?}");
+        assert_eq!(self.limits.len(), 5, "{self:?}");
+    }
+}

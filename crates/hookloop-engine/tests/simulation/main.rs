@@ -1,0 +1,149 @@
+//! The loop in a made-up world: random agents, hooks, people and crashes, one seed one run, checked against
+//! what has to be true of any session.
+//!
+//! `HOOKLOOP_SEEDS=100000` runs more, `HOOKLOOP_SEED=7` runs one and says what happens.
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+mod check;
+mod dice;
+mod scene;
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hookloop_core::event::EventBody;
+use hookloop_core::id::{EventId, SessionId, Subject};
+use hookloop_core::session::facts::SessionResumed;
+use hookloop_core::session::{Phase, Session};
+use hookloop_engine::project::Project;
+use hookloop_engine::session::Driver;
+use hookloop_store::log::{EventLog, NewEvent, StoredEvent};
+use hookloop_store::memory::MemoryLog;
+use hookloop_store::store::Store;
+
+use dice::Dice;
+use scene::{Crash, Nature, Scene, Story};
+
+const SEEDS: u64 = 10_000;
+/// Programs that perform one session: it ends with fewer.
+const PROGRAMS_MAX: u32 = 200;
+
+/// What is left of a session when it is over.
+pub(crate) struct Ended {
+    pub(crate) nature: Nature,
+    pub(crate) story: Story,
+    pub(crate) events: Vec<StoredEvent>,
+    pub(crate) session: Session,
+    pub(crate) programs: u32,
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Performs the session of a seed, however many programs that takes.
+fn perform(seed: u64) -> Ended {
+    let mut dice = Dice::new(seed);
+    let nature = Nature::roll(&mut dice);
+    let log = MemoryLog::default();
+    let open = || {
+        let store = Store::over(Arc::new(log.clone())).unwrap();
+        Project::new(store, nature.rules.clone(), "sim")
+    };
+    let id = SessionId::generate(EventId([7; 16]));
+    let subject = Subject::Session(id.clone());
+    append(&log, &subject, EventBody::SessionStarted(nature.plan()));
+    let story = Rc::new(RefCell::new(Story::default()));
+    let dice = Rc::new(RefCell::new(dice));
+    for programs in 1..=PROGRAMS_MAX {
+        let project = open();
+        let scene =
+            Scene::new(&nature, Rc::clone(&story), Rc::clone(&dice), log.clone(), id.clone());
+        let hooks = nature.rules.hooks.clone();
+        let mut driver = Driver::open(&project, &id, scene, hooks).unwrap().unwrap();
+        let done = catch_unwind(AssertUnwindSafe(|| driver.run()));
+        match done {
+            Ok(result) => result.unwrap(),
+            Err(panic) if panic.is::<Crash>() => continue,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        let session = driver.session().clone();
+        let events = log.history(&subject, usize::MAX).unwrap();
+        let again = Session::of(events.iter().map(|stored| &stored.event.body)).unwrap();
+        assert_eq!(session, again, "what a program has in mind is what the log says");
+        if session.phase == Phase::Paused {
+            let (run, machine) = (session.run + 1, "sim".to_owned());
+            let resumed = SessionResumed { run, machine, hooks: None };
+            append(&log, &subject, EventBody::SessionResumed(resumed));
+            continue;
+        }
+        assert!(session.is_over(), "{:?}", session.phase);
+        drop(driver);
+        let story = story.borrow().clone();
+        return Ended { nature, story, events, session, programs };
+    }
+    panic!("{PROGRAMS_MAX} programs did not end the session");
+}
+
+pub(crate) fn append(log: &MemoryLog, subject: &Subject, body: EventBody) {
+    let expected = log.last(subject).unwrap().map_or(0, |stored| stored.seq);
+    let event = hookloop_core::event::Event {
+        id: EventId(*uuid::Uuid::now_v7().as_bytes()),
+        at: hookloop_core::time::Timestamp(0),
+        subject: subject.clone(),
+        actor: "sim".into(),
+        cause: None,
+        due: false,
+        body,
+    };
+    log.append(&[NewEvent { expected, event }]).unwrap();
+}
+
+/// What was seen in the sessions of these seeds, each as it should be.
+fn perform_all(seeds: impl Iterator<Item = u64>) -> check::Seen {
+    let mut seen = check::Seen::default();
+    for seed in seeds {
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            let ended = perform(seed);
+            check::all(&ended);
+            ended
+        }));
+        match done {
+            Ok(ended) => seen.note(&ended),
+            Err(panic) => {
+                eprintln!("HOOKLOOP_SEED={seed}");
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn whatever_happens_a_session_ends_as_it_should() {
+    if let Some(seed) = number("HOOKLOOP_SEED") {
+        let ended = perform(seed);
+        let kinds: Vec<&str> = ended.events.iter().map(|stored| stored.event.body.kind()).collect();
+        eprintln!("{:?}\n{:#?}\n{kinds:?}", ended.nature, ended.story);
+        check::all(&ended);
+        return;
+    }
+    let seeds = number("HOOKLOOP_SEEDS").unwrap_or(SEEDS);
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let mut seen = check::Seen::default();
+    std::thread::scope(|scope| {
+        let part =
+            |first: u64| scope.spawn(move || perform_all((first..seeds).step_by(threads as usize)));
+        let parts: Vec<_> = (0..threads).map(part).collect();
+        for part in parts {
+            match part.join() {
+                Ok(part) => seen.add(part),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    eprintln!("{seeds} seeds: {seen:?}");
+    seen.check(seeds);
+}

@@ -1,0 +1,381 @@
+//! A world that is made up.
+
+use std::cell::RefCell;
+use std::fmt::Write;
+use std::path::Path;
+use std::rc::Rc;
+
+use hookloop_core::answer::{Outcome, Status, Verdict};
+use hookloop_core::event::{Empty, EventBody, HookRan};
+use hookloop_core::hook::Hook;
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::point::Point;
+use hookloop_core::promise::Promise;
+use hookloop_core::session::{
+    Answer, AtRetryLimit, Limits, Piped, Plan, Session, StopWhen, TurnResult, Usage, Work,
+};
+use hookloop_core::task::Task;
+use hookloop_engine::agents::Report;
+use hookloop_engine::config;
+use hookloop_engine::files::Look;
+use hookloop_engine::rules::Rules;
+use hookloop_engine::run::HookRun;
+use hookloop_engine::session::world::{Call, Notice, Turn, World};
+use hookloop_store::memory::MemoryLog;
+
+use crate::append;
+use crate::dice::Dice;
+
+/// What a program dies of.
+pub(crate) struct Crash;
+
+/// What kind of session it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Nature {
+    pub(crate) rules: Rules,
+    pub(crate) limits: Limits,
+    stop_when: Vec<StopWhen>,
+    at_retry_limit: AtRetryLimit,
+    /// In a hundred turns.
+    pub(crate) crashes: u64,
+    errors: u64,
+    hangs: u64,
+    claims: u64,
+    /// How the files move: by steps that never repeat, in circles, or not at all.
+    moves: Moves,
+    cancels: u64,
+    pauses: u64,
+    messages: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Moves {
+    Ahead,
+    Circles,
+    Nowhere,
+    Anyhow,
+}
+
+impl Nature {
+    pub(crate) fn roll(dice: &mut Dice) -> Nature {
+        let limits = Limits {
+            iterations: dice.below(12) as u32,
+            duration_ms: *dice.pick(&[5_000, 100_000, 10_000_000]),
+            turn_ms: 10_000,
+            errors: 1 + dice.below(4) as u32,
+            hook_retries: dice.below(4) as u32,
+            no_progress: 1 + dice.below(5) as u32,
+            tokens: *dice.pick(&[60, 1_000_000, 1_000_000]),
+            cost_micros: *dice.pick(&[50, 1_000_000, 1_000_000]),
+        };
+        let ways = [
+            vec![StopWhen::Default],
+            vec![StopWhen::Promise],
+            vec![StopWhen::Validation],
+            vec![StopWhen::Turn],
+            vec![StopWhen::Hook("decider".into()), StopWhen::Default],
+            vec![],
+        ];
+        let often = [0, 0, 5, 30];
+        Nature {
+            rules: rules(dice),
+            limits,
+            stop_when: dice.pick(&ways).clone(),
+            at_retry_limit: *dice.pick(&[AtRetryLimit::NeedsHuman, AtRetryLimit::Accept]),
+            crashes: *dice.pick(&[0, 0, 2, 8]),
+            errors: *dice.pick(&[0, 0, 10, 60, 100]),
+            hangs: *dice.pick(&[0, 0, 10]),
+            claims: *dice.pick(&[0, 20, 60, 100]),
+            moves: *dice.pick(&[Moves::Ahead, Moves::Circles, Moves::Nowhere, Moves::Anyhow]),
+            cancels: *dice.pick(&[0, 0, 0, 2]),
+            pauses: *dice.pick(&often),
+            messages: *dice.pick(&often),
+        }
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        Plan {
+            name: "sim".into(),
+            work: Work::Prompt("x".into()),
+            agent: "sim".into(),
+            stop_when: self.stop_when.clone(),
+            at_retry_limit: self.at_retry_limit,
+            limits: self.limits,
+            hooks: String::new(),
+            fence: "fence".into(),
+            machine: "sim".into(),
+        }
+    }
+}
+
+/// Hooks at random points, whose output is for the agent or not.
+fn rules(dice: &mut Dice) -> Rules {
+    let mut yaml = "version: 1\nhooks:\n".to_owned();
+    let points =
+        ["session_start", "pre_iteration", "post_iteration", "on_error", "validation", "stop"];
+    for point in points {
+        let count = dice.below(3);
+        if count > 0 {
+            let _ = writeln!(yaml, "  {point}:");
+        }
+        for n in 0..count {
+            let pipe = dice.pick(&["true", "false", "on_failure"]);
+            let _ =
+                writeln!(yaml, "    - {{name: {point}{n}, command: 'true', pipe_output: {pipe}}}");
+        }
+    }
+    yaml.push_str("  stop_when:\n    - {name: decider, command: 'true'}\n");
+    yaml.push_str("  session_end:\n    - {name: last, command: 'true'}\n");
+    config::settings_from(Path::new("sim"), yaml.as_bytes()).unwrap().rules
+}
+
+/// What has happened outside, whoever remembers it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Story {
+    /// Each turn by its number: what was in its prompt.
+    pub(crate) turns: Vec<Vec<String>>,
+    /// When a turn began that is an iteration's, or any: how long the session had run.
+    pub(crate) turns_began_ms: Vec<u64>,
+    pub(crate) ends_begun: u32,
+    /// Programs that died after session_end had begun.
+    pub(crate) died_at_end: u32,
+    pub(crate) files: u64,
+    outputs: u64,
+    pub(crate) was_cancelled: bool,
+    pub(crate) crashes: u32,
+    messages: u64,
+}
+
+pub(crate) struct Scene {
+    nature: Nature,
+    story: Rc<RefCell<Story>>,
+    dice: Rc<RefCell<Dice>>,
+    log: MemoryLog,
+    id: SessionId,
+    elapsed_ms: u64,
+    active_before_ms: u64,
+    has_begun_end: bool,
+    cancelled: bool,
+    known: u64,
+}
+
+impl Scene {
+    pub(crate) fn new(
+        nature: &Nature,
+        story: Rc<RefCell<Story>>,
+        dice: Rc<RefCell<Dice>>,
+        log: MemoryLog,
+        id: SessionId,
+    ) -> Scene {
+        let (nature, known) = (nature.clone(), story.borrow().files);
+        Scene {
+            nature,
+            story,
+            dice,
+            log,
+            id,
+            elapsed_ms: 0,
+            active_before_ms: 0,
+            has_begun_end: false,
+            cancelled: false,
+            known,
+        }
+    }
+
+    fn chance(&self, percent: u64) -> bool {
+        self.dice.borrow_mut().chance(percent)
+    }
+
+    /// A place where a program may die.
+    fn may_crash(&self) {
+        if self.chance(self.nature.crashes) {
+            let mut story = self.story.borrow_mut();
+            story.crashes += 1;
+            story.died_at_end += u32::from(self.has_begun_end);
+            drop(story);
+            std::panic::resume_unwind(Box::new(Crash));
+        }
+    }
+
+    /// Somebody else does something to the session.
+    fn may_be_disturbed(&mut self) {
+        let subject = Subject::Session(self.id.clone());
+        if self.chance(self.nature.messages) {
+            self.story.borrow_mut().messages += 1;
+            let text = format!("message-{}", self.story.borrow().messages);
+            let piped = Piped { from: "u".into(), point: "message".into(), status: None, text };
+            append(&self.log, &subject, EventBody::OutputPiped(piped));
+        }
+        if self.chance(self.nature.pauses) {
+            append(&self.log, &subject, EventBody::PauseRequested(Empty {}));
+        }
+        if self.chance(self.nature.cancels) {
+            self.cancelled = true;
+            self.story.borrow_mut().was_cancelled = true;
+        }
+    }
+
+    fn hook(&mut self, hook: &Hook, point: &Point) -> HookRun {
+        let files = self.story.borrow().files;
+        let mut outcome = Outcome::of(Status::Passed);
+        let is_gate = point.kind() == hookloop_core::point::Kind::Gate;
+        match is_gate {
+            true if !passes(&hook.name, files) => {
+                outcome.status = Status::Blocked;
+                outcome.verdict = Verdict::Block { feedback: "no".into() };
+            }
+            true if self.chance(3) => {
+                outcome.status = Status::TimedOut;
+                outcome.verdict = Verdict::Block { feedback: "it took too long".into() };
+            }
+            true if self.chance(1) => {
+                outcome.status = Status::Blocked;
+                outcome.verdict = Verdict::Escalate { reason: "look at this".into() };
+            }
+            false if self.chance(20) => {
+                let failures = [Status::Failed, Status::TimedOut, Status::NotStarted];
+                outcome.status = *self.dice.borrow_mut().pick(&failures);
+            }
+            _ => {}
+        }
+        self.elapsed_ms += self.dice.borrow_mut().below(300);
+        self.story.borrow_mut().outputs += 1;
+        let stdout = format!("out-{}", self.story.borrow().outputs);
+        let ran = HookRan {
+            hook_name: hook.name.clone(),
+            point: point.name().into(),
+            status: outcome.status.name().into(),
+            exit_code: None,
+            duration_ms: 1,
+            attempts: 1,
+            reason: None,
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            artifact: None,
+        };
+        let stderr = String::new();
+        HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr }
+    }
+
+    fn agent(&mut self, number: usize) -> Report {
+        let report = Report {
+            result: TurnResult::Finished,
+            message: format!("turn-{number}"),
+            promises: Vec::new(),
+            usage: Usage { input_tokens: 10, output_tokens: 5, cost_micros: 10 },
+            artifact: None,
+            conversation: None,
+        };
+        if self.chance(self.nature.hangs) {
+            self.elapsed_ms += 10_000;
+            return Report { usage: Usage::default(), ..Report::failed("it hangs") };
+        }
+        self.elapsed_ms += 100 + self.dice.borrow_mut().below(3_000);
+        if self.chance(self.nature.errors) {
+            return Report::failed("no network");
+        }
+        let mut story = self.story.borrow_mut();
+        let anyhow = self.dice.borrow_mut().below(6);
+        story.files = match self.nature.moves {
+            Moves::Ahead => story.files + 1,
+            Moves::Circles => (story.files + 1) % 3,
+            Moves::Nowhere => story.files,
+            Moves::Anyhow => anyhow,
+        };
+        drop(story);
+        let mut promises = Vec::new();
+        if self.chance(self.nature.claims) {
+            promises.push(Promise::Complete);
+        } else if self.chance(2) {
+            promises.push(Promise::Blocked);
+        }
+        Report { promises, ..report }
+    }
+}
+
+/// What is true of the files: a gate's word is about them alone.
+pub(crate) fn passes(gate: &str, files: u64) -> bool {
+    let mix = gate.bytes().fold(files, |mix, byte| mix.wrapping_mul(31).wrapping_add(byte.into()));
+    mix % 3 != 0
+}
+
+impl World for Scene {
+    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun> {
+        self.active_before_ms = self.active_before_ms.max(call.session.active_ms);
+        self.may_crash();
+        if *call.point == Point::SessionEnd {
+            self.story.borrow_mut().ends_begun += 1;
+            self.has_begun_end = true;
+        }
+        let runs = hooks.iter().map(|hook| self.hook(hook, call.point)).collect();
+        // What is said while session_end runs is too late for any prompt.
+        if *call.point != Point::SessionEnd {
+            self.may_be_disturbed();
+        }
+        self.may_crash();
+        runs
+    }
+
+    fn take_turn(&mut self, turn: &Turn<'_>) -> Report {
+        self.may_crash();
+        let number = {
+            let mut story = self.story.borrow_mut();
+            let texts = turn.session.bound.iter().map(|piped| piped.text.clone()).collect();
+            story.turns.push(texts);
+            story.turns_began_ms.push(turn.session.active_ms);
+            story.turns.len() - 1
+        };
+        assert!(turn.timeout_ms <= self.nature.limits.turn_ms);
+        let report = self.agent(number);
+        self.may_be_disturbed();
+        self.may_crash();
+        match &report.result {
+            TurnResult::Failed { .. } => report,
+            _ => Report { message: format!("turn-{number}"), ..report },
+        }
+    }
+
+    fn look_at_files(&mut self) -> Option<Look> {
+        let files = self.story.borrow().files;
+        let changed = if files == self.known { vec![] } else { vec!["a".to_owned()] };
+        self.known = files;
+        Some(Look { digest: files.to_string(), changed })
+    }
+
+    fn tree(&mut self) -> Option<String> {
+        Some(format!("tree-{}", self.story.borrow().files))
+    }
+
+    fn drifted(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        self.elapsed_ms
+    }
+
+    fn pause(&mut self, ms: u64) {
+        self.elapsed_ms += ms;
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    fn begin_end(&mut self) {}
+
+    fn ask(&mut self, _: &Session) -> Option<Answer> {
+        let answers = [None, None, None, Some(Answer::Continue), Some(Answer::Abort)];
+        *self.dice.borrow_mut().pick(&answers)
+    }
+
+    fn hold(&mut self, _: Option<(&Task, u64)>) {}
+
+    fn notice(&mut self, notice: Notice<'_>) {
+        if let Notice::Stored(stored) = notice
+            && !stored.is_empty()
+        {
+            self.may_crash();
+        }
+    }
+}

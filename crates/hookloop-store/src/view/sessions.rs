@@ -1,0 +1,157 @@
+//! Sessions: what is under way, and what came of the others.
+
+use hookloop_core::event::{Event, EventBody};
+use hookloop_core::id::SessionId;
+use hookloop_core::session::{Outcome, Plan, Work};
+use hookloop_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::apply::Fold;
+use super::{Result, View};
+use crate::log::LogError;
+
+/// What a session that has not ended is called.
+pub const RUNNING: &str = "running";
+pub const PAUSED: &str = "paused";
+
+/// A session in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    pub id: SessionId,
+    pub name: String,
+    /// [`RUNNING`], [`PAUSED`], or what it came to.
+    pub state: String,
+    pub reason: Option<String>,
+    pub work: String,
+    pub agent: String,
+    pub machine: String,
+    pub iteration: u32,
+    pub task: Option<String>,
+    pub tokens: u64,
+    pub cost_micros: u64,
+    pub started_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+}
+
+impl SessionRow {
+    pub fn is_over(&self) -> bool {
+        self.ended_at.is_some()
+    }
+}
+
+impl Fold<'_> {
+    pub(super) fn apply_session(&self, id: &SessionId, event: &Event) -> Result<()> {
+        let id = id.as_str();
+        let set = |column: &'static str, value: &dyn rusqlite::ToSql| {
+            self.run(column, params![id, value]).map(drop)
+        };
+        match &event.body {
+            EventBody::SessionStarted(plan) => self.insert_session(id, plan, event.at),
+            EventBody::IterationStarted(started) => {
+                set("UPDATE session SET iteration = ?2 WHERE id = ?1", &started.number)
+            }
+            EventBody::TurnEnded(ended) if !ended.usage.is_none() => {
+                let (tokens, cost) = (ended.usage.tokens() as i64, ended.usage.cost_micros as i64);
+                let add = "UPDATE session SET tokens = tokens + ?2, cost_micros = cost_micros + ?3
+                    WHERE id = ?1";
+                self.run(add, params![id, tokens, cost]).map(drop)
+            }
+            EventBody::TaskTaken(taken) => {
+                set("UPDATE session SET task = ?2 WHERE id = ?1", &taken.task.as_str())
+            }
+            EventBody::TaskLeft(_) => {
+                self.run("UPDATE session SET task = NULL WHERE id = ?1", [id]).map(drop)
+            }
+            EventBody::SessionPaused(_) => {
+                set("UPDATE session SET state = ?2 WHERE id = ?1", &PAUSED)
+            }
+            EventBody::SessionResumed(resumed) => {
+                set("UPDATE session SET state = ?2 WHERE id = ?1", &RUNNING)?;
+                set("UPDATE session SET machine = ?2 WHERE id = ?1", &resumed.machine)
+            }
+            EventBody::SessionEnded(outcome) => {
+                let update =
+                    "UPDATE session SET state = ?2, reason = ?3, ended_at = ?4 WHERE id = ?1";
+                let reason = reason(outcome);
+                self.run(update, params![id, outcome.name(), reason, event.at.0]).map(drop)
+            }
+            EventBody::HookRan(ran) => self.count_run(ran),
+            _ => Ok(()),
+        }
+    }
+
+    fn insert_session(&self, id: &str, plan: &Plan, at: Timestamp) -> Result<()> {
+        let work = match &plan.work {
+            Work::Prompt(prompt) => prompt.lines().next().unwrap_or_default().to_owned(),
+            Work::Spec(path) => format!("spec {path}"),
+            Work::Tasks => "tasks".to_owned(),
+        };
+        let insert = "INSERT INTO session(id, name, state, work, agent, machine, iteration, tokens,
+            cost_micros, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7)";
+        let values = params![id, plan.name, RUNNING, work, plan.agent, plan.machine, at.0];
+        self.run(insert, values).map(drop)
+    }
+}
+
+fn reason(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::NeedsHuman { reason } => Some(reason.clone()),
+        Outcome::Limit { limit } => Some(limit.name().to_owned()),
+        Outcome::Complete { unproven: true } => Some("accepted without proof".to_owned()),
+        _ => None,
+    }
+}
+
+const COLUMNS: &str = "id, name, state, reason, work, agent, machine, iteration, task, tokens,
+    cost_micros, started_at, ended_at";
+
+impl View<'_> {
+    /// The latest sessions, the newest first.
+    pub fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>> {
+        let select = format!("SELECT {COLUMNS} FROM session ORDER BY num DESC LIMIT ?1");
+        self.session_rows(&select, i64::try_from(limit).unwrap_or(i64::MAX))
+    }
+
+    /// Sessions that have not ended, the newest first.
+    pub fn open_sessions(&self, limit: usize) -> Result<Vec<SessionRow>> {
+        let select = format!(
+            "SELECT {COLUMNS} FROM session WHERE ended_at IS NULL ORDER BY num DESC LIMIT ?1"
+        );
+        self.session_rows(&select, i64::try_from(limit).unwrap_or(i64::MAX))
+    }
+
+    pub fn session(&self, id: &SessionId) -> Result<Option<SessionRow>> {
+        let select = format!("SELECT {COLUMNS} FROM session WHERE id = ?1");
+        let mut select = self.conn.prepare_cached(&select)?;
+        select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
+    }
+
+    fn session_rows(&self, select: &str, value: i64) -> Result<Vec<SessionRow>> {
+        let mut select = self.conn.prepare_cached(select)?;
+        let mut rows = select.query([value])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<SessionRow> {
+    let id: String = row.get(0)?;
+    Ok(SessionRow {
+        id: id.parse().map_err(|error| LogError::damaged(0, error))?,
+        name: row.get(1)?,
+        state: row.get(2)?,
+        reason: row.get(3)?,
+        work: row.get(4)?,
+        agent: row.get(5)?,
+        machine: row.get(6)?,
+        iteration: row.get(7)?,
+        task: row.get(8)?,
+        tokens: row.get::<_, i64>(9)? as u64,
+        cost_micros: row.get::<_, i64>(10)? as u64,
+        started_at: Timestamp(row.get(11)?),
+        ended_at: row.get::<_, Option<i64>>(12)?.map(Timestamp),
+    })
+}

@@ -1,0 +1,112 @@
+//! `hookloop demo`
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use hookloop_core::session::Work;
+use hookloop_engine::kept::Surroundings;
+use hookloop_engine::place::Place;
+use hookloop_engine::project::Project;
+use hookloop_engine::session::open::{self, Wish};
+use hookloop_engine::session::real::Stop;
+use hookloop_engine::trust::{Trust, look_at_all};
+
+use super::session::{self, runner};
+use super::{Context, machine, surroundings};
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, Result};
+
+/// What the demo's project holds.
+const FILES: [(&str, &str); 4] = [
+    ("hookloop.yaml", include_str!("demo/hookloop.yaml")),
+    ("sum.sh", include_str!("demo/sum.sh")),
+    ("test.sh", include_str!("demo/test.sh")),
+    ("turns.json", include_str!("demo/turns.json")),
+];
+
+/// See a gate refuse work that is not done: offline, in a temporary directory, in seconds
+///
+/// A scripted agent says that it is done while a test fails. The gate sends it back with what fails, it
+/// mends that, and the gate passes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Leave the directory there, to look around
+    #[arg(long)]
+    keep: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let directory = tempfile::Builder::new().prefix("hookloop-demo-").tempdir()?;
+        let root = directory.path().join("project").canonicalize().or_else(|_| {
+            fs::create_dir(directory.path().join("project"))?;
+            directory.path().join("project").canonicalize()
+        })?;
+        prepare(&root)?;
+        let done = show(context, &root, &directory.path().join("state"));
+        if self.keep {
+            let kept = directory.keep();
+            context.out.line(format_args!("{DIM}left in {}{DIM:#}", kept.display()))?;
+        }
+        done
+    }
+}
+
+fn prepare(root: &Path) -> Result {
+    for (name, text) in FILES {
+        fs::write(root.join(name), text)?;
+    }
+    // Without git the demo goes on; its receipts then say so.
+    let mut git = Command::new("git");
+    git.args(["init", "--quiet"]).current_dir(root).stdout(Stdio::null()).stderr(Stdio::null());
+    let _ = git.status();
+    Ok(())
+}
+
+fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
+    let place = Place::at(root, state);
+    place.prepare()?;
+    let around = Surroundings { store: None, user_file: None, ..surroundings()? };
+    trust(&place, &around)?;
+    let project = Project::open(&place, &super::actor(), &around)?;
+    if !context.out.json {
+        let out = &mut context.out;
+        out.line(format_args!(
+            "{BOLD}The project{BOLD:#}: sum.sh adds two numbers, wrongly; test.sh tests it"
+        ))?;
+        out.line(format_args!(
+            "{BOLD}The gate{BOLD:#}: `stop` runs test.sh whenever the agent says that it is done"
+        ))?;
+        out.line("")?;
+    }
+    let wish = Wish {
+        name: Some("demo".to_owned()),
+        work: Work::Prompt("Make the tests of sum.sh pass".to_owned()),
+        agent: "scripted:turns.json".to_owned(),
+        stop_when: None,
+        at_retry_limit: None,
+        limits: project.rules().limits.session,
+        machine: machine(),
+    };
+    let opened = open::start(&project, runner(&project)?, wish)?;
+    let session = session::drive(context, &project, &opened, &place.config(), Stop::new()?)?;
+    context.exit = session::exit_code(&session);
+    if !context.out.json {
+        let out = &mut context.out;
+        out.line("")?;
+        out.line("The agent's word was not enough; the receipt is. In a project of yours:")?;
+        out.line(format_args!("  {DIM}try:{DIM:#} hookloop init"))?;
+    }
+    project.leave();
+    Ok(())
+}
+
+/// The demo's hooks are ours.
+fn trust(place: &Place, around: &Surroundings) -> Result {
+    let user = around.user()?;
+    let settings = hookloop_engine::config::settings(&place.config(), &user)?;
+    let seen = look_at_all(&place.root, &settings.rules.hooks).map_err(CliError::from)?;
+    Trust::load(&place.state)?.agree(&seen)?;
+    Ok(())
+}

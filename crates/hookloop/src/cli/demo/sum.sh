@@ -1,0 +1,4 @@
+# Adds two numbers.
+sum() {
+  echo $(($1 - $2))
+}

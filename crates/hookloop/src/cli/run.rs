@@ -1,0 +1,153 @@
+//! `hookloop run`
+
+use hookloop_core::options::Length;
+use hookloop_core::session::plan::NoSuchStop;
+use hookloop_core::session::{AtRetryLimit, Limits, StopWhen, Work};
+use hookloop_engine::session::open::{self, Wish};
+
+use super::session::{self, runner};
+use super::{Context, machine};
+use crate::error::CliError;
+use crate::output::Result;
+
+/// The agent of who names none.
+const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
+
+/// Run an agent in a loop until its work is proven
+///
+/// Exit code: 0 complete, 3 needs a human, 4 a limit was reached, 5 paused, 130 cancelled.
+/// Ctrl-C ends the session in order (session_end hooks run), twice at once.
+#[derive(clap::Args)]
+#[command(group(clap::ArgGroup::new("work").required(true).args(["prompt", "spec", "tasks"])))]
+pub(crate) struct Args {
+    /// What the agent is to do
+    prompt: Option<String>,
+
+    /// A file of the project that says what to do
+    #[arg(long, value_name = "FILE")]
+    spec: Option<String>,
+
+    /// Work on ready tasks, the most urgent first, until none is left
+    #[arg(long)]
+    tasks: bool,
+
+    /// Who does it: `command:PROGRAM` (prompt on its input) or `scripted:FILE`
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+
+    /// What the session is called
+    #[arg(long)]
+    name: Option<String>,
+
+    /// What makes an iteration the last: default, validation, promise, turn, tasks (several with commas)
+    #[arg(long, value_name = "WAY", value_delimiter = ',')]
+    stop_when: Vec<String>,
+
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    /// When gates said no too often: needs_human or accept
+    #[arg(long, value_name = "WHAT", value_parser = at_retry_limit)]
+    at_retry_limit: Option<AtRetryLimit>,
+}
+
+/// Limits of this session, instead of those of the configuration.
+#[derive(clap::Args)]
+struct LimitArgs {
+    #[arg(long, value_name = "N")]
+    max_iterations: Option<u32>,
+
+    /// Such as 30m or 8h
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    max_duration: Option<u64>,
+
+    /// How long one turn of the agent may take
+    #[arg(long, value_name = "TIME", value_parser = length)]
+    max_turn: Option<u64>,
+
+    /// Failed turns in a row
+    #[arg(long, value_name = "N")]
+    max_errors: Option<u32>,
+
+    /// How often gates may send the agent back without its work getting better
+    #[arg(long, value_name = "N")]
+    hook_retries: Option<u32>,
+
+    /// Iterations in a row that get nowhere
+    #[arg(long, value_name = "N")]
+    max_no_progress: Option<u32>,
+
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+
+    /// In dollars
+    #[arg(long, value_name = "AMOUNT")]
+    max_cost: Option<f64>,
+}
+
+impl LimitArgs {
+    fn over(&self, limits: Limits) -> Limits {
+        Limits {
+            iterations: self.max_iterations.unwrap_or(limits.iterations),
+            duration_ms: self.max_duration.unwrap_or(limits.duration_ms),
+            turn_ms: self.max_turn.unwrap_or(limits.turn_ms),
+            errors: self.max_errors.unwrap_or(limits.errors),
+            hook_retries: self.hook_retries.unwrap_or(limits.hook_retries),
+            no_progress: self.max_no_progress.unwrap_or(limits.no_progress),
+            tokens: self.max_tokens.unwrap_or(limits.tokens),
+            cost_micros: self
+                .max_cost
+                .map_or(limits.cost_micros, |cost| (cost * 1_000_000.0).round() as u64),
+        }
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let wish = self.wish(project.rules().limits.session)?;
+        let runner = runner(&project)?;
+        hookloop_engine::agents::named(&wish.agent, runner.root())?;
+        super::resume::end_interrupted(context, &project)?;
+        let opened = open::start(&project, runner, wish)?;
+        session::perform(context, &project, &opened)
+    }
+
+    fn wish(self, limits: Limits) -> Result<Wish> {
+        let work = match (self.prompt, self.spec) {
+            (Some(prompt), _) => Work::Prompt(prompt),
+            (None, Some(spec)) => Work::Spec(spec),
+            (None, None) => Work::Tasks,
+        };
+        let ways = self.stop_when.iter().map(|way| way.parse());
+        let ways = ways.collect::<std::result::Result<Vec<StopWhen>, NoSuchStop>>();
+        let ways = ways.map_err(CliError::usage)?;
+        let agent = self.agent.or_else(|| std::env::var(AGENT_VARIABLE).ok());
+        let no_agent = || {
+            CliError::usage(format!("no agent is named, by --agent or {AGENT_VARIABLE}"))
+                .hint("hookloop run … --agent 'command:./agent.sh'")
+        };
+        Ok(Wish {
+            name: self.name,
+            work,
+            agent: agent.filter(|agent| !agent.is_empty()).ok_or_else(no_agent)?,
+            stop_when: (!ways.is_empty()).then_some(ways),
+            at_retry_limit: self.at_retry_limit,
+            limits: self.limits.over(limits),
+            machine: machine(),
+        })
+    }
+}
+
+fn length(text: &str) -> std::result::Result<u64, String> {
+    let length: std::result::Result<Length, _> = text.parse();
+    length.map(|length| length.ms).map_err(|error| error.to_string())
+}
+
+fn at_retry_limit(text: &str) -> std::result::Result<AtRetryLimit, String> {
+    match text {
+        "needs_human" => Ok(AtRetryLimit::NeedsHuman),
+        "accept" => Ok(AtRetryLimit::Accept),
+        _ => Err("`needs_human` or `accept`".to_owned()),
+    }
+}

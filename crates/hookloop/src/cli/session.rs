@@ -1,0 +1,128 @@
+//! What the commands that perform a session have in common.
+
+pub(super) mod live;
+pub(super) mod words;
+
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use hookloop_core::session::{Outcome, Phase, Session};
+use hookloop_engine::agents;
+use hookloop_engine::project::Project;
+use hookloop_engine::runner::Runner;
+use hookloop_engine::session::open::Drift;
+use hookloop_engine::session::real::{Real, Stop, Surroundings};
+use hookloop_engine::session::{Driver, Opened, prompt};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::Context;
+use crate::error::CliError;
+use crate::output::Result;
+use live::Live;
+
+/// What scripts can rely on.
+const NEEDS_HUMAN: u8 = 3;
+const LIMIT: u8 = 4;
+const PAUSED: u8 = 5;
+const CANCELLED: u8 = 130;
+
+/// Performs a session to its end, and says by the exit code what came of it.
+pub(super) fn perform(context: &mut Context, project: &Project, opened: &Opened) -> Result {
+    let stop = heed_signals()?;
+    let place = context.place()?;
+    let session = drive(context, project, opened, &place.config(), stop)?;
+    context.exit = exit_code(&session);
+    Ok(())
+}
+
+/// The same, without a word about the exit code.
+pub(super) fn drive(
+    context: &mut Context,
+    project: &Project,
+    opened: &Opened,
+    config: &Path,
+    stop: Stop,
+) -> Result<Session> {
+    let runner = runner(project)?;
+    let agent = agents::named(&opened.plan.agent, runner.root())?;
+    let hooks = project.hooks()?;
+    let around = Surroundings {
+        project,
+        runner,
+        directory: opened.directory.clone(),
+        template: template(project, runner)?,
+        onlooker: Live::new(&mut context.out, opened),
+        stop,
+        drift: Drift::new(runner, config, &hooks),
+        active_ms: opened.active_ms,
+        duration_ms: opened.plan.limits.duration_ms,
+    };
+    let mut world = Real::new(around, agent)?;
+    world.remember_base_for(&hooks);
+    let driver = Driver::open(project, &opened.id, world, hooks)?;
+    let no_session = || CliError::refused(format!("there is no session `{}`", opened.id));
+    let mut driver = driver.ok_or_else(no_session)?.after(opened.active_ms);
+    driver.run()?;
+    let session = driver.session().clone();
+    driver.world().onlooker().conclude(&session)?;
+    Ok(session)
+}
+
+pub(super) fn runner(project: &Project) -> Result<&Runner> {
+    project.runner().ok_or_else(|| CliError::system("there is no directory to work in"))
+}
+
+/// The template for prompts: the project's, else ours.
+fn template(project: &Project, runner: &Runner) -> Result<String> {
+    let Some(path) = &project.rules().session.prompt else {
+        return Ok(prompt::TEMPLATE.to_owned());
+    };
+    let path = runner.root().join(path);
+    let wrong = |why: String| CliError::usage(format!("{}: {why}", path.display()));
+    let size = std::fs::metadata(&path).map_err(|error| wrong(error.to_string()))?.len();
+    if size > prompt::TEMPLATE_MAX {
+        return Err(wrong(format!("it has {size} bytes; at most {}", prompt::TEMPLATE_MAX)));
+    }
+    std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))
+}
+
+pub(super) fn exit_code(session: &Session) -> u8 {
+    match (&session.outcome, &session.phase) {
+        (_, Phase::Paused) => PAUSED,
+        (Some(Outcome::Complete { .. }), _) => 0,
+        (Some(Outcome::NeedsHuman { .. }), _) => NEEDS_HUMAN,
+        (Some(Outcome::Limit { .. }), _) => LIMIT,
+        (Some(Outcome::Cancelled | Outcome::Interrupted) | None, _) => CANCELLED,
+    }
+}
+
+/// The first signal ends the session as it should be ended, the second one ends the program.
+fn heed_signals() -> Result<Stop> {
+    let stop = Stop::new()?;
+    let asked = Arc::new(AtomicBool::new(false));
+    let (mut reads, writes) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            CANCELLED.into(),
+            Arc::clone(&asked),
+        )?;
+        signal_hook::flag::register(signal, Arc::clone(&asked))?;
+        signal_hook::low_level::pipe::register(signal, OwnedFd::from(writes.try_clone()?))?;
+    }
+    let of_thread = stop.clone();
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        let mut byte = [0];
+        if reads.read(&mut byte).is_ok_and(|read| read > 0) {
+            of_thread.by_user();
+        }
+        // Kept until the program ends: a signal after this writes to it.
+        drop(writes);
+        std::thread::park();
+    })?;
+    Ok(stop)
+}

@@ -1,0 +1,250 @@
+//! A session while it runs: lines as things happen, and on a terminal a last line that moves.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anstyle::{AnsiColor, Style};
+use hookloop_core::session::{Answer, Session};
+use hookloop_engine::session::real::Onlooker;
+use hookloop_engine::session::{Notice, Opened};
+use hookloop_engine::store::StoredEvent;
+
+use super::words::{self, Weight};
+use crate::output::{BOLD, DIM, Output, Result, plain};
+use crate::wire::EventJson;
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+/// Between two drawings of the last line.
+const TICK: Duration = Duration::from_millis(250);
+/// Back to the start of the line, and empty it.
+const CLEAR: &str = "\r\x1b[K";
+/// Answers that are not understood before nobody is asked any more.
+const QUESTIONS_MAX: usize = 5;
+
+/// Shows a session.
+pub(crate) struct Live<'o> {
+    out: &'o mut Output,
+    id: String,
+    retries_max: u32,
+    status: Option<Status>,
+    /// The first thing that could not be written ends the showing, not the session.
+    has_failed: bool,
+}
+
+impl<'o> Live<'o> {
+    pub(crate) fn new(out: &'o mut Output, opened: &Opened) -> Live<'o> {
+        let status = (out.terminal && !out.json).then(Status::start);
+        let (id, retries_max) = (opened.id.to_string(), opened.plan.limits.hook_retries);
+        let mut live = Live { out, id, retries_max, status, has_failed: false };
+        if !live.out.json {
+            let plan = &opened.plan;
+            let ways: Vec<String> = plan.stop_when.iter().map(ToString::to_string).collect();
+            let (id, agent, work) = (&opened.id, plain(&plan.agent), words::work(&plan.work));
+            live.line(format!("{BOLD}session {id}{BOLD:#}  {work}"));
+            live.line(format!("{DIM}agent {agent}, stops when {}{DIM:#}", ways.join(", ")));
+            live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
+        }
+        live
+    }
+
+    fn line(&mut self, text: String) {
+        let shown = match &self.status {
+            Some(status) => status.aside(|| self.out.line(text).and_then(|()| self.out.flush())),
+            None => self.out.line(text).and_then(|()| self.out.flush()),
+        };
+        self.has_failed |= shown.is_err();
+    }
+
+    fn event(&mut self, stored: &StoredEvent) {
+        if self.out.json {
+            let shown = self.out.json(&EventJson::from(stored)).and_then(|()| self.out.flush());
+            self.has_failed |= shown.is_err();
+            return;
+        }
+        let Some((weight, text)) = words::line(&stored.event.body, self.retries_max) else {
+            return;
+        };
+        let line = match weight {
+            Weight::Heading => format!("{BOLD}{text}{BOLD:#}"),
+            Weight::Good => format!("  {GOOD}{text}{GOOD:#}"),
+            Weight::Bad => format!("  {BAD}{text}{BAD:#}"),
+            Weight::Plain => format!("  {text}"),
+        };
+        self.line(line);
+    }
+
+    /// Says what the session came to.
+    pub(crate) fn conclude(&mut self, session: &Session) -> Result {
+        self.status = None;
+        if self.out.json {
+            return Ok(());
+        }
+        let (weight, text, next) = words::conclusion(&self.id, session);
+        let style = match weight {
+            Weight::Good => GOOD.bold(),
+            Weight::Bad => BAD.bold(),
+            _ => BOLD,
+        };
+        self.out.line(format_args!("{style}{text}{style:#}"))?;
+        for receipt in session.receipts.iter().filter(|receipt| receipt.is_green()) {
+            let tree = receipt.tree.as_deref().unwrap_or("a directory without git");
+            let took = words::duration(receipt.duration_ms);
+            self.out.line(format_args!(
+                "  {DIM}receipt: {} passed in {took} on {tree}{DIM:#}",
+                plain(&receipt.gate)
+            ))?;
+        }
+        if session.undelivered > 0 {
+            let count = session.undelivered;
+            self.out
+                .line(format_args!("  {DIM}{count} outputs of hooks were not delivered{DIM:#}"))?;
+        }
+        if let Some(next) = next {
+            self.out.line(format_args!("  {DIM}try:{DIM:#} {next}"))?;
+        }
+        self.out.flush()
+    }
+}
+
+impl Onlooker for Live<'_> {
+    fn notice(&mut self, notice: Notice<'_>) {
+        if self.has_failed {
+            return;
+        }
+        match notice {
+            Notice::Stored(events) => events.iter().for_each(|stored| self.event(stored)),
+            Notice::Hooks { point, count } => {
+                self.now(|| format!("{point}: {count} hooks"));
+            }
+            Notice::Turn { iteration, .. } => self.now(|| format!("agent, iteration {iteration}")),
+            Notice::Said(text) => {
+                if let Some(status) = &self.status
+                    && let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty())
+                {
+                    status.say(line.trim());
+                }
+            }
+            Notice::Pause { ms } => {
+                self.now(|| format!("waits {} after an error", words::duration(ms)));
+            }
+            Notice::Ran(_) => {}
+        }
+    }
+
+    fn ask(&mut self, session: &Session) -> Option<Answer> {
+        if self.out.json || !self.out.terminal || !std::io::stdin().is_terminal() {
+            return None;
+        }
+        self.status.take();
+        let answer = self.question(session);
+        self.status = Some(Status::start());
+        answer
+    }
+}
+
+impl Live<'_> {
+    fn now(&self, what: impl FnOnce() -> String) {
+        if let Some(status) = &self.status {
+            status.now(what());
+        }
+    }
+
+    fn question(&mut self, session: &Session) -> Option<Answer> {
+        let failing: Vec<String> = session.failing.iter().flatten().cloned().collect();
+        let retries = self.retries_max;
+        self.line(format!(
+            "{BOLD}Gates said no after {retries} retries.{BOLD:#} Failing: {}",
+            words::some(&failing)
+        ));
+        for _ in 0..QUESTIONS_MAX {
+            let mut terminal = std::io::stderr();
+            let _ = write!(terminal, "[c]ontinue, [a]ccept the work as it is, [q]uit: ");
+            let _ = terminal.flush();
+            let mut answer = String::new();
+            if std::io::stdin().lock().read_line(&mut answer).ok()? == 0 {
+                return None;
+            }
+            match answer.trim() {
+                "c" | "continue" => return Some(Answer::Continue),
+                "a" | "accept" => return Some(Answer::Accept),
+                "q" | "quit" | "abort" => return Some(Answer::Abort),
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// The line at the bottom of a terminal, drawn again and again while nothing else is written.
+struct Status {
+    shared: Arc<Mutex<Shown>>,
+    over: Arc<AtomicBool>,
+}
+
+struct Shown {
+    what: String,
+    since: Instant,
+    said: String,
+}
+
+impl Status {
+    fn start() -> Status {
+        let shown = Shown { what: String::new(), since: Instant::now(), said: String::new() };
+        let (shared, over) = (Arc::new(Mutex::new(shown)), Arc::new(AtomicBool::new(false)));
+        let (of_thread, is_over) = (Arc::clone(&shared), Arc::clone(&over));
+        // Without a thread there is no such line.
+        let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
+            loop {
+                std::thread::sleep(TICK);
+                let shown = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
+                if is_over.load(Ordering::SeqCst) {
+                    return;
+                }
+                shown.draw();
+            }
+        });
+        Status { shared, over }
+    }
+
+    fn now(&self, what: String) {
+        let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        *shown = Shown { what, since: Instant::now(), said: String::new() };
+    }
+
+    fn say(&self, line: &str) {
+        let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.said = plain(line).into_owned();
+    }
+
+    /// Writes something else, with the line out of its way.
+    fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        let shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = write!(std::io::stderr(), "{CLEAR}");
+        let written = write();
+        drop(shown);
+        written
+    }
+}
+
+impl Drop for Status {
+    fn drop(&mut self) {
+        let _shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        self.over.store(true, Ordering::SeqCst);
+        let _ = write!(std::io::stderr(), "{CLEAR}");
+    }
+}
+
+impl Shown {
+    fn draw(&self) {
+        if self.what.is_empty() {
+            return;
+        }
+        let seconds = self.since.elapsed().as_secs();
+        let text = format!("  {} {seconds} s  {}", self.what, self.said);
+        let line = crate::output::cut_to_terminal(&text);
+        let _ = write!(anstream::stderr(), "{CLEAR}{DIM}{line}{DIM:#}");
+    }
+}

@@ -1,0 +1,207 @@
+//! The events of a session in the words of someone who watches.
+
+use hookloop_core::event::EventBody;
+use hookloop_core::options::Length;
+use hookloop_core::session::facts::Left;
+use hookloop_core::session::plan::Dollars;
+use hookloop_core::session::{
+    Answer, Decision, Outcome, Session, TurnEnded, TurnKind, TurnResult, Verdict, Work,
+};
+use hookloop_engine::store::SessionRow;
+
+use crate::output::plain;
+
+/// Characters of a tree's name that are shown.
+const TREE_SHOWN: usize = 10;
+/// Checks and files that a line names.
+const NAMES_SHOWN: usize = 4;
+
+/// How much an event matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// Something new begins.
+    Heading,
+    Good,
+    Bad,
+    Plain,
+}
+
+/// An event as a line; none for what only keeps the books. The state is the one before it.
+pub(crate) fn line(body: &EventBody, retries_max: u32) -> Option<(Weight, String)> {
+    let text = match body {
+        EventBody::IterationStarted(started) => {
+            let again = match started.attempt {
+                1 => String::new(),
+                attempt => format!(", attempt {attempt}"),
+            };
+            return Some((Weight::Heading, format!("iteration {}{again}", started.number)));
+        }
+        EventBody::TurnStarted(started) => {
+            let what = match started.turn {
+                TurnKind::Recovery => "recovery after the error",
+                _ => "final delivery of what was not said yet",
+            };
+            return Some((Weight::Heading, what.to_owned()));
+        }
+        EventBody::HookRan(ran) => {
+            let reason = ran.reason.as_deref().and_then(|reason| reason.lines().next());
+            let reason = reason.map_or_else(String::new, |reason| format!("  {}", plain(reason)));
+            let took = duration(ran.duration_ms);
+            let text =
+                format!("{:<14} {:<24} {} {took}{reason}", ran.point, ran.hook_name, ran.status);
+            let weight = match ran.status.as_str() {
+                "passed" | "skipped" => Weight::Plain,
+                _ => Weight::Bad,
+            };
+            return Some((weight, text));
+        }
+        EventBody::TurnEnded(ended) => return Some(turn(ended)),
+        EventBody::StopDecided(decided) => match decided.decision {
+            Decision::Complete => format!("claims to be done: {}", decided.reason),
+            Decision::Continue => format!("goes on: {}", decided.reason),
+            Decision::Escalate => {
+                return Some((Weight::Bad, format!("needs a human: {}", decided.reason)));
+            }
+        },
+        EventBody::GatesJudged(judged) => match &judged.verdict {
+            Verdict::Pass if judged.gates == 0 => "no gates to pass".to_owned(),
+            Verdict::Pass => {
+                let tree = judged.tree.as_deref().map_or_else(String::new, |tree| {
+                    format!(" on tree {}", tree.get(..TREE_SHOWN).unwrap_or(tree))
+                });
+                return Some((Weight::Good, format!("all {} gates pass{tree}", judged.gates)));
+            }
+            Verdict::Block => {
+                let count = judged.failing.len();
+                let text = format!("sent back: {count} checks fail: {}", some(&judged.failing));
+                return Some((Weight::Bad, text));
+            }
+            Verdict::Escalate { reason } => {
+                return Some((Weight::Bad, format!("a gate asks for a human: {reason}")));
+            }
+        },
+        EventBody::RetryLimitAnswered(answered) => {
+            let what = match answered.answer {
+                Answer::Continue => "as often again",
+                Answer::Accept => "the work is accepted as it is",
+                Answer::Abort => "a human is needed",
+            };
+            let text =
+                format!("gates said no after {retries_max} retries: {what} ({})", answered.by);
+            return Some((Weight::Bad, text));
+        }
+        EventBody::TaskTaken(taken) => {
+            return Some((Weight::Heading, format!("task {}", taken.task)));
+        }
+        EventBody::TaskLeft(left) => {
+            let reason = left.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+            let (weight, how) = match left.how {
+                Left::Completed => (Weight::Good, "completed"),
+                Left::Blocked => (Weight::Bad, "needs a human"),
+                Left::Released => (Weight::Plain, "given back"),
+                Left::Lost => (Weight::Bad, "is not ours any more"),
+            };
+            return Some((weight, format!("task {} {how}{reason}", left.task)));
+        }
+        EventBody::CheckpointMade(made) => format!("checkpoint by {}: {}", made.by, made.data),
+        EventBody::TrustDrifted(drift) => {
+            let text =
+                format!("changed since the session began, and not used: {}", drift.what.join(", "));
+            return Some((Weight::Bad, text));
+        }
+        EventBody::PauseRequested(_) => "a pause is asked for".to_owned(),
+        EventBody::SessionResumed(resumed) => format!("resumed, run {}", resumed.run),
+        EventBody::OutputPiped(piped) if piped.point == "message" => {
+            format!(
+                "message from {}: {}",
+                piped.from,
+                plain(piped.text.lines().next().unwrap_or_default())
+            )
+        }
+        _ => return None,
+    };
+    Some((Weight::Plain, plain(&text).into_owned()))
+}
+
+fn turn(ended: &TurnEnded) -> (Weight, String) {
+    let took = duration(ended.duration_ms);
+    match &ended.result {
+        TurnResult::Finished => {
+            let changed = match ended.changed.len() {
+                0 => "changed no file".to_owned(),
+                count => format!("changed {count} files: {}", some(&ended.changed)),
+            };
+            let usage = match ended.usage.is_none() {
+                true => String::new(),
+                false => {
+                    let (tokens, cost) = (ended.usage.tokens(), Dollars(ended.usage.cost_micros));
+                    format!(", {tokens} tokens, {cost}")
+                }
+            };
+            (Weight::Plain, plain(&format!("agent took {took}, {changed}{usage}")).into_owned())
+        }
+        TurnResult::Failed { error } => {
+            let first = error.lines().next().unwrap_or_default();
+            (Weight::Bad, plain(&format!("agent failed after {took}: {first}")).into_owned())
+        }
+        TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
+    }
+}
+
+pub(crate) fn some(names: &[String]) -> String {
+    let shown =
+        names.iter().take(NAMES_SHOWN).map(|name| plain(name)).collect::<Vec<_>>().join(", ");
+    match names.len().checked_sub(NAMES_SHOWN) {
+        None | Some(0) => shown,
+        Some(more) => format!("{shown} and {more} more"),
+    }
+}
+
+/// A length of time for people.
+pub(crate) fn duration(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => Length { ms: ms / 1_000 * 1_000 }.to_string(),
+    }
+}
+
+/// What a session came to, in a line, and what to type next.
+pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option<String>) {
+    let count = format!("{} iterations, {}", session.iteration, duration(session.active_ms));
+    let resume = Some(format!("hookloop resume {id}"));
+    let why = Some(format!("hookloop why {id}"));
+    let log = Some(format!("hookloop sessions show {id}"));
+    match &session.outcome {
+        Some(Outcome::Complete { unproven: true }) => {
+            (Weight::Bad, format!("accepted without proof after {count}"), why)
+        }
+        Some(Outcome::Complete { .. }) => (Weight::Good, format!("complete after {count}"), None),
+        Some(Outcome::NeedsHuman { reason }) => {
+            (Weight::Bad, format!("needs a human after {count}: {}", plain(reason)), why)
+        }
+        Some(Outcome::Limit { limit }) => {
+            (Weight::Bad, format!("stopped at its limit of {} after {count}", limit.name()), why)
+        }
+        Some(Outcome::Cancelled) => (Weight::Bad, format!("cancelled after {count}"), log),
+        Some(Outcome::Interrupted) => (Weight::Bad, format!("interrupted after {count}"), log),
+        None => (Weight::Plain, format!("paused after {count}"), resume),
+    }
+}
+
+/// What a session is for.
+pub(crate) fn work(work: &Work) -> String {
+    match work {
+        Work::Prompt(prompt) => plain(prompt.lines().next().unwrap_or_default()).into_owned(),
+        Work::Spec(path) => format!("spec {}", plain(path)),
+        Work::Tasks => "tasks".to_owned(),
+    }
+}
+
+/// The state of a session as a list shows it: one that nobody performs is not running.
+pub(crate) fn state(row: &SessionRow, is_running: bool) -> &str {
+    match (row.state.as_str(), is_running) {
+        (hookloop_engine::store::RUNNING, false) => "interrupted",
+        (state, _) => state,
+    }
+}

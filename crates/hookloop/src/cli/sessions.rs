@@ -1,0 +1,116 @@
+//! `hookloop sessions`
+
+use hookloop_core::id::Subject;
+use hookloop_engine::session::open;
+use hookloop_engine::store::SessionRow;
+
+use super::Context;
+use super::session::{runner, words};
+use crate::output::{BOLD, Cell, DIM, Result, plain};
+use crate::wire::{EventJson, SessionJson};
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    List(List),
+    Show(Show),
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        match self {
+            Command::List(args) => args.run(context),
+            Command::Show(args) => args.run(context),
+        }
+    }
+}
+
+/// The latest sessions, newest first
+#[derive(clap::Args)]
+pub(crate) struct List {
+    /// Show at most this many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+}
+
+impl List {
+    fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let runner = runner(&project)?;
+        let rows = project.read(|view| view.sessions(self.limit))?;
+        let state = |row: &SessionRow| {
+            let is_running = !row.is_over() && open::is_running(runner, &row.id);
+            words::state(row, is_running).to_owned()
+        };
+        let out = &mut context.out;
+        if out.json {
+            let list: Vec<SessionJson<'_>> =
+                rows.iter().map(|row| SessionJson::new(row, state(row))).collect();
+            return out.json(&list);
+        }
+        if rows.is_empty() {
+            return out.line("No sessions yet: hookloop run \"…\" --agent 'command:./agent.sh'");
+        }
+        let cells: Vec<Vec<Cell>> = rows
+            .iter()
+            .map(|row| {
+                vec![
+                    Cell::new(&row.id),
+                    Cell::new(state(row)),
+                    Cell::new(row.iteration),
+                    Cell::new(row.started_at),
+                    Cell::new(plain(&row.work)),
+                ]
+            })
+            .collect();
+        out.table(&["ID", "STATE", "ITERATIONS", "STARTED", "WORK"], &cells)
+    }
+}
+
+/// What happened in a session
+#[derive(clap::Args)]
+pub(crate) struct Show {
+    /// Its id, the start of it, or its name
+    session: String,
+}
+
+impl Show {
+    fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let row = open::find(&project, &self.session)?;
+        let session = open::session(&project, &row.id)?;
+        let events = project.log().history(&Subject::Session(row.id.clone()), usize::MAX)?;
+        let out = &mut context.out;
+        if out.json {
+            return events.iter().try_for_each(|event| out.json(&EventJson::from(event)));
+        }
+        let (agent, work) = (plain(&row.agent), words::work(&session.plan.work));
+        out.line(format_args!("{BOLD}session {}{BOLD:#}  {work}", row.id))?;
+        out.line(format_args!(
+            "{DIM}agent {agent}, on {}, since {}{DIM:#}",
+            plain(&row.machine),
+            row.started_at
+        ))?;
+        out.line(format_args!("{DIM}limits: {}{DIM:#}", session.plan.limits))?;
+        for stored in &events {
+            let retries = session.plan.limits.hook_retries;
+            let Some((weight, text)) = words::line(&stored.event.body, retries) else { continue };
+            let at = stored.event.at;
+            match weight {
+                words::Weight::Heading => {
+                    out.line(format_args!("{DIM}{at}{DIM:#} {BOLD}{text}{BOLD:#}"))?
+                }
+                _ => out.line(format_args!("{DIM}{at}{DIM:#}   {text}"))?,
+            }
+        }
+        let (_, text, next) = words::conclusion(row.id.as_str(), &session);
+        let text = match session.is_over() {
+            true => text,
+            false => format!("{} after {} iterations", row.state, session.iteration),
+        };
+        out.line(format_args!("{BOLD}{text}{BOLD:#}"))?;
+        match next.filter(|_| session.is_over()) {
+            Some(next) => out.line(format_args!("  {DIM}try:{DIM:#} {next}")),
+            None => Ok(()),
+        }
+    }
+}

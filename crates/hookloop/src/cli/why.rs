@@ -1,0 +1,164 @@
+//! `hookloop why`
+
+use hookloop_core::session::{Outcome, Phase, Session};
+use hookloop_core::task::TaskState;
+use hookloop_engine::project::Project;
+use hookloop_engine::session::open;
+use hookloop_engine::store::SessionRow;
+use serde_json::json;
+
+use super::Context;
+use super::session::{runner, words};
+use crate::error::CliError;
+use crate::ids;
+use crate::output::{BOLD, DIM, Result, plain};
+
+/// Why a session or a task is where it is, and what to do about it
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A session or a task: its id, or the start of it
+    what: String,
+}
+
+/// What keeps something where it is.
+struct Reason {
+    state: String,
+    reasons: Vec<String>,
+    next: Option<String>,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let (id, reason) = match open::find(&project, &self.what) {
+            Ok(row) => {
+                let session = open::session(&project, &row.id)?;
+                let is_running = open::is_running(runner(&project)?, &row.id);
+                (row.id.to_string(), of_session(&row, &session, is_running))
+            }
+            Err(_) => {
+                let id = ids::resolve(&project, &self.what).map_err(|_| {
+                    let message = format!("there is no session and no task `{}`", self.what);
+                    CliError::refused(message).hint("hookloop sessions list")
+                })?;
+                (id.to_string(), of_task(&project, &id)?)
+            }
+        };
+        let out = &mut context.out;
+        if out.json {
+            let Reason { state, reasons, next } = reason;
+            return out
+                .json(&json!({ "id": id, "state": state, "reasons": reasons, "next": next }));
+        }
+        out.line(format_args!("{BOLD}{id}{BOLD:#} {}", reason.state))?;
+        for reason in &reason.reasons {
+            out.line(format_args!("  {}", plain(reason)))?;
+        }
+        match reason.next {
+            Some(next) => out.line(format_args!("  {DIM}try:{DIM:#} {next}")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> Reason {
+    let mut reasons = Vec::new();
+    let limits = &session.plan.limits;
+    match &session.outcome {
+        Some(Outcome::NeedsHuman { reason }) => reasons.push(reason.clone()),
+        Some(Outcome::Limit { limit }) => {
+            reasons.push(format!("its limit of {} was reached", limit.name()))
+        }
+        Some(Outcome::Complete { unproven: true }) => {
+            reasons.push("gates said no, and the work was accepted as it is".to_owned());
+        }
+        Some(Outcome::Complete { .. }) => {
+            reasons.push("its gates passed on the files as they were then".to_owned())
+        }
+        Some(Outcome::Cancelled) => reasons.push("the user ended it".to_owned()),
+        Some(Outcome::Interrupted) => {
+            reasons.push("its program died, and another session was begun".to_owned())
+        }
+        None => reasons.push(of_phase(session)),
+    }
+    if let Phase::Failed { error } = &session.phase {
+        reasons.push(format!("the last turn failed: {error}"));
+    }
+    for check in session.failing.iter().flatten() {
+        reasons.push(format!("fails: {check}"));
+    }
+    for receipt in &session.receipts {
+        let tree = receipt.tree.as_deref().unwrap_or("no tree");
+        reasons.push(format!("receipt: {} {} on {tree}", receipt.gate, receipt.status));
+    }
+    reasons.push(format!(
+        "{} of {} iterations, {} of {} retries, {} of {} iterations without progress, {} errors in a row",
+        session.iteration,
+        limits.iterations,
+        session.retries,
+        limits.hook_retries,
+        session.progress.stalled,
+        limits.no_progress,
+        session.errors,
+    ));
+    if !session.pending.is_empty() {
+        reasons.push(format!("{} outputs wait for a prompt", session.pending.len()));
+    }
+    let next = match session.is_over() || is_running {
+        true => format!("hookloop sessions show {}", row.id),
+        false => format!("hookloop resume {}", row.id),
+    };
+    Reason { state: words::state(row, is_running).to_owned(), reasons, next: Some(next) }
+}
+
+fn of_phase(session: &Session) -> String {
+    match &session.phase {
+        Phase::Turn(_) => format!("iteration {}: the agent has the turn", session.iteration),
+        Phase::Gating => "its gates are asked".to_owned(),
+        Phase::Paused => "somebody asked for a pause".to_owned(),
+        _ => format!("it is between two steps of iteration {}", session.iteration),
+    }
+}
+
+fn of_task(project: &Project, id: &hookloop_core::id::TaskId) -> Result<Reason> {
+    let row = project.read(|view| view.task(id))?;
+    let row = row.ok_or_else(|| CliError::refused(format!("there is no task `{id}`")))?;
+    let task = row.task;
+    let mut reasons = Vec::new();
+    let next = match task.state {
+        TaskState::Created => {
+            let needs = project.read(|view| view.dependencies(id))?;
+            let open = needs
+                .iter()
+                .map(|row| &row.task)
+                .filter(|needed| needed.state != TaskState::Completed);
+            reasons
+                .extend(open.map(|needed| format!("waits for {} ({})", needed.id, needed.state)));
+            format!("hookloop task graph {id}")
+        }
+        TaskState::Ready => {
+            reasons.push("nobody has taken it yet".to_owned());
+            "hookloop run --tasks --agent …".to_owned()
+        }
+        TaskState::Active => {
+            let holder = task.claim.as_ref().map_or("somebody", |claim| claim.agent.as_str());
+            reasons.push(format!("{holder} works on it"));
+            format!("hookloop log {id}")
+        }
+        TaskState::Submitted => {
+            reasons.push("it waits to be merged".to_owned());
+            format!("hookloop log {id}")
+        }
+        TaskState::Completed => {
+            let result = task.outcome.as_ref().and_then(|outcome| outcome.result.clone());
+            reasons.push(result.unwrap_or_else(|| "it is done".to_owned()));
+            format!("hookloop log {id}")
+        }
+        TaskState::Blocked => {
+            let obstacle = task.obstacle.as_ref().map(|obstacle| obstacle.reason.clone());
+            reasons.push(obstacle.unwrap_or_else(|| "nobody said why".to_owned()));
+            format!("hookloop task unblock {id}")
+        }
+    };
+    Ok(Reason { state: task.state.to_string(), reasons, next: Some(next) })
+}

@@ -1,0 +1,173 @@
+//! Ends `hookloop run` at every durable step of a session with real hooks, and its resumption at every step
+//! again: however often it dies, the session ends as it would have.
+//!
+//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --features crash-points --test crash_sessions` dies twice
+//! at every pair of steps; without it, after every few first steps.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[allow(dead_code, reason = "each test uses its part")]
+mod support;
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use support::Sandbox;
+
+const SIGABRT: i32 = 6;
+/// Resumptions that a session needs at most when nobody dies any more.
+const RESUMES_MAX: usize = 3;
+/// After every so many first steps the second death is tried at each step, unless all are asked for.
+const FIRST_STEPS: usize = 6;
+
+const CONFIG: &str = "version: 1
+hooks:
+  session_start:
+    - {name: hello, command: 'echo hello-once', pipe_output: true}
+  pre_iteration:
+    - {name: before, command: 'true'}
+  post_iteration:
+    - {name: after, command: 'echo after-{{iteration}}', pipe_output: true}
+  on_error:
+    - {name: broken, command: 'echo broken-{{iteration}}', pipe_output: true}
+  validation:
+    - {name: there, file: answer}
+  stop:
+    - {name: tests, command: 'grep -q 42 answer'}
+  session_end:
+    - {name: last, command: 'echo ended >> ../ends'}
+";
+/// It fails, lies, and is right in the end. Each turn can be taken again.
+const TURNS: &str = r#"[
+    {"write": {"answer": "1\n"}, "say": "working"},
+    {"fail": "no network"},
+    {"say": "recovered"},
+    {"say": "done\n<promise>COMPLETE</promise>"},
+    {"write": {"answer": "42\n"}, "say": "now\n<promise>COMPLETE</promise>"},
+    {"say": "all heard"}
+]"#;
+
+fn project() -> Sandbox {
+    let sandbox = Sandbox::new(CONFIG);
+    fs::write(sandbox.project().join("turns.json"), TURNS).unwrap();
+    let git = Command::new("git").args(["init", "-q"]).current_dir(sandbox.project()).status();
+    assert!(git.unwrap().success());
+    let trusted = command(&sandbox, &["hooks", "trust", "--yes"]).output().unwrap();
+    assert!(trusted.status.success(), "{trusted:?}");
+    sandbox
+}
+
+fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
+    let mut command = sandbox.command(args);
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    command
+}
+
+const RUN: [&str; 4] = ["run", "work", "--agent", "scripted:turns.json"];
+
+/// Starts the session, or goes on with it; answers whether it died at step `at`.
+fn go_on(sandbox: &Sandbox, at: Option<usize>) -> (bool, Output) {
+    let sessions = command(sandbox, &["sessions", "list"]).output().unwrap();
+    let sessions: Value = serde_json::from_slice(&sessions.stdout).unwrap();
+    let mut process = match sessions.as_array().unwrap().is_empty() {
+        true => command(sandbox, &RUN),
+        false => command(sandbox, &["resume"]),
+    };
+    if let Some(at) = at {
+        process.env("HOOKLOOP_CRASH_AT", at.to_string());
+    }
+    let output = process.output().unwrap();
+    let died = output.status.signal() == Some(SIGABRT);
+    (died, output)
+}
+
+/// What a session leaves behind that ended as it should.
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    state: String,
+    iterations: u64,
+    answer: String,
+    /// Texts that waited for prompts, and how many never got into one.
+    piped: Vec<String>,
+    undelivered: u64,
+    verdicts: Vec<String>,
+}
+
+fn end(sandbox: &Sandbox, how: &str) -> End {
+    let list = command(sandbox, &["sessions", "list"]).output().unwrap();
+    let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 1, "{how}: one session");
+    let events = sandbox.events_from(1);
+    let of_kind = |kind: &str| {
+        events
+            .iter()
+            .filter(|event| event["type"] == kind)
+            .map(|event| &event["data"])
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of_kind("session_ended").len(), 1, "{how}");
+    let ends = fs::read_to_string(sandbox.project().join("../ends")).unwrap();
+    assert!((1..=3).contains(&ends.lines().count()), "{how}: {ends:?}");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    sandbox.rebuild();
+    End {
+        state: text(&list[0]["state"]),
+        iterations: list[0]["iteration"].as_u64().unwrap(),
+        answer: fs::read_to_string(sandbox.project().join("answer")).unwrap(),
+        piped: of_kind("output_piped").iter().map(|piped| text(&piped["text"])).collect(),
+        undelivered: 0,
+        verdicts: of_kind("gates_judged").iter().map(|judged| text(&judged["verdict"])).collect(),
+    }
+}
+
+/// Goes on until the session is over.
+fn finish(sandbox: &Sandbox, how: &str) -> End {
+    for _ in 0..RESUMES_MAX {
+        let (died, output) = go_on(sandbox, None);
+        assert!(!died);
+        // Nothing is left to resume, or it has just ended.
+        let told = String::from_utf8_lossy(&output.stderr);
+        match output.status.code() {
+            Some(0 | 1) => return end(sandbox, how),
+            code => panic!("{how}: {code:?} {told}"),
+        }
+    }
+    panic!("{how}: it does not end");
+}
+
+#[test]
+fn however_often_it_dies_a_session_ends_as_it_would_have() {
+    let sandbox = project();
+    let (_, output) = go_on(&sandbox, None);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let expected = end(&sandbox, "undisturbed");
+    assert_eq!((expected.state.as_str(), expected.iterations), ("complete", 4));
+    assert_eq!(expected.verdicts, ["block", "pass"]);
+    let does_all = std::env::var("HOOKLOOP_CRASHES").is_ok_and(|all| all == "all");
+    let (mut first, mut pairs) = (0, 0);
+    loop {
+        first += 1;
+        let sandbox = project();
+        if !go_on(&sandbox, Some(first)).0 {
+            break;
+        }
+        let how = format!("death at {first}");
+        assert_eq!(finish(&sandbox, &how), expected, "{how}");
+        if !does_all && first % FIRST_STEPS != 1 {
+            continue;
+        }
+        for second in 1.. {
+            let sandbox = project();
+            assert!(go_on(&sandbox, Some(first)).0);
+            if !go_on(&sandbox, Some(second)).0 {
+                break;
+            }
+            pairs += 1;
+            let how = format!("death at {first}, then at {second}");
+            assert_eq!(finish(&sandbox, &how), expected, "{how}");
+        }
+    }
+    assert!(first > 20 && pairs > 20, "{first} steps, {pairs} pairs");
+}

@@ -1,0 +1,97 @@
+//! The commands as a user types them.
+
+use std::process::Command;
+
+use super::support::{PROGRAM, Sandbox};
+use super::{json, project, run, scripted, write};
+
+/// The program as people see it: no JSON.
+fn plain(sandbox: &Sandbox, args: &[&str]) -> (i32, String, String) {
+    let of_json = super::command(sandbox, &[]);
+    let mut command = Command::new(PROGRAM);
+    command.args(args).current_dir(sandbox.project()).env_clear();
+    command.envs(of_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_demo_shows_a_gate_that_refuses() {
+    let sandbox = Sandbox::empty();
+    let began = std::time::Instant::now();
+    let (code, out, err) = plain(&sandbox, &["demo"]);
+    assert!(began.elapsed() < std::time::Duration::from_secs(30));
+    assert_eq!(code, 0, "{out}{err}");
+    let parts = [
+        "iteration 1",
+        "sent back",
+        "iteration 2",
+        "all 1 gates pass",
+        "complete after 2",
+        "receipt: tests passed",
+    ];
+    let places: Vec<_> = parts
+        .iter()
+        .map(|part| out.find(part).unwrap_or_else(|| panic!("{part}: {out}")))
+        .collect();
+    assert!(places.is_sorted(), "{out}");
+}
+
+#[test]
+fn a_wrong_start_says_what_to_type() {
+    let sandbox = project("version: 1\n", &[]);
+    let check = |args: &[&str], code: i32, part: &str| {
+        let (found, _, err) = plain(&sandbox, args);
+        assert!(found == code && err.contains(part), "{args:?}: {found} {err}");
+    };
+    check(&["run", "x"], 2, "--agent 'command:./agent.sh'");
+    check(&["run", "x", "--agent", "clod"], 2, "`clod` is not an agent");
+    check(&["run", "x", "--agent", "scripted:none.json"], 2, "none.json");
+    check(
+        &["run", "x", "--agent", "command:true", "--stop-when", "never"],
+        2,
+        "`never` is not a way to stop",
+    );
+    check(&["run"], 2, "required");
+    check(&["resume"], 1, "no unfinished session");
+    check(&["resume", "zzz"], 1, "hookloop sessions list");
+    check(&["message", "hi"], 1, "no unfinished session");
+    check(&["why", "zzz"], 1, "no session and no task");
+    write(&sandbox, "turns.json", "[{\"sya\": 1}]");
+    check(&["run", "x", "--agent", "scripted:turns.json"], 2, "sya");
+    write(&sandbox, "hookloop.yaml", "version: 1\nloop:\n  stop_when: never\n");
+    check(&["run", "x", "--agent", "command:true"], 2, "hookloop.yaml:3");
+}
+
+#[test]
+fn a_template_of_ones_own() {
+    let sandbox = project("version: 1\nloop:\n  prompt: prompt.md\n  stop_when: turn\n", &[]);
+    write(&sandbox, "prompt.md", "{{ session }} / {{ iteration }} / {{ work }}");
+    write(&sandbox, "agent.sh", "#!/bin/sh\ncat > prompt\n");
+    let ran = run(&sandbox, &["do it", "--agent", "command:./agent.sh", "--name", "mine"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(super::read(&sandbox, "prompt"), "mine / 1 / do it");
+    write(&sandbox, "prompt.md", "{{ sesion }}");
+    let ran = run(&sandbox, &["do it", "--agent", "command:./agent.sh", "--max-errors", "1"]);
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    assert!(ran.all("turn_ended")[0]["error"].as_str().unwrap().contains("template"));
+}
+
+#[test]
+fn sessions_are_listed_shown_and_explained() {
+    let sandbox =
+        project("version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n", &[]);
+    scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
+    let (_, list, _) = plain(&sandbox, &["sessions", "list"]);
+    assert!(list.contains("needs_human"), "{list}");
+    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let (_, shown, _) = plain(&sandbox, &["sessions", "show", &id[..5]]);
+    for part in ["iteration 1", "claims to be done", "sent back", "needs a human"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let (_, why, _) = plain(&sandbox, &["why", &id]);
+    assert!(why.contains("gates said no") && why.contains("fails: gate"), "{why}");
+    // The log can be made again.
+    assert_eq!(json(&sandbox, &["rebuild"])["equal"], true);
+}

@@ -1,0 +1,206 @@
+//! However a session ends, session_end runs once and nobody is left behind.
+
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::support::Sandbox;
+use super::{Ran, command, eventually, json, project, read, run, scripted, write};
+
+const CONFIG: &str = "version: 1
+hooks:
+  session_end:
+    - {name: last, command: 'echo ended >> ends'}
+";
+const SLOW: &str =
+    "#!/bin/sh\ncat >/dev/null\necho begun >> begun\n(setsid sleep 98.765 &)\nsleep 98.765\n";
+
+fn start(sandbox: &Sandbox) -> Child {
+    let args = ["run", "x", "--agent", "command:./slow.sh"];
+    let child = command(sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
+    eventually("the agent begins", || !read(sandbox, "begun").is_empty());
+    child
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Processes that a slow agent of this sandbox left.
+fn leftovers(sandbox: &Sandbox) -> usize {
+    let is_ours = |entry: std::fs::DirEntry| {
+        let cwd = std::fs::read_link(entry.path().join("cwd"));
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        cwd.is_ok_and(|cwd| cwd.starts_with(sandbox.project()))
+            && String::from_utf8_lossy(&line).contains("98.765")
+    };
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().join("cwd").exists())
+        .filter_map(|entry| is_ours(entry).then_some(()))
+        .count()
+}
+
+#[test]
+fn a_signal_ends_it_in_order() {
+    for one in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let sandbox = project(CONFIG, &[("slow.sh", SLOW)]);
+        let child = start(&sandbox);
+        let began = Instant::now();
+        signal(&child, one);
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+        assert_eq!((ran.code, ran.outcome()), (130, "cancelled"), "{}", ran.stderr);
+        assert_eq!(read(&sandbox, "ends"), "ended\n");
+        eventually("nobody is left", || leftovers(&sandbox) == 0);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once_and_the_next_start_does_the_rest() {
+    let config = "version: 1
+hooks:
+  session_end:
+    - {name: last, command: 'echo ended >> ends; [ -f quick ] || sleep 77.7'}
+";
+    let sandbox = project(config, &[("slow.sh", SLOW)]);
+    let child = start(&sandbox);
+    signal(&child, Signal::INT);
+    eventually("session_end begins", || !read(&sandbox, "ends").is_empty());
+    signal(&child, Signal::INT);
+    let began = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert_eq!(output.status.code(), Some(130));
+    write(&sandbox, "quick", "");
+    let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    assert_eq!(ran.count("session_ended"), 2, "the one before, and this one: {}", ran.stderr);
+    // Once cut short, once whole, and once for the other session.
+    assert_eq!(read(&sandbox, "ends"), "ended\n".repeat(3));
+}
+
+#[test]
+fn a_killed_session_is_ended_at_the_next_start() {
+    let sandbox = project(CONFIG, &[("slow.sh", SLOW)]);
+    let mut child = start(&sandbox);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    eventually("nobody is left", || leftovers(&sandbox) == 0);
+    assert_eq!(read(&sandbox, "ends"), "");
+    assert_eq!(json(&sandbox, &["sessions", "list"])[0]["state"], "interrupted");
+    let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let outcomes: Vec<_> = ran
+        .all("session_ended")
+        .iter()
+        .map(|ended| ended["outcome"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(outcomes, ["interrupted", "complete"]);
+    assert_eq!(read(&sandbox, "ends"), "ended\n".repeat(2), "once for each");
+}
+
+#[test]
+fn a_killed_session_goes_on_where_it_was() {
+    let sandbox = project(CONFIG, &[("slow.sh", SLOW)]);
+    json(&sandbox, &["task", "add", "x", "--id", "x"]);
+    let mut child = start(&sandbox);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    write(&sandbox, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
+    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    assert_eq!((resumed.code, resumed.outcome()), (0, "complete"), "{}", resumed.stderr);
+    let started = resumed.all("iteration_started");
+    assert_eq!((&started[0]["number"], &started[0]["attempt"]), (&1.into(), &2.into()));
+    assert_eq!(read(&sandbox, "ends"), "ended\n");
+    let again = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    assert_eq!(again.code, 1, "nothing is left: {}", again.stderr);
+}
+
+#[test]
+fn a_session_has_one_program() {
+    let sandbox = project(CONFIG, &[("slow.sh", SLOW)]);
+    let mut child = start(&sandbox);
+    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let second = Ran::of(command(&sandbox, &["resume", &id]).output().unwrap());
+    assert_eq!(second.code, 1);
+    assert!(second.stderr.contains("is running"), "{}", second.stderr);
+    let any = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    assert!(any.stderr.contains("no unfinished session"), "{}", any.stderr);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn pause_and_message_take_effect_at_the_next_prompt() {
+    let agent = "#!/bin/sh
+cat > prompt-$HOOKLOOP_ITERATION
+touch began-$HOOKLOOP_ITERATION
+while [ ! -f go-$HOOKLOOP_ITERATION ]; do sleep 0.02; done
+";
+    let sandbox = project(CONFIG, &[("agent.sh", agent)]);
+    let args = ["run", "x", "--agent", "command:./agent.sh", "--max-iterations", "2"];
+    let child = command(&sandbox, &args).spawn().unwrap();
+    eventually("the first turn", || sandbox.project().join("began-1").exists());
+    json(&sandbox, &["pause"]);
+    json(&sandbox, &["message", "use the other door"]);
+    write(&sandbox, "go-1", "");
+    write(&sandbox, "go-2", "");
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    assert!(!sandbox.project().join("began-2").exists(), "before the next iteration");
+    assert_eq!(json(&sandbox, &["sessions", "list"])[0]["state"], "paused");
+    assert_eq!(read(&sandbox, "ends"), "", "it has not ended");
+    // A new session leaves one alone that rests.
+    let other = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    assert_eq!(other.code, 0, "{}", other.stderr);
+    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    assert_eq!(resumed.code, 4, "{}", resumed.stderr);
+    assert!(read(&sandbox, "prompt-2").contains("use the other door"));
+    assert_eq!(read(&sandbox, "ends"), "ended\n".repeat(2));
+}
+
+#[test]
+fn hooks_that_changed_are_not_used_unasked() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: gate, command: ./gate.sh}
+";
+    let sandbox = project(config, &[("gate.sh", "#!/bin/sh\nexit 2\n"), ("slow.sh", SLOW)]);
+    // The agent makes its gate pass.
+    let turns = r##"[
+        {"write": {"gate.sh": "#!/bin/sh\nexit 0\n"}, "say": "<promise>COMPLETE</promise>"},
+        {"write": {"hookloop.yaml": "version: 1\n"}, "say": "<promise>COMPLETE</promise>"}
+    ]"##;
+    let ran = scripted(&sandbox, turns, &["--hook-retries", "1"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert!(ran.count("trust_drift") >= 1);
+    // It takes its gate away, and the program dies.
+    let sandbox = project(config, &[("gate.sh", "#!/bin/sh\nexit 2\n"), ("slow.sh", SLOW)]);
+    let mut child = start(&sandbox);
+    write(&sandbox, "hookloop.yaml", "version: 1\n");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    assert_eq!(resumed.code, 3, "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("--with-changed-hooks"), "{}", resumed.stderr);
+    write(&sandbox, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
+    let agreed = Ran::of(command(&sandbox, &["resume", "--with-changed-hooks"]).output().unwrap());
+    assert_eq!(agreed.code, 0, "{}", agreed.stderr);
+}
+
+#[test]
+fn nothing_of_a_session_runs_untrusted() {
+    let sandbox = project(CONFIG, &[("agent.sh", "#!/bin/sh\ntouch ran\n")]);
+    write(
+        &sandbox,
+        "hookloop.yaml",
+        "version: 1\nhooks:\n  session_start:\n    - {command: 'touch pwned'}\n",
+    );
+    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(!sandbox.project().join("pwned").exists() && !sandbox.project().join("ran").exists());
+    assert_eq!(json(&sandbox, &["sessions", "list"]), serde_json::json!([]), "it was not begun");
+}

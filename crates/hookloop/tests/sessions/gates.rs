@@ -1,0 +1,314 @@
+//! A claim is not proof: gates, retries with feedback, receipts.
+
+use std::process::Command;
+
+use super::{json, project, read, run, scripted, write};
+
+const DONE: &str = r#"{"say": "All tests pass.\n<promise>COMPLETE</promise>"}"#;
+
+/// Fails three tests, then one, then none.
+const ATTEMPTS: &str = "#!/bin/sh
+n=$(cat attempts 2>/dev/null || echo 0)
+n=$((n + 1))
+echo $n > attempts
+case $n in
+  1) echo '3 tests failing: fix auth, db, api' >&2; exit 2 ;;
+  2) echo '1 test failing: fix api validation' >&2; exit 2 ;;
+  *) echo 'All tests passed!' ;;
+esac
+";
+
+#[test]
+fn three_attempts_fail_fail_and_pass() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: ./test-hook.sh}
+";
+    let agent = "#!/bin/sh\ncat > prompt-$HOOKLOOP_ITERATION\necho done\n";
+    let sandbox = project(
+        config,
+        &[("test-hook.sh", ATTEMPTS), ("agent.sh", agent), (".gitignore", "attempts\n")],
+    );
+    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh", "--stop-when", "turn"]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!(ran.count("iteration_started"), 3);
+    let verdicts: Vec<_> =
+        ran.all("gates_judged").iter().map(|judged| judged["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["block", "block", "pass"]);
+    assert!(read(&sandbox, "prompt-2").contains("3 tests failing: fix auth, db, api"));
+    assert!(read(&sandbox, "prompt-3").contains("1 test failing: fix api validation"));
+    assert!(!read(&sandbox, "prompt-3").contains("fix auth"), "each is told once");
+}
+
+#[test]
+fn at_the_limit_of_retries_a_human_is_needed() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'echo broken >&2; exit 2'}
+";
+    let check = |retries: &str, blocks: usize| {
+        let sandbox = project(config, &[]);
+        // It changes something each time: it is not stuck, it is wrong.
+        let turns: Vec<String> = (0..20)
+            .map(|n| {
+                format!(r#"{{"write": {{"f": "{n}"}}, "say": "<promise>COMPLETE</promise>"}}"#)
+            })
+            .collect();
+        let turns = format!("[{}]", turns.join(","));
+        let ran = scripted(&sandbox, &turns, &["--hook-retries", retries]);
+        assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+        assert_eq!(ran.count("gates_judged"), blocks, "{retries}");
+        let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+        let why = json(&sandbox, &["why", &id]);
+        let reasons = why["reasons"].to_string();
+        assert!(reasons.contains("gates said no") && reasons.contains("fails: tests"), "{why}");
+    };
+    check("0", 1);
+    check("2", 3);
+    let sandbox = project(config, &[]);
+    let accepted = scripted(
+        &sandbox,
+        &format!("[{DONE}]"),
+        &["--hook-retries", "0", "--at-retry-limit", "accept"],
+    );
+    assert_eq!((accepted.code, accepted.outcome()), (0, "complete"));
+    assert_eq!(accepted.all("session_ended")[0]["unproven"], true, "and says so");
+}
+
+#[test]
+fn work_that_gets_better_may_be_sent_back_for_longer() {
+    let gate = "#!/bin/sh
+n=$(cat fixed 2>/dev/null || echo 0)
+echo 'running 9 tests'
+for t in 1 2 3 4 5 6 7 8 9; do
+  [ $t -le $n ] && echo \"test t$t ... ok\" || echo \"test t$t ... FAILED\"
+done
+echo; echo \"test result: FAILED. $n passed; $((9 - n)) failed; 0 ignored; 0 measured; 0 filtered out\"
+[ $n -ge 9 ] || exit 2
+";
+    let sandbox = project(
+        "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh}\n",
+        &[("gate.sh", gate)],
+    );
+    let turns: Vec<String> = (1..=9)
+        .map(|n| {
+            format!(r#"{{"write": {{"fixed": "{n}"}}, "say": "<promise>COMPLETE</promise>"}}"#)
+        })
+        .collect();
+    let ran = scripted(&sandbox, &format!("[{}]", turns.join(",")), &["--hook-retries", "1"]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    let failing: Vec<usize> = ran
+        .all("gates_judged")
+        .iter()
+        .map(|judged| judged["failing"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(failing, [8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    let told = ran.all("output_piped");
+    let text = told[1]["text"].as_str().unwrap();
+    assert!(text.contains("t2") && text.to_lowercase().contains("fixed"), "{text}");
+}
+
+#[test]
+fn a_gate_that_can_not_say_does_not_pass() {
+    let check = |gate: &str, status: &str| {
+        let config = format!("version: 1\nhooks:\n  stop:\n    - {{name: gate, {gate}}}\n");
+        let sandbox = project(&config, &[]);
+        let ran = scripted(&sandbox, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+        assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{gate}: {}", ran.stderr);
+        let receipts = ran.all("receipt_made");
+        assert_eq!(receipts.len(), 1, "{gate}");
+        assert_eq!(receipts[0]["status"], status, "{gate}");
+    };
+    check("command: 'sleep 60', timeout: 200ms", "timed_out");
+    check("command: 'kill -9 $$'", "killed");
+    check("command: 'echo \"{\\\"decision\\\": 7}\"'", "failed");
+    check("command: 'exit 1'", "failed");
+    check("command: /no/such/program", "failed");
+    check("command: [/no/such/program]", "not_started");
+}
+
+#[test]
+fn a_lying_agent_is_refused() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'grep -q 42 answer'}
+";
+    let sandbox = project(config, &[("answer", "41\n")]);
+    let lies = format!("[{DONE}]");
+    let ran = scripted(&sandbox, &lies, &["--max-no-progress", "3"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert!(ran.all("receipt_made").iter().all(|receipt| receipt["status"] != "passed"));
+    // Grep says 1 for "not there": as a gate that is closed, which is a no.
+    write(&sandbox, "answer", "42\n");
+    let ran = scripted(&sandbox, &lies, &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_receipt_is_for_the_tree_that_git_would_commit() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'true'}
+";
+    let sandbox = project(config, &[("a", "1\n"), (".gitignore", "ignored\n")]);
+    write(&sandbox, "ignored", "1");
+    let turns = r#"[{"write": {"new": "2\n", "a": "3\n"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    let ran = scripted(&sandbox, turns, &[]);
+    let tree = ran.all("receipt_made")[0]["tree"].as_str().unwrap().to_owned();
+    let git = |args: &[&str]| {
+        let mut command = Command::new("git");
+        command.args(args).current_dir(sandbox.project());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    // The user's index was not touched.
+    assert_eq!(git(&["diff", "--cached", "--name-only"]), "");
+    git(&["add", "--all"]);
+    assert_eq!(git(&["write-tree"]), tree);
+    // One byte more is another tree.
+    write(&sandbox, "a", "3\n ");
+    git(&["add", "--all"]);
+    assert_ne!(git(&["write-tree"]), tree);
+}
+
+/// The tests are green, then final delivery breaks them: that is not complete.
+#[test]
+fn a_change_after_green_voids_the_receipt() {
+    let config = "version: 1
+hooks:
+  post_iteration:
+    - {name: note, command: 'echo please tidy up', pipe_output: true, when: 'iteration == 1'}
+  stop:
+    - {name: tests, command: 'grep -q 42 answer'}
+";
+    let sandbox = project(config, &[("answer", "42\n")]);
+    let turns = r#"[
+        {"say": "<promise>COMPLETE</promise>"},
+        {"write": {"answer": "43\n"}, "say": "tidied"},
+        {"write": {"answer": "42\n"}, "say": "oh.\n<promise>COMPLETE</promise>"}
+    ]"#;
+    let ran = scripted(&sandbox, turns, &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    let verdicts: Vec<_> =
+        ran.all("gates_judged").iter().map(|judged| judged["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["pass", "block", "pass"]);
+    let last = ran.all("receipt_made").last().copied().cloned().unwrap();
+    assert_eq!(last["status"], "passed");
+}
+
+/// A gate that writes is asked again about what it left.
+#[test]
+fn a_gate_that_changes_files_is_run_on_what_it_left() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: format, command: './format.sh'}
+    - {name: counts, command: 'echo ran >> /dev/null'}
+";
+    let once = "#!/bin/sh\ngrep -q formatted code || echo formatted >> code\n";
+    let sandbox = project(config, &[("format.sh", once), ("code", "x\n")]);
+    let ran = scripted(&sandbox, &format!("[{DONE}]"), &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    let runs = ran.all("hook_ran");
+    assert_eq!(runs.iter().filter(|run| run["hookName"] == "counts").count(), 2);
+    let restless = "#!/bin/sh\ndate +%N >> code\n";
+    let sandbox = project(config, &[("format.sh", restless), ("code", "x\n")]);
+    let ran = scripted(&sandbox, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+}
+
+#[test]
+fn of_a_group_one_gate_is_enough() {
+    let check = |first: &str, second: &str, code: i32| {
+        let config = format!(
+            "version: 1
+hooks:
+  stop:
+    - {{name: a, command: 'exit {first}', any_of: either}}
+    - {{name: b, command: 'exit {second}', any_of: either}}
+"
+        );
+        let sandbox = project(&config, &[]);
+        let ran = scripted(&sandbox, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+        assert_eq!(ran.code, code, "{first} {second}: {}", ran.stderr);
+    };
+    check("2", "0", 0);
+    check("0", "2", 0);
+    check("2", "2", 3);
+}
+
+/// Settings of a repository that have git run something, and attributes that use them.
+const HOSTILE: &[&str] = &[
+    "core.fsmonitor=CANARY",
+    "core.hooksPath=evil",
+    "core.pager=CANARY",
+    "core.editor=CANARY",
+    "core.askPass=CANARY",
+    "core.sshCommand=CANARY",
+    "core.gitProxy=CANARY",
+    "core.alternateRefsCommand=CANARY",
+    "credential.helper=!CANARY",
+    "diff.external=CANARY",
+    "diff.x.command=CANARY",
+    "diff.x.textconv=CANARY",
+    "merge.x.driver=CANARY",
+    "filter.x.clean=CANARY",
+    "filter.x.smudge=CANARY",
+    "filter.x.process=CANARY",
+    "filter.x.required=true",
+    "filter.a b.clean=CANARY",
+    "gpg.program=CANARY",
+    "gpg.ssh.program=CANARY",
+    "alias.add=!CANARY",
+    "alias.write-tree=!CANARY",
+    "sequence.editor=CANARY",
+    "uploadpack.packObjectsHook=CANARY",
+    "interactive.diffFilter=CANARY",
+    "web.browser=CANARY",
+    "submodule.x.update=!CANARY",
+];
+
+#[test]
+fn asking_git_runs_nothing_that_a_repository_names() {
+    for setting in HOSTILE {
+        let config = "version: 1
+hooks:
+  validation:
+    - {name: changed, changed: answer}
+  stop:
+    - {name: tests, command: 'true'}
+";
+        let sandbox = project(config, &[("answer", "1\n")]);
+        let canary = sandbox.project().join("../canary");
+        write(&sandbox, "evil.sh", &format!("#!/bin/sh\ntouch {}\ncat\n", canary.display()));
+        for hook in ["post-index-change", "pre-commit", "reference-transaction", "post-checkout"] {
+            write(
+                &sandbox,
+                &format!("evil/{hook}"),
+                &format!("#!/bin/sh\ntouch {}\n", canary.display()),
+            );
+            write(
+                &sandbox,
+                &format!(".git/hooks/{hook}"),
+                &format!("#!/bin/sh\ntouch {}\n", canary.display()),
+            );
+        }
+        write(&sandbox, ".gitattributes", "* filter=x diff=x merge=x\n*.b \"filter=a b\"\n");
+        let evil = sandbox.project().join("evil.sh");
+        let (key, value) = setting.split_once('=').unwrap();
+        let value = value.replace("CANARY", evil.to_str().unwrap());
+        let set = ["config", key, &value];
+        let done = Command::new("git").args(set).current_dir(sandbox.project()).output().unwrap();
+        assert!(done.status.success(), "{setting}: {done:?}");
+        let turns =
+            r#"[{"write": {"answer": "2\n", "x.b": "3"}, "say": "<promise>COMPLETE</promise>"}]"#;
+        let ran = scripted(&sandbox, turns, &["--max-iterations", "1"]);
+        assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{setting}: {}", ran.stderr);
+        assert!(!canary.exists(), "{setting} ran something");
+    }
+}

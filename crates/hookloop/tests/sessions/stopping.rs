@@ -1,0 +1,209 @@
+//! What makes an iteration the last one: presets, rules, and commands that decide.
+
+use super::{project, read, scripted, write};
+
+#[test]
+fn each_preset_stops_when_it_says() {
+    let plain = "version: 1\n";
+    let rules = "version: 1\nhooks:\n  validation:\n    - {name: there, file: done.txt}\n";
+    let check = |config: &str, way: &str, turns: &str, code: i32, iterations: usize| {
+        let sandbox = project(config, &[]);
+        let ran = scripted(
+            &sandbox,
+            turns,
+            &["--stop-when", way, "--max-iterations", "3", "--max-no-progress", "9"],
+        );
+        assert_eq!(ran.code, code, "{way} {turns}: {}", ran.stderr);
+        assert_eq!(ran.count("iteration_started"), iterations, "{way} {turns}");
+    };
+    let promise = r#"[{"say": "a"}, {"say": "b\n<promise>COMPLETE</promise>"}]"#;
+    let silent = r#"[{"say": "a"}]"#;
+    let works = r#"[{"say": "a"}, {"say": "b", "write": {"done.txt": ""}}]"#;
+    let blocked = r#"[{"say": "no key\n<promise>BLOCKED</promise>"}]"#;
+    let escalated = r#"[{"say": "hm\n<promise>ESCALATE</promise>"}]"#;
+    for way in ["default", "promise"] {
+        check(plain, way, promise, 0, 2);
+        check(plain, way, silent, 4, 3);
+        check(plain, way, blocked, 3, 1);
+        check(plain, way, escalated, 3, 1);
+    }
+    check(plain, "validation", promise, 4, 3);
+    check(rules, "validation", works, 0, 2);
+    check(rules, "default", works, 0, 2);
+    check(rules, "promise", works, 4, 3);
+    check(plain, "turn", silent, 0, 1);
+    check(plain, "tasks", silent, 0, 1);
+    // A promise that the rules do not bear out.
+    check(rules, "default", r#"[{"say": "<promise>COMPLETE</promise>"}]"#, 4, 3);
+    check(rules, "promise", r#"[{"say": "<promise>COMPLETE</promise>"}]"#, 4, 3);
+}
+
+#[test]
+fn promises_in_prose_and_code_promise_nothing() {
+    let sandbox = project("version: 1\n", &[]);
+    let turns = r#"[
+        {"say": "I will print <promise>COMPLETE</promise> when I am done"},
+        {"say": "```\n<promise>COMPLETE</promise>\n```"},
+        {"say": "> <promise>COMPLETE</promise>"},
+        {"say": "COMPLETE"}
+    ]"#;
+    let ran = scripted(&sandbox, turns, &["--max-iterations", "4", "--max-no-progress", "9"]);
+    assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
+}
+
+/// Writes down what it is told, and decides by the rules' results.
+const TDD: &str = r#"#!/bin/sh
+cat > context.json
+if grep -q '"ruleName":"tests_pass","passed":true' context.json; then
+  echo '{"hookloop": {"action": "complete", "reason": "All tests pass"}}'
+else
+  echo '{"hookloop": {"action": "continue", "reason": "Tests still failing", "nextPrompt": "Fix failing tests and run again"}}'
+fi
+"#;
+
+#[test]
+fn a_tdd_loop_by_a_command_that_decides() {
+    let config = "version: 1
+hooks:
+  validation:
+    - {name: tests_pass, command: './test.sh'}
+  stop_when:
+    - {name: tdd, command: './tdd.sh'}
+";
+    let sandbox = project(
+        config,
+        &[
+            ("tdd.sh", TDD),
+            ("test.sh", "#!/bin/sh\ngrep -q 42 answer 2>/dev/null || exit 2\n"),
+            (".gitignore", "context.json\n"),
+        ],
+    );
+    let turns = r#"[{"say": "thinking"}, {"write": {"answer": "42"}, "say": "wrote it"}]"#;
+    let ran = scripted(&sandbox, turns, &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    let decided = ran.all("stop_decided");
+    assert_eq!(decided[0]["reason"], "Tests still failing");
+    assert_eq!((&decided[1]["decision"], &decided[1]["by"]), (&"complete".into(), &"tdd".into()));
+    let told: Vec<_> = ran.all("output_piped");
+    assert!(told.iter().any(|item| item["text"] == "Fix failing tests and run again"), "{told:?}");
+    let context: serde_json::Value = serde_json::from_str(&read(&sandbox, "context.json")).unwrap();
+    assert_eq!(context["hookloop"]["iteration"], 2);
+    assert_eq!(context["hookloop"]["files_modified"][0], "answer");
+    assert_eq!(context["last_assistant_message"], "wrote it");
+}
+
+#[test]
+fn security_remediation_gives_up_after_ten_iterations() {
+    let decide = r#"#!/bin/sh
+n=$HOOKLOOP_ITERATION
+if [ -f fixed ] && [ -f clean ]; then echo '{"hookloop": {"action": "complete", "reason": "All vulnerabilities remediated"}}'
+elif [ "$n" -ge 10 ]; then echo '{"hookloop": {"action": "escalate", "reason": "complex vulnerabilities may require manual review"}}'
+else echo '{"hookloop": {"action": "continue", "reason": "Vulnerabilities remain"}}'; fi
+"#;
+    let config = "version: 1
+hooks:
+  validation:
+    - {name: vulns_fixed, file: fixed}
+    - {name: sast_clean, file: clean}
+  stop_when:
+    - {name: security, command: ./decide.sh}
+";
+    let sandbox = project(config, &[("decide.sh", decide)]);
+    let turns: Vec<String> =
+        (0..12).map(|n| format!(r#"{{"write": {{"f": "{n}"}}, "say": "tried"}}"#)).collect();
+    let ran = scripted(&sandbox, &format!("[{}]", turns.join(",")), &[]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert_eq!(ran.count("iteration_started"), 10);
+    let sandbox = project(config, &[("decide.sh", decide)]);
+    let turns = r#"[{"write": {"fixed": ""}}, {"write": {"clean": ""}}]"#;
+    assert_eq!(scripted(&sandbox, turns, &[]).outcome(), "complete");
+}
+
+#[test]
+fn a_checkpoint_is_kept_and_told() {
+    let decide = r#"#!/bin/sh
+cat >/dev/null
+if [ "$HOOKLOOP_ITERATION" = 2 ]; then
+  echo '{"hookloop": {"action": "continue", "reason": "Halfway checkpoint", "checkpoint": {"executionPhase": "midpoint", "executionStep": 2, "agentContext": {"milestone": "halfway"}}}}'
+else
+  echo '{"hookloop": {"action": "continue", "reason": "Iteration in progress"}}'
+fi
+"#;
+    let config = "version: 1\nhooks:\n  stop_when:\n    - {name: half, command: ./decide.sh}\n";
+    let agent = "#!/bin/sh\ncat > prompt-$HOOKLOOP_ITERATION\n";
+    let sandbox = project(config, &[("decide.sh", decide), ("agent.sh", agent)]);
+    let ran =
+        super::run(&sandbox, &["x", "--agent", "command:./agent.sh", "--max-iterations", "3"]);
+    let made = ran.all("checkpoint_made");
+    assert_eq!(made.len(), 1, "{}", ran.stderr);
+    assert_eq!(made[0]["data"]["agentContext"]["milestone"], "halfway");
+    assert_eq!(ran.count("output_piped"), 0, "a reason is not a prompt");
+    assert!(!read(&sandbox, "prompt-2").contains("halfway"));
+    assert!(read(&sandbox, "prompt-3").contains("halfway"));
+}
+
+#[test]
+fn ways_to_stop_are_asked_in_turn_and_an_error_needs_a_human() {
+    let check = |first: &str, second: &str, code: i32, by: &str| {
+        let config = format!(
+            "version: 1
+hooks:
+  stop_when:
+    - {{name: first, command: '{first}'}}
+    - {{name: second, command: '{second}'}}
+"
+        );
+        let sandbox = project(&config, &[]);
+        let ran = scripted(&sandbox, r#"[{"say": "x"}]"#, &["--max-iterations", "1"]);
+        assert_eq!(ran.code, code, "{first} {second}: {}", ran.stderr);
+        assert_eq!(ran.all("stop_decided")[0]["by"], by, "{first} {second}");
+    };
+    check("exit 0", "exit 3", 0, "first");
+    check("exit 2", "exit 0", 0, "second");
+    check("exit 2", "exit 2", 4, "second");
+    check("exit 2", "exit 3", 3, "second");
+    check("exit 3", "exit 0", 3, "first");
+}
+
+#[test]
+fn rules_look_at_the_files_as_they_are_now() {
+    let config = "version: 1
+hooks:
+  validation:
+    - {name: notes, file: NOTES.md}
+    - {name: changelog, changed: CHANGELOG.md}
+    - {name: no-todo, pattern: {path: 'src/**', text: 'TODO', absent: true}}
+    - {name: covered, coverage: {report: lcov.info, at_least: 80}}
+    - {name: small, diff: {max_files: 9, max_lines: 50}}
+";
+    let sandbox = project(
+        config,
+        &[("src/a.rs", "// TODO\n"), ("CHANGELOG.md", "old\n"), ("lcov.info", "LF:10\nLH:1\n")],
+    );
+    let turns = r##"[
+        {"write": {"NOTES.md": "n"}, "say": "1"},
+        {"write": {"CHANGELOG.md": "new\n"}, "say": "2"},
+        {"write": {"src/a.rs": "done\n"}, "say": "3"},
+        {"write": {"lcov.info": "LF:10\nLH:8\n"}, "say": "4"}
+    ]"##;
+    let ran = scripted(&sandbox, turns, &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    let failing: Vec<usize> = ran
+        .all("stop_decided")
+        .iter()
+        .map(|decided| decided["failing"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(failing, [3, 2, 1, 0]);
+    // The rules that decided were green on this very tree: they were not run again.
+    let runs = ran.all("hook_ran").iter().filter(|run| run["hookName"] == "covered").count();
+    assert_eq!(runs, 4);
+    write(&sandbox, "big", &"x\n".repeat(60));
+    let ran = scripted(
+        &sandbox,
+        r#"[{"write": {"big2": "x\nx\n"}, "say": "x"}]"#,
+        &["--max-iterations", "1"],
+    );
+    let decided = ran.all("stop_decided");
+    let failing = decided[0]["failing"].to_string();
+    assert!(!failing.contains("small"), "what was there before is not counted: {failing}");
+}

@@ -1,0 +1,98 @@
+//! Sessions that work on tasks of the graph.
+
+use super::{json, project, run, scripted, write};
+
+fn add(sandbox: &super::support::Sandbox, id: &str, rest: &[&str]) {
+    let args: Vec<&str> =
+        ["task", "add", "Goal", "--id", id].into_iter().chain(rest.iter().copied()).collect();
+    json(sandbox, &args);
+}
+
+fn state(sandbox: &super::support::Sandbox, id: &str) -> String {
+    json(sandbox, &["task", "show", id])["state"].as_str().unwrap().to_owned()
+}
+
+fn tasks(sandbox: &super::support::Sandbox, turns: &str, args: &[&str]) -> super::Ran {
+    write(sandbox, "turns.json", turns);
+    let all: Vec<&str> = ["--tasks", "--agent", "scripted:turns.json"]
+        .into_iter()
+        .chain(args.iter().copied())
+        .collect();
+    run(sandbox, &all)
+}
+
+const DONE: &str = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
+
+#[test]
+fn ready_tasks_are_done_by_priority_until_none_is_left() {
+    let sandbox = project("version: 1\n", &[]);
+    add(&sandbox, "low", &["--priority", "9"]);
+    add(&sandbox, "after", &["--priority", "0", "--depends-on", "low"]);
+    add(&sandbox, "top", &["--priority", "0"]);
+    let ran = tasks(&sandbox, DONE, &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    let taken: Vec<_> = ran
+        .all("task_taken")
+        .iter()
+        .map(|taken| taken["task"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(taken, ["top", "low", "after"]);
+    for id in ["top", "low", "after"] {
+        assert_eq!(state(&sandbox, id), "completed");
+    }
+}
+
+#[test]
+fn a_task_that_needs_a_human_is_left_and_the_others_go_on() {
+    let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: '[ \"$HOOKLOOP_TASK_ID\" != bad ] || exit 2'}\n";
+    let sandbox = project(config, &[]);
+    add(&sandbox, "bad", &["--priority", "0"]);
+    add(&sandbox, "good", &["--priority", "1"]);
+    let ran = tasks(&sandbox, DONE, &["--hook-retries", "1", "--max-no-progress", "9"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert_eq!(
+        (state(&sandbox, "bad"), state(&sandbox, "good")),
+        ("blocked".into(), "completed".into())
+    );
+    let why = json(&sandbox, &["why", "bad"]);
+    assert!(why["reasons"].to_string().contains("gates said no"), "{why}");
+}
+
+#[test]
+fn a_task_goes_back_when_its_session_ends() {
+    let sandbox = project("version: 1\n", &[]);
+    add(&sandbox, "a", &[]);
+    let ran = tasks(&sandbox, r#"[{"say": "hm"}]"#, &["--max-iterations", "2"]);
+    assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
+    assert_eq!(state(&sandbox, "a"), "ready");
+    assert_eq!(tasks(&sandbox, DONE, &[]).code, 0);
+}
+
+#[test]
+fn an_agent_does_not_complete_its_task_itself() {
+    let sandbox =
+        project("version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n", &[]);
+    add(&sandbox, "a", &[]);
+    let program = super::support::PROGRAM;
+    let turns = format!(
+        r#"[{{"run": "{program} task complete a || true", "say": "<promise>COMPLETE</promise>"}}]"#
+    );
+    let ran = tasks(&sandbox, &turns, &["--hook-retries", "0"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert_eq!(state(&sandbox, "a"), "blocked");
+}
+
+#[test]
+fn without_tasks_there_is_nothing_to_do() {
+    let sandbox = project("version: 1\n", &[]);
+    let ran = tasks(&sandbox, DONE, &[]);
+    assert_eq!((ran.code, ran.count("turn_ended")), (0, 0), "{}", ran.stderr);
+    let spec = scripted(&sandbox, DONE, &[]);
+    assert_eq!(spec.code, 0);
+    write(&sandbox, "SPEC.md", "Build it\n");
+    let agent = "#!/bin/sh\ncat > prompt\necho '<promise>COMPLETE</promise>'\n";
+    write(&sandbox, "agent.sh", agent);
+    let ran = run(&sandbox, &["--spec", "SPEC.md", "--agent", "command:./agent.sh"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(super::read(&sandbox, "prompt").contains("Build it"));
+}

@@ -4,6 +4,7 @@
 //! - [`bare`]: a task graph straight on SQLite
 //! - [`figures`]: medians, percentiles, tables
 //! - [`hooks`]: hooks that do nothing, against a loop of the shell
+//! - [`loops`]: what the loop adds to an agent, against a loop of the shell
 //! - [`nats`]: events and claims straight on JetStream
 //! - [`ours`]: the same through the product
 //! - [`pair`]: two sides of one measurement, taken in turns
@@ -20,6 +21,7 @@
 pub mod bare;
 pub mod figures;
 pub mod hooks;
+pub mod loops;
 pub mod nats;
 pub mod ours;
 pub mod pair;

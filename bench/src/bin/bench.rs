@@ -1,4 +1,4 @@
-//! `bench [--quick] [in-process|processes|hooks|size]…`: prints the tables of docs/benchmarks.md.
+//! `bench [--quick] [in-process|processes|hooks|loops|size]…`: prints the tables of docs/benchmarks.md.
 //!
 //! Expects `hookloop` and `floor` beside itself, built with the same profile.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measuring tool")]
@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use hookloop_bench::bare::Bare;
 use hookloop_bench::figures::{Sample, ms, table, times};
-use hookloop_bench::hooks;
 use hookloop_bench::processes::{Runner, round_robin};
+use hookloop_bench::{hooks, loops};
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::task::{Outcome, TaskSpec};
@@ -42,6 +42,9 @@ fn main() {
         hooks::dispatch(&hookloop, if quick { &[10] } else { &[1, 10, 100] }, rounds);
         hooks::fixed(&hookloop, rounds);
         hooks::conditions(rounds);
+    }
+    if wanted("loops") {
+        loops::overhead(&beside("hookloop"), if quick { 2 } else { 15 });
     }
     if wanted("size") {
         size(if quick { 20_000 } else { 1_000_000 });

@@ -128,7 +128,9 @@ impl Scanner {
             b'`' => self.backticks += 1,
             _ => self.end_backticks(),
         }
-        if matches!(byte, b'-' | b'>' | b' ') {
+        // All marks end with one of these, behind one of these.
+        let before = (self.recent >> 8) as u8;
+        if matches!(byte, b'-' | b'>' | b' ') && matches!(before, b'-' | b'e' | b't') {
             self.look_for_marks();
         }
     }

@@ -36,7 +36,8 @@ pub struct Order<'a> {
 /// What an agent does while its turn goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Update<'a> {
-    Text(&'a str),
+    /// As it came: what is cut in the middle of a character goes on in the next.
+    Output(&'a [u8]),
 }
 
 /// What came of a turn.

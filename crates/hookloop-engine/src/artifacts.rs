@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::project::fresh_id;
 
@@ -14,6 +15,8 @@ const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 const AGE_MIN: Duration = Duration::from_secs(60 * 60);
 /// One run in so many looks whether there is too much.
 const LOOKED_ONE_IN: u8 = 16;
+/// And a process no more often than this.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
@@ -27,10 +30,21 @@ const BOUNDS: Bounds = Bounds { runs: RUNS_MAX, bytes: BYTES_MAX, age: AGE_MIN }
 /// A directory for the output of a run, which is made when there is some.
 pub(crate) fn fresh(state: &Path) -> PathBuf {
     let (directory, id) = (state.join(DIRECTORY), fresh_id());
-    if id.0[15].is_multiple_of(LOOKED_ONE_IN) {
+    if id.0[15].is_multiple_of(LOOKED_ONE_IN) && is_time() {
         tidy(&directory, BOUNDS, SystemTime::now());
     }
     directory.join(id.to_string())
+}
+
+/// Whether this process has not looked for a while: a session runs many hooks.
+fn is_time() -> bool {
+    static LOOKED: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_time = looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+    if is_time {
+        *looked = Some(Instant::now());
+    }
+    is_time
 }
 
 /// Deletes the output of the oldest runs, if there is more than `bounds` allow. What can't be deleted

@@ -69,6 +69,8 @@ pub(crate) struct SessionContext<'a> {
     pub(crate) call: &'a Call<'a>,
     /// What has changed since it began, if a hook wants to know.
     pub(crate) changes: Option<&'a [(String, u64)]>,
+    /// A file with the conversation so far, if there was any.
+    pub(crate) transcript: Option<&'a Path>,
 }
 
 /// Whether a hook looks at what has changed.
@@ -396,6 +398,7 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
     let Call { id, session, error, validated, .. } = context.call;
     let last = session.last.as_ref();
     input["session_id"] = json!(id);
+    input["transcript_path"] = json!(context.transcript);
     if let Some(error) = error {
         input["error"] = json!(error);
     }

@@ -46,6 +46,8 @@ struct Word {
     is_command: bool,
     /// It comes after an interpreter and its options: `python3 -u tool.py`.
     is_interpreted: bool,
+    /// The command writes to it: `… > file`.
+    is_written: bool,
 }
 
 impl Named {
@@ -55,7 +57,7 @@ impl Named {
         let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
         let mut named = Named::default();
         for (place, word) in words(root, text).into_iter().enumerate() {
-            if word.text.is_empty() {
+            if word.text.is_empty() || word.is_written {
                 continue;
             }
             let path = base.join(&word.text);
@@ -125,8 +127,10 @@ fn words(root: &Path, text: &CommandText) -> Vec<Word> {
         CommandText::Shell(line) => split(&spelled_out(root, line)),
     };
     let (mut expects_command, mut is_interpreted, mut is_value) = (true, false, false);
+    let mut is_written = false;
     for word in &mut words {
         if !word.text.is_empty() {
+            word.is_written = std::mem::take(&mut is_written);
             let is_assignment = is_value || word.separator == Some('=');
             word.is_command = expects_command && !is_assignment;
             word.is_interpreted = is_interpreted;
@@ -136,13 +140,15 @@ fn words(root: &Path, text: &CommandText) -> Vec<Word> {
                 is_interpreter(&word.text) || (is_interpreted && word.text.starts_with('-'));
         }
         is_value = word.separator == Some('=');
+        is_written |= word.separator == Some('>');
         expects_command |= word.separator.is_some_and(|c| COMMAND_FOLLOWS.contains(c));
     }
     words
 }
 
 fn word(text: &str, separator: Option<char>) -> Word {
-    Word { text: text.to_owned(), separator, is_command: false, is_interpreted: false }
+    let text = text.to_owned();
+    Word { text, separator, is_command: false, is_interpreted: false, is_written: false }
 }
 
 fn split(line: &str) -> Vec<Word> {
@@ -231,6 +237,17 @@ mod tests {
         assert_eq!(commands("python3 -u a/b.py c"), ["python3", "-u", "a/b.py"]);
         assert_eq!(commands("test -e ./a && (cd x; ./b)"), ["test", "cd", "./b"]);
         assert_eq!(commands("echo \"$(./a)\" '`./b`'"), ["echo", "./a", "./b"]);
+    }
+
+    #[test]
+    fn what_is_written_to_is_not_run() {
+        let written = |line: &str| -> Vec<String> {
+            let words = words(Path::new("/p"), &CommandText::Shell(line.to_owned()));
+            words.into_iter().filter(|word| word.is_written).map(|word| word.text).collect()
+        };
+        assert_eq!(written("./a > ../b"), ["../b"]);
+        assert_eq!(written("./a x >>b/c 2> d; ./e"), ["b/c", "d"]);
+        assert_eq!(written("./a < b"), [""; 0]);
     }
 
     #[test]

@@ -146,9 +146,27 @@ impl fmt::Display for Limits {
             self.errors,
             self.hook_retries,
             self.no_progress,
-            self.tokens,
+            Count(self.tokens),
             Dollars(self.cost_micros),
         )
+    }
+}
+
+/// A large number for people: `50M`, `1.5M`, `900k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count(pub u64);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0 {
+            0..10_000 => return write!(f, "{}", self.0),
+            10_000..1_000_000 => (1_000, "k"),
+            _ => (1_000_000, "M"),
+        };
+        match self.0 % unit * 10 / unit {
+            0 => write!(f, "{}{name}", self.0 / unit),
+            tenths => write!(f, "{}.{tenths}{name}", self.0 / unit),
+        }
     }
 }
 

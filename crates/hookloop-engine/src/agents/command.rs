@@ -45,7 +45,7 @@ impl Agent for Command {
                 if stream == Stream::Stdout {
                     scanner.borrow_mut().push(passed);
                 }
-                (updates.borrow_mut())(Update::Text(&String::from_utf8_lossy(passed)));
+                (updates.borrow_mut())(Update::Output(passed));
             });
             filter
         };
@@ -73,7 +73,7 @@ impl Agent for Command {
         };
         Report {
             result: result(&ran, order),
-            message: clipped(ran.output.stdout.excerpt().trim(), MESSAGE_MAX),
+            message: ran.output.stdout.excerpt_within(MESSAGE_MAX).trim().to_owned(),
             promises: scanner.into_inner().finish(),
             usage: Usage::default(),
             artifact: is_kept(&ran).then(|| artifacts.display().to_string()),

@@ -90,7 +90,7 @@ impl Agent for Scripted {
             Ok(result) => result,
             Err(error) => return Report::failed(error),
         };
-        updates(Update::Text(&turn.say));
+        updates(Update::Output(turn.say.as_bytes()));
         Report {
             result,
             promises: promises(&turn.say),

@@ -65,11 +65,21 @@ impl Output {
     /// Text for people and prompts: nothing in it acts on a terminal or hides, and what was left out is
     /// told.
     pub fn excerpt(&self) -> String {
-        if let Some(whole) = self.whole() {
-            return excerpt::plain(&whole);
-        }
-        let head = excerpt::without_cut_end(&self.head);
-        let tail = excerpt::without_cut_start(&self.tail);
+        self.excerpt_within(usize::MAX)
+    }
+
+    /// The same with at most `max` bytes of what was printed, half of them from its end.
+    pub fn excerpt_within(&self, max: usize) -> String {
+        let whole = self.whole();
+        let (head, tail) = match &whole {
+            Some(whole) if whole.len() <= max => return excerpt::plain(whole),
+            Some(whole) => (&whole[..], &whole[..]),
+            None => (&self.head[..], &self.tail[..]),
+        };
+        let head = &head[..head.len().min(max / 2)];
+        let tail = &tail[tail.len() - tail.len().min(max / 2)..];
+        let head = excerpt::without_cut_end(head);
+        let tail = excerpt::without_cut_start(tail);
         let left_out = LeftOut {
             bytes: self.bytes - (head.len() + tail.len()) as u64,
             lines: self.lines - count_lines(head) - count_lines(tail),
@@ -222,6 +232,22 @@ mod tests {
             (0..).flat_map(|n| format!("{n}\n").into_bytes()).take(bytes).collect();
         text.truncate(bytes);
         text
+    }
+
+    #[test]
+    fn an_excerpt_within_a_limit_has_both_ends() {
+        for total in [10, 100, HEAD + 10, HEAD + TAIL + 10] {
+            let text = numbered(total);
+            let excerpt = captured(&[&text]).excerpt_within(60);
+            match total <= 60 {
+                true => assert_eq!(excerpt.as_bytes(), text),
+                false => {
+                    assert!(excerpt.as_bytes().starts_with(&text[..30]), "{excerpt}");
+                    assert!(excerpt.as_bytes().ends_with(&text[total - 30..]), "{excerpt}");
+                    assert!(excerpt.contains("left out"), "{excerpt}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -25,7 +25,12 @@ pub(super) fn around(head: &[u8], left_out: LeftOut, tail: &[u8]) -> String {
 pub(super) fn plain(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        let mut characters = chunk.valid().chars().peekable();
+        // Most output is plain: that goes over as it is.
+        let is_special = |byte: &u8| !matches!(byte, b'\n' | b'\t' | b' '..=b'~');
+        let valid = chunk.valid();
+        let plain = valid.bytes().position(|byte| is_special(&byte)).unwrap_or(valid.len());
+        text.push_str(&valid[..plain]);
+        let mut characters = valid[plain..].chars().peekable();
         while let Some(character) = characters.next() {
             match character {
                 '\r' if characters.peek() == Some(&'\n') => {}

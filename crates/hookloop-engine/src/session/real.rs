@@ -1,6 +1,8 @@
 //! The world as it is: processes, files, clocks.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +13,7 @@ use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::TaskId;
 use hookloop_core::session::{Answer, Phase, Session, Work};
 use hookloop_core::task::Task;
+use serde_json::json;
 
 use super::drive::LEASE;
 use super::open::{Clock, Drift};
@@ -68,6 +71,7 @@ pub struct Real<'p, O> {
     git: Option<Git<'p>>,
     /// The tree that the session began with.
     base: PathBuf,
+    transcript: PathBuf,
     drift: Drift,
     stop: Stop,
     /// Ends what runs when the session's time is over.
@@ -122,6 +126,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
             files: Files::default(),
             git,
             base: directory.join("base"),
+            transcript: directory.join("transcript.jsonl"),
             drift,
             stop,
             deadline,
@@ -162,6 +167,19 @@ impl<'p, O: Onlooker> Real<'p, O> {
         }
     }
 
+    /// The conversation so far, for hooks that want to read it; one that can't be written is not there.
+    fn write_down(&self, prompt: &str, report: &Report) {
+        let line = |role: &str, text: &str| {
+            let content = json!([{ "type": "text", "text": text }]);
+            json!({ "type": role, "message": { "role": role, "content": content } })
+        };
+        let said = format!("{}\n{}\n", line("user", prompt), line("assistant", &report.message));
+        let mut options = fs::OpenOptions::new();
+        options.create(true).append(true).mode(0o600);
+        let file = options.open(&self.transcript);
+        let _ = file.and_then(|mut file| file.write_all(said.as_bytes()));
+    }
+
     fn changes(&mut self) -> Option<Vec<(String, u64)>> {
         let base = self.base_tree()?;
         let git = self.git.as_mut()?;
@@ -175,7 +193,8 @@ impl<O: Onlooker> World for Real<'_, O> {
         let needs_changes = hooks.iter().any(crate::runner::needs_changes);
         let changes = if needs_changes { self.changes() } else { None };
         let cancel = if self.is_ending { &self.end } else { &self.stop.cancel };
-        let session = SessionContext { call, changes: changes.as_deref() };
+        let transcript = Some(self.transcript.as_path()).filter(|path| path.exists());
+        let session = SessionContext { call, changes: changes.as_deref(), transcript };
         let occasion = Occasion {
             point: call.point,
             event: None,
@@ -216,9 +235,11 @@ impl<O: Onlooker> World for Real<'_, O> {
         };
         let onlooker = &mut self.onlooker;
         let mut updates = |update: Update<'_>| match update {
-            Update::Text(text) => onlooker.notice(Notice::Said(text)),
+            Update::Output(text) => onlooker.notice(Notice::Said(text)),
         };
-        self.agent.turn(self.runner, &order, &mut updates)
+        let report = self.agent.turn(self.runner, &order, &mut updates);
+        self.write_down(&prompt, &report);
+        report
     }
 
     fn look_at_files(&mut self) -> Option<Look> {

@@ -53,7 +53,7 @@ pub enum Notice<'a> {
     /// A turn is about to begin.
     Turn { kind: TurnKind, iteration: u32 },
     /// The agent said this.
-    Said(&'a str),
+    Said(&'a [u8]),
     /// Nothing happens for a while.
     Pause { ms: u64 },
 }

@@ -92,8 +92,9 @@ impl Show {
         ))?;
         out.line(format_args!("{DIM}limits: {}{DIM:#}", session.plan.limits))?;
         for stored in &events {
-            let retries = session.plan.limits.hook_retries;
-            let Some((weight, text)) = words::line(&stored.event.body, retries) else { continue };
+            let Some((weight, text)) = words::line(&stored.event.body, &session.plan.limits) else {
+                continue;
+            };
             let at = stored.event.at;
             match weight {
                 words::Weight::Heading => {

@@ -27,7 +27,7 @@ fn the_demo_shows_a_gate_that_refuses() {
         "iteration 1",
         "sent back",
         "iteration 2",
-        "all 1 gates pass",
+        "the gate passes",
         "complete after 2",
         "receipt: tests passed",
     ];

@@ -90,6 +90,11 @@ hooks:
     assert_eq!(context["hookloop"]["iteration"], 2);
     assert_eq!(context["hookloop"]["files_modified"][0], "answer");
     assert_eq!(context["last_assistant_message"], "wrote it");
+    let transcript = std::fs::read_to_string(context["transcript_path"].as_str().unwrap()).unwrap();
+    let lines: Vec<serde_json::Value> =
+        transcript.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 4, "two turns");
+    assert_eq!(lines[3]["message"]["content"][0]["text"], "wrote it");
 }
 
 #[test]

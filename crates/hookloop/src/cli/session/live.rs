@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
-use hookloop_core::session::{Answer, Session};
+use hookloop_core::event::EventBody;
+use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::{Answer, Limits, Session, Usage};
 use hookloop_engine::session::real::Onlooker;
 use hookloop_engine::session::{Notice, Opened};
 use hookloop_engine::store::StoredEvent;
@@ -28,7 +30,9 @@ const QUESTIONS_MAX: usize = 5;
 pub(crate) struct Live<'o> {
     out: &'o mut Output,
     id: String,
-    retries_max: u32,
+    limits: Limits,
+    used: Usage,
+    began: Instant,
     status: Option<Status>,
     /// The first thing that could not be written ends the showing, not the session.
     has_failed: bool,
@@ -37,8 +41,9 @@ pub(crate) struct Live<'o> {
 impl<'o> Live<'o> {
     pub(crate) fn new(out: &'o mut Output, opened: &Opened) -> Live<'o> {
         let status = (out.terminal && !out.json).then(Status::start);
-        let (id, retries_max) = (opened.id.to_string(), opened.plan.limits.hook_retries);
-        let mut live = Live { out, id, retries_max, status, has_failed: false };
+        let (id, limits) = (opened.id.to_string(), opened.plan.limits);
+        let (used, began) = (Usage::default(), Instant::now());
+        let mut live = Live { out, id, limits, used, began, status, has_failed: false };
         if !live.out.json {
             let plan = &opened.plan;
             let ways: Vec<String> = plan.stop_when.iter().map(ToString::to_string).collect();
@@ -59,12 +64,15 @@ impl<'o> Live<'o> {
     }
 
     fn event(&mut self, stored: &StoredEvent) {
+        if let EventBody::TurnEnded(ended) = &stored.event.body {
+            self.used.add(ended.usage);
+        }
         if self.out.json {
             let shown = self.out.json(&EventJson::from(stored)).and_then(|()| self.out.flush());
             self.has_failed |= shown.is_err();
             return;
         }
-        let Some((weight, text)) = words::line(&stored.event.body, self.retries_max) else {
+        let Some((weight, text)) = words::line(&stored.event.body, &self.limits) else {
             return;
         };
         let line = match weight {
@@ -119,9 +127,10 @@ impl Onlooker for Live<'_> {
             Notice::Hooks { point, count } => {
                 self.now(|| format!("{point}: {count} hooks"));
             }
-            Notice::Turn { iteration, .. } => self.now(|| format!("agent, iteration {iteration}")),
+            Notice::Turn { iteration, .. } => self.now(|| self.budget(iteration)),
             Notice::Said(text) => {
                 if let Some(status) = &self.status
+                    && let text = String::from_utf8_lossy(text)
                     && let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty())
                 {
                     status.say(line.trim());
@@ -146,6 +155,24 @@ impl Onlooker for Live<'_> {
 }
 
 impl Live<'_> {
+    /// What is used of what there is.
+    fn budget(&self, iteration: u32) -> String {
+        let Limits { iterations, duration_ms, tokens, cost_micros, .. } = self.limits;
+        let ran_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let (ran, most) = (words::duration(ran_ms), words::duration(duration_ms));
+        let used = match self.used.is_none() {
+            true => String::new(),
+            false => format!(
+                ", {} of {} tokens, {} of {}",
+                Count(self.used.tokens()),
+                Count(tokens),
+                Dollars(self.used.cost_micros),
+                Dollars(cost_micros)
+            ),
+        };
+        format!("iteration {iteration} of {iterations}, {ran} of {most}{used} | agent")
+    }
+
     fn now(&self, what: impl FnOnce() -> String) {
         if let Some(status) = &self.status {
             status.now(what());
@@ -154,9 +181,9 @@ impl Live<'_> {
 
     fn question(&mut self, session: &Session) -> Option<Answer> {
         let failing: Vec<String> = session.failing.iter().flatten().cloned().collect();
-        let retries = self.retries_max;
+        let retries = words::counted(self.limits.hook_retries, "retry", "retries");
         self.line(format!(
-            "{BOLD}Gates said no after {retries} retries.{BOLD:#} Failing: {}",
+            "{BOLD}Gates said no after {retries}.{BOLD:#} Failing: {}",
             words::some(&failing)
         ));
         for _ in 0..QUESTIONS_MAX {

@@ -5,7 +5,7 @@ use hookloop_core::options::Length;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::session::{
-    Answer, Decision, Outcome, Session, TurnEnded, TurnKind, TurnResult, Verdict, Work,
+    Answer, Decision, Limits, Outcome, Session, TurnEnded, TurnKind, TurnResult, Verdict, Work,
 };
 use hookloop_engine::store::SessionRow;
 
@@ -26,15 +26,16 @@ pub(crate) enum Weight {
     Plain,
 }
 
-/// An event as a line; none for what only keeps the books. The state is the one before it.
-pub(crate) fn line(body: &EventBody, retries_max: u32) -> Option<(Weight, String)> {
+/// An event as a line; none for what only keeps the books.
+pub(crate) fn line(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
     let text = match body {
         EventBody::IterationStarted(started) => {
             let again = match started.attempt {
                 1 => String::new(),
                 attempt => format!(", attempt {attempt}"),
             };
-            return Some((Weight::Heading, format!("iteration {}{again}", started.number)));
+            let (number, most) = (started.number, limits.iterations);
+            return Some((Weight::Heading, format!("iteration {number} of {most}{again}")));
         }
         EventBody::TurnStarted(started) => {
             let what = match started.turn {
@@ -69,11 +70,17 @@ pub(crate) fn line(body: &EventBody, retries_max: u32) -> Option<(Weight, String
                 let tree = judged.tree.as_deref().map_or_else(String::new, |tree| {
                     format!(" on tree {}", tree.get(..TREE_SHOWN).unwrap_or(tree))
                 });
-                return Some((Weight::Good, format!("all {} gates pass{tree}", judged.gates)));
+                let gates = match judged.gates {
+                    1 => "the gate passes".to_owned(),
+                    count => format!("all {count} gates pass"),
+                };
+                return Some((Weight::Good, format!("{gates}{tree}")));
             }
             Verdict::Block => {
-                let count = judged.failing.len();
-                let text = format!("sent back: {count} checks fail: {}", some(&judged.failing));
+                let text = match judged.failing.as_slice() {
+                    [one] => format!("sent back: {} fails", plain(one)),
+                    many => format!("sent back: {} checks fail: {}", many.len(), some(many)),
+                };
                 return Some((Weight::Bad, text));
             }
             Verdict::Escalate { reason } => {
@@ -86,8 +93,11 @@ pub(crate) fn line(body: &EventBody, retries_max: u32) -> Option<(Weight, String
                 Answer::Accept => "the work is accepted as it is",
                 Answer::Abort => "a human is needed",
             };
-            let text =
-                format!("gates said no after {retries_max} retries: {what} ({})", answered.by);
+            let text = format!(
+                "gates said no after {}: {what} ({})",
+                counted(limits.hook_retries, "retry", "retries"),
+                answered.by
+            );
             return Some((Weight::Bad, text));
         }
         EventBody::TaskTaken(taken) => {
@@ -129,7 +139,10 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
         TurnResult::Finished => {
             let changed = match ended.changed.len() {
                 0 => "changed no file".to_owned(),
-                count => format!("changed {count} files: {}", some(&ended.changed)),
+                count => {
+                    let files = counted(count as u32, "file", "files");
+                    format!("changed {files}: {}", some(&ended.changed))
+                }
             };
             let usage = match ended.usage.is_none() {
                 true => String::new(),
@@ -146,6 +159,11 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
         }
         TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
     }
+}
+
+/// A number of things.
+pub(crate) fn counted(count: u32, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 pub(crate) fn some(names: &[String]) -> String {
@@ -168,7 +186,8 @@ pub(crate) fn duration(ms: u64) -> String {
 
 /// What a session came to, in a line, and what to type next.
 pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option<String>) {
-    let count = format!("{} iterations, {}", session.iteration, duration(session.active_ms));
+    let iterations = counted(session.iteration, "iteration", "iterations");
+    let count = format!("{iterations}, {}", duration(session.active_ms));
     let resume = Some(format!("hookloop resume {id}"));
     let why = Some(format!("hookloop why {id}"));
     let log = Some(format!("hookloop sessions show {id}"));

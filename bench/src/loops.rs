@@ -1,0 +1,104 @@
+//! What the loop adds to an agent that returns at once: the slope between a short and a long session, against
+//! a loop of the shell that starts the same agent and the same hooks.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use crate::figures::{ms, table, times};
+use crate::processes::{Cost, Runner, round_robin};
+
+const SHORT: u32 = 1;
+const LONG: u32 = 21;
+/// Lines that a talkative agent prints.
+const LINES: u32 = 2_000;
+
+/// What is in an iteration.
+struct Case {
+    name: &'static str,
+    agent: &'static str,
+    hooks: u32,
+}
+
+const CASES: [Case; 3] = [
+    Case { name: "an agent that says `ok`", agent: "quiet.sh", hooks: 0 },
+    Case { name: "an agent that prints 2,000 lines", agent: "loud.sh", hooks: 0 },
+    Case { name: "10 hooks (`true`) before each turn", agent: "quiet.sh", hooks: 10 },
+];
+
+/// Measures all cases in `rounds` turns.
+pub fn overhead(hookloop: &Path, rounds: usize) {
+    println!("### One iteration\n");
+    let mut rows = Vec::new();
+    for case in CASES {
+        let (dir, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        prepare(hookloop, dir.path(), home.path(), &case);
+        let run = |script: &str, count: u32| {
+            Runner::new(Path::new("sh"), &format!("{script} {count}"), dir.path(), home.path())
+        };
+        let runners = [
+            run("bare.sh", SHORT),
+            run("bare.sh", LONG),
+            run("ours.sh", SHORT),
+            run("ours.sh", LONG),
+        ];
+        let costs = round_robin(&runners, 0, 1, rounds);
+        let (bare, ours) = (slope(&costs[..2]), slope(&costs[2..]));
+        rows.push(vec![
+            case.name.to_owned(),
+            format!("{} ({})", ms(bare.0), ms(bare.1)),
+            format!("{} ({})", ms(ours.0), ms(ours.1)),
+            format!("{} ({})", ms(ours.0 - bare.0), ms(ours.1 - bare.1)),
+            times(ours.0 / bare.0),
+        ]);
+    }
+    table(&["wall (cpu) of an iteration", "sh loop", "hookloop", "more", "/ sh loop"], &rows);
+}
+
+/// Wall and processor time of one iteration.
+fn slope(costs: &[Cost]) -> (f64, f64) {
+    let each = f64::from(LONG - SHORT);
+    let wall = (costs[1].wall.median() - costs[0].wall.median()) / each;
+    let cpu = (costs[1].cpu.median() - costs[0].cpu.median()) / each;
+    (wall, cpu)
+}
+
+fn prepare(hookloop: &Path, work: &Path, home: &Path, case: &Case) {
+    let write = |name: &str, text: &str| std::fs::write(work.join(name), text).unwrap();
+    write("quiet.sh", "cat >/dev/null\necho ok\n");
+    write(
+        "loud.sh",
+        &format!("cat >/dev/null\nyes 'a line of what an agent says' | head -n {LINES}\n"),
+    );
+    let agent = case.agent;
+    let hooks = "sh -c true; ".repeat(case.hooks as usize);
+    write(
+        "bare.sh",
+        &format!(
+            "i=0; while [ $i -lt $1 ]; do {hooks}echo prompt | sh {agent} >/dev/null; i=$((i+1)); done\n"
+        ),
+    );
+    write(
+        "ours.sh",
+        &format!(
+            "{} run hello --agent 'command:sh {agent}' --max-iterations $1 --max-no-progress 1000 >/dev/null\n[ $? = 4 ]\n",
+            hookloop.display()
+        ),
+    );
+    let mut config = "version: 1\n".to_owned();
+    if case.hooks > 0 {
+        config.push_str("hooks:\n  pre_iteration:\n");
+    }
+    for number in 0..case.hooks {
+        let _ = writeln!(config, "    - {{name: h{number}, command: \"true\"}}");
+    }
+    write("hookloop.yaml", &config);
+    let done = |program: &Path, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(work).env("HOME", home).env_remove("XDG_STATE_HOME");
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    };
+    done(Path::new("git"), &["init", "-q"]);
+    done(hookloop, &["hooks", "trust", "--yes"]);
+}

@@ -174,16 +174,17 @@ fn die_at(first: usize, twice: bool, expected: &End) -> Option<usize> {
     }
     let how = format!("death at {first}");
     assert_eq!(finish(&sandbox, &how), *expected, "{how}");
-    let mut pairs = 0;
-    while twice {
+    if !twice {
+        return Some(0);
+    }
+    for second in 1.. {
         let sandbox = project();
         assert!(go_on(&sandbox, Some(first)).0);
-        if !go_on(&sandbox, Some(pairs + 1)).0 {
-            break;
+        if !go_on(&sandbox, Some(second)).0 {
+            return Some(second - 1);
         }
-        pairs += 1;
-        let how = format!("death at {first}, then at {pairs}");
+        let how = format!("death at {first}, then at {second}");
         assert_eq!(finish(&sandbox, &how), *expected, "{how}");
     }
-    Some(pairs)
+    None
 }

@@ -139,7 +139,7 @@ impl fmt::Display for Limits {
         let length = |ms| Length { ms };
         write!(
             f,
-            "iterations {}, duration {}, turn {}, errors {}, hook_retries {}, no_progress {}, tokens {}, cost {}",
+            "{} iterations, {}, {} a turn, {} errors, {} retries, {} without progress, {} tokens, {}",
             self.iterations,
             length(self.duration_ms),
             length(self.turn_ms),

@@ -104,7 +104,7 @@ fn limits_are_said_at_the_start_and_kept() {
     command.envs(of_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("iterations 7, duration 2h"), "{text}");
+    assert!(text.contains("7 iterations, 2h, "), "{text}");
     let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
     let show = super::command(&sandbox, &["sessions", "show", &id]).output().unwrap();
     let first: serde_json::Value =

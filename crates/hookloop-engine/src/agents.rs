@@ -85,6 +85,16 @@ pub enum BadAgent {
     Script { path: PathBuf, why: String },
 }
 
+/// Who is there when nobody is to be asked.
+#[derive(Debug)]
+pub struct Nobody;
+
+impl Agent for Nobody {
+    fn turn(&mut self, _: &Runner, _: &Order<'_>, _: &mut dyn FnMut(Update<'_>)) -> Report {
+        Report::failed("there is nobody to take a turn")
+    }
+}
+
 /// The agent that a user named.
 pub fn named(name: &str, directory: &std::path::Path) -> Result<Box<dyn Agent>, BadAgent> {
     match name.split_once(':') {

@@ -9,20 +9,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::process::{How, Job, KeeperPool};
+use crate::process::{Cancel, How, Job, KeeperPool};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Settings that would run something or ask somebody, as they are while we ask.
-const HARMLESS: [&str; 9] = [
-    "core.fsmonitor=false",
-    "core.hooksPath=/dev/null",
-    "core.pager=cat",
-    "core.askPass=",
-    "credential.helper=",
-    "protocol.file.allow=user",
-    "safe.bareRepository=explicit",
-    "submodule.recurse=false",
-    "core.untrackedCache=false",
+const HARMLESS: [(&str, &str); 9] = [
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.askPass", ""),
+    ("credential.helper", ""),
+    ("protocol.file.allow", "user"),
+    ("safe.bareRepository", "explicit"),
+    ("submodule.recurse", "false"),
+    ("core.untrackedCache", "false"),
 ];
 /// Filters are turned off one by one; who has more of them is not asked about trees.
 const FILTERS_MAX: usize = 64;
@@ -36,7 +36,8 @@ pub(crate) struct Git<'a> {
     state: PathBuf,
     path: Option<OsString>,
     objects: Option<PathBuf>,
-    settings: Vec<String>,
+    settings: Vec<(String, String)>,
+    cancel: Cancel,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,11 +53,13 @@ impl<'a> Git<'a> {
         keepers: &'a KeeperPool,
         state: PathBuf,
         path: Option<OsString>,
+        cancel: Cancel,
     ) -> Option<Git<'a>> {
         // Most projects that are in none say so without a process.
         root.ancestors().find(|directory| directory.join(".git").exists())?;
-        let settings = HARMLESS.map(str::to_owned).to_vec();
-        let mut git = Git { root, keepers, state, path, objects: None, settings };
+        let setting = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let settings = HARMLESS.map(setting).to_vec();
+        let mut git = Git { root, keepers, state, path, objects: None, settings, cancel };
         let found = git.ask(&["rev-parse", "--git-path", "objects", "--git-path", "index"]).ok()?;
         let mut lines = found.lines().map(|line| root.join(line));
         let (objects, index) = (lines.next()?, lines.next()?);
@@ -84,6 +87,7 @@ impl<'a> Git<'a> {
             "-z",
             "--numstat",
             "--no-renames",
+            "--relative",
             "--no-ext-diff",
             "--no-textconv",
             from,
@@ -100,23 +104,23 @@ impl<'a> Git<'a> {
 
     /// A repository's filters are commands that reading a file into an index would run.
     fn turn_filters_off(&mut self) -> Result<(), GitError> {
-        let args = [
-            "config",
-            "--name-only",
-            "--get-regexp",
-            r"^filter\..*\.(clean|process|smudge|required)$",
-        ];
-        // It fails if there is none.
-        let names = self.ask(&args).unwrap_or_default();
-        let names: Vec<&str> = names.lines().collect();
+        let pattern = r"^filter\..*\.(clean|process|smudge|required)$";
+        let args = ["config", "--name-only", "--null", "--get-regexp", pattern];
+        let names = match self.run(&args)? {
+            // There is none.
+            (Some(1), _) => String::new(),
+            (Some(0), names) => names,
+            _ => return Err(failed(&args, "it does not say which filters there are")),
+        };
+        let names: Vec<&str> = names.split('\0').filter(|name| !name.is_empty()).collect();
         if names.len() > FILTERS_MAX {
             let why = format!("the repository has more than {FILTERS_MAX} filters");
-            return Err(GitError::Failed { command: "config".to_owned(), why });
+            return Err(failed(&args, &why));
         }
         self.settings.truncate(HARMLESS.len());
         for name in names {
             let value = if name.ends_with(".required") { "false" } else { "" };
-            self.settings.push(format!("{name}={value}"));
+            self.settings.push((name.to_owned(), value.to_owned()));
         }
         Ok(())
     }
@@ -126,18 +130,28 @@ impl<'a> Git<'a> {
     }
 
     fn ask(&self, args: &[&str]) -> Result<String, GitError> {
-        let failed = |why: String| GitError::Failed { command: args.join(" "), why };
-        let mut argv: Vec<OsString> = vec!["git".into()];
-        for setting in &self.settings {
-            argv.extend(["-c".into(), setting.into()]);
+        match self.run(args)? {
+            (Some(0), said) => Ok(said),
+            (_, said) => Err(failed(args, said.trim())),
         }
-        argv.extend(args.iter().map(OsString::from));
-        let job = Job { env: self.environment(), ..Job::new(argv, self.root.to_owned(), TIMEOUT) };
-        let ran = self.keepers.run(job).map_err(|error| failed(error.to_string()))?;
+    }
+
+    /// Its exit code, and what it said: where it failed, why.
+    fn run(&self, args: &[&str]) -> Result<(Option<i32>, String), GitError> {
+        let argv = ["git"].into_iter().chain(args.iter().copied()).map(OsString::from).collect();
+        let job = Job {
+            env: self.environment(),
+            cancel: Some(&self.cancel),
+            ..Job::new(argv, self.root.to_owned(), TIMEOUT)
+        };
+        let ran = self.keepers.run(job).map_err(|error| failed(args, &error.to_string()))?;
         match (ran.how, ran.output.stdout.whole()) {
-            (How::Exited(0), Some(whole)) => Ok(String::from_utf8_lossy(&whole).into_owned()),
-            (How::Exited(0), None) => Err(failed("it said too much".to_owned())),
-            _ => Err(failed(ran.output.stderr.excerpt().trim().to_owned())),
+            (How::Exited(0), None) => Err(failed(args, "it said too much")),
+            (How::Exited(0), Some(whole)) => {
+                Ok((Some(0), String::from_utf8_lossy(&whole).into_owned()))
+            }
+            (How::Exited(code), _) => Ok((Some(code), ran.output.stderr.excerpt())),
+            (how, _) => Err(failed(args, &format!("{how:?}"))),
         }
     }
 
@@ -147,8 +161,16 @@ impl<'a> Git<'a> {
             ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
             ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
             ("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()),
+            ("GIT_NO_LAZY_FETCH".into(), "1".into()),
+            ("GIT_ALLOW_PROTOCOL".into(), "none".into()),
             ("LC_ALL".into(), "C".into()),
+            ("GIT_CONFIG_COUNT".into(), self.settings.len().to_string().into()),
         ];
+        // Not as arguments: there a `=` in a name would end it.
+        for (number, (name, value)) in self.settings.iter().enumerate() {
+            env.push((format!("GIT_CONFIG_KEY_{number}").into(), name.into()));
+            env.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.into()));
+        }
         env.extend(self.path.clone().map(|path| ("PATH".into(), path)));
         if let Some(objects) = &self.objects {
             env.push(("GIT_INDEX_FILE".into(), self.index().into()));
@@ -157,4 +179,8 @@ impl<'a> Git<'a> {
         }
         env
     }
+}
+
+fn failed(args: &[&str], why: &str) -> GitError {
+    GitError::Failed { command: args.join(" "), why: why.to_owned() }
 }

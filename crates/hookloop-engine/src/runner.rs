@@ -24,8 +24,8 @@ use crate::process::{Cancel, Filter, Job, KeeperPool};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
-use crate::session::validate;
 use crate::session::world::Call;
+use crate::session::{session_of, validate};
 use crate::trust::{self, Seen, Standing, Trust};
 use crate::webhook;
 
@@ -71,11 +71,21 @@ pub(crate) struct SessionContext<'a> {
     pub(crate) changes: Option<&'a [(String, u64)]>,
     /// A file with the conversation so far, if there was any.
     pub(crate) transcript: Option<&'a Path>,
+    /// Where the agent works.
+    pub(crate) root: &'a Path,
 }
 
 /// Whether a hook looks at what has changed.
 pub(crate) fn needs_changes(hook: &Hook) -> bool {
     matches!(hook.handler, Handler::Rule(Rule::Changed(_) | Rule::Diff(_)))
+}
+
+impl Occasion<'_> {
+    /// The session that it is in, or that made the event.
+    fn session_id(&self) -> Option<String> {
+        let of_actor = || session_of(&self.event?.actor).map(|id| id.to_string());
+        self.session.map(|session| session.call.id.to_string()).or_else(of_actor)
+    }
 }
 
 impl Runner {
@@ -245,7 +255,10 @@ impl Runner {
         let obstacle = occasion.task.and_then(|task| task.obstacle.as_ref());
         let call = occasion.session.map(|session| session.call);
         let value = |name: &'static str| match name {
-            "session" => call.map(|call| call.session.plan.name.clone()),
+            "session" => {
+                let name = call.map(|call| call.session.plan.name.clone());
+                name.or_else(|| occasion.session_id())
+            }
             "iteration" => call.map(|call| call.session.iteration.to_string()),
             "error" => call.and_then(|call| call.error).map(str::to_owned),
             "point" => Some(occasion.point.to_string()),
@@ -346,9 +359,11 @@ impl Runner {
         env.insert("HOOKLOOP_TASK_ID".into(), task.into());
         env.insert("HOOKLOOP_POINT".into(), occasion.point.name().into());
         env.insert("HOOKLOOP_HOOK".into(), hook.name.clone().into());
+        if let Some(id) = occasion.session_id() {
+            env.insert("HOOKLOOP_SESSION".into(), id.into());
+        }
         if let Some(SessionContext { call, .. }) = occasion.session {
             let iteration = call.session.iteration.to_string();
-            env.insert("HOOKLOOP_SESSION".into(), call.id.to_string().into());
             env.insert("HOOKLOOP_ITERATION".into(), iteration.into());
         }
         for (name, value) in &invocation.env {
@@ -370,7 +385,7 @@ impl Runner {
             })
         });
         let mut input = json!({
-            "session_id": occasion.event.map(|event| event.id.to_string()).unwrap_or_default(),
+            "session_id": occasion.session_id().unwrap_or_default(),
             "transcript_path": null,
             "cwd": cwd,
             "hook_event_name": occasion.point.event_name(),
@@ -415,7 +430,7 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
         context.call.promises().iter().map(|promise| json!({ "type": promise, "detected": true }));
     let ours = &mut input["hookloop"];
     ours["iteration"] = json!(session.iteration);
-    ours["worktree"] = json!(Value::Null);
+    ours["worktree"] = json!(context.root);
     ours["files_modified"] = json!(last.map_or(&[][..], |last| &last.changed));
     ours["validation_results"] = results.collect();
     ours["promises"] = promises.collect();

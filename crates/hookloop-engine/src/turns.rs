@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hookloop_core::answer::Status;
 use hookloop_core::command_line::Invocation;
@@ -13,12 +13,14 @@ use hookloop_core::options::Retry;
 
 use crate::condition::Condition;
 use crate::explain::values;
-use crate::process::{Filter, Job, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
+use crate::process::{Cancel, Filter, Job, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner, redacting};
 use crate::sandbox::Prepared;
 
+/// Between two looks at whether a pause is cut short.
+const NAP: Duration = Duration::from_millis(50);
 /// A pause doubles this often, then no more.
 const DOUBLINGS_MAX: u32 = 16;
 
@@ -134,7 +136,7 @@ struct Begun {
 impl<'r> Turns<'r> for InTurn<'r> {
     fn next(&mut self) -> Option<Job<'r>> {
         if let Some(attempt) = self.again.take() {
-            std::thread::sleep(pause(self.hooks[attempt.index].options.retry, attempt.number));
+            nap(pause(self.hooks[attempt.index].options.retry, attempt.number), self.occasion);
             return Some(self.start(attempt));
         }
         loop {
@@ -192,7 +194,8 @@ impl<'r> InTurn<'r> {
         let begun = match &hook.handler {
             Handler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, occasion)))),
             Handler::Http { url } => runner.may_run(hook).map(|_| {
-                Err(Box::new(attempts(hook, |number| runner.send(hook, occasion, url, number))))
+                let send = |number| runner.send(hook, occasion, url, number);
+                Err(Box::new(attempts(hook, occasion, send)))
             }),
             _ => runner.invocation(hook, occasion).and_then(|invocation| {
                 Ok(Ok(Begun { invocation, sandbox: runner.sandbox(hook)? }))
@@ -214,7 +217,7 @@ impl<'r> InTurn<'r> {
 }
 
 /// Sends until it does not fail, as often as it may.
-fn attempts(hook: &Hook, once: impl Fn(u32) -> HookRun) -> HookRun {
+fn attempts(hook: &Hook, occasion: &Occasion<'_>, once: impl Fn(u32) -> HookRun) -> HookRun {
     let mut number = 1;
     loop {
         let run = once(number);
@@ -222,7 +225,15 @@ fn attempts(hook: &Hook, once: impl Fn(u32) -> HookRun) -> HookRun {
             return run;
         }
         number += 1;
-        std::thread::sleep(pause(hook.options.retry, number));
+        nap(pause(hook.options.retry, number), occasion);
+    }
+}
+
+/// Waits, unless everything is to end.
+fn nap(length: Duration, occasion: &Occasion<'_>) {
+    let until = Instant::now() + length;
+    while Instant::now() < until && !occasion.cancel.is_some_and(Cancel::is_triggered) {
+        std::thread::sleep(NAP.min(until.saturating_duration_since(Instant::now())));
     }
 }
 

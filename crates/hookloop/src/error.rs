@@ -206,6 +206,9 @@ impl From<StartError> for CliError {
             StartError::OtherHooks(id) => CliError::untrusted(message).hint(format!(
                 "put hookloop.yaml back, or hookloop resume {id} --with-changed-hooks"
             )),
+            StartError::Elsewhere(id, _) => {
+                CliError::refused(message).hint(format!("hookloop resume {id} --take-over"))
+            }
             StartError::Io { .. } => CliError::system(message),
             StartError::LongMessage(_) => CliError::usage(message),
         }

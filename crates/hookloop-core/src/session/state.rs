@@ -8,7 +8,7 @@ use super::facts::{
     Answer, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt, StopDecided,
     TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, TurnStarted, Usage, Verdict,
 };
-use super::plan::Plan;
+use super::plan::{Plan, Work};
 use super::progress::Progress;
 use crate::event::EventBody;
 use crate::id::TaskId;
@@ -94,6 +94,8 @@ pub struct Session {
     pub deliveries: u32,
     /// What no prompt had at the end.
     pub undelivered: usize,
+    /// A task was taken as it is, without proof.
+    pub has_accepted: bool,
     pub tasks_completed: Vec<TaskId>,
     pub tasks_blocked: Vec<TaskId>,
 }
@@ -126,6 +128,7 @@ impl Session {
             outcome: None,
             deliveries: 0,
             undelivered: 0,
+            has_accepted: false,
             tasks_completed: Vec::new(),
             tasks_blocked: Vec::new(),
         }
@@ -140,6 +143,13 @@ impl Session {
             session.apply(event);
         }
         Some(session)
+    }
+
+    /// Whether it is about to be complete, and the gates have not said yes to the files as they are. Tasks were
+    /// proven one by one; after them only final delivery changes something.
+    pub fn is_unproven(&self) -> bool {
+        let has_changed = self.plan.work != Work::Tasks || self.deliveries > 0;
+        self.outcome == Some(Outcome::Complete { unproven: false }) && self.is_stale && has_changed
     }
 
     pub fn is_over(&self) -> bool {
@@ -164,7 +174,7 @@ impl Session {
             EventBody::TaskTaken(taken) => self.take_task(taken.clone()),
             EventBody::TaskLeft(left) => self.leave_task(left),
             EventBody::CheckpointMade(made) => self.checkpoint = Some(made.data.clone()),
-            EventBody::FilesSeen(seen) => self.progress.begin(&seen.files),
+            EventBody::FilesSeen(seen) => self.see_files(&seen.files),
             EventBody::PauseRequested(_) => self.pause_requested = true,
             EventBody::SessionPaused(_) => self.phase = Phase::Paused,
             EventBody::SessionResumed(resumed) => {
@@ -184,6 +194,24 @@ impl Session {
             }
             _ => {}
         }
+    }
+
+    /// What the files are when a program takes the session on: somebody may have changed them.
+    fn see_files(&mut self, files: &str) {
+        self.progress.begin(files);
+        let is_green = |green: &Option<String>| green.as_deref() == Some(files);
+        if self.green.as_ref().is_some_and(|green| !is_green(green)) {
+            self.void();
+            if let Phase::TaskOver { how: Left::Completed, reason: None } = self.phase {
+                self.phase = Phase::Gating;
+            }
+        }
+    }
+
+    /// A change voids what the gates said, also one that is taken back.
+    fn void(&mut self) {
+        (self.is_stale, self.green) = (true, None);
+        self.receipts.clear();
     }
 
     fn pass(&mut self, point: &str) {
@@ -242,19 +270,12 @@ impl Session {
         self.turns += 1;
         self.usage.add(ended.usage);
         self.active_ms = self.active_ms.max(ended.active_ms);
-        // A change voids what the gates said, also one that is taken back.
         if ended.files.is_none() || self.green.as_ref() != Some(&ended.files) {
-            (self.is_stale, self.green) = (true, None);
-            self.receipts.clear();
+            self.void();
         }
         match &ended.result {
             TurnResult::Finished => self.bound.clear(),
-            // A prompt that came to nothing did not reach anybody: its parts are first in the next one.
-            _ => {
-                for piped in self.bound.drain(..).rev() {
-                    self.pending.push_front(piped);
-                }
-            }
+            _ => self.unbind(),
         }
         match ended.turn {
             TurnKind::Work => self.end_work(ended),
@@ -268,6 +289,13 @@ impl Session {
                 }
                 self.phase = Phase::Ending;
             }
+        }
+    }
+
+    /// A prompt that came to nothing did not reach anybody: its parts are first in the next one.
+    fn unbind(&mut self) {
+        for piped in self.bound.drain(..).rev() {
+            self.pending.push_front(piped);
         }
     }
 
@@ -288,7 +316,9 @@ impl Session {
     }
 
     fn decide(&mut self, decided: &StopDecided) {
-        let is_better = self.note_failing(decided.failing.as_deref());
+        // A claim is judged by the gates: rules that pass do not set the mark for them.
+        let failing = decided.failing.as_deref().filter(|_| decided.decision == Decision::Continue);
+        let is_better = self.note_failing(failing);
         self.phase = match decided.decision {
             Decision::Complete => return self.phase = Phase::Gating,
             Decision::Continue => Phase::Ready,
@@ -313,7 +343,7 @@ impl Session {
     }
 
     fn judge(&mut self, judged: &GatesJudged) {
-        self.is_stale = false;
+        self.is_stale = judged.verdict != Verdict::Pass;
         let is_better = self.note_failing(Some(&judged.failing));
         match &judged.verdict {
             Verdict::Pass => {
@@ -354,6 +384,7 @@ impl Session {
                 Phase::Ready
             }
             Answer::Accept if self.task.is_some() => {
+                self.has_accepted = true;
                 let reason = Some("accepted as it is: its gates do not pass".to_owned());
                 Phase::TaskOver { how: Left::Completed, reason }
             }
@@ -388,6 +419,7 @@ impl Session {
 
     fn leave_task(&mut self, left: &TaskLeft) {
         self.task = None;
+        self.unbind();
         match left.how {
             Left::Completed => self.tasks_completed.push(left.task.clone()),
             Left::Blocked => self.tasks_blocked.push(left.task.clone()),
@@ -399,9 +431,7 @@ impl Session {
     }
 
     fn begin_end(&mut self, outcome: Outcome) {
-        for piped in self.bound.drain(..).rev() {
-            self.pending.push_front(piped);
-        }
+        self.unbind();
         self.outcome = Some(outcome);
         self.phase = Phase::Ending;
     }

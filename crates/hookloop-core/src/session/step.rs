@@ -74,7 +74,11 @@ fn ready(session: &Session) -> Step {
         return Step::End(Outcome::Limit { limit });
     }
     if session.pause_requested {
-        return Step::Pause;
+        // Nobody shows signs of life for a task while its session rests.
+        return match session.task {
+            Some(_) => Step::LeaveTask { how: Left::Released, reason: Some("paused".to_owned()) },
+            None => Step::Pause,
+        };
     }
     if session.plan.work == Work::Tasks && session.task.is_none() {
         return Step::TakeTask;
@@ -121,9 +125,10 @@ fn ending(session: &Session, is_over: bool) -> Step {
         return Step::StartTurn(TurnKind::Delivery);
     }
     // What was proven may have been changed by final delivery.
+    let is_unproven = session.is_unproven();
     match outcome {
-        Outcome::Complete { unproven: false } if session.is_stale && !is_over => Step::Gate,
-        Outcome::Complete { unproven: false } if session.is_stale => {
+        Outcome::Complete { .. } if is_unproven && !is_over => Step::Gate,
+        Outcome::Complete { .. } if is_unproven => {
             Step::End(Outcome::Limit { limit: Limit::Duration })
         }
         _ => Step::Hooks(Point::SessionEnd),

@@ -18,8 +18,9 @@ use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task};
 
 use super::journal::{Journal, actor};
 use super::judge::Proof;
+use super::point::PIPED_MAX;
 use super::world::{Notice, Turn, World};
-use crate::agents::Report;
+use crate::agents::{Report, clipped};
 use crate::claim::{ClaimRequest, Wanted};
 use crate::project::{EngineError, Project};
 
@@ -130,7 +131,13 @@ impl<'p, W: World> Driver<'p, W> {
     }
 
     fn heed_user(&mut self) {
-        let is_ending = matches!(self.journal.session.phase, Phase::Ending | Phase::Ended);
+        let session = &self.journal.session;
+        // What is complete but for its proof will not be proven any more.
+        let is_ending = match session.phase {
+            Phase::Ending => !session.is_unproven(),
+            Phase::Ended => true,
+            _ => false,
+        };
         if self.world.is_cancelled() && !is_ending {
             self.journal.note(EventBody::SessionEnding(Outcome::Cancelled));
         }
@@ -141,7 +148,16 @@ impl<'p, W: World> Driver<'p, W> {
         let held = self.journal.session.task.clone();
         if let Some(taken) = held {
             let row = self.journal.project.read(|view| view.task(&taken.task))?;
-            self.hold(row.map(|row| row.task), taken.epoch);
+            let task = row.map(|row| row.task);
+            let is_held =
+                |task: &Task| task.claim.as_ref().is_some_and(|claim| claim.epoch == taken.epoch);
+            if task.as_ref().is_some_and(is_held) {
+                self.hold(task, taken.epoch);
+            } else {
+                let reason = Some("its claim ended meanwhile".to_owned());
+                let left = TaskLeft { task: taken.task, how: Left::Lost, reason };
+                self.journal.note(EventBody::TaskLeft(left));
+            }
         }
         let session = &self.journal.session;
         if let Phase::Turn(kind) = session.phase {
@@ -277,6 +293,9 @@ impl<'p, W: World> Driver<'p, W> {
     fn answer_retry_limit(&mut self) -> Result<(), EngineError> {
         self.commit()?;
         let asked = self.world.ask(&self.journal.session);
+        if self.is_stopping() {
+            return Ok(());
+        }
         let (answer, by) = match (asked, self.journal.session.plan.at_retry_limit) {
             (Some(answer), _) => (answer, "user"),
             (None, AtRetryLimit::Accept) => (Answer::Accept, "at_retry_limit"),
@@ -316,7 +335,10 @@ impl<'p, W: World> Driver<'p, W> {
         let blocked = self.journal.session.tasks_blocked.len();
         let open = self.journal.project.read(|view| view.open_tasks())?;
         let reason = match (blocked, open) {
-            (0, 0) => return Ok(Outcome::Complete { unproven: false }),
+            (0, 0) => {
+                let unproven = self.journal.session.has_accepted;
+                return Ok(Outcome::Complete { unproven });
+            }
             (0, open) => format!("{open} tasks are open and none is ready"),
             (blocked, _) => format!("{blocked} tasks need a human"),
         };
@@ -370,6 +392,7 @@ impl<'p, W: World> Driver<'p, W> {
     /// Text that waits for the next prompt.
     pub(super) fn tell(&mut self, from: &str, point: &Point, status: Option<&str>, text: String) {
         let (from, point) = (from.to_owned(), point.name().to_owned());
+        let text = clipped(&text, PIPED_MAX);
         let piped = Piped { from, point, status: status.map(str::to_owned), text };
         self.journal.note(EventBody::OutputPiped(piped));
     }

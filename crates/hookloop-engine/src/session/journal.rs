@@ -16,6 +16,8 @@ use crate::work::{Origin, Work};
 
 /// How often others may write to the session while this program wants to.
 const TRIES_MAX: usize = 100;
+/// Before a copy that is behind is asked again.
+const LAG: std::time::Duration = std::time::Duration::from_millis(20);
 /// Events of a session that are read back at first.
 const READ_BACK: usize = 16;
 
@@ -189,6 +191,25 @@ impl<'p> Journal<'p> {
             })
     }
 
+    fn whole_history(&self) -> Result<Vec<StoredEvent>, EngineError> {
+        self.history(usize::MAX)
+    }
+
+    /// The last events of the session, those that the view has among them: what answers for a log elsewhere may
+    /// be a copy that is behind.
+    fn history(&self, limit: usize) -> Result<Vec<StoredEvent>, EngineError> {
+        let subject = self.subject();
+        let known = self.project.read(|view| view.version(&subject))?.max(self.version);
+        for _ in 0..TRIES_MAX {
+            let events = self.project.log().history(&subject, limit)?;
+            if events.last().is_some_and(|last| last.seq >= known) {
+                return Ok(events);
+            }
+            std::thread::sleep(LAG);
+        }
+        Err(LogError::damaged(known, "the log does not have what the view has").into())
+    }
+
     /// Whom the graph's events are from.
     fn actor(&self) -> String {
         actor(&self.id)
@@ -196,7 +217,7 @@ impl<'p> Journal<'p> {
 
     /// Takes in what others stored, before what is not stored yet.
     fn refold(&mut self) -> Result<(), EngineError> {
-        let events = history(self.project, &self.id)?;
+        let events = self.whole_history()?;
         let run = self.session.run;
         let Some(mut session) = Session::of(events.iter().map(|stored| &stored.event.body)) else {
             return Err(LogError::damaged(self.version, "the session has no beginning").into());
@@ -223,7 +244,7 @@ impl<'p> Journal<'p> {
         let own = std::mem::take(&mut self.unsaved);
         let mut limit = READ_BACK;
         let new = loop {
-            let events = self.project.log().history(&self.subject(), limit)?;
+            let events = self.history(limit)?;
             let is_whole = events.len() < limit
                 || events.first().is_some_and(|first| first.seq <= self.version);
             if is_whole {

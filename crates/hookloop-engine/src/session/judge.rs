@@ -12,7 +12,9 @@ use hookloop_core::session::{Decision, GatesJudged, Receipt, StopDecided, StopWh
 use sha2::{Digest, Sha256};
 
 use super::drive::Driver;
+use super::point::REASON_MAX;
 use super::world::World;
+use crate::agents::clipped;
 use crate::project::EngineError;
 use crate::run::HookRun;
 use crate::trust;
@@ -56,14 +58,12 @@ impl<W: World> Driver<'_, W> {
         if let Some(prompt) = &said.next_prompt {
             self.tell(&by, &Point::StopWhen, None, prompt.clone());
         }
-        let failing = match self.validated.is_empty() {
-            true => None,
-            false => Some(stop::failing(&self.validated)),
+        let failing = match (self.validated.is_empty(), said.decision) {
+            (true, _) => None,
+            (false, Decision::Continue) => Some(self.tell_failing_rules()),
+            (false, _) => Some(stop::failing(&self.validated)),
         };
-        if said.decision == Decision::Continue && failing.as_ref().is_some_and(|f| !f.is_empty()) {
-            self.tell_failing_rules();
-        }
-        let (decision, reason) = (said.decision, said.reason);
+        let (decision, reason) = (said.decision, clipped(&said.reason, REASON_MAX));
         self.journal.note(EventBody::StopDecided(StopDecided { decision, reason, by, failing }));
         Ok(())
     }
@@ -140,48 +140,68 @@ impl<W: World> Driver<'_, W> {
         Ok(stop::by_validation(&self.validated))
     }
 
-    /// The agent goes on, and hears which rules fail.
-    fn tell_failing_rules(&mut self) {
-        let Some(proof) = self.proof.take() else { return };
+    /// The agent goes on, and hears which rules fail. Answers the checks that do.
+    fn tell_failing_rules(&mut self) -> Vec<String> {
+        let Some(proof) = self.proof.take() else { return Vec::new() };
         let rules = self.hooks_at(&Point::Validation);
-        let blocked = blocked(&rules, &proof.runs);
-        self.tell_blocked(&Point::Validation, &blocked);
+        let failing = self.tell_blocked(&Point::Validation, &blocked(&rules, &proof.runs));
         self.proof = Some(proof);
+        failing.into_iter().collect()
     }
 
     /// Holds the gates against a claim.
     pub(super) fn gate(&mut self) -> Result<(), EngineError> {
         let gates = self.hooks_at(&Point::Stop);
-        let mut rules = self.hooks_at(&Point::Validation);
-        let before = self.proof.take().filter(|proof| proof.is_firm && !rules.is_empty());
-        let before = match before {
-            Some(proof) if proof.tree.is_some() && proof.tree == self.world.tree() => Some(proof),
-            _ => None,
-        };
-        // Rules that were run on these very files are not run again.
-        let known = before.map_or_else(Vec::new, |proof| proof.runs);
-        let due = if known.is_empty() { std::mem::take(&mut rules) } else { Vec::new() };
-        let lists = [(Point::Stop, gates.clone()), (Point::Validation, due.clone())];
-        let mut proof = match gates.is_empty() && due.is_empty() {
-            true => Proof { tree: None, files: None, runs: Vec::new(), is_firm: true },
-            false => self.prove(&lists)?,
+        let rules = self.hooks_at(&Point::Validation);
+        let proof = match self.proof.take().filter(|proof| proof.is_firm && !rules.is_empty()) {
+            Some(before) => self.prove_gates(&gates, &rules, before)?,
+            None => self.prove_all(&gates, &rules)?,
         };
         if self.is_stopping() {
             return Ok(());
         }
         self.note_receipts(&gates, &Point::Stop, &proof);
-        self.note_receipts(&due, &Point::Validation, &proof);
-        proof.runs.extend(known);
-        let all: Vec<Hook> = gates.into_iter().chain(due).chain(rules).collect();
+        self.note_receipts(&rules, &Point::Validation, &proof);
+        let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
         let judged = self.judge(&all, proof);
         self.journal.note(EventBody::GatesJudged(judged));
         Ok(())
     }
 
+    /// Rules that were run on these very files are not run again, unless the gates change those.
+    fn prove_gates(
+        &mut self,
+        gates: &[Hook],
+        rules: &[Hook],
+        before: Proof,
+    ) -> Result<Proof, EngineError> {
+        let is_same = |tree: &Option<String>| tree.is_some() && *tree == before.tree;
+        if !is_same(&self.world.tree()) {
+            return self.prove_all(gates, rules);
+        }
+        if gates.is_empty() {
+            return Ok(before);
+        }
+        let mut proof = self.prove(&[(Point::Stop, gates.to_vec())])?;
+        if !is_same(&proof.tree) {
+            return self.prove_all(gates, rules);
+        }
+        proof.runs.extend(before.runs);
+        Ok(proof)
+    }
+
+    fn prove_all(&mut self, gates: &[Hook], rules: &[Hook]) -> Result<Proof, EngineError> {
+        if gates.is_empty() && rules.is_empty() {
+            let files = self.world.look_at_files().map(|look| look.digest);
+            return Ok(Proof { tree: None, files, runs: Vec::new(), is_firm: true });
+        }
+        self.prove(&[(Point::Stop, gates.to_vec()), (Point::Validation, rules.to_vec())])
+    }
+
     /// What the gates say together; tells the agent if that is no.
     fn judge(&mut self, gates: &[Hook], proof: Proof) -> GatesJudged {
         let escalated = proof.runs.iter().find_map(|run| match &run.outcome.verdict {
-            Said::Escalate { reason } => Some(reason.clone()),
+            Said::Escalate { reason } => Some(clipped(reason, REASON_MAX)),
             _ => None,
         });
         let blocked = blocked(gates, &proof.runs);
@@ -208,22 +228,28 @@ impl<W: World> Driver<'_, W> {
     /// Runs gates until the files are after it what they were before it.
     fn prove(&mut self, lists: &[(Point, Vec<Hook>)]) -> Result<Proof, EngineError> {
         self.commit()?;
-        let mut tree = self.world.tree();
+        let mut before = self.state_of_files();
         for round in 1.. {
             let mut runs = Vec::new();
             for (point, hooks) in lists {
                 runs.extend(self.run_hooks(hooks, point)?);
             }
             self.note_runs(&runs);
-            let after = self.world.tree();
-            let is_firm = tree == after;
+            let after = self.state_of_files();
+            let is_firm = before == after;
             if is_firm || round >= ROUNDS_MAX || self.is_stopping() {
-                let files = self.world.look_at_files().map(|look| look.digest);
-                return Ok(Proof { tree: after, files, runs, is_firm });
+                let (tree, files) = after;
+                return Ok(Proof { tree, files, runs, is_firm });
             }
-            tree = after;
+            before = after;
         }
-        Ok(Proof { tree, files: None, runs: Vec::new(), is_firm: false })
+        let (tree, files) = before;
+        Ok(Proof { tree, files, runs: Vec::new(), is_firm: false })
+    }
+
+    /// The git tree, and what tells files apart where there is no git.
+    fn state_of_files(&mut self) -> (Option<String>, Option<String>) {
+        (self.world.tree(), self.world.look_at_files().map(|look| look.digest))
     }
 
     fn note_receipts(&mut self, gates: &[Hook], point: &Point, proof: &Proof) {

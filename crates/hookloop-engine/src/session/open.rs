@@ -19,7 +19,7 @@ use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
     AtRetryLimit, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen, Work,
 };
-use hookloop_store::view::SessionRow;
+use hookloop_store::view::{PAUSED, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
 use super::journal::Journal;
@@ -30,9 +30,15 @@ use crate::work::{Origin, Work as Batch};
 
 const DIRECTORY: &str = "sessions";
 const LOCK: &str = "lock";
+/// Where our index and objects of git are.
+pub(super) const GIT: &str = "git";
 const CLOCK: &str = "active_ms";
+/// Says that the session is over.
+const OVER: &str = "over";
 /// Sessions that are looked at when one is looked for.
 const OPEN_MAX: usize = 1_000;
+/// Sessions whose transcripts are kept.
+const KEPT_MAX: usize = 500;
 /// The longest message to an agent.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
@@ -64,6 +70,8 @@ pub enum StartError {
     Over(SessionId, String),
     #[error("session {0} is running")]
     Running(SessionId),
+    #[error("session {0} is performed on {1}, as far as is known here")]
+    Elsewhere(SessionId, String),
     #[error("the hooks are not those that session {0} began with")]
     OtherHooks(SessionId),
     #[error("{}: {source}", path.display())]
@@ -72,16 +80,35 @@ pub enum StartError {
     LongMessage(usize),
 }
 
+/// What a user agrees to who goes on with a session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Resume {
+    /// Hooks that are not those that it began with.
+    pub with_changed_hooks: bool,
+    /// That another machine has it, and may be at it.
+    pub take_over: bool,
+}
+
 /// A session that this program has.
 #[derive(Debug)]
 pub struct Opened {
     pub id: SessionId,
     pub plan: Plan,
     pub active_ms: u64,
+    /// All that is left is its end.
+    pub is_ending: bool,
     /// Where it keeps what is its own.
     pub directory: PathBuf,
     /// Held for as long as this is.
     _lock: File,
+}
+
+impl Opened {
+    /// What a session that is over does not need any more.
+    pub fn tidy(&self) {
+        let _ = fs::remove_dir_all(self.directory.join(GIT));
+        let _ = fs::write(self.directory.join(OVER), "");
+    }
 }
 
 /// Starts a session: from now on it is in the log.
@@ -89,6 +116,7 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
     let rules = project.rules();
     let hooks = project.hooks()?;
     check_trust(runner, &hooks)?;
+    tidy(runner);
     let id = SessionId::generate(fresh_id());
     let plan = Plan {
         name: wish.name.unwrap_or_else(|| id.to_string()),
@@ -103,7 +131,7 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
     };
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
     project.append(&Subject::Session(id.clone()), EventBody::SessionStarted(plan.clone()))?;
-    Ok(Opened { id, plan, active_ms: 0, directory, _lock: lock })
+    Ok(Opened { id, plan, active_ms: 0, is_ending: false, directory, _lock: lock })
 }
 
 /// Takes a session on that has not ended: the one that is named, else the last.
@@ -111,7 +139,7 @@ pub fn resume(
     project: &Project,
     runner: &Runner,
     wanted: Option<&str>,
-    with_other_hooks: bool,
+    how: Resume,
     machine: &str,
 ) -> Result<Opened, StartError> {
     let row = match wanted {
@@ -119,12 +147,17 @@ pub fn resume(
         None => {
             let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
             // One that runs is not the one that somebody wants to go on with.
-            let mut free = open.into_iter().filter(|row| !is_running(runner, &row.id));
+            let is_ours = |row: &SessionRow| row.machine == machine || row.state == PAUSED;
+            let mut free =
+                open.into_iter().filter(|row| is_ours(row) && !is_running(runner, &row.id));
             free.next().ok_or(StartError::NothingToResume)?
         }
     };
     if row.is_over() {
         return Err(StartError::Over(row.id, row.state));
+    }
+    if row.machine != machine && row.state != PAUSED && !how.take_over {
+        return Err(StartError::Elsewhere(row.id, row.machine));
     }
     let hooks = project.hooks()?;
     check_trust(runner, &hooks)?;
@@ -133,7 +166,7 @@ pub fn resume(
     let mut journal = journal(project, &row.id)?;
     let now = trust::policy_digest(runner.root(), &hooks);
     let is_other = now != journal.session.plan.hooks;
-    if is_other && !with_other_hooks {
+    if is_other && !how.with_changed_hooks {
         return Err(StartError::OtherHooks(row.id));
     }
     let (run, machine) = (journal.session.run + 1, machine.to_owned());
@@ -142,7 +175,7 @@ pub fn resume(
     journal.commit()?;
     let Session { plan, active_ms, .. } = journal.session;
     let active_ms = active_ms.max(Clock::read(&directory));
-    Ok(Opened { id: row.id, plan, active_ms, directory, _lock: lock })
+    Ok(Opened { id: row.id, plan, active_ms, is_ending: false, directory, _lock: lock })
 }
 
 /// Sessions of this machine whose program died. They are over, but for their session_end.
@@ -150,7 +183,7 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
         let is_ours = directory(runner, &row.id).join(LOCK).exists();
-        if !is_ours || row.state == hookloop_store::view::PAUSED {
+        if !is_ours || row.state == PAUSED {
             continue;
         }
         let Some((directory, lock)) = lock(runner, &row.id)? else { continue };
@@ -161,14 +194,19 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
         }
         let (run, machine) = (session.run + 1, session.plan.machine.clone());
         journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
-        // One that was about to end ends as it would have.
-        if journal.session.outcome.is_none() {
+        // One that was about to end ends as it would have, if that takes nothing but session_end.
+        let session = &journal.session;
+        let is_settled = session.outcome.is_some()
+            && session.pending.is_empty()
+            && !matches!(session.phase, Phase::Turn(_))
+            && !session.is_unproven();
+        if !is_settled {
             journal.note(EventBody::SessionEnding(Outcome::Interrupted));
         }
         journal.commit()?;
         let Session { plan, active_ms, .. } = journal.session;
         let active_ms = active_ms.max(Clock::read(&directory));
-        found.push(Opened { id: row.id, plan, active_ms, directory, _lock: lock });
+        found.push(Opened { id: row.id, plan, active_ms, is_ending: true, directory, _lock: lock });
     }
     Ok(found)
 }
@@ -270,6 +308,25 @@ fn check_trust(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
     match untrusted.is_empty() {
         true => Ok(()),
         false => Err(StartError::Untrusted(untrusted)),
+    }
+}
+
+/// Deletes what the oldest sessions have of their own, if they are many and over.
+fn tidy(runner: &Runner) {
+    let Ok(entries) = fs::read_dir(runner.state().join(DIRECTORY)) else { return };
+    let modified = |entry: &fs::DirEntry| entry.metadata().and_then(|data| data.modified()).ok();
+    let mut all: Vec<_> =
+        entries.flatten().filter_map(|entry| Some((modified(&entry)?, entry.path()))).collect();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    for (_, directory) in all.into_iter().skip(KEPT_MAX) {
+        // A program has it, or it can be resumed.
+        let is_over = directory.join(OVER).exists();
+        let lock = File::open(directory.join(LOCK));
+        let is_free =
+            lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
+        if is_over && is_free {
+            let _ = fs::remove_dir_all(directory);
+        }
     }
 }
 

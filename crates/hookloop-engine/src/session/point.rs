@@ -18,6 +18,10 @@ use crate::run::HookRun;
 pub(crate) const PIPED_MAX: usize = 32 * 1024;
 /// The most that all hooks of a point have together; what comes after is told by its length.
 const POINT_MAX: usize = 128 * 1024;
+/// The largest checkpoint that is kept, as JSON.
+const CHECKPOINT_MAX: usize = 64 * 1024;
+/// The longest reason that a hook gives.
+pub(crate) const REASON_MAX: usize = 2_000;
 /// Items that may wait for a prompt; beyond that they are told by their length.
 const PENDING_MAX: usize = 500;
 
@@ -72,7 +76,8 @@ impl<W: World> Driver<'_, W> {
                 self.journal.note(EventBody::HookRan(ran.clone()));
                 self.journal.note_actions(&run.hook, run.outcome.actions.clone());
             }
-            if let Some(data) = &run.outcome.checkpoint {
+            let checkpoint = run.outcome.checkpoint.as_ref();
+            if let Some(data) = checkpoint.filter(|data| data.to_string().len() <= CHECKPOINT_MAX) {
                 let by = run.hook.clone();
                 self.journal
                     .note(EventBody::CheckpointMade(CheckpointMade { by, data: data.clone() }));
@@ -106,7 +111,7 @@ impl<W: World> Driver<'_, W> {
             return;
         }
         let escalated = runs.iter().find_map(|run| match &run.outcome.verdict {
-            Verdict::Escalate { reason } => Some(reason.clone()),
+            Verdict::Escalate { reason } => Some(clipped(reason, REASON_MAX)),
             _ => None,
         });
         if let Some(reason) = escalated {

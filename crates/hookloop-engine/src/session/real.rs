@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +14,12 @@ use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::TaskId;
 use hookloop_core::session::{Answer, Phase, Session, Work};
 use hookloop_core::task::Task;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
 use serde_json::json;
 
 use super::drive::LEASE;
-use super::open::{Clock, Drift};
+use super::open::{Clock, Drift, GIT};
 use super::prompt::{self, Parts};
 use super::world::{Call, Notice, Turn, World};
 use crate::agents::{Agent, Order, Report, Update};
@@ -50,6 +53,16 @@ pub struct Stop {
 impl Stop {
     pub fn new() -> std::io::Result<Stop> {
         Ok(Stop { cancel: Cancel::new()?, by_user: Arc::default() })
+    }
+
+    /// Waits until there is something to read; not if the session is to end.
+    pub fn wait_for(&self, input: impl AsFd) -> bool {
+        let mut fds = [
+            PollFd::new(&self.cancel, PollFlags::IN),
+            PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN),
+        ];
+        let waited = retry_on_intr(|| poll(&mut fds, None));
+        waited.is_ok() && fds[0].revents().is_empty()
     }
 
     /// The user wants the session to end.
@@ -115,7 +128,8 @@ impl<'p, O: Onlooker> Real<'p, O> {
         let left = Duration::from_millis(duration_ms.saturating_sub(active_ms));
         let path = runner.environment().iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, path)| path.clone());
-        let git = Git::find(runner.root(), runner.keepers(), directory.join("git"), path);
+        let (keepers, cancel) = (runner.keepers(), stop.cancel.clone());
+        let git = Git::find(runner.root(), keepers, directory.join(GIT), path, cancel);
         let deadline = Deadline::new(left, stop.cancel.clone(), Clock::new(&directory, active_ms));
         Ok(Real {
             runner,
@@ -194,7 +208,8 @@ impl<O: Onlooker> World for Real<'_, O> {
         let changes = if needs_changes { self.changes() } else { None };
         let cancel = if self.is_ending { &self.end } else { &self.stop.cancel };
         let transcript = Some(self.transcript.as_path()).filter(|path| path.exists());
-        let session = SessionContext { call, changes: changes.as_deref(), transcript };
+        let root = self.runner.root();
+        let session = SessionContext { call, changes: changes.as_deref(), transcript, root };
         let occasion = Occasion {
             point: call.point,
             event: None,

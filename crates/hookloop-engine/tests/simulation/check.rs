@@ -12,6 +12,7 @@ pub(crate) fn all(ended: &Ended) {
     outputs_reach_one_prompt_in_order(ended);
     limits_hold(ended);
     it_ends_once(ended);
+    every_hook_runs_at_every_point(ended);
     what_is_complete_is_proven(ended);
 }
 
@@ -123,6 +124,34 @@ fn it_ends_once(ended: &Ended) {
     );
     let (begun, died) = (ended.story.ends_begun, ended.story.died_at_end);
     assert!(begun >= 1 && begun <= 1 + died, "session_end ran {begun} times, {died} died in it");
+}
+
+/// Each time that a point was passed, each of its hooks had run and was recorded.
+fn every_hook_runs_at_every_point(ended: &Ended) {
+    let passed = |point: &str| {
+        bodies(ended)
+            .filter(|body| match body {
+                EventBody::PointPassed(passed) => passed.point == point,
+                EventBody::IterationStarted(started) => {
+                    point == "pre_iteration" && started.attempt == 1
+                }
+                EventBody::SessionEnded(_) => point == "session_end",
+                _ => false,
+            })
+            .count()
+    };
+    for point in ["session_start", "pre_iteration", "post_iteration", "on_error", "session_end"] {
+        for hook in ended.nature.rules.hooks.resolve(point, None) {
+            let is_its = |body: &&EventBody| matches!(body, EventBody::HookRan(ran) if ran.hook_name == hook.name);
+            let ran = bodies(ended).filter(is_its).count();
+            assert!(
+                ran >= passed(point),
+                "{}: {ran} runs at {} passages",
+                hook.name,
+                passed(point)
+            );
+        }
+    }
 }
 
 fn what_is_complete_is_proven(ended: &Ended) {

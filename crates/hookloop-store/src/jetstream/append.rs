@@ -196,6 +196,8 @@ impl Inner {
             let is_same = stored.is_ok_and(|stored| stored.event.id == new.event.id);
             return match index {
                 0 if is_same => Ok(Some(Appended::Before(seq))),
+                // This copy had nothing of the first subject. If it is behind, another look tells.
+                _ if is_same && self.is_behind(&attempt.batch[0]).await? => Ok(None),
                 _ => conflict(actual),
             };
         }
@@ -227,6 +229,12 @@ impl Inner {
         let log = JetStream(self.clone());
         let (seq, message) = follow::first_on(&log, &subject, new.expected + 1).await?;
         Ok(Behind::Message { message, seq, actual })
+    }
+
+    /// Whether a subject is beyond the version that `new` expects, by the leader's word.
+    async fn is_behind(&self, new: &NewEvent) -> Result<bool, JetStreamError> {
+        let last = self.last_by_leader(&self.layout.subject(&new.event.subject)).await?;
+        Ok(last.is_some_and(|last| last > new.expected))
     }
 
     /// The last place on a subject by the leader's word; none if it can't be asked now, or not by this

@@ -17,6 +17,10 @@ pub(crate) struct Args {
     /// Go on although the hooks are not those that it began with
     #[arg(long)]
     with_changed_hooks: bool,
+
+    /// Go on although another machine has it
+    #[arg(long)]
+    take_over: bool,
 }
 
 impl Args {
@@ -24,13 +28,16 @@ impl Args {
         let project = context.project()?;
         let runner = runner(&project)?;
         let wanted = self.session.as_deref();
-        let opened = open::resume(&project, runner, wanted, self.with_changed_hooks, &machine())?;
-        session::perform(context, &project, &opened)
+        let Args { with_changed_hooks, take_over, .. } = self;
+        let how = open::Resume { with_changed_hooks, take_over };
+        let stop = session::heed_signals()?;
+        let opened = open::resume(&project, runner, wanted, how, &machine())?;
+        session::perform(context, &project, &opened, stop)
     }
 }
 
 /// Sessions whose program died get the end that they have not had.
-pub(super) fn end_interrupted(context: &mut Context, project: &Project) -> Result {
+pub(super) fn end_interrupted(context: &mut Context, project: &Project, stop: &Stop) -> Result {
     let config = context.place()?.config();
     for opened in open::interrupted(project, runner(project)?)? {
         if !context.out.json {
@@ -39,7 +46,7 @@ pub(super) fn end_interrupted(context: &mut Context, project: &Project) -> Resul
                 .out
                 .line(format_args!("{DIM}session {id} was interrupted; it ends now{DIM:#}"))?;
         }
-        session::drive(context, project, &opened, &config, Stop::new()?)?;
+        session::drive(context, project, &opened, &config, stop.clone())?;
     }
     Ok(())
 }

@@ -108,9 +108,10 @@ impl Args {
         let wish = self.wish(project.rules().limits.session)?;
         let runner = runner(&project)?;
         hookloop_engine::agents::named(&wish.agent, runner.root())?;
-        super::resume::end_interrupted(context, &project)?;
+        let stop = session::heed_signals()?;
+        super::resume::end_interrupted(context, &project, &stop)?;
         let opened = open::start(&project, runner, wish)?;
-        session::perform(context, &project, &opened)
+        session::perform(context, &project, &opened, stop)
     }
 
     fn wish(self, limits: Limits) -> Result<Wish> {

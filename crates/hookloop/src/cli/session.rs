@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use hookloop_core::session::{Outcome, Phase, Session};
 use hookloop_engine::agents;
-use hookloop_engine::project::Project;
+use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::runner::Runner;
 use hookloop_engine::session::open::Drift;
 use hookloop_engine::session::real::{Real, Stop, Surroundings};
@@ -31,8 +31,12 @@ const PAUSED: u8 = 5;
 const CANCELLED: u8 = 130;
 
 /// Performs a session to its end, and says by the exit code what came of it.
-pub(super) fn perform(context: &mut Context, project: &Project, opened: &Opened) -> Result {
-    let stop = heed_signals()?;
+pub(super) fn perform(
+    context: &mut Context,
+    project: &Project,
+    opened: &Opened,
+    stop: Stop,
+) -> Result {
     let place = context.place()?;
     let session = drive(context, project, opened, &place.config(), stop)?;
     context.exit = exit_code(&session);
@@ -47,15 +51,21 @@ pub(super) fn drive(
     config: &Path,
     stop: Stop,
 ) -> Result<Session> {
+    // What others say to the session is seen when they say it.
+    project.store().go_live().map_err(EngineError::from)?;
     let runner = runner(project)?;
-    let agent = agents::named(&opened.plan.agent, runner.root())?;
+    let agent = match opened.is_ending {
+        // Nobody is asked any more: it need not be there.
+        true => Box::new(agents::Nobody),
+        false => agents::named(&opened.plan.agent, runner.root())?,
+    };
     let hooks = project.hooks()?;
     let around = Surroundings {
         project,
         runner,
         directory: opened.directory.clone(),
         template: template(project, runner)?,
-        onlooker: Live::new(&mut context.out, opened),
+        onlooker: Live::new(&mut context.out, opened, stop.clone()),
         stop,
         drift: Drift::new(runner, config, &hooks),
         active_ms: opened.active_ms,
@@ -69,6 +79,9 @@ pub(super) fn drive(
     driver.run()?;
     let session = driver.session().clone();
     driver.world().onlooker().conclude(&session)?;
+    if session.is_over() {
+        opened.tidy();
+    }
     Ok(session)
 }
 
@@ -101,7 +114,7 @@ pub(super) fn exit_code(session: &Session) -> u8 {
 }
 
 /// The first signal ends the session as it should be ended, the second one ends the program.
-fn heed_signals() -> Result<Stop> {
+pub(super) fn heed_signals() -> Result<Stop> {
     let stop = Stop::new()?;
     let asked = Arc::new(AtomicBool::new(false));
     let (mut reads, writes) = UnixStream::pair()?;

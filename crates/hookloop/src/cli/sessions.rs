@@ -4,8 +4,8 @@ use hookloop_core::id::Subject;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
-use super::Context;
 use super::session::{runner, words};
+use super::{Context, machine};
 use crate::output::{BOLD, Cell, DIM, Result, plain};
 use crate::wire::{EventJson, SessionJson};
 
@@ -39,7 +39,7 @@ impl List {
         let rows = project.read(|view| view.sessions(self.limit))?;
         let state = |row: &SessionRow| {
             let is_running = !row.is_over() && open::is_running(runner, &row.id);
-            words::state(row, is_running).to_owned()
+            words::state(row, is_running, &machine()).to_owned()
         };
         let out = &mut context.out;
         if out.json {

@@ -7,8 +7,8 @@ use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 use serde_json::json;
 
-use super::Context;
 use super::session::{runner, words};
+use super::{Context, machine};
 use crate::error::CliError;
 use crate::ids;
 use crate::output::{BOLD, DIM, Result, plain};
@@ -108,7 +108,11 @@ fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> Reason {
         true => format!("hookloop sessions show {}", row.id),
         false => format!("hookloop resume {}", row.id),
     };
-    Reason { state: words::state(row, is_running).to_owned(), reasons, next: Some(next) }
+    Reason {
+        state: words::state(row, is_running, &machine()).to_owned(),
+        reasons,
+        next: Some(next),
+    }
 }
 
 fn of_phase(session: &Session) -> String {

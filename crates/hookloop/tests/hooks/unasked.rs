@@ -216,7 +216,7 @@ fn is_asked_for(line: &str) -> bool {
     let ours = [
         r#"["hookloop", "__keeper"]"#,
         r#"["/bin/sh", "-c", "true"]"#,
-        r#""/usr/bin/git", ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null""#,
+        r#""/usr/bin/git", ["git", "rev-parse", "--git-path""#,
     ];
     ours.iter().any(|ours| line.contains(ours))
 }

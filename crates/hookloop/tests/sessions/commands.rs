@@ -95,3 +95,24 @@ fn sessions_are_listed_shown_and_explained() {
     // The log can be made again.
     assert_eq!(json(&sandbox, &["rebuild"])["equal"], true);
 }
+
+#[test]
+fn nothing_that_a_hook_says_acts_on_the_terminal() {
+    let say = r#"#!/bin/sh
+printf '{"continue": false, "stopReason": "look \\u001b]0;pwned\\u0007 \\u202e here"}'
+"#;
+    let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: ./gate.sh}\n";
+    let sandbox = project(config, &[("gate.sh", say)]);
+    write(&sandbox, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    let (code, out, _) = plain(&sandbox, &["run", "x", "--agent", "scripted:turns.json"]);
+    assert_eq!(code, 3, "{out}");
+    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    for text in
+        [out, plain(&sandbox, &["sessions", "show", &id]).1, plain(&sandbox, &["why", &id]).1]
+    {
+        assert!(
+            text.contains("look") && !text.contains(['\u{1b}', '\u{7}', '\u{202e}']),
+            "{text:?}"
+        );
+    }
+}

@@ -204,3 +204,52 @@ fn nothing_of_a_session_runs_untrusted() {
     assert!(!sandbox.project().join("pwned").exists() && !sandbox.project().join("ran").exists());
     assert_eq!(json(&sandbox, &["sessions", "list"]), serde_json::json!([]), "it was not begun");
 }
+
+/// Somebody changes files between the proof and the end: they are looked at again.
+#[test]
+fn what_changed_while_nobody_had_the_session_is_not_proven() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'grep -q 42 answer'}
+  session_end:
+    - {name: last, command: 'echo begun >> ends; [ -f quick ] || sleep 66.6'}
+";
+    let sandbox = project(config, &[("answer", "42\n")]);
+    write(&sandbox, "turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    let args = ["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"];
+    let mut child = command(&sandbox, &args).spawn().unwrap();
+    eventually("session_end begins", || !read(&sandbox, "ends").is_empty());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    write(&sandbox, "answer", "41\n");
+    write(&sandbox, "quick", "");
+    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
+}
+
+/// Ctrl-C while what is complete is proven again.
+#[test]
+fn a_last_proof_can_be_broken_off() {
+    let config = "version: 1
+hooks:
+  post_iteration:
+    - {name: note, command: 'echo tidy up', pipe_output: true, when: 'iteration == 1'}
+  stop:
+    - {name: tests, command: '[ ! -f tidied ] || { touch slow; sleep 55.5; }'}
+  session_end:
+    - {name: last, command: 'echo ended >> ends'}
+";
+    let sandbox = project(config, &[]);
+    let turns =
+        r#"[{"say": "<promise>COMPLETE</promise>"}, {"write": {"tidied": ""}, "say": "so"}]"#;
+    write(&sandbox, "turns.json", turns);
+    let child = command(&sandbox, &["run", "x", "--agent", "scripted:turns.json"]).spawn().unwrap();
+    eventually("the last proof begins", || sandbox.project().join("slow").exists());
+    signal(&child, Signal::INT);
+    let began = Instant::now();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert_eq!((ran.code, ran.outcome()), (130, "cancelled"), "{}", ran.stderr);
+    assert_eq!(read(&sandbox, "ends"), "ended\n");
+}

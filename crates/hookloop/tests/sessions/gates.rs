@@ -222,6 +222,69 @@ hooks:
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
 }
 
+/// Rules that passed before a gate wrote are asked about what it wrote.
+#[test]
+fn rules_are_asked_again_about_what_a_gate_wrote() {
+    let config = "version: 1
+hooks:
+  validation:
+    - {name: tests, command: './tests.sh'}
+  stop:
+    - {name: format, command: './format.sh'}
+";
+    let files = [
+        ("tests.sh", "#!/bin/sh\n! grep -q formatted code || exit 2\n"),
+        ("format.sh", "#!/bin/sh\ngrep -q formatted code || echo formatted >> code\n"),
+        ("code", "x\n"),
+    ];
+    let sandbox = project(config, &files);
+    let ran = scripted(&sandbox, r#"[{"say": "working"}]"#, &["--hook-retries", "0"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    let failing = ran.all("gates_judged")[0]["failing"].to_string();
+    assert!(failing.contains("tests"), "{failing}");
+}
+
+/// Where there is no git, files tell that a gate wrote.
+#[test]
+fn without_git_gates_are_firm_too() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: restless, command: 'date +%N >> code'}
+";
+    let sandbox = project(config, &[]);
+    std::fs::remove_dir_all(sandbox.project().join(".git")).unwrap();
+    let ran = scripted(&sandbox, &format!("[{DONE}]"), &["--hook-retries", "0"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert_eq!(ran.all("receipt_made")[0]["tree"], serde_json::Value::Null);
+}
+
+/// The claims' tests count, not the rules that passed before them.
+#[test]
+fn rules_that_pass_do_not_make_honest_work_look_worse() {
+    let gate = "#!/bin/sh
+n=$(cat fixed)
+echo 'running 9 tests'
+for t in 1 2 3 4 5 6 7 8 9; do
+  [ $t -le $n ] && echo \"test t$t ... ok\" || echo \"test t$t ... FAILED\"
+done
+echo; echo \"test result: FAILED. $n passed; $((9 - n)) failed; 0 ignored; 0 measured; 0 filtered out\"
+[ $n -ge 9 ] || exit 2
+";
+    let config = "version: 1
+hooks:
+  validation:
+    - {name: there, file: fixed}
+  stop:
+    - {name: tests, command: ./gate.sh}
+";
+    let sandbox = project(config, &[("gate.sh", gate)]);
+    let turns: Vec<String> =
+        (1..=9).map(|n| format!(r#"{{"write": {{"fixed": "{n}"}}, "say": "one more"}}"#)).collect();
+    let ran = scripted(&sandbox, &format!("[{}]", turns.join(",")), &["--hook-retries", "1"]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+}
+
 #[test]
 fn of_a_group_one_gate_is_enough() {
     let check = |first: &str, second: &str, code: i32| {

@@ -96,3 +96,30 @@ fn without_tasks_there_is_nothing_to_do() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(super::read(&sandbox, "prompt").contains("Build it"));
 }
+
+#[test]
+fn a_task_that_was_accepted_leaves_the_session_unproven() {
+    let sandbox =
+        project("version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n", &[]);
+    add(&sandbox, "a", &[]);
+    let ran = tasks(&sandbox, DONE, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!(ran.all("session_ended")[0]["unproven"], true);
+}
+
+/// While a session rests, others may have its task.
+#[test]
+fn a_pause_gives_the_task_back() {
+    let sandbox = project("version: 1\n", &[]);
+    add(&sandbox, "a", &[]);
+    let program = super::support::PROGRAM;
+    let turns = format!(
+        r#"[{{"run": "{program} pause", "say": "resting"}}, {{"say": "<promise>COMPLETE</promise>"}}]"#
+    );
+    let ran = tasks(&sandbox, &turns, &[]);
+    assert_eq!(ran.code, 5, "{}", ran.stderr);
+    assert_eq!(state(&sandbox, "a"), "ready");
+    let resumed = super::Ran::of(super::command(&sandbox, &["resume"]).output().unwrap());
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert_eq!(state(&sandbox, "a"), "completed");
+}

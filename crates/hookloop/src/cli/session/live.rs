@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
 use hookloop_core::session::plan::{Count, Dollars};
 use hookloop_core::session::{Answer, Limits, Session, Usage};
-use hookloop_engine::session::real::Onlooker;
+use hookloop_engine::session::real::{Onlooker, Stop};
 use hookloop_engine::session::{Notice, Opened};
 use hookloop_engine::store::StoredEvent;
 
@@ -30,6 +30,7 @@ const QUESTIONS_MAX: usize = 5;
 pub(crate) struct Live<'o> {
     out: &'o mut Output,
     id: String,
+    stop: Stop,
     limits: Limits,
     used: Usage,
     began: Instant,
@@ -39,11 +40,11 @@ pub(crate) struct Live<'o> {
 }
 
 impl<'o> Live<'o> {
-    pub(crate) fn new(out: &'o mut Output, opened: &Opened) -> Live<'o> {
+    pub(crate) fn new(out: &'o mut Output, opened: &Opened, stop: Stop) -> Live<'o> {
         let status = (out.terminal && !out.json).then(Status::start);
         let (id, limits) = (opened.id.to_string(), opened.plan.limits);
         let (used, began) = (Usage::default(), Instant::now());
-        let mut live = Live { out, id, limits, used, began, status, has_failed: false };
+        let mut live = Live { out, id, stop, limits, used, began, status, has_failed: false };
         if !live.out.json {
             let plan = &opened.plan;
             let ways: Vec<String> = plan.stop_when.iter().map(ToString::to_string).collect();
@@ -190,6 +191,9 @@ impl Live<'_> {
             let mut terminal = std::io::stderr();
             let _ = write!(terminal, "[c]ontinue, [a]ccept the work as it is, [q]uit: ");
             let _ = terminal.flush();
+            if !self.stop.wait_for(std::io::stdin()) {
+                return Some(Answer::Abort);
+            }
             let mut answer = String::new();
             if std::io::stdin().lock().read_line(&mut answer).ok()? == 0 {
                 return None;

@@ -26,8 +26,13 @@ pub(crate) enum Weight {
     Plain,
 }
 
-/// An event as a line; none for what only keeps the books.
+/// An event as a line; none for what only keeps the books. Nothing in it acts on a terminal.
 pub(crate) fn line(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
+    let (weight, text) = words(body, limits)?;
+    Some((weight, plain(&text).into_owned()))
+}
+
+fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
     let text = match body {
         EventBody::IterationStarted(started) => {
             let again = match started.attempt {
@@ -130,7 +135,7 @@ pub(crate) fn line(body: &EventBody, limits: &Limits) -> Option<(Weight, String)
         }
         _ => return None,
     };
-    Some((Weight::Plain, plain(&text).into_owned()))
+    Some((Weight::Plain, text))
 }
 
 fn turn(ended: &TurnEnded) -> (Weight, String) {
@@ -151,11 +156,11 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
                     format!(", {tokens} tokens, {cost}")
                 }
             };
-            (Weight::Plain, plain(&format!("agent took {took}, {changed}{usage}")).into_owned())
+            (Weight::Plain, format!("agent took {took}, {changed}{usage}"))
         }
         TurnResult::Failed { error } => {
             let first = error.lines().next().unwrap_or_default();
-            (Weight::Bad, plain(&format!("agent failed after {took}: {first}")).into_owned())
+            (Weight::Bad, format!("agent failed after {took}: {first}"))
         }
         TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
     }
@@ -217,9 +222,9 @@ pub(crate) fn work(work: &Work) -> String {
     }
 }
 
-/// The state of a session as a list shows it: one that nobody performs is not running.
-pub(crate) fn state(row: &SessionRow, is_running: bool) -> &str {
-    match (row.state.as_str(), is_running) {
+/// The state of a session as a list shows it: one of this machine that nobody performs is not running.
+pub(crate) fn state<'r>(row: &'r SessionRow, is_running: bool, machine: &str) -> &'r str {
+    match (row.state.as_str(), is_running || row.machine != machine) {
         (hookloop_engine::store::RUNNING, false) => "interrupted",
         (state, _) => state,
     }

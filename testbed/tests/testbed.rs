@@ -152,6 +152,8 @@ fn a_cluster_that_lost_power_has_what_was_synced() {
         ..ClusterOptions::default()
     });
     create(cluster.node(0), "S", 3);
+    // A stream takes messages when its copies have agreed on who leads.
+    cluster.wait_leader_of("S", None);
     (1..=50).for_each(|seq| assert_eq!(append(cluster.node(0), "S"), Some(seq)));
     cut_power(cluster.nodes(), &disks);
     cluster.start_all();

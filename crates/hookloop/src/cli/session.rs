@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use hookloop_core::id::Subject;
 use hookloop_core::session::{Outcome, Phase, Session};
 use hookloop_engine::agents;
 use hookloop_engine::project::{EngineError, Project};
@@ -22,6 +23,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::Context;
 use crate::error::CliError;
 use crate::output::Result;
+use crate::wire::EventJson;
 use live::Live;
 
 /// What scripts can rely on.
@@ -37,6 +39,12 @@ pub(super) fn perform(
     opened: &Opened,
     stop: Stop,
 ) -> Result {
+    if context.out.json {
+        // How it began, or was taken on.
+        for stored in project.log().history(&Subject::Session(opened.id.clone()), 1)? {
+            context.out.json(&EventJson::from(&stored))?;
+        }
+    }
     let place = context.place()?;
     let session = drive(context, project, opened, &place.config(), stop)?;
     context.exit = exit_code(&session);

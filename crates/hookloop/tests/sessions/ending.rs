@@ -111,6 +111,7 @@ fn a_killed_session_goes_on_where_it_was() {
     write(&sandbox, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
     let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
     assert_eq!((resumed.code, resumed.outcome()), (0, "complete"), "{}", resumed.stderr);
+    assert_eq!(resumed.count("session_resumed"), 1);
     let started = resumed.all("iteration_started");
     assert_eq!((&started[0]["number"], &started[0]["attempt"]), (&1.into(), &2.into()));
     assert_eq!(read(&sandbox, "ends"), "ended\n");

@@ -28,6 +28,8 @@ hooks:
     );
     let ran = run(&sandbox, &["do it", "--agent", "command:./agent.sh", "--max-iterations", "2"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
+    let kinds = [&ran.events[0]["type"], &ran.events[ran.events.len() - 1]["type"]];
+    assert_eq!(kinds, ["session_started", "session_ended"], "all of it is printed");
     assert!(!kept(&sandbox, 1).contains("Test output"));
     for prompt in [kept(&sandbox, 2), kept(&sandbox, 3)] {
         assert_eq!(prompt.matches("Test output for agent").count(), 1, "{prompt}");

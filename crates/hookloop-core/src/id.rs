@@ -271,6 +271,13 @@ impl Subject {
             _ => None,
         }
     }
+
+    pub fn session(&self) -> Option<&SessionId> {
+        match self {
+            Subject::Session(id) => Some(id),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Subject {

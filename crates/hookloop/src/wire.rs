@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hookloop_core::event::Event;
 use hookloop_core::hook::{Handler, Hook, Source};
-use hookloop_core::id::TaskId;
+use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
@@ -191,6 +191,8 @@ pub(crate) struct EventJson<'a> {
     timestamp: Timestamp,
     r#type: &'a str,
     node_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
     data: Value,
     metadata: MetadataJson<'a>,
 }
@@ -217,6 +219,7 @@ impl<'a> From<&'a StoredEvent> for EventJson<'a> {
             timestamp: event.at,
             r#type: event.body.kind(),
             node_id: event.node_id(),
+            session: event.subject.session().map(SessionId::as_str),
             data: event.body.data(),
             metadata: MetadataJson {
                 triggered_by: &event.actor,

@@ -72,6 +72,9 @@ fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> Reason {
         Some(Outcome::Complete { unproven: true }) => {
             reasons.push("gates said no, and the work was accepted as it is".to_owned());
         }
+        Some(Outcome::Complete { .. }) if session.receipts.is_empty() => {
+            reasons.push("the agent said so; there were no gates to prove it".to_owned());
+        }
         Some(Outcome::Complete { .. }) => {
             reasons.push("its gates passed on the files as they were then".to_owned())
         }

@@ -200,6 +200,18 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
         Some(Outcome::Complete { unproven: true }) => {
             (Weight::Bad, format!("accepted without proof after {count}"), why)
         }
+        Some(Outcome::Complete { .. }) if session.iteration == 0 => {
+            (Weight::Plain, "complete: there was nothing to do".to_owned(), None)
+        }
+        Some(Outcome::Complete { .. }) if session.receipts.is_empty() => {
+            let text =
+                format!("complete after {count}, by the agent's word alone: there are no gates");
+            (
+                Weight::Plain,
+                text,
+                Some("add a `stop` hook to hookloop.yaml, such as your tests".to_owned()),
+            )
+        }
         Some(Outcome::Complete { .. }) => (Weight::Good, format!("complete after {count}"), None),
         Some(Outcome::NeedsHuman { reason }) => {
             (Weight::Bad, format!("needs a human after {count}: {}", plain(reason)), why)

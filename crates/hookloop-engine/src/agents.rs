@@ -13,7 +13,7 @@ use std::time::Duration;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{TurnResult, Usage};
 
-use crate::process::Cancel;
+use crate::process::{Cancel, Job};
 use crate::runner::Runner;
 
 /// The most of a final message that is kept, half of it from its end.
@@ -103,6 +103,20 @@ pub fn named(name: &str, directory: &std::path::Path) -> Result<Box<dyn Agent>, 
         }
         Some(("scripted", file)) => Ok(Box::new(scripted::Scripted::load(&directory.join(file))?)),
         _ => Err(BadAgent::Unknown(name.to_owned())),
+    }
+}
+
+/// A line for the shell, which reads the prompt, as a turn.
+fn shell<'a>(line: &str, runner: &Runner, order: &Order<'a>) -> Job<'a> {
+    Job {
+        env: environment(runner, order),
+        stdin: order.prompt.as_bytes().to_vec(),
+        cancel: Some(order.cancel),
+        ..Job::new(
+            ["/bin/sh", "-c", line].map(Into::into).to_vec(),
+            runner.root().to_owned(),
+            order.timeout,
+        )
     }
 }
 

@@ -153,6 +153,15 @@ fn content(path: &Path, metadata: &Metadata, inode: Inode) -> [u8; 32] {
     hash.finalize().into()
 }
 
+/// What a text file holds, if that is no more than `max` bytes.
+pub fn read_text(path: &Path, max: u64) -> Result<String, String> {
+    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    match size > max {
+        true => Err(format!("it has {size} bytes; at most {max}")),
+        false => fs::read_to_string(path).map_err(|error| error.to_string()),
+    }
+}
+
 /// A path, or a pattern with `*`, `?` and `**`.
 pub(crate) fn glob(text: &str) -> Result<GlobMatcher, String> {
     let built = GlobBuilder::new(text).literal_separator(true).build();

@@ -354,6 +354,6 @@ fn io(path: &Path, source: std::io::Error) -> TrustError {
     TrustError::Io { path: path.to_owned(), source }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hookloop_core::answer::Status;
 use hookloop_core::command_line::Invocation;
@@ -13,14 +13,12 @@ use hookloop_core::options::Retry;
 
 use crate::condition::Condition;
 use crate::explain::values;
-use crate::process::{Cancel, Filter, Job, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
+use crate::process::{Filter, Job, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner, redacting};
 use crate::sandbox::Prepared;
 
-/// Between two looks at whether a pause is cut short.
-const NAP: Duration = Duration::from_millis(50);
 /// A pause doubles this often, then no more.
 const DOUBLINGS_MAX: u32 = 16;
 
@@ -231,9 +229,9 @@ fn attempts(hook: &Hook, occasion: &Occasion<'_>, once: impl Fn(u32) -> HookRun)
 
 /// Waits, unless everything is to end.
 fn nap(length: Duration, occasion: &Occasion<'_>) {
-    let until = Instant::now() + length;
-    while Instant::now() < until && !occasion.cancel.is_some_and(Cancel::is_triggered) {
-        std::thread::sleep(NAP.min(until.saturating_duration_since(Instant::now())));
+    match occasion.cancel {
+        Some(cancel) => drop(cancel.wait(length)),
+        None => std::thread::sleep(length),
     }
 }
 

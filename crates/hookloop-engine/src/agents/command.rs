@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use hookloop_core::promise::Scanner;
 use hookloop_core::session::{TurnResult, Usage};
 
-use super::{Agent, MESSAGE_MAX, Order, Report, Update, clipped, environment};
+use super::{Agent, MESSAGE_MAX, Order, Report, Update, clipped, shell};
 use crate::process::{How, Job, Ran, Stored, Stream};
 use crate::runner::{Runner, redacting};
 
@@ -51,16 +51,9 @@ impl Agent for Command {
         };
         let artifacts = runner.fresh_artifacts();
         let job = Job {
-            env: environment(runner, order),
-            stdin: order.prompt.as_bytes().to_vec(),
-            cancel: Some(order.cancel),
             artifacts: Some(artifacts.clone()),
             filter: Some(&filter),
-            ..Job::new(
-                ["/bin/sh", "-c", &self.line].map(Into::into).to_vec(),
-                runner.root().to_owned(),
-                order.timeout,
-            )
+            ..shell(&self.line, runner, order)
         };
         let ran = runner.keepers().run(job);
         let ran = match ran {

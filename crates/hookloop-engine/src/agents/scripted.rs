@@ -19,13 +19,12 @@ use hookloop_core::promise::promises;
 use hookloop_core::session::{TurnResult, Usage};
 use serde::Deserialize;
 
-use super::{Agent, BadAgent, MESSAGE_MAX, Order, Report, Update, clipped, environment};
-use crate::process::{How, Job};
+use super::{Agent, BadAgent, MESSAGE_MAX, Order, Report, Update, clipped, shell};
+use crate::files::read_text;
+use crate::process::How;
 use crate::runner::Runner;
 
 const FILE_MAX: u64 = 4 * 1024 * 1024;
-/// Between two looks at whether a sleeping turn was cancelled.
-const NAP: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -52,11 +51,7 @@ pub struct Scripted {
 impl Scripted {
     pub fn load(path: &Path) -> Result<Scripted, BadAgent> {
         let wrong = |why: String| BadAgent::Script { path: path.to_owned(), why };
-        let size = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
-        if size > FILE_MAX {
-            return Err(wrong(format!("it has {size} bytes; at most {FILE_MAX}")));
-        }
-        let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let text = read_text(path, FILE_MAX).map_err(wrong)?;
         Scripted::parse(&text).map_err(wrong)
     }
 
@@ -115,15 +110,11 @@ impl Turn {
             let path = inside(runner.root(), name)?;
             fs::remove_file(path).map_err(|error| format!("{name}: {error}"))?;
         }
-        let mut left = Duration::from_millis(self.sleep_ms);
-        if left > order.timeout {
+        let length = Duration::from_millis(self.sleep_ms);
+        if length > order.timeout {
             return Err(format!("the agent did not end within {:?}", order.timeout));
         }
-        while !left.is_zero() && !order.cancel.is_triggered() {
-            std::thread::sleep(left.min(NAP));
-            left = left.saturating_sub(NAP);
-        }
-        if order.cancel.is_triggered() {
+        if order.cancel.wait(length) {
             return Ok(TurnResult::Cancelled);
         }
         if let Some(line) = &self.run {
@@ -139,17 +130,8 @@ impl Turn {
     }
 
     fn run(&self, line: &str, runner: &Runner, order: &Order<'_>) -> Result<TurnResult, String> {
-        let job = Job {
-            env: environment(runner, order),
-            stdin: order.prompt.as_bytes().to_vec(),
-            cancel: Some(order.cancel),
-            ..Job::new(
-                ["/bin/sh", "-c", line].map(Into::into).to_vec(),
-                runner.root().to_owned(),
-                order.timeout,
-            )
-        };
-        let ran = runner.keepers().run(job).map_err(|error| error.to_string())?;
+        let ran =
+            runner.keepers().run(shell(line, runner, order)).map_err(|error| error.to_string())?;
         match ran.how {
             How::Exited(0) => Ok(TurnResult::Finished),
             How::Cancelled => Ok(TurnResult::Cancelled),

@@ -422,11 +422,16 @@ fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
     Ok(entries)
 }
 
+/// Whether a path does not lead out of the project.
+pub(super) fn is_inside(path: &str) -> bool {
+    let stays =
+        |part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir);
+    std::path::Path::new(path).components().all(stays)
+}
+
 /// A path that stays in the project.
 pub(super) fn inside(path: Located<String>) -> Result<String, Complaint> {
-    let is_inside =
-        |part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir);
-    match std::path::Path::new(&path.value).components().all(is_inside) {
+    match is_inside(&path.value) {
         true => Ok(path.value),
         false => {
             let message = format!("`{}` leads out of the project", path.value);

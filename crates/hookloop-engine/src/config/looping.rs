@@ -1,7 +1,5 @@
 //! The parts of the configuration that are about sessions: how they stop, what rules there are.
 
-use std::path::Path;
-
 use hookloop_core::point::{Kind, Point};
 use hookloop_core::rule::{Coverage, Diff, Pattern, Rule};
 use hookloop_core::session::{AtRetryLimit, StopWhen};
@@ -11,6 +9,7 @@ use serde_saphyr::Location;
 
 use super::Complaint;
 use super::entry::{HookEntry, Located, OneOrMany};
+use super::hooks::is_inside;
 use crate::files::glob;
 use crate::rules::Loop;
 
@@ -126,10 +125,7 @@ pub(super) fn rule(
         return complain(format!("a rule says yes or no, and `{point}` is not a gate"));
     }
     for path in paths(&rule) {
-        let is_inside = Path::new(path).components().all(|part| {
-            matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir)
-        });
-        if !is_inside {
+        if !is_inside(path) {
             return complain(format!("`{path}` leads out of the project"));
         }
         if let Err(error) = glob(path) {

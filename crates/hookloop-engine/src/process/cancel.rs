@@ -2,8 +2,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 
 /// A switch that stays on: every job that watches it is told to end.
 #[derive(Clone, Debug)]
@@ -22,8 +24,22 @@ impl Cancel {
     }
 
     pub fn is_triggered(&self) -> bool {
-        let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
-        poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        self.wait(Duration::ZERO)
+    }
+
+    /// Waits for so long, unless it is on; answers whether it is.
+    pub fn wait(&self, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let left =
+                Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+            let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
+            match poll(&mut fds, Some(&left)) {
+                Err(Errno::INTR) => {}
+                polled => return polled.is_ok_and(|ready| ready > 0),
+            }
+        }
     }
 }
 

@@ -48,13 +48,6 @@ pub struct Driver<'p, W> {
 }
 
 impl<'p, W: World> Driver<'p, W> {
-    /// Takes a session on that is in the log.
-    pub(crate) fn new(journal: Journal<'p>, world: W, hooks: Registry) -> Driver<'p, W> {
-        let active_before_ms = journal.session.active_ms;
-        let (task, validated, proof) = (None, Vec::new(), None);
-        Driver { journal, world, hooks, task, validated, proof, active_before_ms }
-    }
-
     /// Takes on the session `id` of a project in the log; none if there is none of that id.
     pub fn open(
         project: &'p Project,
@@ -62,8 +55,10 @@ impl<'p, W: World> Driver<'p, W> {
         world: W,
         hooks: Registry,
     ) -> Result<Option<Driver<'p, W>>, EngineError> {
-        let journal = Journal::open(project, id)?;
-        Ok(journal.map(|journal| Driver::new(journal, world, hooks)))
+        let Some(journal) = Journal::open(project, id)? else { return Ok(None) };
+        let active_before_ms = journal.session.active_ms;
+        let (task, validated, proof) = (None, Vec::new(), None);
+        Ok(Some(Driver { journal, world, hooks, task, validated, proof, active_before_ms }))
     }
 
     /// The session had run for so long already, if the log does not know better.

@@ -61,7 +61,7 @@ impl<'p> Journal<'p> {
         project: &'p Project,
         id: &SessionId,
     ) -> Result<Option<Journal<'p>>, EngineError> {
-        let events = history(project, id)?;
+        let events = project.log().history(&Subject::Session(id.clone()), usize::MAX)?;
         let Some(session) = Session::of(events.iter().map(|stored| &stored.event.body)) else {
             return Ok(None);
         };
@@ -175,7 +175,7 @@ impl<'p> Journal<'p> {
                             work.carry_out_one(&run, reaction, 0)?;
                         }
                         Entry::Command { id, command } => {
-                            let origin = Origin::command(*id, &self.actor());
+                            let origin = Origin::command(*id, &actor(&self.id));
                             if let Err(refusal) = work.perform(command, &origin)? {
                                 return Err(EngineError::Refused(refusal));
                             }
@@ -189,10 +189,6 @@ impl<'p> Journal<'p> {
                 EngineError::Refused(refusal) => Ok(Stored::Refused(refusal)),
                 error => Err(error),
             })
-    }
-
-    fn whole_history(&self) -> Result<Vec<StoredEvent>, EngineError> {
-        self.history(usize::MAX)
     }
 
     /// The last events of the session, those that the view has among them: what answers for a log elsewhere may
@@ -210,14 +206,9 @@ impl<'p> Journal<'p> {
         Err(LogError::damaged(known, "the log does not have what the view has").into())
     }
 
-    /// Whom the graph's events are from.
-    fn actor(&self) -> String {
-        actor(&self.id)
-    }
-
     /// Takes in what others stored, before what is not stored yet.
     fn refold(&mut self) -> Result<(), EngineError> {
-        let events = self.whole_history()?;
+        let events = self.history(usize::MAX)?;
         let run = self.session.run;
         let Some(mut session) = Session::of(events.iter().map(|stored| &stored.event.body)) else {
             return Err(LogError::damaged(self.version, "the session has no beginning").into());
@@ -283,7 +274,3 @@ pub(crate) fn session_of(actor: &str) -> Option<SessionId> {
 }
 
 const ACTOR: &str = "session:";
-
-fn history(project: &Project, id: &SessionId) -> Result<Vec<StoredEvent>, EngineError> {
-    Ok(project.log().history(&Subject::Session(id.clone()), usize::MAX)?)
-}

@@ -9,7 +9,6 @@ use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 use hookloop_core::session::stop::{self, Validated};
 use hookloop_core::session::{Decision, GatesJudged, Receipt, StopDecided, StopWhen, Verdict};
-use sha2::{Digest, Sha256};
 
 use super::drive::Driver;
 use super::point::REASON_MAX;
@@ -229,7 +228,9 @@ impl<W: World> Driver<'_, W> {
     fn prove(&mut self, lists: &[(Point, Vec<Hook>)]) -> Result<Proof, EngineError> {
         self.commit()?;
         let mut before = self.state_of_files();
-        for round in 1.. {
+        let mut round = 0;
+        loop {
+            round += 1;
             let mut runs = Vec::new();
             for (point, hooks) in lists {
                 runs.extend(self.run_hooks(hooks, point)?);
@@ -243,8 +244,6 @@ impl<W: World> Driver<'_, W> {
             }
             before = after;
         }
-        let (tree, files) = before;
-        Ok(Proof { tree, files, runs: Vec::new(), is_firm: false })
     }
 
     /// The git tree, and what tells files apart where there is no git.
@@ -256,7 +255,7 @@ impl<W: World> Driver<'_, W> {
         for gate in gates {
             let Some(run) = proof.runs.iter().find(|run| run.hook == gate.name) else { continue };
             let ran = run.ran.as_ref();
-            let output = Sha256::new_with_prefix(&run.stdout).chain_update(&run.stderr).finalize();
+            let output = [run.stdout.as_bytes(), run.stderr.as_bytes()].concat();
             self.journal.note(EventBody::ReceiptMade(Receipt {
                 gate: gate.name.clone(),
                 point: point.name().to_owned(),
@@ -264,7 +263,7 @@ impl<W: World> Driver<'_, W> {
                 status: run.outcome.status.name().to_owned(),
                 exit_code: ran.and_then(|ran| ran.exit_code),
                 tree: proof.tree.clone().filter(|_| proof.is_firm),
-                output_sha256: output.iter().map(|byte| format!("{byte:02x}")).collect(),
+                output_sha256: trust::hex(&output),
                 duration_ms: ran.map_or(0, |ran| ran.duration_ms),
             }));
         }

@@ -34,11 +34,12 @@ impl<W: World> Driver<'_, W> {
 
     /// Runs the hooks of a point and notes what came of them.
     pub(super) fn run_point(&mut self, point: &Point) -> Result<Vec<HookRun>, EngineError> {
-        let runs = self.run_hooks(&self.hooks_at(point), point)?;
+        let hooks = self.hooks_at(point);
+        let runs = self.run_hooks(&hooks, point)?;
         self.note_runs(&runs);
         // Nobody reads what is said after the end.
         if *point != Point::SessionEnd {
-            self.pipe(point, &runs);
+            self.pipe(point, &hooks, &runs);
         }
         self.note_wishes(point, &runs);
         Ok(runs)
@@ -86,9 +87,8 @@ impl<W: World> Driver<'_, W> {
     }
 
     /// Adds to what waits for a prompt.
-    fn pipe(&mut self, point: &Point, runs: &[HookRun]) {
+    fn pipe(&mut self, point: &Point, hooks: &[Hook], runs: &[HookRun]) {
         let mut room = POINT_MAX;
-        let hooks = self.hooks_at(point);
         for run in runs {
             let hook = hooks.iter().find(|hook| hook.name == run.hook);
             let Some(text) = hook.and_then(|hook| piped(hook, run)) else { continue };

@@ -23,7 +23,7 @@ use super::open::{Clock, Drift, GIT};
 use super::prompt::{self, Parts};
 use super::world::{Call, Notice, Turn, World};
 use crate::agents::{Agent, Order, Report, Update};
-use crate::files::{Files, Look};
+use crate::files::{Files, Look, read_text};
 use crate::git::Git;
 use crate::process::Cancel;
 use crate::project::Project;
@@ -33,8 +33,6 @@ use crate::turns;
 
 /// The most of a spec that a prompt has.
 const SPEC_MAX: u64 = 512 * 1024;
-/// Between two looks at the clock of one who waits.
-const NAP: Duration = Duration::from_millis(20);
 
 /// Someone who watches.
 pub trait Onlooker {
@@ -159,7 +157,11 @@ impl<'p, O: Onlooker> Real<'p, O> {
     fn work(&self, session: &Session) -> Result<String, String> {
         match &session.plan.work {
             Work::Prompt(prompt) => Ok(prompt.clone()),
-            Work::Spec(path) => read_spec(&self.runner.root().join(path)),
+            Work::Spec(path) => {
+                let path = self.runner.root().join(path);
+                read_text(&path, SPEC_MAX)
+                    .map_err(|why| format!("the spec {}: {why}", path.display()))
+            }
             Work::Tasks => Ok(String::new()),
         }
     }
@@ -274,10 +276,7 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn pause(&mut self, ms: u64) {
-        let until = Instant::now() + Duration::from_millis(ms);
-        while Instant::now() < until && !self.stop.cancel.is_triggered() {
-            std::thread::sleep(NAP.min(until - Instant::now().min(until)));
-        }
+        self.stop.cancel.wait(Duration::from_millis(ms));
     }
 
     fn is_cancelled(&self) -> bool {
@@ -301,15 +300,6 @@ impl<O: Onlooker> World for Real<'_, O> {
     fn notice(&mut self, notice: Notice<'_>) {
         self.onlooker.notice(notice);
     }
-}
-
-fn read_spec(path: &Path) -> Result<String, String> {
-    let wrong = |why: String| format!("the spec {}: {why}", path.display());
-    let size = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
-    if size > SPEC_MAX {
-        return Err(wrong(format!("it has {size} bytes; at most {SPEC_MAX}")));
-    }
-    fs::read_to_string(path).map_err(|error| wrong(error.to_string()))
 }
 
 fn environment(turn: &Turn<'_>, root: &Path) -> Vec<(&'static str, String)> {

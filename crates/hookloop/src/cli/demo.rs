@@ -39,10 +39,9 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let directory = tempfile::Builder::new().prefix("hookloop-demo-").tempdir()?;
-        let root = directory.path().join("project").canonicalize().or_else(|_| {
-            fs::create_dir(directory.path().join("project"))?;
-            directory.path().join("project").canonicalize()
-        })?;
+        let root = directory.path().join("project");
+        fs::create_dir(&root)?;
+        let root = root.canonicalize()?;
         prepare(&root)?;
         let done = show(context, &root, &directory.path().join("state"));
         if self.keep {

@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use hookloop_core::id::Subject;
 use hookloop_core::session::{Outcome, Phase, Session};
 use hookloop_engine::agents;
+use hookloop_engine::files::read_text;
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::runner::Runner;
 use hookloop_engine::session::open::Drift;
@@ -104,11 +105,7 @@ fn template(project: &Project, runner: &Runner) -> Result<String> {
     };
     let path = runner.root().join(path);
     let wrong = |why: String| CliError::usage(format!("{}: {why}", path.display()));
-    let size = std::fs::metadata(&path).map_err(|error| wrong(error.to_string()))?.len();
-    if size > prompt::TEMPLATE_MAX {
-        return Err(wrong(format!("it has {size} bytes; at most {}", prompt::TEMPLATE_MAX)));
-    }
-    std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))
+    read_text(&path, prompt::TEMPLATE_MAX).map_err(wrong)
 }
 
 pub(super) fn exit_code(session: &Session) -> u8 {

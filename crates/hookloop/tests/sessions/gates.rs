@@ -33,9 +33,7 @@ hooks:
     let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh", "--stop-when", "turn"]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
     assert_eq!(ran.count("iteration_started"), 3);
-    let verdicts: Vec<_> =
-        ran.all("gates_judged").iter().map(|judged| judged["verdict"].as_str().unwrap()).collect();
-    assert_eq!(verdicts, ["block", "block", "pass"]);
+    assert_eq!(ran.verdicts(), ["block", "block", "pass"]);
     assert!(read(&sandbox, "prompt-2").contains("3 tests failing: fix auth, db, api"));
     assert!(read(&sandbox, "prompt-3").contains("1 test failing: fix api validation"));
     assert!(!read(&sandbox, "prompt-3").contains("fix auth"), "each is told once");
@@ -194,9 +192,7 @@ hooks:
     ]"#;
     let ran = scripted(&sandbox, turns, &[]);
     assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
-    let verdicts: Vec<_> =
-        ran.all("gates_judged").iter().map(|judged| judged["verdict"].as_str().unwrap()).collect();
-    assert_eq!(verdicts, ["pass", "block", "pass"]);
+    assert_eq!(ran.verdicts(), ["pass", "block", "pass"]);
     let last = ran.all("receipt_made").last().copied().cloned().unwrap();
     assert_eq!(last["status"], "passed");
 }

@@ -49,6 +49,12 @@ impl Ran {
         self.all(kind).len()
     }
 
+    /// What the gates said to each claim.
+    pub(crate) fn verdicts(&self) -> Vec<&str> {
+        let judged = self.all("gates_judged").into_iter();
+        judged.map(|judged| judged["verdict"].as_str().unwrap()).collect()
+    }
+
     pub(crate) fn outcome(&self) -> &str {
         let ended = self.all("session_ended");
         assert_eq!(ended.len(), 1, "{}", self.stderr);

@@ -41,6 +41,9 @@ pub struct Options {
     pub store_dir: Option<PathBuf>,
 }
 
+/// A server that was told to stop does so within this.
+const STOPPED_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// A running, paused or killed server. Killed and cleared when dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -219,6 +222,22 @@ impl Server {
     pub fn stop_signal(&self) {
         self.signal(Signal::STOP);
         self.paused.store(true, Ordering::Relaxed);
+        // The signal is on its way when the call returns: threads that run stop a little later.
+        let begun = std::time::Instant::now();
+        while !self.is_stopped() && begun.elapsed() < STOPPED_WITHIN {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    }
+
+    /// Whether every thread of it stands still.
+    fn is_stopped(&self) -> bool {
+        let child = self.child.lock().unwrap();
+        let id = child.as_ref().expect("the server runs").id();
+        let Ok(threads) = fs::read_dir(format!("/proc/{id}/task")) else { return true };
+        threads.flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with('T'))
+        })
     }
 
     /// Lets a frozen server go on.

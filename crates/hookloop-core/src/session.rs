@@ -26,6 +26,6 @@ pub use facts::{
     Answer, Decision, GatesJudged, IterationStarted, Outcome, Piped, Receipt, StopDecided,
     TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage, Verdict,
 };
-pub use plan::{AtRetryLimit, Limit, Limits, Plan, StopWhen, Work};
-pub use state::{Phase, Session};
-pub use step::{Step, next_step};
+pub use plan::{AtRetryLimit, Conversation, Fallback, Limit, Limits, Plan, StopWhen, Work};
+pub use state::{Phase, Session, Talk};
+pub use step::{Pause, Step, next_step};

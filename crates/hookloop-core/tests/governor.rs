@@ -53,6 +53,8 @@ fn plan() -> Plan {
     Plan {
         name: "run".into(),
         work: Work::Prompt("x".into()),
+        fallback: None,
+        conversation: hookloop_core::session::Conversation::default(),
         agent: "recorded".into(),
         stop_when: vec![StopWhen::Default],
         at_retry_limit: AtRetryLimit::NeedsHuman,
@@ -71,7 +73,7 @@ fn ours(run: Run) -> Option<u32> {
     session.apply(&passed("session_start"));
     for number in 1..=LENGTH {
         match next_step(&session, 0) {
-            Step::Begin { .. } => {}
+            Step::Begin(_) => {}
             Step::End(Outcome::NeedsHuman { .. }) | Step::AnswerRetryLimit => {
                 return Some(number - 1);
             }
@@ -86,6 +88,7 @@ fn ours(run: Run) -> Option<u32> {
         session.apply(&EventBody::TurnEnded(TurnEnded {
             turn: TurnKind::Work,
             result: TurnResult::Finished,
+            agent: "a".into(),
             duration_ms: 1,
             active_ms: 1,
             usage: Usage::default(),
@@ -93,6 +96,7 @@ fn ours(run: Run) -> Option<u32> {
             promises: vec![],
             files: Some(files.clone()),
             changed: vec![],
+            refused: vec![],
             artifact: None,
             conversation: None,
         }));

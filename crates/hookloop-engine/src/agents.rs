@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hookloop_core::promise::Promise;
-use hookloop_core::session::{TurnResult, Usage};
+use hookloop_core::session::{Talk, TurnResult, Usage};
 
 use crate::process::{Cancel, Job};
 use crate::runner::Runner;
@@ -30,7 +30,7 @@ pub struct Order<'a> {
     /// What the agent's environment has beside the user's.
     pub env: &'a [(&'static str, String)],
     /// The conversation to go on with.
-    pub conversation: Option<&'a str>,
+    pub conversation: Option<&'a Talk>,
 }
 
 /// What an agent does while its turn goes on.
@@ -38,6 +38,12 @@ pub struct Order<'a> {
 pub enum Update<'a> {
     /// As it came: what is cut in the middle of a character goes on in the next.
     Output(&'a [u8]),
+    /// Something that it says, whole.
+    Text(&'a str),
+    /// A tool that it uses, in a line: which, and on what.
+    Tool(&'a str),
+    /// What the turn has used so far.
+    Usage(Usage),
 }
 
 /// What came of a turn.
@@ -49,6 +55,8 @@ pub struct Report {
     /// What all of it promises.
     pub promises: Vec<Promise>,
     pub usage: Usage,
+    /// What it asked for and may not do.
+    pub refused: Vec<String>,
     pub artifact: Option<String>,
     pub conversation: Option<String>,
 }
@@ -60,6 +68,7 @@ impl Report {
             message: String::new(),
             promises: Vec::new(),
             usage: Usage::default(),
+            refused: Vec::new(),
             artifact: None,
             conversation: None,
         }

@@ -59,6 +59,9 @@ pub struct TurnEnded {
     pub turn: TurnKind,
     #[serde(flatten)]
     pub result: TurnResult,
+    /// Who took it, by the name that the plan has.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub agent: String,
     pub duration_ms: u64,
     /// How long the session has run by now.
     pub active_ms: u64,
@@ -75,6 +78,9 @@ pub struct TurnEnded {
     /// The first of those that changed in the turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
+    /// What the agent asked for and may not do, the first of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
     /// Where this machine keeps the agent's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
@@ -90,6 +96,13 @@ pub enum TurnResult {
     Failed {
         error: String,
     },
+    /// Who answers the agent wants to be left alone for a while.
+    RateLimited {
+        error: String,
+        /// Until then, if that was told: milliseconds since 1970.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until_ms: Option<u64>,
+    },
     /// By us, because the session is to end.
     Cancelled,
 }
@@ -98,9 +111,17 @@ pub enum TurnResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
+    /// All that was read, from a cache or not.
     pub input_tokens: u64,
+    /// Those of them that a cache had.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
     pub output_tokens: u64,
     pub cost_micros: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -112,8 +133,20 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
+    /// What is more than `before`, where an agent counts on from turn to turn.
+    #[must_use]
+    pub fn since(&self, before: Usage) -> Usage {
+        Usage {
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_sub(before.cached_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            cost_micros: self.cost_micros.saturating_sub(before.cost_micros),
+        }
+    }
+
     pub fn add(&mut self, other: Usage) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cost_micros = self.cost_micros.saturating_add(other.cost_micros);
     }

@@ -82,6 +82,24 @@ pub enum AtRetryLimit {
     Accept,
 }
 
+/// Whether an iteration goes on in the conversation of the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conversation {
+    #[default]
+    Fresh,
+    Continue,
+}
+
+/// Who takes the turns when the agent only fails.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fallback {
+    /// By their names, in order.
+    pub agents: Vec<String>,
+    /// Failed turns in a row.
+    pub after: u32,
+}
+
 /// What a session has until it ends, whatever the agent says. All of them hold by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -210,8 +228,12 @@ pub struct Plan {
     /// What `{{session}}` stands for.
     pub name: String,
     pub work: Work,
-    /// As the user named it: `command:…`, `scripted:…`.
+    /// As the user named it: `claude`, `command:…`, `scripted:…`.
     pub agent: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Fallback>,
+    #[serde(default)]
+    pub conversation: Conversation,
     pub stop_when: Vec<StopWhen>,
     pub at_retry_limit: AtRetryLimit,
     pub limits: Limits,

@@ -8,7 +8,7 @@ use super::facts::{
     Answer, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt, StopDecided,
     TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, TurnStarted, Usage, Verdict,
 };
-use super::plan::{Plan, Work};
+use super::plan::{Conversation, Plan, Work};
 use super::progress::Progress;
 use crate::event::EventBody;
 use crate::id::TaskId;
@@ -16,6 +16,8 @@ use crate::point::Point;
 
 /// Where a person's message is piped: no hook's point has that name.
 pub const MESSAGE: &str = "message";
+/// A turn that is told to wait after so many that were has failed.
+pub const WAITS_MAX: u32 = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -50,6 +52,15 @@ pub enum Phase {
     Ended,
 }
 
+/// A conversation with the agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Talk {
+    /// The agent's name for it.
+    pub id: String,
+    /// What all its turns used.
+    pub usage: Usage,
+}
+
 /// What a session's events amount to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
@@ -70,6 +81,14 @@ pub struct Session {
     pub task: Option<TaskTaken>,
     /// Failed turns in a row.
     pub errors: u32,
+    /// How many agents were given up.
+    pub fallen_back: usize,
+    /// Turns in a row that were told to wait.
+    pub waits: u32,
+    /// Until when, if that was told.
+    pub wait_until_ms: Option<u64>,
+    /// The last one, which a turn may go on with.
+    pub conversation: Option<Talk>,
     /// Gates that said no without the work having got better.
     pub retries: u32,
     /// A gate has sent the agent back in this work.
@@ -113,6 +132,10 @@ impl Session {
             bound: Vec::new(),
             task: None,
             errors: 0,
+            fallen_back: 0,
+            waits: 0,
+            wait_until_ms: None,
+            conversation: None,
             retries: 0,
             was_sent_back: false,
             progress: Progress::default(),
@@ -154,6 +177,28 @@ impl Session {
 
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Ended
+    }
+
+    /// Who takes the next turn.
+    pub fn agent(&self) -> &str {
+        let fallback = self.plan.fallback.as_ref();
+        let next = |place: usize| fallback.and_then(|fallback| fallback.agents.get(place));
+        let instead = self.fallen_back.checked_sub(1).and_then(next);
+        instead.unwrap_or(&self.plan.agent)
+    }
+
+    /// The conversation that a turn goes on with. What hooks say about a turn is said where it was taken.
+    pub fn conversation(&self, kind: TurnKind) -> Option<&Talk> {
+        let goes_on = match kind {
+            TurnKind::Work => self.plan.conversation == Conversation::Continue,
+            TurnKind::Recovery | TurnKind::Delivery => true,
+        };
+        self.conversation.as_ref().filter(|_| goes_on)
+    }
+
+    /// The number of the next iteration: one that was only told to wait is not counted.
+    pub fn next_iteration(&self) -> u32 {
+        if self.waits > 0 { self.iteration } else { self.iteration + 1 }
     }
 
     /// Takes in the next event. Those that are not a session's change nothing.
@@ -269,6 +314,7 @@ impl Session {
     fn end_turn(&mut self, ended: &TurnEnded) {
         self.turns += 1;
         self.usage.add(ended.usage);
+        self.remember_conversation(ended);
         self.active_ms = self.active_ms.max(ended.active_ms);
         if ended.files.is_none() || self.green.as_ref() != Some(&ended.files) {
             self.void();
@@ -280,7 +326,11 @@ impl Session {
         match ended.turn {
             TurnKind::Work => self.end_work(ended),
             TurnKind::Recovery => {
-                self.errors += u32::from(matches!(ended.result, TurnResult::Failed { .. }));
+                match &ended.result {
+                    TurnResult::Failed { .. } => self.count_error(),
+                    TurnResult::RateLimited { until_ms, .. } => self.count_wait(*until_ms),
+                    TurnResult::Finished | TurnResult::Cancelled => {}
+                }
                 self.phase = Phase::Ready;
             }
             TurnKind::Delivery => {
@@ -303,16 +353,52 @@ impl Session {
         self.last = Some(ended.clone());
         self.phase = match &ended.result {
             TurnResult::Finished => {
-                self.errors = 0;
+                (self.errors, self.waits) = (0, 0);
                 self.progress.files(ended.files.as_deref());
                 Phase::After
             }
             TurnResult::Failed { error } => {
-                self.errors += 1;
+                self.count_error();
                 Phase::Failed { error: error.clone() }
+            }
+            TurnResult::RateLimited { error, .. } if self.waits >= WAITS_MAX => {
+                self.count_error();
+                Phase::Failed { error: error.clone() }
+            }
+            TurnResult::RateLimited { until_ms, .. } => {
+                self.count_wait(*until_ms);
+                Phase::Ready
             }
             TurnResult::Cancelled => Phase::Ready,
         };
+    }
+
+    /// An agent that fails too often is given up, and the next one begins anew.
+    fn count_error(&mut self) {
+        (self.waits, self.errors) = (0, self.errors + 1);
+        let others = self.plan.fallback.as_ref();
+        let has_next =
+            |after: u32, others: usize| self.errors >= after && self.fallen_back < others;
+        if others.is_some_and(|others| has_next(others.after, others.agents.len())) {
+            (self.fallen_back, self.errors, self.conversation) = (self.fallen_back + 1, 0, None);
+        }
+    }
+
+    fn count_wait(&mut self, until_ms: Option<u64>) {
+        (self.waits, self.wait_until_ms) = (self.waits + 1, until_ms);
+    }
+
+    /// One in which turns fail again and again may be what they fail for.
+    fn remember_conversation(&mut self, ended: &TurnEnded) {
+        let is_failing = matches!(ended.result, TurnResult::Failed { .. }) && self.errors > 0;
+        if is_failing {
+            self.conversation = None;
+        } else if let Some(id) = &ended.conversation {
+            let known = self.conversation.take().filter(|known| known.id == *id);
+            let mut usage = known.map_or_else(Usage::default, |known| known.usage);
+            usage.add(ended.usage);
+            self.conversation = Some(Talk { id: id.clone(), usage });
+        }
     }
 
     fn decide(&mut self, decided: &StopDecided) {
@@ -412,6 +498,7 @@ impl Session {
 
     fn take_task(&mut self, taken: TaskTaken) {
         self.task = Some(taken);
+        self.conversation = None;
         (self.retries, self.was_sent_back, self.failing) = (0, false, None);
         self.progress.restart();
         self.phase = Phase::Ready;

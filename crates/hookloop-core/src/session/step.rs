@@ -12,6 +12,9 @@ pub const ATTEMPTS_MAX: u32 = 5;
 /// Before the turn after an error; twice as long after each further one.
 const BACKOFF_MS: u64 = 1_000;
 const BACKOFF_MAX_MS: u64 = 60_000;
+/// Before the turn after one that was told to wait and not for how long; twice as long after each further one.
+const WAIT_MS: u64 = 60_000;
+const WAIT_MAX_MS: u64 = 15 * 60_000;
 
 /// What is to be done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +24,7 @@ pub enum Step {
     /// Claim the most urgent task that is ready.
     TakeTask,
     /// After a pause: pre_iteration, then the prompt is fixed.
-    Begin {
-        pause_ms: u64,
-    },
+    Begin(Pause),
     /// The prompt of a turn that is no iteration is fixed.
     StartTurn(TurnKind),
     Turn(TurnKind),
@@ -43,6 +44,18 @@ pub enum Step {
     Pause,
     /// Nothing, until somebody resumes it; or nothing any more.
     Rest,
+}
+
+/// What is waited for before an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    For {
+        ms: u64,
+    },
+    /// Milliseconds since 1970.
+    Until {
+        ms: u64,
+    },
 }
 
 /// What a session does next, if it has run for so long.
@@ -90,14 +103,23 @@ fn ready(session: &Session) -> Step {
             None => Step::End(Outcome::NeedsHuman { reason }),
         };
     }
-    if session.iteration >= limits.iterations {
+    if session.next_iteration() > limits.iterations {
         return Step::End(Outcome::Limit { limit: Limit::Iterations });
     }
-    let pause_ms = match session.errors {
-        0 => 0,
-        errors => BACKOFF_MS.checked_shl(errors - 1).unwrap_or(BACKOFF_MAX_MS).min(BACKOFF_MAX_MS),
+    Step::Begin(pause(session))
+}
+
+fn pause(session: &Session) -> Pause {
+    let doubled = |ms: u64, times: u32, max_ms: u64| {
+        let factor = 1_u64.checked_shl(times).unwrap_or(u64::MAX);
+        Pause::For { ms: ms.saturating_mul(factor).min(max_ms) }
     };
-    Step::Begin { pause_ms }
+    match (session.waits, session.wait_until_ms, session.errors) {
+        (0, _, 0) => Pause::For { ms: 0 },
+        (0, _, errors) => doubled(BACKOFF_MS, errors - 1, BACKOFF_MAX_MS),
+        (_, Some(ms), _) => Pause::Until { ms },
+        (waits, None, _) => doubled(WAIT_MS, waits - 1, WAIT_MAX_MS),
+    }
 }
 
 /// A limit after which there is no turn of any kind.

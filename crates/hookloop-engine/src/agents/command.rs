@@ -69,6 +69,7 @@ impl Agent for Command {
             message: ran.output.stdout.excerpt_within(MESSAGE_MAX).trim().to_owned(),
             promises: scanner.into_inner().finish(),
             usage: Usage::default(),
+            refused: Vec::new(),
             artifact: is_kept(&ran).then(|| artifacts.display().to_string()),
             conversation: None,
         }

@@ -91,6 +91,7 @@ impl Agent for Scripted {
             promises: promises(&turn.say),
             message: clipped(turn.say.trim(), MESSAGE_MAX),
             usage: turn.usage,
+            refused: Vec::new(),
             artifact: None,
             conversation: None,
         }

@@ -11,7 +11,7 @@ use hookloop_core::session::facts::{
 };
 use hookloop_core::session::stop::Validated;
 use hookloop_core::session::{
-    Answer, AtRetryLimit, IterationStarted, Outcome, Phase, Piped, Session, Step, TaskLeft,
+    Answer, AtRetryLimit, IterationStarted, Outcome, Pause, Phase, Piped, Session, Step, TaskLeft,
     TaskTaken, TurnEnded, TurnKind, TurnResult, next_step, step::ATTEMPTS_MAX,
 };
 use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task};
@@ -26,6 +26,8 @@ use crate::project::{EngineError, Project};
 
 /// The most of what waits that one prompt takes; the rest waits for the next.
 const PROMPT_PIPED_MAX: usize = 256 * 1024;
+/// Between two looks at the log in a long pause.
+const LISTEN_EVERY_MS: u64 = 5_000;
 /// Files that a turn's record names.
 const CHANGED_MAX: usize = 200;
 /// How long a task is held without a sign of life.
@@ -87,7 +89,7 @@ impl<'p, W: World> Driver<'p, W> {
             match next_step(&self.journal.session, self.active_ms()) {
                 Step::Hooks(point) => self.pass(&point)?,
                 Step::TakeTask => self.take_task()?,
-                Step::Begin { pause_ms } => self.begin(pause_ms)?,
+                Step::Begin(pause) => self.begin(pause)?,
                 Step::StartTurn(kind) => self.start_turn(kind)?,
                 Step::Turn(kind) => self.turn(kind)?,
                 Step::Decide => self.decide()?,
@@ -200,12 +202,8 @@ impl<'p, W: World> Driver<'p, W> {
     }
 
     /// Fixes the next iteration's prompt.
-    fn begin(&mut self, pause_ms: u64) -> Result<(), EngineError> {
-        if pause_ms > 0 {
-            self.commit()?;
-            self.world.notice(Notice::Pause { ms: pause_ms });
-            self.world.pause(pause_ms);
-        }
+    fn begin(&mut self, pause: Pause) -> Result<(), EngineError> {
+        self.pause(pause)?;
         if !self.may_begin()? {
             return Ok(());
         }
@@ -218,9 +216,29 @@ impl<'p, W: World> Driver<'p, W> {
             return Ok(());
         }
         let session = &self.journal.session;
-        let (number, items) = (session.iteration + 1, items(session));
+        let (number, items) = (session.next_iteration(), items(session));
         let started = IterationStarted { number, attempt: 1, items };
         self.journal.note(EventBody::IterationStarted(started));
+        Ok(())
+    }
+
+    /// Waits, and hears meanwhile who wants something else.
+    fn pause(&mut self, pause: Pause) -> Result<(), EngineError> {
+        let ms = match pause {
+            Pause::For { ms } => ms,
+            Pause::Until { ms } => ms.saturating_sub(self.world.now_ms()),
+        };
+        if ms == 0 {
+            return Ok(());
+        }
+        self.commit()?;
+        self.world.notice(Notice::Pause { ms });
+        let mut left_ms = ms;
+        while left_ms > 0 && self.may_begin()? {
+            let piece_ms = left_ms.min(LISTEN_EVERY_MS);
+            self.world.pause(piece_ms);
+            left_ms -= piece_ms;
+        }
         Ok(())
     }
 
@@ -229,7 +247,7 @@ impl<'p, W: World> Driver<'p, W> {
     fn may_begin(&mut self) -> Result<bool, EngineError> {
         self.journal.look()?;
         let next = next_step(&self.journal.session, self.active_ms());
-        Ok(matches!(next, Step::Begin { .. }) && !self.is_stopping())
+        Ok(matches!(next, Step::Begin(_)) && !self.is_stopping())
     }
 
     fn start_turn(&mut self, turn: TurnKind) -> Result<(), EngineError> {
@@ -273,6 +291,7 @@ impl<'p, W: World> Driver<'p, W> {
         EventBody::TurnEnded(TurnEnded {
             turn,
             result: report.result,
+            agent: self.journal.session.agent().to_owned(),
             duration_ms,
             active_ms: self.active_ms(),
             usage: report.usage,
@@ -280,6 +299,7 @@ impl<'p, W: World> Driver<'p, W> {
             promises: report.promises,
             files,
             changed,
+            refused: report.refused,
             artifact: report.artifact,
             conversation: report.conversation,
         })

@@ -17,7 +17,8 @@ use hookloop_core::point::Point;
 use hookloop_core::session::facts::SessionResumed;
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
-    AtRetryLimit, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen, Work,
+    AtRetryLimit, Conversation, Fallback, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen,
+    Work,
 };
 use hookloop_store::view::{PAUSED, SessionRow};
 use rustix::fs::{FlockOperation, flock};
@@ -48,6 +49,8 @@ pub struct Wish {
     pub name: Option<String>,
     pub work: Work,
     pub agent: String,
+    pub fallback: Option<Fallback>,
+    pub conversation: Conversation,
     /// Instead of what the project says.
     pub stop_when: Option<Vec<StopWhen>>,
     pub at_retry_limit: Option<AtRetryLimit>,
@@ -122,6 +125,8 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
         name: wish.name.unwrap_or_else(|| id.to_string()),
         work: wish.work,
         agent: wish.agent,
+        fallback: wish.fallback,
+        conversation: wish.conversation,
         stop_when: wish.stop_when.unwrap_or_else(|| rules.session.stop_when.clone()),
         at_retry_limit: wish.at_retry_limit.unwrap_or(rules.session.at_retry_limit),
         limits: wish.limits,

@@ -94,6 +94,8 @@ mod tests {
         let mut session = Session::new(Plan {
             name: "night".into(),
             work: Work::Prompt("Make the tests pass".into()),
+            fallback: None,
+            conversation: hookloop_core::session::Conversation::default(),
             agent: "scripted:x".into(),
             stop_when,
             at_retry_limit: AtRetryLimit::NeedsHuman,

@@ -241,18 +241,20 @@ impl<O: Onlooker> World for Real<'_, O> {
             Err(error) => return Report::failed(format!("the template for prompts: {error}")),
         };
         let env = environment(turn, self.runner.root());
-        let last = turn.session.last.as_ref();
         let order = Order {
             prompt: &prompt,
             before: turn.session.turns,
             timeout: Duration::from_millis(turn.timeout_ms),
             cancel: &self.stop.cancel,
             env: &env,
-            conversation: last.and_then(|last| last.conversation.as_deref()),
+            conversation: turn.session.conversation(turn.kind),
         };
         let onlooker = &mut self.onlooker;
         let mut updates = |update: Update<'_>| match update {
             Update::Output(text) => onlooker.notice(Notice::Said(text)),
+            Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
+            Update::Tool(what) => onlooker.notice(Notice::Did(what)),
+            Update::Usage(_) => {}
         };
         let report = self.agent.turn(self.runner, &order, &mut updates);
         self.write_down(&prompt, &report);
@@ -273,6 +275,10 @@ impl<O: Onlooker> World for Real<'_, O> {
 
     fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn now_ms(&self) -> u64 {
+        crate::project::now().0.cast_unsigned()
     }
 
     fn pause(&mut self, ms: u64) {

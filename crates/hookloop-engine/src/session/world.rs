@@ -54,6 +54,8 @@ pub enum Notice<'a> {
     Turn { kind: TurnKind, iteration: u32 },
     /// The agent said this.
     Said(&'a [u8]),
+    /// The agent uses a tool: which, and on what.
+    Did(&'a str),
     /// Nothing happens for a while.
     Pause { ms: u64 },
 }
@@ -71,6 +73,8 @@ pub trait World {
     fn drifted(&mut self) -> Vec<String>;
     /// Time that this program has had the session, in milliseconds.
     fn elapsed_ms(&self) -> u64;
+    /// What time it is: milliseconds since 1970.
+    fn now_ms(&self) -> u64;
     /// Waits; less if the session is to stop.
     fn pause(&mut self, ms: u64);
     /// Whether the user wants it to stop.

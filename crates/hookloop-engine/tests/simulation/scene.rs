@@ -12,7 +12,8 @@ use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{
-    Answer, AtRetryLimit, Limits, Piped, Plan, Session, StopWhen, TurnResult, Usage, Work,
+    Answer, AtRetryLimit, Conversation, Limits, Piped, Plan, Session, StopWhen, TurnResult, Usage,
+    Work,
 };
 use hookloop_core::task::Task;
 use hookloop_engine::agents::Report;
@@ -98,6 +99,8 @@ impl Nature {
             name: "sim".into(),
             work: Work::Prompt("x".into()),
             agent: "sim".into(),
+            fallback: None,
+            conversation: Conversation::default(),
             stop_when: self.stop_when.clone(),
             at_retry_limit: self.at_retry_limit,
             limits: self.limits,
@@ -262,7 +265,8 @@ impl Scene {
             result: TurnResult::Finished,
             message: format!("turn-{number}"),
             promises: Vec::new(),
-            usage: Usage { input_tokens: 10, output_tokens: 5, cost_micros: 10 },
+            usage: Usage { input_tokens: 10, cached_tokens: 0, output_tokens: 5, cost_micros: 10 },
+            refused: Vec::new(),
             artifact: None,
             conversation: None,
         };
@@ -352,6 +356,10 @@ impl World for Scene {
 
     fn elapsed_ms(&self) -> u64 {
         self.elapsed_ms
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.active_before_ms + self.elapsed_ms
     }
 
     fn pause(&mut self, ms: u64) {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use hookloop_core::session::Work;
+use hookloop_core::session::{Conversation, Work};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
 use hookloop_engine::project::Project;
@@ -83,6 +83,8 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         name: Some("demo".to_owned()),
         work: Work::Prompt("Make the tests of sum.sh pass".to_owned()),
         agent: "scripted:turns.json".to_owned(),
+        fallback: None,
+        conversation: Conversation::default(),
         stop_when: None,
         at_retry_limit: None,
         limits: project.rules().limits.session,

@@ -2,7 +2,7 @@
 
 use hookloop_core::options::Length;
 use hookloop_core::session::plan::NoSuchStop;
-use hookloop_core::session::{AtRetryLimit, Limits, StopWhen, Work};
+use hookloop_core::session::{AtRetryLimit, Conversation, Limits, StopWhen, Work};
 use hookloop_engine::session::open::{self, Wish};
 
 use super::session::{self, runner};
@@ -132,6 +132,8 @@ impl Args {
             name: self.name,
             work,
             agent: agent.filter(|agent| !agent.is_empty()).ok_or_else(no_agent)?,
+            fallback: None,
+            conversation: Conversation::default(),
             stop_when: (!ways.is_empty()).then_some(ways),
             at_retry_limit: self.at_retry_limit,
             limits: self.limits.over(limits),

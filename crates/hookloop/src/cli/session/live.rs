@@ -137,8 +137,13 @@ impl Onlooker for Live<'_> {
                     status.say(line.trim());
                 }
             }
+            Notice::Did(what) => {
+                if let Some(status) = &self.status {
+                    status.say(what);
+                }
+            }
             Notice::Pause { ms } => {
-                self.now(|| format!("waits {} after an error", words::duration(ms)));
+                self.now(|| format!("waits {} before the next turn", words::duration(ms)));
             }
             Notice::Ran(_) => {}
         }

@@ -162,6 +162,10 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
             let first = error.lines().next().unwrap_or_default();
             (Weight::Bad, format!("agent failed after {took}: {first}"))
         }
+        TurnResult::RateLimited { error, .. } => {
+            let first = error.lines().next().unwrap_or_default();
+            (Weight::Bad, format!("agent is told to wait: {first}"))
+        }
         TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
     }
 }

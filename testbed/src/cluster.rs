@@ -198,11 +198,18 @@ impl Cluster {
 
     /// Waits for a leader of the stream among the nodes other than `except`.
     pub fn wait_leader_of(&self, stream: &str, except: Option<usize>) -> usize {
-        wait_for(
-            SETTLED,
-            || format!("{stream} has a leader\n{}", self.logs()),
-            || self.leader_of(stream).filter(|leader| Some(*leader) != except),
-        )
+        let found = self.leader_within(SETTLED, stream, except);
+        found.unwrap_or_else(|| panic!("{stream} has no leader\n{}", self.logs()))
+    }
+
+    /// The same, and none if there is no leader in time.
+    pub fn leader_within(
+        &self,
+        limit: Duration,
+        stream: &str,
+        except: Option<usize>,
+    ) -> Option<usize> {
+        poll(limit, || self.leader_of(stream).filter(|leader| Some(*leader) != except))
     }
 
     /// Parts these nodes from the others. They still reach each other, and this process reaches all.

@@ -54,6 +54,8 @@ fn plan() -> Plan {
         name: "run".into(),
         work: Work::Prompt("x".into()),
         fallback: None,
+        model: None,
+        permissions: None,
         conversation: hookloop_core::session::Conversation::default(),
         agent: "recorded".into(),
         stop_when: vec![StopWhen::Default],

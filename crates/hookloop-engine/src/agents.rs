@@ -1,23 +1,42 @@
 //! Who does the work: programs that take a prompt and change files.
 //!
+//! - [`claude`], [`codex`]: the agents of these names, each with its own events
 //! - [`command`]: any program: the prompt on its input, its answer on its output
 //! - [`scripted`]: turns from a file, for tests and the demo
+//! - [`crew`]: the agents of a session
+//! - [`known`], [`settings`]: which agents there are, and how they are started
+//! - [`repository`]: what a repository brings for agents, and whether the user agreed to it
+//! - `lines`: turns of agents that tell what they do in lines of JSON
+//! - `limits`: errors that mean "not now"
 
+pub mod claude;
+pub mod codex;
 pub mod command;
+pub mod crew;
+pub mod known;
+mod limits;
+mod lines;
+pub mod repository;
 pub mod scripted;
+pub mod settings;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{Talk, TurnResult, Usage};
 
-use crate::process::{Cancel, Job};
+use crate::process::{Cancel, How, Job, Ran};
 use crate::runner::Runner;
+
+pub use known::Dialect;
+pub use settings::{NoSuchAgent, Permissions, Program, Settings};
 
 /// The most of a final message that is kept, half of it from its end.
 pub const MESSAGE_MAX: usize = 16 * 1024;
+/// The most that an error tells of what the agent printed.
+const ERROR_MAX: usize = 2_000;
 
 /// One turn to take.
 #[derive(Clone, Copy, Debug)]
@@ -88,8 +107,8 @@ pub trait Agent: Send {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAgent {
-    #[error("`{0}` is not an agent: `command:PROGRAM` or `scripted:FILE`")]
-    Unknown(String),
+    #[error(transparent)]
+    Unknown(#[from] NoSuchAgent),
     #[error("{}: {why}", path.display())]
     Script { path: PathBuf, why: String },
 }
@@ -104,21 +123,23 @@ impl Agent for Nobody {
     }
 }
 
-/// The agent that a user named.
-pub fn named(name: &str, directory: &std::path::Path) -> Result<Box<dyn Agent>, BadAgent> {
-    match name.split_once(':') {
-        Some(("command", line)) if !line.trim().is_empty() => {
-            Ok(Box::new(command::Command::new(line)))
+/// An agent for the project in `directory`.
+pub fn open(settings: Settings, directory: &Path) -> Result<Box<dyn Agent>, BadAgent> {
+    Ok(match (settings.dialect, &settings.program) {
+        (Dialect::Claude, _) => Box::new(claude::Claude::new(settings)),
+        (Dialect::Codex, _) => Box::new(codex::Codex::new(settings)),
+        (Dialect::Acp, _) => Box::new(Nobody),
+        (Dialect::Scripted, Program::Line(file)) => {
+            Box::new(scripted::Scripted::load(&directory.join(file))?)
         }
-        Some(("scripted", file)) => Ok(Box::new(scripted::Scripted::load(&directory.join(file))?)),
-        _ => Err(BadAgent::Unknown(name.to_owned())),
-    }
+        (Dialect::Scripted | Dialect::Command, _) => Box::new(command::Command::new(settings)),
+    })
 }
 
 /// A line for the shell, which reads the prompt, as a turn.
 fn shell<'a>(line: &str, runner: &Runner, order: &Order<'a>) -> Job<'a> {
     Job {
-        env: environment(runner, order),
+        env: environment(runner, order, &[]),
         stdin: order.prompt.as_bytes().to_vec(),
         cancel: Some(order.cancel),
         ..Job::new(
@@ -129,12 +150,38 @@ fn shell<'a>(line: &str, runner: &Runner, order: &Order<'a>) -> Job<'a> {
     }
 }
 
-/// The user's environment, and what a turn adds to it.
-fn environment(runner: &Runner, order: &Order<'_>) -> Vec<(OsString, OsString)> {
+/// The user's environment, and what the configuration and a turn add to it.
+fn environment(
+    runner: &Runner,
+    order: &Order<'_>,
+    configured: &[(String, String)],
+) -> Vec<(OsString, OsString)> {
+    let turn = order.env.iter().map(|(name, value)| (*name, value));
+    let added = configured.iter().map(|(name, value)| (name.as_str(), value)).chain(turn);
     let mut env = runner.environment().to_vec();
-    env.retain(|(name, _)| order.env.iter().all(|(own, _)| name != own));
-    env.extend(order.env.iter().map(|(name, value)| (OsString::from(name), value.into())));
+    for (name, value) in added {
+        env.retain(|(known, _)| known != name);
+        env.push((name.into(), value.into()));
+    }
     env
+}
+
+/// Why a turn has no good end.
+fn why(how: How, order: &Order<'_>) -> String {
+    match how {
+        How::Exited(code) => format!("the agent ended with exit code {code}"),
+        How::Signalled(signal) => format!("the agent was killed by signal {signal}"),
+        How::TimedOut => format!("the agent did not end within {:?}", order.timeout),
+        How::OverLimit(limit) => format!("the agent used too much: {limit}"),
+        How::Cancelled => "the agent was told to end".to_owned(),
+    }
+}
+
+/// A failure, with what the agent said about it.
+fn failure(ran: &Ran, why: String) -> TurnResult {
+    let said = clipped(ran.output.stderr.excerpt().trim(), ERROR_MAX);
+    let error = if said.is_empty() { why } else { format!("{why}\n{said}") };
+    TurnResult::Failed { error }
 }
 
 /// Text as long as it may be kept: its head and its tail.

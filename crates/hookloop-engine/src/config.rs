@@ -1,5 +1,6 @@
 //! `hookloop.yaml`, read strictly: what is not known is an error with its line.
 
+pub(crate) mod agents;
 mod entry;
 mod hooks;
 mod looping;
@@ -202,8 +203,14 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let deciding = hooks.resolve(Point::StopWhen.name(), None);
     let deciding: Vec<String> = deciding.into_iter().map(|hook| hook.name.clone()).collect();
     let session = file.session.read(&deciding)?;
+    // Nobody else says what an agent of the user's is.
+    let is_theirs =
+        |agent: &crate::agents::Settings| user.agents.iter().all(|own| own.name != agent.name);
+    let of_project = agents::read(file.agents, Source::Project)?;
+    let agents = user.agents.iter().cloned().chain(of_project.into_iter().filter(is_theirs));
+    let (is_limited, agents) = (wanted != limits, agents.collect());
     Ok(Settings {
-        rules: Rules { hooks, workflows, limits, is_limited: wanted != limits, types, session },
+        rules: Rules { hooks, workflows, limits, is_limited, types, session, agents },
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),
     })

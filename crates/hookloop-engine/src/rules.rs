@@ -6,7 +6,9 @@ use std::fmt;
 
 use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::hook::{DeclaredAction, Registry};
-use hookloop_core::session::{self, AtRetryLimit, StopWhen};
+use hookloop_core::session::{self, AtRetryLimit, Conversation, Fallback, StopWhen};
+
+use crate::agents::{NoSuchAgent, Settings};
 
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -17,6 +19,8 @@ pub struct Rules {
     pub is_limited: bool,
     pub types: BTreeMap<String, TypeRules>,
     pub session: Loop,
+    /// The agents that the user and the project have settings for.
+    pub agents: Vec<Settings>,
 }
 
 /// How sessions go.
@@ -26,6 +30,10 @@ pub struct Loop {
     pub at_retry_limit: AtRetryLimit,
     /// A file with the template for prompts.
     pub prompt: Option<String>,
+    /// Who does the work where nobody is named.
+    pub agent: Option<String>,
+    pub fallback: Option<Fallback>,
+    pub conversation: Conversation,
 }
 
 impl Default for Loop {
@@ -34,6 +42,9 @@ impl Default for Loop {
             stop_when: vec![StopWhen::Default],
             at_retry_limit: AtRetryLimit::default(),
             prompt: None,
+            agent: None,
+            fallback: None,
+            conversation: Conversation::default(),
         }
     }
 }
@@ -77,11 +88,20 @@ impl Default for Rules {
             is_limited: false,
             types: BTreeMap::new(),
             session: Loop::default(),
+            agents: Vec::new(),
         }
     }
 }
 
 impl Rules {
+    /// The agent of that name.
+    pub fn agent(&self, name: &str) -> Result<Settings, NoSuchAgent> {
+        match self.agents.iter().find(|settings| settings.name == name) {
+            Some(settings) => Ok(settings.clone()),
+            None => Settings::of_name(name),
+        }
+    }
+
     /// The hooks with the switches applied; a switch for a hook that is gone means nothing.
     pub fn switched(&self, switches: &[(String, bool)]) -> Cow<'_, Registry> {
         if switches.is_empty() {

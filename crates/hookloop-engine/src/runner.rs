@@ -1,7 +1,7 @@
 //! One hook's process: its command, its environment, its input, and what came of it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -18,9 +18,10 @@ use hookloop_core::rule::Rule;
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
 
+use crate::agents::repository::Ground;
 use crate::artifacts;
 use crate::explain::task_value;
-use crate::process::{Cancel, Filter, Job, KeeperPool};
+use crate::process::{Cancel, Filter, Job, KeeperPool, Ran, Stored};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
@@ -127,6 +128,13 @@ impl Runner {
             true => self.trust.standing(seen),
             false => Standing::Own,
         }
+    }
+
+    /// The ground that agents stand on.
+    pub fn ground(&self) -> Ground<'_> {
+        let path = self.environment.iter().find(|(name, _)| name == "PATH");
+        let path = path.map_or(OsStr::new(""), |(_, path)| path);
+        Ground { root: &self.root, trust: &self.trust, path }
     }
 
     /// The user's environment.
@@ -441,6 +449,13 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
         "tokens": session.usage.tokens(),
         "cost_micros": session.usage.cost_micros,
     });
+}
+
+/// Where what was printed is kept, if anything was.
+pub(crate) fn kept(ran: &Ran, artifacts: &Path) -> Option<String> {
+    let streams = [&ran.output.stdout, &ran.output.stderr];
+    let is_kept = streams.into_iter().any(|stream| !matches!(stream.stored, Stored::Nothing));
+    is_kept.then(|| artifacts.display().to_string())
 }
 
 /// Lets a stream through without its secrets. An empty piece ends it.

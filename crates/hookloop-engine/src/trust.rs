@@ -67,6 +67,24 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// Something about an agent, of which there is nothing to tell yet.
+    pub(crate) fn of_agent(name: String) -> Definition {
+        Definition {
+            name,
+            task_type: None,
+            points: Vec::new(),
+            what: Value::Null,
+            when: None,
+            env: BTreeMap::new(),
+            cwd: None,
+            sandbox: None,
+            limits: None,
+            options: BTreeMap::new(),
+            scripts: BTreeMap::new(),
+            links: BTreeMap::new(),
+        }
+    }
+
     /// Whether both are of one hook, however it changed.
     pub fn is_of_hook(&self, other: &Definition) -> bool {
         (&self.name, &self.task_type) == (&other.name, &other.task_type)
@@ -104,12 +122,16 @@ impl Standing {
 pub struct Trust {
     state: PathBuf,
     agreed: Vec<Definition>,
+    /// About agents.
+    agents: Vec<Definition>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
 struct File {
     version: u32,
     agreed: Vec<Definition>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    agents: Vec<Definition>,
 }
 
 /// A hook whose definition was looked at, with the bytes that were seen.
@@ -125,18 +147,18 @@ impl Trust {
     /// What the user agreed to for the project whose state is at `state`.
     pub fn load(state: &Path) -> Result<Trust, TrustError> {
         let path = state.join(FILE);
-        let agreed = match fs::read(&path) {
+        let file = match fs::read(&path) {
             Ok(text) => {
                 let unreadable = |error: serde_json::Error| TrustError::Unreadable {
                     path: path.clone(),
                     reason: error.to_string(),
                 };
-                serde_json::from_slice::<File>(&text).map_err(unreadable)?.agreed
+                serde_json::from_slice::<File>(&text).map_err(unreadable)?
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
             Err(source) => return Err(TrustError::Io { path, source }),
         };
-        Ok(Trust { state: state.to_owned(), agreed })
+        Ok(Trust { state: state.to_owned(), agreed: file.agreed, agents: file.agents })
     }
 
     pub fn agreed(&self) -> &[Definition] {
@@ -167,9 +189,28 @@ impl Trust {
     /// Agrees to exactly these hooks, and to no others of the project.
     pub fn agree(&mut self, seen: &[Seen]) -> Result<(), TrustError> {
         self.agreed = seen.iter().map(|seen| seen.definition.clone()).collect();
-        let file = File { version: 1, agreed: self.agreed.clone() };
-        let text = serde_json::to_vec_pretty(&file).unwrap_or_default();
-        write_whole(&self.state.join(FILE), &text, 0o600)
+        self.save()
+    }
+
+    /// What the user agreed to about agents.
+    pub fn agents(&self) -> &[Definition] {
+        &self.agents
+    }
+
+    pub(crate) fn has_agent(&self, definition: &Definition) -> bool {
+        self.agents.contains(definition)
+    }
+
+    /// Agrees to exactly this about agents, and to nothing else.
+    pub fn agree_to_agents(&mut self, definitions: Vec<Definition>) -> Result<(), TrustError> {
+        self.agents = definitions;
+        self.save()
+    }
+
+    fn save(&self) -> Result<(), TrustError> {
+        let (agreed, agents) = (self.agreed.clone(), self.agents.clone());
+        let text = serde_json::to_vec_pretty(&File { version: 1, agreed, agents });
+        write_whole(&self.state.join(FILE), &text.unwrap_or_default(), 0o600)
     }
 
     /// The files that a trusted hook runs: its scripts as they were seen, where nobody else writes.

@@ -10,13 +10,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hookloop_core::hook::Hook;
+use hookloop_core::hook::{Hook, Source};
 use hookloop_store::jetstream::{Access, Credentials, Durability};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
+use crate::agents::Settings;
 use crate::config::{
-    self, Complaint, ConfigError, Limits, Points, check_version, from_yaml, read, read_word,
+    self, Complaint, ConfigError, Limits, Points, agents, check_version, from_yaml, read, read_word,
 };
 use crate::rules;
 
@@ -76,6 +77,9 @@ pub struct User {
     pub hooks: Vec<Hook>,
     /// The widest that a project may have.
     pub limits: rules::Limits,
+    pub agents: Vec<Settings>,
+    /// Who does the work where neither the command line nor the project names anybody.
+    pub agent: Option<String>,
     durability: Durability,
     stores: BTreeMap<String, Access>,
 }
@@ -91,6 +95,9 @@ struct File {
     hooks: Points,
     #[serde(default)]
     limits: Limits,
+    #[serde(default)]
+    agents: agents::Entries,
+    agent: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -216,6 +223,8 @@ fn parse(text: &str, base: &Path) -> Result<User, Complaint> {
         path: PathBuf::new(),
         hooks: config::own_hooks(file.hooks)?,
         limits: file.limits.over(rules::Limits::default())?,
+        agents: agents::read(file.agents, Source::User)?,
+        agent: file.agent,
         durability,
         stores,
     })

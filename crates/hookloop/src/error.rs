@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use hookloop_engine::agents::BadAgent;
+use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::bulk::ImportError;
 use hookloop_engine::config::ConfigError;
 use hookloop_engine::place::PlaceError;
@@ -211,6 +212,25 @@ impl From<StartError> for CliError {
             }
             StartError::Io { .. } => CliError::system(message),
             StartError::LongMessage(_) => CliError::usage(message),
+        }
+    }
+}
+
+impl From<Unfit> for CliError {
+    fn from(error: Unfit) -> CliError {
+        let message = error.to_string();
+        match error {
+            Unfit::Undefined(_) | Unfit::Brought { .. } => {
+                CliError::untrusted(message).hint("hookloop agents trust")
+            }
+            Unfit::Missing { package: Some(package), .. } => {
+                CliError::usage(message).hint(format!("npm install -g {package}"))
+            }
+            Unfit::Unknown(_) | Unfit::Missing { .. } => {
+                CliError::usage(message).hint("hookloop agents list")
+            }
+            Unfit::Permissions(_) => CliError::usage(message),
+            Unfit::Unreadable { .. } => CliError::system(message),
         }
     }
 }

@@ -234,6 +234,11 @@ pub struct Plan {
     pub fallback: Option<Fallback>,
     #[serde(default)]
     pub conversation: Conversation,
+    /// What the user wants of the agent beside its settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
     pub stop_when: Vec<StopWhen>,
     pub at_retry_limit: AtRetryLimit,
     pub limits: Limits,

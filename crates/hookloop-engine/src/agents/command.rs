@@ -5,22 +5,19 @@ use std::cell::RefCell;
 use hookloop_core::promise::Scanner;
 use hookloop_core::session::{TurnResult, Usage};
 
-use super::{Agent, MESSAGE_MAX, Order, Report, Update, clipped, shell};
-use crate::process::{How, Job, Ran, Stored, Stream};
-use crate::runner::{Runner, redacting};
+use super::{Agent, MESSAGE_MAX, Order, Report, Settings, Update, environment, failure, why};
+use crate::process::{How, Job, Ran, Stream};
+use crate::runner::{Runner, kept, redacting};
 
-/// The most that an error tells of what the program printed.
-const ERROR_MAX: usize = 2_000;
-
-/// A line for the shell.
+/// A program that knows nothing of us.
 #[derive(Debug)]
 pub struct Command {
-    line: String,
+    settings: Settings,
 }
 
 impl Command {
-    pub fn new(line: &str) -> Command {
-        Command { line: line.to_owned() }
+    pub fn new(settings: Settings) -> Command {
+        Command { settings }
     }
 }
 
@@ -50,19 +47,19 @@ impl Agent for Command {
             filter
         };
         let artifacts = runner.fresh_artifacts();
+        let argv = self.settings.argv(Vec::new(), &[]);
         let job = Job {
             artifacts: Some(artifacts.clone()),
             filter: Some(&filter),
-            ..shell(&self.line, runner, order)
+            env: environment(runner, order, &self.settings.env),
+            stdin: order.prompt.as_bytes().to_vec(),
+            cancel: Some(order.cancel),
+            ..Job::new(argv, runner.root().to_owned(), order.timeout)
         };
         let ran = runner.keepers().run(job);
         let ran = match ran {
             Ok(ran) => ran,
             Err(error) => return Report::failed(error.to_string()),
-        };
-        let is_kept = |ran: &Ran| {
-            let streams = [&ran.output.stdout, &ran.output.stderr];
-            streams.into_iter().any(|stream| !matches!(stream.stored, Stored::Nothing))
         };
         Report {
             result: result(&ran, order),
@@ -70,22 +67,16 @@ impl Agent for Command {
             promises: scanner.into_inner().finish(),
             usage: Usage::default(),
             refused: Vec::new(),
-            artifact: is_kept(&ran).then(|| artifacts.display().to_string()),
+            artifact: kept(&ran, &artifacts),
             conversation: None,
         }
     }
 }
 
 fn result(ran: &Ran, order: &Order<'_>) -> TurnResult {
-    let why = match ran.how {
-        How::Exited(0) => return TurnResult::Finished,
-        How::Cancelled => return TurnResult::Cancelled,
-        How::Exited(code) => format!("the agent ended with exit code {code}"),
-        How::Signalled(signal) => format!("the agent was killed by signal {signal}"),
-        How::TimedOut => format!("the agent did not end within {:?}", order.timeout),
-        How::OverLimit(limit) => format!("the agent used too much: {limit}"),
-    };
-    let said = clipped(ran.output.stderr.excerpt().trim(), ERROR_MAX);
-    let error = if said.is_empty() { why } else { format!("{why}\n{said}") };
-    TurnResult::Failed { error }
+    match ran.how {
+        How::Exited(0) => TurnResult::Finished,
+        How::Cancelled => TurnResult::Cancelled,
+        how => failure(ran, why(how, order)),
+    }
 }

@@ -43,6 +43,10 @@ pub(super) struct File {
     pub(super) workflows: BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
     #[serde(default)]
     pub(super) limits: Limits,
+    /// Agents by name, with their settings.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, super::agents::AgentEntry>")]
+    pub(super) agents: super::agents::Entries,
     /// How sessions go.
     #[serde(default, rename = "loop")]
     pub(super) session: LoopEntry,
@@ -248,7 +252,7 @@ pub(super) struct ActionEntry {
 }
 
 /// A value and where it is in the file.
-pub(super) struct Located<T> {
+pub(crate) struct Located<T> {
     pub(super) value: T,
     pub(super) at: Location,
 }
@@ -288,14 +292,14 @@ pub(super) enum Pipe {
 }
 
 /// Variables of an environment: names alone, or with values.
-pub(super) enum Env {
+pub(crate) enum Env {
     Names(Vec<String>),
     Values(Pairs),
 }
 
 /// A string or a list of them.
 #[derive(Clone)]
-pub(super) enum OneOrMany {
+pub(crate) enum OneOrMany {
     One(String),
     Many(Vec<String>),
 }

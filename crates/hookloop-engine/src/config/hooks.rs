@@ -389,7 +389,7 @@ pub(super) fn length(time: Time, at: Location) -> Result<u64, Complaint> {
     length.map(|length| length.ms).map_err(|error| Complaint::new(at, error))
 }
 
-fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
+pub(super) fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
     let entries: Vec<EnvEntry> = match env.value {
         Env::Names(names) => names.into_iter().map(EnvEntry::Inherited).collect(),
         Env::Values(values) => {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_saphyr::Location;
 
 use super::Complaint;
+use super::agents::{ConversationEntry, agent, fallback};
 use super::entry::{HookEntry, Located, OneOrMany};
 use super::hooks::is_inside;
 use crate::files::glob;
@@ -24,6 +25,14 @@ pub(super) struct LoopEntry {
     at_retry_limit: Option<AtLimitEntry>,
     /// A file with the template for prompts.
     prompt: Option<Located<String>>,
+    /// Who does the work where nobody is named: an agent that hookloop knows, or one of `agents`.
+    agent: Option<Located<String>>,
+    /// Who does it when that agent only fails: a name, or a list of them.
+    fallback: Option<Located<OneOrMany>>,
+    /// Failed turns in a row until the next agent is asked; 3 if it is not given.
+    fallback_after: Option<u32>,
+    /// Whether each iteration has a conversation of its own: `fresh` (if it is not given) or `continue`.
+    conversation: Option<ConversationEntry>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -88,8 +97,18 @@ impl LoopEntry {
             None | Some(AtLimitEntry::NeedsHuman) => AtRetryLimit::NeedsHuman,
             Some(AtLimitEntry::Accept) => AtRetryLimit::Accept,
         };
+        let agent = self.agent.map(agent).transpose()?;
+        let fallback =
+            self.fallback.map(|named| fallback(named, self.fallback_after)).transpose()?;
         let prompt = self.prompt.map(super::hooks::inside).transpose()?;
-        Ok(Loop { stop_when, at_retry_limit, prompt })
+        Ok(Loop {
+            stop_when,
+            at_retry_limit,
+            prompt,
+            agent,
+            fallback,
+            conversation: self.conversation.map(Into::into).unwrap_or_default(),
+        })
     }
 }
 

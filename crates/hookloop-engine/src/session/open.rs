@@ -51,6 +51,8 @@ pub struct Wish {
     pub agent: String,
     pub fallback: Option<Fallback>,
     pub conversation: Conversation,
+    pub model: Option<String>,
+    pub permissions: Option<String>,
     /// Instead of what the project says.
     pub stop_when: Option<Vec<StopWhen>>,
     pub at_retry_limit: Option<AtRetryLimit>,
@@ -127,6 +129,8 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
         agent: wish.agent,
         fallback: wish.fallback,
         conversation: wish.conversation,
+        model: wish.model,
+        permissions: wish.permissions,
         stop_when: wish.stop_when.unwrap_or_else(|| rules.session.stop_when.clone()),
         at_retry_limit: wish.at_retry_limit.unwrap_or(rules.session.at_retry_limit),
         limits: wish.limits,

@@ -95,6 +95,8 @@ mod tests {
             name: "night".into(),
             work: Work::Prompt("Make the tests pass".into()),
             fallback: None,
+            model: None,
+            permissions: None,
             conversation: hookloop_core::session::Conversation::default(),
             agent: "scripted:x".into(),
             stop_when,

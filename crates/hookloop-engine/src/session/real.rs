@@ -22,7 +22,8 @@ use super::drive::LEASE;
 use super::open::{Clock, Drift, GIT};
 use super::prompt::{self, Parts};
 use super::world::{Call, Notice, Turn, World};
-use crate::agents::{Agent, Order, Report, Update};
+use crate::agents::crew::Crew;
+use crate::agents::{Order, Report, Update};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
 use crate::process::Cancel;
@@ -75,7 +76,7 @@ impl Stop {
 pub struct Real<'p, O> {
     runner: &'p Runner,
     project: &'p Project,
-    agent: Box<dyn Agent>,
+    crew: Crew,
     template: String,
     onlooker: O,
     files: Files,
@@ -111,7 +112,7 @@ pub struct Surroundings<'p, O> {
 }
 
 impl<'p, O: Onlooker> Real<'p, O> {
-    pub fn new(around: Surroundings<'p, O>, agent: Box<dyn Agent>) -> std::io::Result<Real<'p, O>> {
+    pub fn new(around: Surroundings<'p, O>, crew: Crew) -> std::io::Result<Real<'p, O>> {
         let Surroundings {
             project,
             runner,
@@ -132,7 +133,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
         Ok(Real {
             runner,
             project,
-            agent,
+            crew,
             template,
             onlooker,
             files: Files::default(),
@@ -256,7 +257,10 @@ impl<O: Onlooker> World for Real<'_, O> {
             Update::Tool(what) => onlooker.notice(Notice::Did(what)),
             Update::Usage(_) => {}
         };
-        let report = self.agent.turn(self.runner, &order, &mut updates);
+        let report = match self.crew.agent(turn.session.agent(), self.runner) {
+            Ok(agent) => agent.turn(self.runner, &order, &mut updates),
+            Err(error) => Report::failed(error.to_string()),
+        };
         self.write_down(&prompt, &report);
         report
     }

@@ -100,6 +100,8 @@ impl Nature {
             work: Work::Prompt("x".into()),
             agent: "sim".into(),
             fallback: None,
+            model: None,
+            permissions: None,
             conversation: Conversation::default(),
             stop_when: self.stop_when.clone(),
             at_retry_limit: self.at_retry_limit,

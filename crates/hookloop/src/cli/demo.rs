@@ -85,6 +85,8 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         agent: "scripted:turns.json".to_owned(),
         fallback: None,
         conversation: Conversation::default(),
+        model: None,
+        permissions: None,
         stop_when: None,
         at_retry_limit: None,
         limits: project.rules().limits.session,

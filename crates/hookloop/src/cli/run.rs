@@ -3,9 +3,12 @@
 use hookloop_core::options::Length;
 use hookloop_core::session::plan::NoSuchStop;
 use hookloop_core::session::{AtRetryLimit, Conversation, Limits, StopWhen, Work};
+use hookloop_engine::agents::Permissions;
+use hookloop_engine::agents::repository::Wanted;
+use hookloop_engine::rules::Rules;
 use hookloop_engine::session::open::{self, Wish};
 
-use super::session::{self, runner};
+use super::session::{self, Roll, runner};
 use super::{Context, machine};
 use crate::error::CliError;
 use crate::output::Result;
@@ -31,9 +34,22 @@ pub(crate) struct Args {
     #[arg(long)]
     tasks: bool,
 
-    /// Who does it: `command:PROGRAM` (prompt on its input) or `scripted:FILE`
+    /// Who does it: claude, codex, opencode, gemini, codex-acp, claude-agent-acp, a name of `agents:` in the
+    /// configuration, `acp:PROGRAM`, or `command:PROGRAM` (prompt on its input)
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
+
+    /// Which model it uses
+    #[arg(long)]
+    model: Option<String>,
+
+    /// What it may do without being asked: read, edit or full
+    #[arg(long, value_name = "WHAT", value_parser = permissions)]
+    permissions: Option<String>,
+
+    /// Whether each iteration has a conversation of its own (fresh) or goes on with the last one (continue)
+    #[arg(long, value_name = "HOW", value_parser = conversation)]
+    conversation: Option<Conversation>,
 
     /// What the session is called
     #[arg(long)]
@@ -105,16 +121,19 @@ impl LimitArgs {
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
-        let wish = self.wish(project.rules().limits.session)?;
+        let own = context.user()?.agent;
+        let wish = self.wish(project.rules(), own)?;
         let runner = runner(&project)?;
-        hookloop_engine::agents::named(&wish.agent, runner.root())?;
+        let wanted = Wanted { model: wish.model.clone(), permissions: wish.permissions.clone() };
+        let fallback = wish.fallback.as_ref();
+        session::muster(&project, &Roll { agent: &wish.agent, wanted, fallback })?;
         let stop = session::heed_signals()?;
         super::resume::end_interrupted(context, &project, &stop)?;
         let opened = open::start(&project, runner, wish)?;
         session::perform(context, &project, &opened, stop)
     }
 
-    fn wish(self, limits: Limits) -> Result<Wish> {
+    fn wish(self, rules: &Rules, own: Option<String>) -> Result<Wish> {
         let work = match (self.prompt, self.spec) {
             (Some(prompt), _) => Work::Prompt(prompt),
             (None, Some(spec)) => Work::Spec(spec),
@@ -123,20 +142,25 @@ impl Args {
         let ways = self.stop_when.iter().map(|way| way.parse());
         let ways = ways.collect::<std::result::Result<Vec<StopWhen>, NoSuchStop>>();
         let ways = ways.map_err(CliError::usage)?;
-        let agent = self.agent.or_else(|| std::env::var(AGENT_VARIABLE).ok());
+        let named = self.agent.or_else(|| std::env::var(AGENT_VARIABLE).ok());
+        let named = named.filter(|agent| !agent.is_empty());
+        let agent = named.or_else(|| rules.session.agent.clone()).or(own);
         let no_agent = || {
-            CliError::usage(format!("no agent is named, by --agent or {AGENT_VARIABLE}"))
-                .hint("hookloop run … --agent 'command:./agent.sh'")
+            let message =
+                format!("no agent is named, by --agent, {AGENT_VARIABLE} or the configuration");
+            CliError::usage(message).hint("hookloop run … --agent claude")
         };
         Ok(Wish {
             name: self.name,
             work,
-            agent: agent.filter(|agent| !agent.is_empty()).ok_or_else(no_agent)?,
-            fallback: None,
-            conversation: Conversation::default(),
+            agent: agent.ok_or_else(no_agent)?,
+            fallback: rules.session.fallback.clone(),
+            conversation: self.conversation.unwrap_or(rules.session.conversation),
+            model: self.model,
+            permissions: self.permissions,
             stop_when: (!ways.is_empty()).then_some(ways),
             at_retry_limit: self.at_retry_limit,
-            limits: self.limits.over(limits),
+            limits: self.limits.over(rules.limits.session),
             machine: machine(),
         })
     }
@@ -145,6 +169,18 @@ impl Args {
 fn length(text: &str) -> std::result::Result<u64, String> {
     let length: std::result::Result<Length, _> = text.parse();
     length.map(|length| length.ms).map_err(|error| error.to_string())
+}
+
+fn permissions(text: &str) -> std::result::Result<String, String> {
+    text.parse::<Permissions>().map(|permissions| permissions.name().to_owned())
+}
+
+fn conversation(text: &str) -> std::result::Result<Conversation, String> {
+    match text {
+        "fresh" => Ok(Conversation::Fresh),
+        "continue" => Ok(Conversation::Continue),
+        _ => Err("`fresh` or `continue`".to_owned()),
+    }
 }
 
 fn at_retry_limit(text: &str) -> std::result::Result<AtRetryLimit, String> {

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use hookloop_core::id::Subject;
-use hookloop_core::session::{Outcome, Phase, Session};
+use hookloop_core::session::{Fallback, Outcome, Phase, Plan, Session};
 use hookloop_engine::agents;
+use hookloop_engine::agents::crew::Crew;
+use hookloop_engine::agents::repository::{self, Wanted};
 use hookloop_engine::files::read_text;
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::runner::Runner;
@@ -23,7 +25,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Context;
 use crate::error::CliError;
-use crate::output::Result;
+use crate::output::{Result, plain};
 use crate::wire::EventJson;
 use live::Live;
 
@@ -63,10 +65,17 @@ pub(super) fn drive(
     // What others say to the session is seen when they say it.
     project.store().go_live().map_err(EngineError::from)?;
     let runner = runner(project)?;
-    let agent = match opened.is_ending {
+    let rules = project.rules();
+    let crew = match opened.is_ending {
         // Nobody is asked any more: it need not be there.
-        true => Box::new(agents::Nobody),
-        false => agents::named(&opened.plan.agent, runner.root())?,
+        true => Crew::nobody(rules, &opened.plan),
+        false => Crew::new(rules, &opened.plan),
+    };
+    let Plan { agent, model, permissions, fallback, .. } = &opened.plan;
+    let wanted = Wanted { model: model.clone(), permissions: permissions.clone() };
+    let powers = match opened.is_ending {
+        true => Vec::new(),
+        false => muster(project, &Roll { agent, wanted, fallback: fallback.as_ref() })?,
     };
     let hooks = project.hooks()?;
     let around = Surroundings {
@@ -74,13 +83,13 @@ pub(super) fn drive(
         runner,
         directory: opened.directory.clone(),
         template: template(project, runner)?,
-        onlooker: Live::new(&mut context.out, opened, stop.clone()),
+        onlooker: Live::new(&mut context.out, opened, &powers, stop.clone()),
         stop,
         drift: Drift::new(runner, config, &hooks),
         active_ms: opened.active_ms,
         duration_ms: opened.plan.limits.duration_ms,
     };
-    let mut world = Real::new(around, agent)?;
+    let mut world = Real::new(around, crew)?;
     world.remember_base_for(&hooks);
     let driver = Driver::open(project, &opened.id, world, hooks)?;
     let no_session = || CliError::refused(format!("there is no session `{}`", opened.id));
@@ -92,6 +101,35 @@ pub(super) fn drive(
         opened.tidy();
     }
     Ok(session)
+}
+
+/// Who is to take the turns of a session.
+pub(super) struct Roll<'a> {
+    pub(super) agent: &'a str,
+    pub(super) wanted: Wanted,
+    pub(super) fallback: Option<&'a Fallback>,
+}
+
+/// Looks whether all agents of a session can be started; says what each may do.
+pub(super) fn muster(project: &Project, roll: &Roll<'_>) -> Result<Vec<String>> {
+    let runner = runner(project)?;
+    let fallback = roll.fallback.iter().flat_map(|fallback| &fallback.agents);
+    let names = std::iter::once(roll.agent).chain(fallback.map(String::as_str));
+    let mut lines = Vec::new();
+    for (place, name) in names.enumerate() {
+        let wanted = if place == 0 { roll.wanted.clone() } else { Wanted::default() };
+        let fit = repository::fit(project.rules(), name, &wanted, runner.ground())?;
+        let model = fit.settings.model.as_deref();
+        let model = model.map_or_else(String::new, |model| format!(" ({})", plain(model)));
+        let role = if place == 0 { "agent" } else { "then" };
+        lines.push(format!("{role} {}{model} may {}", plain(name), fit.settings.powers()));
+        if !fit.ignored.is_empty() {
+            let files = fit.ignored.join(", ");
+            lines.push(format!("  not used, because you have not agreed to it: {}", plain(&files)));
+        }
+        agents::open(fit.settings, runner.root())?;
+    }
+    Ok(lines)
 }
 
 pub(super) fn runner(project: &Project) -> Result<&Runner> {

@@ -40,7 +40,12 @@ pub(crate) struct Live<'o> {
 }
 
 impl<'o> Live<'o> {
-    pub(crate) fn new(out: &'o mut Output, opened: &Opened, stop: Stop) -> Live<'o> {
+    pub(crate) fn new(
+        out: &'o mut Output,
+        opened: &Opened,
+        crew: &[String],
+        stop: Stop,
+    ) -> Live<'o> {
         let status = (out.terminal && !out.json).then(Status::start);
         let (id, limits) = (opened.id.to_string(), opened.plan.limits);
         let (used, began) = (Usage::default(), Instant::now());
@@ -48,9 +53,12 @@ impl<'o> Live<'o> {
         if !live.out.json {
             let plan = &opened.plan;
             let ways: Vec<String> = plan.stop_when.iter().map(ToString::to_string).collect();
-            let (id, agent, work) = (&opened.id, plain(&plan.agent), words::work(&plan.work));
+            let (id, work) = (&opened.id, words::work(&plan.work));
             live.line(format!("{BOLD}session {id}{BOLD:#}  {work}"));
-            live.line(format!("{DIM}agent {agent}, stops when {}{DIM:#}", ways.join(", ")));
+            for line in crew {
+                live.line(format!("{DIM}{line}{DIM:#}"));
+            }
+            live.line(format!("{DIM}stops when {}{DIM:#}", ways.join(", ")));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
         }
         live

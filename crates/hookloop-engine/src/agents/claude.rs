@@ -1,0 +1,219 @@
+//! Claude Code, as `claude -p` with events on its output.
+//!
+//! `claude -p` asks nobody whether a directory may be trusted: hooks, servers and permissions that a
+//! repository brings are in force at once. Unless the user agreed to them, it is told to read the user's
+//! settings alone. That leaves out `CLAUDE.md` too, which is only text, so that is given to it.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use hookloop_core::session::Usage;
+use serde_json::Value;
+
+use super::lines::{self, End, Start, Told};
+use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
+use crate::runner::Runner;
+
+/// What the project tells agents, beside its settings.
+const MEMORY: &str = "CLAUDE.md";
+/// A file that is longer is not a text for an agent.
+const MEMORY_MAX: u64 = 256 * 1024;
+
+#[derive(Debug)]
+pub struct Claude {
+    settings: Settings,
+}
+
+impl Claude {
+    pub fn new(settings: Settings) -> Claude {
+        Claude { settings }
+    }
+
+    fn argv(&self, root: &Path, conversation: &Conversation<'_>) -> Vec<OsString> {
+        let mut ours: Vec<OsString> = Vec::new();
+        let mut add = |words: &[&str]| ours.extend(words.iter().map(OsString::from));
+        add(&["-p", "--output-format", "stream-json", "--verbose"]);
+        match conversation {
+            Conversation::New(id) => add(&["--session-id", id]),
+            Conversation::Old(id) => add(&["--resume", id]),
+        }
+        add(match self.settings.permissions {
+            Permissions::Read => &["--permission-mode", "manual", "--permission-prompts", "none"],
+            Permissions::Edit => {
+                &["--permission-mode", "acceptEdits", "--permission-prompts", "none"]
+            }
+            Permissions::Full => &["--permission-mode", "bypassPermissions"],
+        });
+        if !self.settings.takes_repository {
+            add(&["--setting-sources", "user"]);
+        }
+        if let Some(model) = &self.settings.model {
+            add(&["--model", model]);
+        }
+        if !self.settings.allow.is_empty() {
+            add(&["--allowed-tools", &self.settings.allow.join(",")]);
+        }
+        let memory = root.join(MEMORY);
+        let is_text = |file: std::fs::Metadata| file.is_file() && file.len() <= MEMORY_MAX;
+        if !self.settings.takes_repository && std::fs::symlink_metadata(&memory).is_ok_and(is_text)
+        {
+            ours.push("--append-system-prompt-file".into());
+            ours.push(memory.into());
+        }
+        self.settings.argv(ours, &[])
+    }
+}
+
+enum Conversation<'a> {
+    /// With an id of our own, so that it is known also when the turn does not end.
+    New(String),
+    Old(&'a str),
+}
+
+impl Agent for Claude {
+    fn turn(
+        &mut self,
+        runner: &Runner,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Report {
+        let conversation = match order.conversation {
+            Some(talk) => Conversation::Old(&talk.id),
+            None => Conversation::New(uuid::Uuid::new_v4().to_string()),
+        };
+        let argv = self.argv(runner.root(), &conversation);
+        let mut env = environment(runner, order, &self.settings.env);
+        // One that replaces itself in the night is not the one that was tried in the evening.
+        env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));
+        let mut hearing = Hearing::default();
+        let mut hear = |event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)| {
+            hearing.hear(event, told, updates);
+        };
+        let start = Start { argv, env };
+        lines::turn(start, runner, order, updates, &mut hear)
+    }
+}
+
+#[derive(Default)]
+struct Hearing {
+    /// The message that was counted last: it comes in several events.
+    counted: String,
+    so_far: Usage,
+    /// It may not ask again before then: milliseconds since 1970.
+    rejected_until_ms: Option<u64>,
+}
+
+impl Hearing {
+    fn hear(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+        match (text(event, "type"), text(event, "subtype")) {
+            ("system", "init") => told.conversation = Some(text(event, "session_id").to_owned()),
+            ("system", "permission_denied") => {
+                told.refuse(&tool(text(event, "tool_name"), &event["tool_input"]));
+            }
+            ("assistant", _) => self.assistant(event, told, updates),
+            ("rate_limit_event", _) => {
+                let info = &event["rate_limit_info"];
+                if text(info, "status") == "rejected" {
+                    let seconds = info["resetsAt"].as_u64();
+                    self.rejected_until_ms = seconds.map(|seconds| seconds.saturating_mul(1_000));
+                }
+            }
+            ("result", _) => self.result(event, told),
+            _ => {}
+        }
+    }
+
+    fn assistant(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+        let message = &event["message"];
+        if text(message, "id") != self.counted {
+            text(message, "id").clone_into(&mut self.counted);
+            self.so_far.add(tokens(&message["usage"]));
+            updates(Update::Usage(self.so_far));
+        }
+        // What its own helpers say is for it.
+        if !event["parent_tool_use_id"].is_null() {
+            return;
+        }
+        for block in message["content"].as_array().into_iter().flatten() {
+            match text(block, "type") {
+                "text" => {
+                    text(block, "text").clone_into(&mut told.message);
+                    updates(Update::Text(text(block, "text")));
+                }
+                "tool_use" => updates(Update::Tool(&tool(text(block, "name"), &block["input"]))),
+                _ => {}
+            }
+        }
+    }
+
+    fn result(&mut self, event: &Value, told: &mut Told) {
+        told.usage = usage(event);
+        if told.refused.is_empty() {
+            for denied in event["permission_denials"].as_array().into_iter().flatten() {
+                told.refuse(&tool(text(denied, "tool_name"), &denied["tool_input"]));
+            }
+        }
+        // The subtype is "success" also where nobody answered.
+        let is_good = event["is_error"] == false
+            && matches!(event["terminal_reason"].as_str(), Some("completed") | None);
+        if is_good {
+            text(event, "result").clone_into(&mut told.message);
+            told.end = Some(End::Finished);
+            return;
+        }
+        let why = event["terminal_reason"].as_str().unwrap_or(text(event, "subtype"));
+        let status = event["api_error_status"].as_u64();
+        let status = status.map_or_else(String::new, |status| format!(" {status}"));
+        let error = format!("{why}{status}: {}", text(event, "result"));
+        match self.rejected_until_ms {
+            Some(until_ms) => {
+                told.end = Some(End::RateLimited { error, until_ms: Some(until_ms) });
+            }
+            None => told.fail(error),
+        }
+    }
+}
+
+/// What the whole turn used: its helpers and smaller models are in it too.
+fn usage(event: &Value) -> Usage {
+    let mut sum = Usage::default();
+    for model in event["modelUsage"].as_object().into_iter().flat_map(|models| models.values()) {
+        let count = |name: &str| model[name].as_u64().unwrap_or(0);
+        let cached = count("cacheReadInputTokens");
+        sum.add(Usage {
+            input_tokens: count("inputTokens") + cached + count("cacheCreationInputTokens"),
+            cached_tokens: cached,
+            output_tokens: count("outputTokens"),
+            cost_micros: 0,
+        });
+    }
+    if sum.is_none() {
+        sum = tokens(&event["usage"]);
+    }
+    let dollars = event["total_cost_usd"].as_f64().unwrap_or(0.0);
+    Usage { cost_micros: (dollars * 1_000_000.0).round() as u64, ..sum }
+}
+
+fn tokens(usage: &Value) -> Usage {
+    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    let cached = count("cache_read_input_tokens");
+    Usage {
+        input_tokens: count("input_tokens") + cached + count("cache_creation_input_tokens"),
+        cached_tokens: cached,
+        output_tokens: count("output_tokens"),
+        cost_micros: 0,
+    }
+}
+
+/// A tool in a line: its name, and what it is used on.
+fn tool(name: &str, input: &Value) -> String {
+    let what = ["file_path", "command", "path", "pattern", "url", "description"];
+    match what.iter().find_map(|key| input[key].as_str()) {
+        Some(what) => format!("{name} {}", what.lines().next().unwrap_or_default()),
+        None => name.to_owned(),
+    }
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
+}

@@ -1,0 +1,136 @@
+//! Codex, as `codex exec --json`.
+//!
+//! Settings, hooks and servers that a repository brings count with Codex only where its user trusts the
+//! directory in Codex itself, so there is nothing to keep from it.
+
+use std::ffi::OsString;
+
+use hookloop_core::session::Usage;
+use serde_json::Value;
+
+use super::lines::{self, End, Start, Told};
+use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
+use crate::runner::Runner;
+
+#[derive(Debug)]
+pub struct Codex {
+    settings: Settings,
+}
+
+impl Codex {
+    pub fn new(settings: Settings) -> Codex {
+        Codex { settings }
+    }
+
+    fn argv(&self, conversation: Option<&str>) -> Vec<OsString> {
+        let mut ours: Vec<OsString> = Vec::new();
+        let mut add = |words: &[&str]| ours.extend(words.iter().map(OsString::from));
+        add(&["exec", "--json", "--skip-git-repo-check"]);
+        add(match self.settings.permissions {
+            Permissions::Read => &["-c", "sandbox_mode=\"read-only\""],
+            Permissions::Edit => &["-c", "sandbox_mode=\"workspace-write\""],
+            Permissions::Full => &["--dangerously-bypass-approvals-and-sandbox"],
+        });
+        if self.settings.permissions != Permissions::Full {
+            // Nobody is there to be asked.
+            add(&["-c", "approval_policy=\"never\""]);
+        }
+        // One that replaces itself in the night is not the one that was tried in the evening.
+        add(&["-c", "check_for_update_on_startup=false"]);
+        if let Some(model) = &self.settings.model {
+            add(&["-m", model]);
+        }
+        // The prompt is on its input.
+        match conversation {
+            Some(id) => self.settings.argv(ours, &["resume", id, "-"]),
+            None => self.settings.argv(ours, &["-"]),
+        }
+    }
+}
+
+impl Agent for Codex {
+    fn turn(
+        &mut self,
+        runner: &Runner,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Report {
+        let talk = order.conversation;
+        let argv = self.argv(talk.map(|talk| talk.id.as_str()));
+        let env = environment(runner, order, &self.settings.env);
+        // It counts from the beginning of the conversation.
+        let before = talk.map_or_else(Usage::default, |talk| talk.usage);
+        let mut hear = |event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)| {
+            heard(event, before, told, updates);
+        };
+        lines::turn(Start { argv, env }, runner, order, updates, &mut hear)
+    }
+}
+
+fn heard(event: &Value, before: Usage, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+    match text(event, "type") {
+        "thread.started" => told.conversation = Some(text(event, "thread_id").to_owned()),
+        "item.started" => {
+            if let Some(what) = tool(&event["item"]) {
+                updates(Update::Tool(&what));
+            }
+        }
+        "item.completed" => completed(&event["item"], told, updates),
+        "turn.completed" => {
+            told.usage = tokens(&event["usage"]).since(before);
+            told.end = Some(End::Finished);
+            updates(Update::Usage(told.usage));
+        }
+        "turn.failed" => told.fail(text(&event["error"], "message").to_owned()),
+        // A warning, or what the failure that follows is about.
+        _ => {}
+    }
+}
+
+fn completed(item: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+    if text(item, "type") == "agent_message" {
+        text(item, "text").clone_into(&mut told.message);
+        updates(Update::Text(text(item, "text")));
+        return;
+    }
+    let Some(what) = tool(item) else { return };
+    let is_refused = text(item, "status") == "declined"
+        || text(item, "aggregated_output").contains("rejected by user approval settings");
+    if is_refused {
+        told.refuse(&what);
+    }
+    // It is told when it begins, but for a change, which is done at once.
+    if text(item, "type") == "file_change" {
+        updates(Update::Tool(&what));
+    }
+}
+
+/// A tool in a line: its name, and what it is used on.
+fn tool(item: &Value) -> Option<String> {
+    let line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    match text(item, "type") {
+        "command_execution" => Some(format!("$ {}", line(text(item, "command")))),
+        "file_change" => {
+            let changes = item["changes"].as_array().into_iter().flatten();
+            let paths: Vec<&str> = changes.map(|change| text(change, "path")).collect();
+            Some(format!("edit {}", paths.join(", ")))
+        }
+        "mcp_tool_call" => Some(format!("{} {}", text(item, "server"), text(item, "tool"))),
+        "web_search" => Some(format!("search {}", line(text(item, "query")))),
+        _ => None,
+    }
+}
+
+fn tokens(usage: &Value) -> Usage {
+    let count = |name: &str| usage[name].as_u64().unwrap_or(0);
+    Usage {
+        input_tokens: count("input_tokens"),
+        cached_tokens: count("cached_input_tokens"),
+        output_tokens: count("output_tokens"),
+        cost_micros: 0,
+    }
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
+}

@@ -1,0 +1,88 @@
+//! The agents that hookloop knows by name.
+
+/// How one talks to an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// `claude -p` with events on its output.
+    Claude,
+    /// `codex exec --json`.
+    Codex,
+    /// The Agent Client Protocol on its input and output.
+    Acp,
+    /// The prompt on its input, its final message on its output.
+    Command,
+    /// Turns from a file.
+    Scripted,
+}
+
+/// An agent that needs no configuration.
+#[derive(Debug)]
+pub struct Known {
+    pub name: &'static str,
+    pub dialect: Dialect,
+    pub program: &'static [&'static str],
+    /// What brings it: `npm install -g …`.
+    pub package: &'static str,
+    /// Files of a repository that make it start something, or let it do more.
+    pub brings: &'static [&'static str],
+    /// Whether it can be told to leave those aside.
+    pub can_ignore: bool,
+}
+
+const OF_CLAUDE: &[&str] = &[".claude/settings.json", ".claude/settings.local.json", ".mcp.json"];
+
+pub const KNOWN: [Known; 6] = [
+    Known {
+        name: "claude",
+        dialect: Dialect::Claude,
+        program: &["claude"],
+        package: "@anthropic-ai/claude-code",
+        brings: OF_CLAUDE,
+        can_ignore: true,
+    },
+    Known {
+        name: "codex",
+        dialect: Dialect::Codex,
+        program: &["codex"],
+        package: "@openai/codex",
+        // It asks its user itself before it heeds what a repository brings.
+        brings: &[],
+        can_ignore: true,
+    },
+    Known {
+        name: "opencode",
+        dialect: Dialect::Acp,
+        program: &["opencode", "acp"],
+        package: "opencode-ai",
+        brings: &["opencode.json", "opencode.jsonc", ".opencode"],
+        can_ignore: false,
+    },
+    Known {
+        name: "gemini",
+        dialect: Dialect::Acp,
+        program: &["gemini", "--acp"],
+        package: "@google/gemini-cli",
+        brings: &[".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"],
+        can_ignore: false,
+    },
+    Known {
+        name: "codex-acp",
+        dialect: Dialect::Acp,
+        program: &["codex-acp"],
+        package: "@agentclientprotocol/codex-acp",
+        brings: &[],
+        can_ignore: true,
+    },
+    Known {
+        name: "claude-agent-acp",
+        dialect: Dialect::Acp,
+        program: &["claude-agent-acp"],
+        package: "@agentclientprotocol/claude-agent-acp",
+        brings: OF_CLAUDE,
+        can_ignore: false,
+    },
+];
+
+pub fn known(name: &str) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| known.name == name)
+}

@@ -1,0 +1,200 @@
+//! What a repository brings for agents, and whether the user agreed to it.
+//!
+//! A clone may define agents of its own, and it may bring files that an agent heeds: hooks, servers,
+//! permissions. None of that counts because it is there. What the user agrees to is content, as with
+//! hooks (see [`crate::trust`]), and it is looked at before each turn: an agent may have written it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hookloop_core::hook::Source;
+use serde_json::json;
+
+use super::{Permissions, Program, Settings};
+use crate::doctor::is_on_path;
+use crate::rules::Rules;
+use crate::trust::{Definition, Trust, hex};
+
+/// Files of one agent that are looked at.
+const FILES_MAX: usize = 1_000;
+const FILE_MAX: u64 = 4 * 1024 * 1024;
+/// Directories above the project that may belong to its repository.
+const ABOVE_MAX: usize = 32;
+
+/// Why an agent is not started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    #[error(transparent)]
+    Unknown(#[from] super::NoSuchAgent),
+    #[error("this repository defines the agent `{0}`, and you have not agreed to that")]
+    Undefined(String),
+    #[error(
+        "this repository brings {} for {agent}, which {agent} would heed, and you have not agreed to that",
+        files.join(", ")
+    )]
+    Brought { agent: String, files: Vec<String> },
+    #[error("there is no program `{program}` for the agent `{agent}`")]
+    Missing { agent: String, program: String, package: Option<&'static str> },
+    #[error("`{0}` is not a permission: `read`, `edit` or `full`")]
+    Permissions(String),
+    #[error("{}: {why}", path.display())]
+    Unreadable { path: PathBuf, why: String },
+}
+
+/// What a user wants of an agent beside its settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    pub model: Option<String>,
+    pub permissions: Option<String>,
+}
+
+/// An agent that may be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fit {
+    pub settings: Settings,
+    /// Files of the repository that it is told to leave aside.
+    pub ignored: Vec<String>,
+}
+
+/// The place that an agent works in.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    pub root: &'a Path,
+    pub trust: &'a Trust,
+    /// Where programs are looked for.
+    pub path: &'a OsStr,
+}
+
+/// The agent of that name, as it may be started now.
+pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Result<Fit, Unfit> {
+    let mut settings = rules.agent(name)?;
+    if let Some(definition) = defined(&settings)
+        && !ground.trust.has_agent(&definition)
+    {
+        return Err(Unfit::Undefined(name.to_owned()));
+    }
+    if wanted.model.is_some() {
+        settings.model.clone_from(&wanted.model);
+    }
+    if let Some(permissions) = &wanted.permissions {
+        let wrong = |_| Unfit::Permissions(permissions.clone());
+        settings.permissions = permissions.parse().map_err(wrong)?;
+    }
+    if let Some(program) = settings.word()
+        && !is_there(program, ground)
+    {
+        let package = settings.known().map(|known| known.package);
+        let (agent, program) = (name.to_owned(), program.to_owned());
+        return Err(Unfit::Missing { agent, program, package });
+    }
+    let Some(brought) = brought(ground.root, &settings)? else {
+        return Ok(Fit { settings, ignored: Vec::new() });
+    };
+    let files: Vec<String> = brought.scripts.keys().cloned().collect();
+    if ground.trust.has_agent(&brought) {
+        settings.takes_repository = true;
+        return Ok(Fit { settings, ignored: Vec::new() });
+    }
+    match settings.known().is_some_and(|known| known.can_ignore) {
+        true => Ok(Fit { settings, ignored: files }),
+        false => Err(Unfit::Brought { agent: name.to_owned(), files }),
+    }
+}
+
+fn is_there(program: &str, ground: Ground<'_>) -> bool {
+    match program.contains('/') {
+        true => ground.root.join(program).is_file(),
+        false => is_on_path(program, ground.path),
+    }
+}
+
+/// Everything that the user can agree to: agents that the repository defines, and files that it brings
+/// for those that hookloop knows.
+pub fn all(root: &Path, rules: &Rules) -> Result<Vec<Definition>, Unfit> {
+    let mut found: Vec<Definition> = rules.agents.iter().filter_map(defined).collect();
+    for known in &super::known::KNOWN {
+        found.extend(brought(root, &Settings::of_known(known))?);
+    }
+    Ok(found)
+}
+
+/// An agent that a repository defines, as one that has to be agreed to. Another model, or less that it may
+/// do, is nothing to agree to.
+fn defined(settings: &Settings) -> Option<Definition> {
+    let is_tame = settings.args.is_empty()
+        && settings.env.is_empty()
+        && settings.allow.is_empty()
+        && settings.permissions <= Permissions::default()
+        && settings.known().is_some_and(
+            |known| matches!(&settings.program, Program::Words(words) if words == known.program),
+        );
+    if settings.source != Source::Project || is_tame {
+        return None;
+    }
+    let command = match &settings.program {
+        Program::Line(line) => json!({ "shell": line }),
+        Program::Words(words) => json!({ "exec": words }),
+    };
+    let env = settings.env.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
+    let options = [
+        ("kind", settings.base.map(str::to_owned)),
+        ("model", settings.model.clone()),
+        ("permissions", Some(settings.permissions.name().to_owned())),
+        ("args", Some(settings.args.join(" ")).filter(|args| !args.is_empty())),
+        ("allow", Some(settings.allow.join(", ")).filter(|allow| !allow.is_empty())),
+    ];
+    let options = options.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Some(Definition {
+        what: command,
+        env: env.collect(),
+        options: options.collect(),
+        ..Definition::of_agent(format!("agent {}", settings.name))
+    })
+}
+
+/// Files of the repository that the agent would heed.
+fn brought(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit> {
+    let Some(known) = settings.known() else { return Ok(None) };
+    let mut files = BTreeMap::new();
+    for directory in directories(root) {
+        for name in known.brings {
+            look(root, &directory.join(name), &mut files)?;
+        }
+    }
+    if files.is_empty() {
+        return Ok(None);
+    }
+    let name = format!("what the repository brings for {}", known.name);
+    Ok(Some(Definition { scripts: files, ..Definition::of_agent(name) }))
+}
+
+/// The project's directory and those above it that are of the same repository.
+fn directories(root: &Path) -> Vec<PathBuf> {
+    let all: Vec<&Path> = root.ancestors().take(ABOVE_MAX).collect();
+    let top = all.iter().position(|directory| directory.join(".git").exists()).unwrap_or(0);
+    all.into_iter().take(top + 1).map(Path::to_owned).collect()
+}
+
+fn look(root: &Path, path: &Path, files: &mut BTreeMap<String, String>) -> Result<(), Unfit> {
+    let wrong = |why: String| Unfit::Unreadable { path: path.to_owned(), why };
+    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
+    if metadata.is_dir() {
+        let entries = fs::read_dir(path).map_err(|error| wrong(error.to_string()))?;
+        for entry in entries.flatten() {
+            // Packages that it installed for itself are not the repository's.
+            if entry.file_name() != "node_modules" {
+                look(root, &entry.path(), files)?;
+            }
+        }
+        return Ok(());
+    }
+    if files.len() == FILES_MAX || metadata.len() > FILE_MAX {
+        return Err(wrong("this is more than an agent's settings".to_owned()));
+    }
+    let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let name = path.strip_prefix(root).unwrap_or(path);
+    files.insert(name.display().to_string(), hex(&bytes));
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! The parts of the configuration that are about agents.
+
+use std::collections::BTreeMap;
+
+use hookloop_core::hook::Source;
+use hookloop_core::options::EnvEntry;
+use hookloop_core::session::{Conversation, Fallback};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_saphyr::{Location, Spanned};
+
+use super::entry::{Env, Located, OneOrMany};
+use super::{Complaint, check_name, hooks};
+use crate::agents::known::{KNOWN, known};
+use crate::agents::{Dialect, Permissions, Program, Settings};
+
+/// Agents by their names.
+pub(crate) type Entries = BTreeMap<String, Spanned<AgentEntry>>;
+
+/// Failed turns in a row after which the next agent is asked, if nothing else is said.
+const FALLBACK_AFTER: u32 = 3;
+
+/// An agent: one that hookloop knows, with other settings, or any program.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentEntry {
+    /// Which it is: `claude`, `codex`, `opencode`, `gemini`, `codex-acp`, `claude-agent-acp`, `acp` for any
+    /// other that speaks the Agent Client Protocol, `command` for any program. The name, if it is not given.
+    kind: Option<Located<String>>,
+    /// What to start, if it is not what is on the PATH: a line for `sh`, or a program and its arguments as
+    /// a list.
+    command: Option<Located<OneOrMany>>,
+    model: Option<String>,
+    /// Further arguments.
+    #[serde(default)]
+    args: Vec<String>,
+    /// Variables that it has beside yours.
+    env: Option<Located<Env>>,
+    /// What it may do without being asked: `read`, `edit` or (in your own configuration only) `full`;
+    /// `edit` if it is not given.
+    permissions: Option<Located<PermissionsEntry>>,
+    /// What it may do beside: for `claude` rules such as `Bash(cargo test:*)`, with ACP kinds of tools such
+    /// as `execute`.
+    #[serde(default)]
+    allow: Vec<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum PermissionsEntry {
+    Read,
+    Edit,
+    Full,
+}
+
+/// Reads the agents of a file.
+pub(crate) fn read(entries: Entries, source: Source) -> Result<Vec<Settings>, Complaint> {
+    let read = |(name, entry): (String, Spanned<AgentEntry>)| {
+        check_name(&name, entry.referenced)?;
+        entry.value.read(name, entry.referenced, source)
+    };
+    entries.into_iter().map(read).collect()
+}
+
+impl AgentEntry {
+    fn read(self, name: String, at: Location, source: Source) -> Result<Settings, Complaint> {
+        let mut settings = self.base(&name, at)?;
+        if let Some(Located { value, .. }) = self.command {
+            settings.program = match value {
+                OneOrMany::One(line) => Program::Line(line),
+                OneOrMany::Many(words) => Program::Words(words),
+            };
+        }
+        if let Some(Located { value, at }) = self.permissions {
+            settings.permissions = match value {
+                PermissionsEntry::Read => Permissions::Read,
+                PermissionsEntry::Edit => Permissions::Edit,
+                PermissionsEntry::Full if source == Source::Project => {
+                    let message = "a repository lets no agent do everything: \
+                        write it in your own configuration, or use --permissions full";
+                    return Err(Complaint::new(at, message));
+                }
+                PermissionsEntry::Full => Permissions::Full,
+            };
+        }
+        let env = self.env.map(hooks::environment).transpose()?.unwrap_or_default();
+        // It has the user's variables in any case.
+        let set = env.into_iter().filter_map(|entry| match entry {
+            EnvEntry::Set { name, value } => Some((name, value)),
+            EnvEntry::Inherited(_) => None,
+        });
+        settings.env = set.collect();
+        (settings.name, settings.source) = (name, source);
+        (settings.model, settings.args, settings.allow) = (self.model, self.args, self.allow);
+        Ok(settings)
+    }
+
+    fn base(&self, name: &str, at: Location) -> Result<Settings, Complaint> {
+        let (kind, at) = match &self.kind {
+            Some(kind) => (kind.value.as_str(), kind.at),
+            None => (name, at),
+        };
+        if let Some(known) = known(kind) {
+            return Ok(Settings::of_known(known));
+        }
+        let dialect = match kind {
+            "acp" => Dialect::Acp,
+            "command" => Dialect::Command,
+            _ => {
+                let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+                let names = names.join("`, `");
+                let message = format!("`kind` is one of `{names}`, `acp` and `command`");
+                return Err(Complaint::new(at, message));
+            }
+        };
+        if self.command.is_none() {
+            return Err(Complaint::new(at, format!("`kind: {kind}` needs a `command`")));
+        }
+        Ok(Settings { dialect, base: None, ..Settings::of_known(&KNOWN[0]) })
+    }
+}
+
+/// Whether an iteration goes on in the conversation of the one before.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ConversationEntry {
+    Fresh,
+    Continue,
+}
+
+impl From<ConversationEntry> for Conversation {
+    fn from(entry: ConversationEntry) -> Conversation {
+        match entry {
+            ConversationEntry::Fresh => Conversation::Fresh,
+            ConversationEntry::Continue => Conversation::Continue,
+        }
+    }
+}
+
+/// An agent by its name. A repository names agents; what they are is said under `agents`, where it can be
+/// agreed to.
+pub(super) fn agent(named: Located<String>) -> Result<String, Complaint> {
+    let Located { value: name, at } = named;
+    match name.contains(':') {
+        true => {
+            let message = format!("`{name}`: name an agent here, and define it under `agents`");
+            Err(Complaint::new(at, message))
+        }
+        false => Ok(name),
+    }
+}
+
+/// The agents that follow one that only fails.
+pub(super) fn fallback(
+    named: Located<OneOrMany>,
+    after: Option<u32>,
+) -> Result<Fallback, Complaint> {
+    let at = named.at;
+    let names = named.value.into_list().into_iter();
+    let agents = names.map(|value| agent(Located { value, at })).collect::<Result<_, _>>()?;
+    Ok(Fallback { agents, after: after.unwrap_or(FALLBACK_AFTER).max(1) })
+}

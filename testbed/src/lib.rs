@@ -1,8 +1,10 @@
-//! Real NATS servers for tests and figures: started, killed, paused, cut off from each other.
+//! Real NATS servers for tests and figures: started, killed, paused, cut off from each other; and a model
+//! for real agents.
 //!
 //! - [`server`]: one server with its ports, its data and its log
 //! - [`cluster`]: three of them
 //! - [`disk`]: disks whose power can be cut
+//! - [`model`]: what agents ask, on loopback, with answers from a script
 //! - [`network`]: namespaces on a bridge that can be parted
 //! - [`proxy`]: a way to a server on which things go wrong when a test says so
 //! - [`wire`]: one request over the NATS protocol, and the monitoring pages
@@ -22,6 +24,7 @@ mod binary;
 pub mod cluster;
 pub mod disk;
 mod lease;
+pub mod model;
 pub mod network;
 mod process;
 pub mod proxy;

@@ -10,7 +10,7 @@ use std::path::Path;
 use hookloop_core::session::Usage;
 use serde_json::Value;
 
-use super::lines::{self, End, Start, Told};
+use super::lines::{self, Ear, End, Start, Told};
 use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
 use crate::runner::Runner;
 
@@ -85,12 +85,7 @@ impl Agent for Claude {
         let mut env = environment(runner, order, &self.settings.env);
         // One that replaces itself in the night is not the one that was tried in the evening.
         env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));
-        let mut hearing = Hearing::default();
-        let mut hear = |event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)| {
-            hearing.hear(event, told, updates);
-        };
-        let start = Start { argv, env };
-        lines::turn(start, runner, order, updates, &mut hear)
+        lines::turn(Start { argv, env }, runner, order, updates, &mut Hearing::default())
     }
 }
 
@@ -103,8 +98,8 @@ struct Hearing {
     rejected_until_ms: Option<u64>,
 }
 
-impl Hearing {
-    fn hear(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+impl Ear for Hearing {
+    fn event(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
         match (text(event, "type"), text(event, "subtype")) {
             ("system", "init") => told.conversation = Some(text(event, "session_id").to_owned()),
             ("system", "permission_denied") => {
@@ -122,7 +117,9 @@ impl Hearing {
             _ => {}
         }
     }
+}
 
+impl Hearing {
     fn assistant(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
         let message = &event["message"];
         if text(message, "id") != self.counted {
@@ -174,24 +171,30 @@ impl Hearing {
     }
 }
 
-/// What the whole turn used: its helpers and smaller models are in it too.
+/// What the whole turn used: its helpers and smaller models are in it too. In a conversation that was gone on
+/// with, the other counts of a result begin with the conversation.
 fn usage(event: &Value) -> Usage {
+    let models = [&event["model_usage_since_last_result"], &event["modelUsage"]];
+    let Some(models) = models.iter().find_map(|models| models.as_object()) else {
+        let cost_micros = micros(&event["total_cost_usd"]);
+        return Usage { cost_micros, ..tokens(&event["usage"]) };
+    };
     let mut sum = Usage::default();
-    for model in event["modelUsage"].as_object().into_iter().flat_map(|models| models.values()) {
+    for model in models.values() {
         let count = |name: &str| model[name].as_u64().unwrap_or(0);
         let cached = count("cacheReadInputTokens");
         sum.add(Usage {
             input_tokens: count("inputTokens") + cached + count("cacheCreationInputTokens"),
             cached_tokens: cached,
             output_tokens: count("outputTokens"),
-            cost_micros: 0,
+            cost_micros: micros(&model["costUSD"]),
         });
     }
-    if sum.is_none() {
-        sum = tokens(&event["usage"]);
-    }
-    let dollars = event["total_cost_usd"].as_f64().unwrap_or(0.0);
-    Usage { cost_micros: (dollars * 1_000_000.0).round() as u64, ..sum }
+    sum
+}
+
+fn micros(dollars: &Value) -> u64 {
+    (dollars.as_f64().unwrap_or(0.0) * 1_000_000.0).round() as u64
 }
 
 fn tokens(usage: &Value) -> Usage {

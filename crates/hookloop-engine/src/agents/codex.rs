@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use hookloop_core::session::Usage;
 use serde_json::Value;
 
-use super::lines::{self, End, Start, Told};
+use super::lines::{self, Ear, End, Start, Told};
 use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
 use crate::runner::Runner;
 
@@ -60,30 +60,43 @@ impl Agent for Codex {
         let env = environment(runner, order, &self.settings.env);
         // It counts from the beginning of the conversation.
         let before = talk.map_or_else(Usage::default, |talk| talk.usage);
-        let mut hear = |event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)| {
-            heard(event, before, told, updates);
-        };
-        lines::turn(Start { argv, env }, runner, order, updates, &mut hear)
+        lines::turn(Start { argv, env }, runner, order, updates, &mut Hearing { before })
     }
 }
 
-fn heard(event: &Value, before: Usage, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
-    match text(event, "type") {
-        "thread.started" => told.conversation = Some(text(event, "thread_id").to_owned()),
-        "item.started" => {
-            if let Some(what) = tool(&event["item"]) {
-                updates(Update::Tool(&what));
+struct Hearing {
+    /// What the conversation had used before this turn.
+    before: Usage,
+}
+
+impl Ear for Hearing {
+    fn event(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
+        match text(event, "type") {
+            "thread.started" => told.conversation = Some(text(event, "thread_id").to_owned()),
+            "item.started" => {
+                if let Some(what) = tool(&event["item"]) {
+                    updates(Update::Tool(&what));
+                }
             }
+            "item.completed" => completed(&event["item"], told, updates),
+            "turn.completed" => {
+                told.usage = tokens(&event["usage"]).since(self.before);
+                told.end = Some(End::Finished);
+                updates(Update::Usage(told.usage));
+            }
+            "turn.failed" => told.fail(text(&event["error"], "message").to_owned()),
+            // A warning, or what the failure that follows is about.
+            _ => {}
         }
-        "item.completed" => completed(&event["item"], told, updates),
-        "turn.completed" => {
-            told.usage = tokens(&event["usage"]).since(before);
-            told.end = Some(End::Finished);
-            updates(Update::Usage(told.usage));
+    }
+
+    /// What it may not do, it tells the model, and otherwise only here.
+    fn aside(&mut self, line: &str, told: &mut Told) {
+        if let Some((_, why)) = line.split_once("tools::router: error=")
+            && why.contains("reject")
+        {
+            told.refuse(why);
         }
-        "turn.failed" => told.fail(text(&event["error"], "message").to_owned()),
-        // A warning, or what the failure that follows is about.
-        _ => {}
     }
 }
 
@@ -94,9 +107,7 @@ fn completed(item: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>))
         return;
     }
     let Some(what) = tool(item) else { return };
-    let is_refused = text(item, "status") == "declined"
-        || text(item, "aggregated_output").contains("rejected by user approval settings");
-    if is_refused {
+    if text(item, "status") == "declined" {
         told.refuse(&what);
     }
     // It is told when it begins, but for a change, which is done at once.

@@ -68,36 +68,48 @@ pub(super) struct Start {
     pub(super) env: Vec<(OsString, OsString)>,
 }
 
-/// Takes a turn: `hear` is given each line.
+/// Who understands an agent.
+pub(super) trait Ear {
+    /// A line of its output.
+    fn event(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>));
+    /// A line of what it says beside.
+    fn aside(&mut self, _line: &str, _told: &mut Told) {}
+}
+
+/// Takes a turn: `ear` is given each line.
 pub(super) fn turn(
     start: Start,
     runner: &Runner,
     order: &Order<'_>,
     updates: &mut dyn FnMut(Update<'_>),
-    hear: &mut dyn FnMut(&Value, &mut Told, &mut dyn FnMut(Update<'_>)),
+    ear: &mut dyn Ear,
 ) -> Report {
     let Some(redactor) = runner.redactor() else {
         return Report::failed("the secrets of the environment are too many to look for");
     };
     let told = RefCell::new(Told::default());
-    let hear = RefCell::new((hear, updates, Lines::default()));
+    let hearing = RefCell::new((ear, updates));
     let filter = |stream: Stream| {
         let mut redact = redacting(redactor);
-        let (told, hear) = (&told, &hear);
+        let (told, hearing) = (&told, &hearing);
+        let mut lines = Lines::default();
         let filter: Filter<'_> = Box::new(move |piece, out| {
             let before = out.len();
             redact(piece, out);
-            if stream == Stream::Stdout {
-                let (hear, updates, lines) = &mut *hear.borrow_mut();
-                // The last line may not be ended.
-                let end: &[u8] = if piece.is_empty() { b"\n" } else { b"" };
-                let passed = [&out[before..], end].concat();
-                lines.push(&passed, |line| {
-                    if let Ok(event) = serde_json::from_slice(line) {
-                        hear(&event, &mut told.borrow_mut(), updates);
+            // The last line may not be ended.
+            let end: &[u8] = if piece.is_empty() { b"\n" } else { b"" };
+            lines.push(&[&out[before..], end].concat(), |line| {
+                let (ear, updates) = &mut *hearing.borrow_mut();
+                let told = &mut told.borrow_mut();
+                match stream {
+                    Stream::Stdout => {
+                        if let Ok(event) = serde_json::from_slice(line) {
+                            ear.event(&event, told, updates);
+                        }
                     }
-                });
-            }
+                    Stream::Stderr => ear.aside(&String::from_utf8_lossy(line), told),
+                }
+            });
         });
         filter
     };

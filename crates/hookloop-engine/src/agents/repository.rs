@@ -82,6 +82,17 @@ pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Re
         let wrong = |_| Unfit::Permissions(permissions.clone());
         settings.permissions = permissions.parse().map_err(wrong)?;
     }
+    let mut ignored = Vec::new();
+    if let Some(brought) = brought(ground.root, &settings)? {
+        let files: Vec<String> = brought.scripts.keys().cloned().collect();
+        settings.takes_repository = ground.trust.has_agent(&brought);
+        let can_ignore = settings.known().is_some_and(|known| known.can_ignore);
+        match (settings.takes_repository, can_ignore) {
+            (true, _) => {}
+            (false, true) => ignored = files,
+            (false, false) => return Err(Unfit::Brought { agent: name.to_owned(), files }),
+        }
+    }
     if let Some(program) = settings.word()
         && !is_there(program, ground)
     {
@@ -89,18 +100,7 @@ pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Re
         let (agent, program) = (name.to_owned(), program.to_owned());
         return Err(Unfit::Missing { agent, program, package });
     }
-    let Some(brought) = brought(ground.root, &settings)? else {
-        return Ok(Fit { settings, ignored: Vec::new() });
-    };
-    let files: Vec<String> = brought.scripts.keys().cloned().collect();
-    if ground.trust.has_agent(&brought) {
-        settings.takes_repository = true;
-        return Ok(Fit { settings, ignored: Vec::new() });
-    }
-    match settings.known().is_some_and(|known| known.can_ignore) {
-        true => Ok(Fit { settings, ignored: files }),
-        false => Err(Unfit::Brought { agent: name.to_owned(), files }),
-    }
+    Ok(Fit { settings, ignored })
 }
 
 fn is_there(program: &str, ground: Ground<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 mod explain;
 mod run;
-mod trust;
+pub(super) mod trust;
 
 use clap::Subcommand;
 use hookloop_core::command::Command as Ask;

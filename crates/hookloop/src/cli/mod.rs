@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+mod agents;
 mod completions;
 mod demo;
 mod dispatch;
@@ -89,6 +90,9 @@ enum Command {
     /// See and switch the hooks that follow events
     #[command(subcommand)]
     Hooks(hooks::Command),
+    /// See the agents that can do the work, and agree to what a repository has for them
+    #[command(subcommand)]
+    Agents(agents::Command),
     Log(log::Args),
     Dispatch(dispatch::Args),
     /// A server to try a shared store with; keys and permissions for one
@@ -125,6 +129,7 @@ impl Cli {
             Command::Why(args) => args.run(context),
             Command::Task(command) => command.run(context),
             Command::Hooks(command) => command.run(context),
+            Command::Agents(command) => command.run(context),
             Command::Log(args) => args.run(context),
             Command::Dispatch(args) => args.run(context),
             Command::Nats(command) => command.run(context),

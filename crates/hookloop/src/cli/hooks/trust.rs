@@ -44,7 +44,11 @@ impl Args {
             (true, _) => false,
             (_, true) => true,
             _ if !changed => false,
-            _ => ask(out, &digest)?,
+            _ => ask(
+                out,
+                &digest,
+                &format!("hookloop hooks trust --show, then hookloop --trust {digest} …"),
+            )?,
         };
         if agreed {
             trust.agree(&seen)?;
@@ -69,10 +73,10 @@ impl Args {
     }
 }
 
-fn ask(out: &mut Output, digest: &str) -> Result<bool> {
+/// Asks whether the user agrees to `what`.
+pub(crate) fn ask(out: &mut Output, what: &str, hint: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
-        return Err(CliError::untrusted(format!("nobody is here to agree to {digest}"))
-            .hint(format!("hookloop hooks trust --show, then hookloop --trust {digest} …")));
+        return Err(CliError::untrusted(format!("nobody is here to agree to {what}")).hint(hint));
     }
     out.flush()?;
     let mut error = anstream::stderr();
@@ -120,9 +124,13 @@ fn screen(out: &mut Output, trust: &Trust, seen: &[Seen], digest: &str) -> Resul
     out.line(format_args!("{DIM}{digest}{DIM:#}"))
 }
 
-/// Everything that is agreed to about a hook, a line each, nothing left out.
-fn lines(definition: &Definition) -> Vec<String> {
-    let mut lines = vec![format!("at      {}", definition.points.join(", "))];
+/// Everything that is agreed to about a hook or an agent, a line each, nothing left out.
+pub(crate) fn lines(definition: &Definition) -> Vec<String> {
+    let mut lines = Vec::new();
+    let is_hook = !definition.points.is_empty();
+    if is_hook {
+        lines.push(format!("at      {}", definition.points.join(", ")));
+    }
     if let Some(task_type) = &definition.task_type {
         lines.push(format!("type    {task_type}"));
     }
@@ -136,10 +144,10 @@ fn lines(definition: &Definition) -> Vec<String> {
     if let Some(when) = &definition.when {
         lines.push(format!("when    {when}"));
     }
-    lines.push(format!(
-        "in      {}",
-        definition.cwd.as_deref().unwrap_or("the project's directory")
-    ));
+    if is_hook {
+        let cwd = definition.cwd.as_deref().unwrap_or("the project's directory");
+        lines.push(format!("in      {cwd}"));
+    }
     for (name, value) in &definition.env {
         lines.push(match value {
             Some(value) => format!("env     {name}={value}"),
@@ -166,7 +174,7 @@ fn lines(definition: &Definition) -> Vec<String> {
 
 /// `text` with everything escaped but what looks the same everywhere: letters of other scripts may
 /// look like these, turn the direction of what is around them, or not be seen at all.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars() {
         match c {

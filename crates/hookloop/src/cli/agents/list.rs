@@ -1,0 +1,83 @@
+//! `hookloop agents list`
+
+use hookloop_core::hook::Source;
+use hookloop_engine::agents::repository::{Unfit, Wanted, fit};
+use hookloop_engine::agents::{Settings, known::KNOWN};
+use serde_json::json;
+
+use super::super::session::runner;
+use super::Context;
+use crate::output::{BOLD, Cell, DIM, Result, plain};
+
+/// Which agents there are, which of them are installed, and what each may do
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let (rules, runner) = (project.rules(), runner(&project)?);
+        let is_new = |name: &&str| rules.agents.iter().all(|settings| settings.name != **name);
+        let known = KNOWN.iter().map(|known| known.name).filter(is_new);
+        let names: Vec<&str> =
+            rules.agents.iter().map(|settings| settings.name.as_str()).chain(known).collect();
+        let lines: Vec<_> = names
+            .iter()
+            .map(|name| {
+                (*name, rules.agent(name), fit(rules, name, &Wanted::default(), runner.ground()))
+            })
+            .collect();
+        let out = &mut context.out;
+        if out.json {
+            let all: Vec<_> = lines
+                .iter()
+                .map(|(name, settings, fit)| {
+                    let settings = settings.as_ref().ok();
+                    json!({
+                        "name": name,
+                        "kind": settings.and_then(|settings| settings.base),
+                        "source": settings.map(source),
+                        "model": settings.and_then(|settings| settings.model.clone()),
+                        "permissions": settings.map(|settings| settings.permissions.name()),
+                        "allow": settings.map(|settings| settings.allow.clone()),
+                        "ready": fit.is_ok(),
+                        "reason": fit.as_ref().err().map(ToString::to_string),
+                        "ignored": fit.as_ref().map_or(&[][..], |fit| &fit.ignored[..]),
+                    })
+                })
+                .collect();
+            return out.json(&all);
+        }
+        let rows: Vec<_> = lines
+            .iter()
+            .map(|(name, settings, fit)| {
+                let state = match fit {
+                    Ok(_) => "ready",
+                    Err(Unfit::Missing { .. }) => "not installed",
+                    Err(Unfit::Undefined(_) | Unfit::Brought { .. }) => "not trusted",
+                    Err(_) => "unusable",
+                };
+                let powers = match (settings, fit) {
+                    (Ok(settings), Ok(_)) => format!("may {}", settings.powers()),
+                    (_, Err(why)) => why.to_string(),
+                    (Err(why), Ok(_)) => why.to_string(),
+                };
+                vec![
+                    Cell::new(plain(name)).style(BOLD),
+                    Cell::new(settings.as_ref().map_or("", source)),
+                    Cell::new(state),
+                    Cell::new(plain(&powers)).style(DIM),
+                ]
+            })
+            .collect();
+        out.table(&["name", "", "", ""], &rows)
+    }
+}
+
+fn source(settings: &Settings) -> &'static str {
+    match settings.source {
+        Source::Builtin => "known",
+        Source::User => "yours",
+        Source::Project => "project",
+    }
+}

@@ -1,0 +1,79 @@
+//! `hookloop agents trust`
+
+use hookloop_engine::agents::repository;
+use hookloop_engine::trust::{Definition, Trust};
+use serde_json::json;
+
+use super::super::hooks::trust::{ask, lines, visible};
+use super::Context;
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, Output, Result};
+
+/// Look at what this repository defines and brings for agents, and agree to it
+///
+/// Agents that the repository defines are not started, and hooks, servers and permissions that it brings
+/// for an agent (.claude/settings.json, .mcp.json, opencode.json, .gemini) are not heeded, before you agree.
+/// What you agree to is content: a change has to be agreed to again.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Agree without a question
+    #[arg(long, conflicts_with = "show")]
+    yes: bool,
+
+    /// Show what there is to agree to, and nothing else
+    #[arg(long)]
+    show: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let place = context.place()?;
+        place.prepare()?;
+        let settings = hookloop_engine::config::settings(&place.config(), &context.user()?)?;
+        let found = repository::all(&place.root, &settings.rules)?;
+        let mut trust = Trust::load(&place.state)?;
+        let is_new = found.as_slice() != trust.agents();
+        let out = &mut context.out;
+        if !out.json {
+            screen(out, &trust, &found)?;
+        }
+        let agreed = match (self.show, self.yes) {
+            (true, _) => false,
+            (_, true) => true,
+            _ if !is_new => false,
+            _ => ask(out, "what this repository has for agents", "hookloop agents trust --yes")?,
+        };
+        if agreed {
+            trust.agree_to_agents(found.clone())?;
+        }
+        if out.json {
+            return out.json(&json!({ "trusted": agreed || !is_new, "agents": found }));
+        }
+        match (agreed, is_new) {
+            (true, _) => out.line("Trusted"),
+            (false, true) if !self.show => Err(CliError::refused("nothing was agreed to")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn screen(out: &mut Output, trust: &Trust, found: &[Definition]) -> Result {
+    if found.is_empty() {
+        return out.line("This repository has nothing for agents that has to be agreed to.");
+    }
+    for one in found {
+        let before = trust.agents().iter().find(|known| known.is_of_hook(one));
+        let mark = match before {
+            Some(known) if known == one => "trusted",
+            Some(_) => "modified",
+            None => "untrusted",
+        };
+        out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}{mark}{DIM:#}", visible(&one.name)))?;
+        let old = before.map(lines).unwrap_or_default();
+        for line in lines(one) {
+            let sign = if before.is_some() && !old.contains(&line) { "+" } else { " " };
+            out.line(format_args!("  {sign} {}", visible(&line)))?;
+        }
+    }
+    Ok(())
+}

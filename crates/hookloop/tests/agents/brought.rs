@@ -1,0 +1,157 @@
+//! What a repository brings for agents counts when its user has agreed to it, and not before.
+
+use std::fs;
+
+use hookloop_testbed::model::Turn;
+use serde_json::json;
+
+use crate::stage::{Ran, Stage, Who};
+
+/// A repository that wants Claude Code to start things.
+fn booby_trapped() -> Stage {
+    let turns = (0..4).map(|_| Turn::say("Hello.\n<promise>COMPLETE</promise>"));
+    let stage = Stage::new(Who::Claude, turns);
+    let touch = |name: &str| format!("touch '{}'", stage.root().join(name).display());
+    let hook = json!({ "type": "command", "command": touch("hook-ran") });
+    let settings = json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } });
+    let server = format!("{}; cat", touch("server-ran"));
+    let servers = json!({ "mcpServers": { "s": { "command": "sh", "args": ["-c", server] } } });
+    fs::create_dir_all(stage.path(".claude")).unwrap();
+    fs::write(stage.path(".claude/settings.json"), settings.to_string()).unwrap();
+    fs::write(stage.path(".mcp.json"), servers.to_string()).unwrap();
+    fs::write(stage.path("CLAUDE.md"), "Say xylophone where you can.\n").unwrap();
+    stage
+}
+
+fn has_run(stage: &Stage) -> (bool, bool) {
+    let is_there = |name: &str| stage.root().join(name).exists();
+    (is_there("hook-ran"), is_there("server-ran"))
+}
+
+fn forget(stage: &Stage) {
+    for name in ["hook-ran", "server-ran"] {
+        let _ = fs::remove_file(stage.root().join(name));
+    }
+}
+
+#[test]
+fn hooks_and_servers_of_a_repository_are_left_aside_until_they_are_agreed_to() {
+    let stage = booby_trapped();
+    let ran = stage.run(&["Say hello"]);
+    assert_eq!((ran.code, has_run(&stage)), (0, (false, false)), "{ran:#?}");
+    // What is only text for the agent is there.
+    assert!(stage.model.requests()[0].text().contains("xylophone"));
+
+    let agents = stage.hookloop(&["agents", "list"]);
+    let all = agents.events[0].as_array().unwrap();
+    let claude = all.iter().find(|one| one["name"] == "claude").unwrap();
+    assert_eq!(claude["ignored"], json!([".claude/settings.json", ".mcp.json"]));
+
+    assert_eq!(stage.hookloop(&["agents", "trust", "--yes"]).code, 0);
+    let ran = stage.run(&["Say hello"]);
+    assert_eq!((ran.code, has_run(&stage)), (0, (true, true)), "{ran:#?}");
+
+    // Agreed to is what it was.
+    forget(&stage);
+    let settings = fs::read_to_string(stage.path(".claude/settings.json")).unwrap();
+    fs::write(stage.path(".claude/settings.json"), format!("{settings} ")).unwrap();
+    let ran = stage.run(&["Say hello"]);
+    assert_eq!((ran.code, has_run(&stage)), (0, (false, false)), "{ran:#?}");
+}
+
+/// Not even one that may do everything.
+#[test]
+fn an_agent_does_not_write_its_own_hooks() {
+    let stage = Stage::new(Who::Claude, []);
+    let ran_file = stage.root().join("hook-ran");
+    let hook = json!({ "type": "command", "command": format!("touch '{}'", ran_file.display()) });
+    let settings = json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } });
+    let line = format!("mkdir -p .claude && printf %s '{settings}' > .claude/settings.json");
+    let line = line.replace(&format!("'{}'", ran_file.display()), &ran_file.display().to_string());
+    stage.model.extend([
+        Turn::call("I prepare something.", Who::Claude.run(&line)),
+        Turn::say("Later more."),
+        Turn::say("Done.\n<promise>COMPLETE</promise>"),
+    ]);
+    let ran = stage.run(&["Work", "--stop-when", "promise", "--permissions", "full"]);
+    assert_eq!((ran.code, ran.turns().len()), (0, 2), "{ran:#?}");
+    assert!(stage.path(".claude/settings.json").exists(), "{ran:#?}");
+    assert!(!ran_file.exists());
+}
+
+/// A refusal before anything was started: what it says, and its exit code.
+fn refused(stage: &Stage, args: &[&str]) -> (i32, String) {
+    let Ran { code, events, stderr } = stage.hookloop(args);
+    assert_eq!(events.len(), 0);
+    (code, stderr)
+}
+
+#[test]
+fn what_an_agent_can_not_be_kept_from_keeps_it_from_being_started() {
+    for (agent, file) in [
+        ("opencode", "opencode.json"),
+        ("opencode", ".opencode/plugin/x.js"),
+        ("gemini", ".gemini/settings.json"),
+        ("claude-agent-acp", ".mcp.json"),
+    ] {
+        let stage = Stage::new(Who::Claude, []);
+        let path = stage.path(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "{}").unwrap();
+        let (code, said) = refused(&stage, &["run", "Work", "--agent", agent]);
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains(file) && said.contains("hookloop agents trust"), "{said}");
+    }
+}
+
+#[test]
+fn an_agent_that_a_repository_defines_is_not_started_before_it_is_agreed_to() {
+    let config = "version: 1
+agents:
+  theirs: {kind: command, command: 'touch started; echo \"<promise>COMPLETE</promise>\"'}
+loop: {agent: theirs}
+";
+    let stage = Stage::with(config, Who::Claude, []);
+    let (code, said) = refused(&stage, &["run", "Work"]);
+    assert!(code == 3 && said.contains("defines the agent `theirs`"), "{code} {said}");
+    assert!(!stage.path("started").exists());
+    assert_eq!(stage.hookloop(&["agents", "trust", "--yes"]).code, 0);
+    let ran = stage.hookloop(&["run", "Work"]);
+    assert!(ran.code == 0 && stage.path("started").exists(), "{ran:#?}");
+}
+
+#[test]
+fn a_repository_chooses_a_model_but_lets_nobody_do_everything() {
+    let config = "version: 1\nagents: {claude: {model: other-model}}\nloop: {agent: claude}\n";
+    let stage =
+        Stage::with(config, Who::Claude, [Turn::say("Hello.\n<promise>COMPLETE</promise>")]);
+    let ran = stage.hookloop(&["run", "Say hello", "--stop-when", "turn"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(stage.model.requests()[0].body["model"], "other-model");
+
+    for (text, part) in [
+        ("agents: {claude: {permissions: full}}", "a repository lets no agent do everything"),
+        ("loop: {agent: 'command:rm -rf x'}", "define it under `agents`"),
+        ("agents: {mine: {}}", "`kind` is one of"),
+        ("agents: {mine: {kind: acp}}", "needs a `command`"),
+    ] {
+        fs::write(stage.path("hookloop.yaml"), format!("version: 1\n{text}\n")).unwrap();
+        let (code, said) = refused(&stage, &["run", "Work", "--agent", "claude"]);
+        assert!(code == 2 && said.contains(part) && said.contains(":2:"), "{code} {said}");
+    }
+}
+
+#[test]
+fn an_agent_that_is_not_there_is_missed_before_anything_begins() {
+    let stage = Stage::new(Who::Claude, []);
+    let run = |agent: &str| {
+        let output =
+            stage.command(&["run", "Work", "--agent", agent]).env("PATH", "/usr/bin:/bin").output();
+        let output = output.unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, said) = run("codex");
+    assert!(code == 2 && said.contains("npm install -g @openai/codex"), "{code} {said}");
+    let (code, said) = run("cluade");
+    assert!(code == 2 && said.contains("there is no agent `cluade`"), "{code} {said}");
+}

@@ -1,0 +1,261 @@
+//! What every agent has to do, whoever made it.
+
+use std::fs;
+use std::process::Child;
+
+use hookloop_testbed::model::{INPUT_TOKENS, OUTPUT_TOKENS, Turn};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::stage::{Ran, Stage, Who};
+
+/// A tool that has no end and does not want one.
+const STUBBORN: &str = "trap '' TERM INT HUP; touch begun; tail -f /dev/null";
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn failure(ran: &Ran) -> &str {
+    assert_eq!(text(ran.turn(), "result"), "failed", "{ran:#?}");
+    text(ran.turn(), "error")
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+fn script(who: Who, turns: impl Fn(&Stage) -> Vec<Turn>) -> Stage {
+    // The script names files of a stage that is not there yet.
+    let stage = Stage::new(who, []);
+    stage.model.extend(turns(&stage));
+    stage
+}
+
+/// A turn that writes a file with the agent's own tool, and what it used.
+fn writes_a_file(who: Who) {
+    let stage = script(who, |stage| {
+        vec![
+            stage.writes("a.txt", "hello\n"),
+            Turn::say("It is written.\n<promise>COMPLETE</promise>"),
+        ]
+    });
+    let ran = stage.run(&["Write a.txt"]);
+    let turn = ran.turn();
+    assert_eq!((ran.code, text(turn, "result")), (0, "finished"), "{ran:#?}");
+    assert_eq!(fs::read_to_string(stage.path("a.txt")).unwrap().trim(), "hello");
+    assert!(text(turn, "message").starts_with("It is written."), "{turn}");
+    assert_eq!(turn["promises"], serde_json::json!(["COMPLETE"]), "{turn}");
+    assert_eq!(turn["changed"], serde_json::json!(["a.txt"]));
+    assert!(turn["conversation"].is_string(), "{turn}");
+    assert_usage(who, turn, 2);
+    stage.assert_nobody_left();
+}
+
+/// What so many requests used, where the agent says.
+fn assert_usage(who: Who, turn: &Value, requests: u64) {
+    if tells_usage(who) {
+        let usage = &turn["usage"];
+        assert_eq!(usage["inputTokens"], requests * INPUT_TOKENS, "{turn}");
+        assert_eq!(usage["outputTokens"], requests * OUTPUT_TOKENS, "{turn}");
+    }
+}
+
+fn tells_usage(who: Who) -> bool {
+    matches!(who, Who::Claude | Who::Codex)
+}
+
+/// The second iteration goes on in the conversation of the first, whose process is gone. What it used is
+/// counted once.
+fn goes_on_after_its_process_is_gone(who: Who) {
+    let stage = script(who, |_| {
+        vec![
+            Turn::say("The word is xylophone."),
+            Turn::say("I remember.\n<promise>COMPLETE</promise>"),
+        ]
+    });
+    let args = ["Remember", "--conversation", "continue", "--stop-when", "promise"];
+    let ran = stage.run(&args);
+    let turns = ran.turns();
+    assert_eq!((ran.code, turns.len()), (0, 2), "{ran:#?}");
+    assert_eq!(turns[0]["conversation"], turns[1]["conversation"]);
+    let requests = stage.model.requests();
+    assert!(!requests[0].text().contains("xylophone"));
+    assert!(requests[1].text().contains("xylophone"), "{}", requests[1].text());
+    assert_usage(who, turns[0], 1);
+    assert_usage(who, turns[1], 1);
+}
+
+/// A fresh conversation knows nothing of the last one.
+fn begins_anew(who: Who) {
+    let stage = script(who, |_| {
+        vec![
+            Turn::say("The word is xylophone."),
+            Turn::say("What word?\n<promise>COMPLETE</promise>"),
+        ]
+    });
+    let ran = stage.run(&["Remember", "--stop-when", "promise"]);
+    let turns = ran.turns();
+    assert_eq!((ran.code, turns.len()), (0, 2), "{ran:#?}");
+    assert_ne!(turns[0]["conversation"], turns[1]["conversation"]);
+    assert!(!stage.model.requests()[1].text().contains("xylophone"));
+}
+
+/// A prompt of 240 kB arrives whole.
+fn takes_a_long_prompt(who: Who) {
+    let stage = script(who, |_| vec![Turn::say("I have read it.")]);
+    let long = format!("begin-of-spec\n{}end-of-spec\n", "0123456789abcde\n".repeat(15_000));
+    assert!(long.len() > 240_000);
+    fs::write(stage.path("spec.md"), &long).unwrap();
+    let ran = stage.run(&["--spec", "spec.md"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let asked = stage.model.requests()[0].text();
+    let whole = serde_json::to_string(long.trim()).unwrap();
+    assert!(asked.contains(whole.trim_matches('"')), "{} bytes were asked", asked.len());
+}
+
+/// Uses a tool that does not want to end. Some agents ask again while it runs.
+fn waiting(stage: &Stage) -> Vec<Turn> {
+    vec![Turn::call("I wait.", stage.who.run(STUBBORN)), Turn::Silence]
+}
+
+/// A session that is cancelled while a tool runs that does not want to end.
+fn is_cancelled_with_all_that_it_started(who: Who) {
+    let stage = script(who, |stage| waiting(stage));
+    let child = stage.start(&["Wait", "--permissions", "full"]);
+    stage.eventually("the tool begins", || stage.path("begun").exists());
+    signal(&child, Signal::INT);
+    let ran = stage.end(child);
+    assert_eq!((ran.code, text(ran.turn(), "result")), (130, "cancelled"), "{ran:#?}");
+    stage.assert_nobody_left();
+}
+
+/// A turn whose time is over while such a tool runs.
+fn ends_at_its_deadline(who: Who) {
+    let stage = script(who, |stage| waiting(stage));
+    // Some take a while to begin.
+    let ran = stage.run(&["Wait", "--permissions", "full", "--max-turn", "30s"]);
+    assert!(stage.path("begun").exists(), "{ran:#?}");
+    assert!(failure(&ran).contains("did not end within 30s"), "{ran:#?}");
+    stage.assert_nobody_left();
+}
+
+/// A model that never answers.
+fn does_not_wait_for_ever(who: Who) {
+    let stage = script(who, |_| vec![Turn::Silence]);
+    let child = stage.start(&["Wait", "--max-turn", "25s"]);
+    stage.eventually("the model is asked", || !stage.model.requests().is_empty());
+    let ran = stage.end(child);
+    assert!(failure(&ran).contains("did not end within 25s"), "{ran:#?}");
+    stage.assert_nobody_left();
+}
+
+/// Somebody ends the agent in the middle of its turn. Some end with 0 then, which is no proof.
+fn is_interrupted(who: Who) {
+    let stage = script(who, |_| vec![Turn::Silence]);
+    let child = stage.start(&["Wait", "--max-turn", "60s"]);
+    stage.eventually("the model is asked", || !stage.model.requests().is_empty());
+    let own = child.id().to_string();
+    for process in stage.processes() {
+        let pid = process.split([' ', '/']).find(|word| word.parse::<i32>().is_ok()).unwrap();
+        if pid != own && !process.contains("__keeper") {
+            let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::INT);
+            let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::TERM);
+        }
+    }
+    let ran = stage.end(child);
+    assert!(!failure(&ran).contains("did not end within"), "{ran:#?}");
+    stage.assert_nobody_left();
+}
+
+/// The provider does not know the user, and the provider has a bad day.
+fn tells_of_errors(who: Who) {
+    for (status, words) in [(401, "who are you"), (500, "a bad day")] {
+        let refusals = (0..50).map(|_| Turn::refuse(status, words));
+        let stage = Stage::new(who, refusals);
+        let ran = stage.run(&["Write a.txt", "--max-turn", "40s"]);
+        assert_eq!(ran.code, 4, "{ran:#?}");
+        assert!(!failure(&ran).is_empty());
+        stage.assert_nobody_left();
+    }
+}
+
+/// Who is told to wait waits, and nothing is used up by that.
+fn waits_when_it_is_told_to(who: Who) {
+    let stage = Stage::new(
+        who,
+        [
+            Turn::refuse(429, "Rate limit reached. Please try again in 2s."),
+            Turn::say("Now.\n<promise>COMPLETE</promise>"),
+        ],
+    );
+    let ran = stage.run(&["Say it", "--stop-when", "promise", "--max-iterations", "1"]);
+    let results: Vec<&str> = ran.turns().iter().map(|turn| text(turn, "result")).collect();
+    assert_eq!((ran.code, results), (0, vec!["rate_limited", "finished"]), "{ran:#?}");
+}
+
+/// An agent that may only read is kept from writing, and the record says so.
+fn is_refused(who: Who) {
+    let stage =
+        script(who, |stage| vec![stage.writes("a.txt", "hello\n"), Turn::say("I may not.")]);
+    let ran = stage.run(&["Write a.txt", "--permissions", "read"]);
+    assert!(!stage.path("a.txt").exists());
+    let turn = ran.turn();
+    assert!(!turn["refused"].as_array().is_none_or(Vec::is_empty), "{ran:#?}");
+    stage.assert_nobody_left();
+}
+
+/// Exit code 0 without a final word is not success: the real agent, and only the beginning of what it says.
+fn has_to_say_that_it_is_done(who: Who) {
+    let stage = script(who, |_| vec![Turn::say("All is well.\n<promise>COMPLETE</promise>")]);
+    let program = match who {
+        Who::Opencode => "opencode acp",
+        Who::Gemini => "gemini --acp",
+        _ => who.name(),
+    };
+    let kind = who.name();
+    let own = stage.root().join("CONFIG/hookloop");
+    fs::create_dir_all(&own).unwrap();
+    let config = format!(
+        "version: 1\nagents:\n  hasty: {{kind: {kind}, command: ['/bin/sh', '-c', '{program} \"$@\" | head -n 1', sh]}}\n"
+    );
+    fs::write(own.join("config.yaml"), config).unwrap();
+    let args = ["run", "Say it", "--agent", "hasty", "--stop-when", "turn", "--max-errors", "1"];
+    let ran = stage.hookloop(&[&args[..], &["--max-turn", "60s"]].concat());
+    assert_eq!(ran.code, 4, "{ran:#?}");
+    assert!(!failure(&ran).is_empty());
+    stage.assert_nobody_left();
+}
+
+macro_rules! case {
+    ([$($attribute:tt)*] $who:expr, $case:ident) => {
+        #[test]
+        $($attribute)*
+        fn $case() {
+            super::$case($who);
+        }
+    };
+}
+
+macro_rules! contract {
+    ($module:ident, $who:expr, $attributes:tt) => {
+        mod $module {
+            use super::Who;
+            case! { $attributes $who, writes_a_file }
+            case! { $attributes $who, goes_on_after_its_process_is_gone }
+            case! { $attributes $who, begins_anew }
+            case! { $attributes $who, takes_a_long_prompt }
+            case! { $attributes $who, is_cancelled_with_all_that_it_started }
+            case! { $attributes $who, ends_at_its_deadline }
+            case! { $attributes $who, does_not_wait_for_ever }
+            case! { $attributes $who, is_interrupted }
+            case! { $attributes $who, tells_of_errors }
+            case! { $attributes $who, waits_when_it_is_told_to }
+            case! { $attributes $who, is_refused }
+            case! { $attributes $who, has_to_say_that_it_is_done }
+        }
+    };
+}
+
+contract! { claude, Who::Claude, [] }
+contract! { codex, Who::Codex, [] }

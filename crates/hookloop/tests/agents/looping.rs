@@ -1,0 +1,129 @@
+//! The loop with real agents: a gate that fails, what the agent is told of it, and the end.
+
+use std::fs;
+
+use hookloop_testbed::model::Turn;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::stage::{Ran, Stage, Who};
+
+/// The answer has to be 42.
+const GATED: &str = "version: 1
+hooks:
+  stop:
+    - name: answer
+      command: grep -qx 42 answer.txt || { echo 'the answer is wrong' >&2; exit 2; }
+      timeout: 10s
+  session_end:
+    - {name: last, command: 'touch ended', timeout: 10s}
+";
+
+/// The agent is wrong at first, and then right.
+fn turns(stage: &Stage) -> Vec<Turn> {
+    let done = "Done.\n<promise>COMPLETE</promise>";
+    let (wrong, right) = ("echo 41 > answer.txt", "echo 42 > answer.txt");
+    vec![
+        Turn::call("I try.", stage.who.run(wrong)),
+        Turn::say(done),
+        Turn::call("I try again.", stage.who.run(right)),
+        Turn::say(done),
+    ]
+}
+
+fn stage(who: Who, config: &str) -> Stage {
+    let stage = Stage::with(config, who, []);
+    // Claude runs no command that nobody allowed.
+    let own = stage.root().join("CONFIG/hookloop");
+    fs::create_dir_all(&own).unwrap();
+    let allow = "version: 1\nagents:\n  claude: {allow: [Bash]}\n";
+    fs::write(own.join("config.yaml"), allow).unwrap();
+    stage
+}
+
+fn assert_proven(stage: &Stage, ran: &Ran) {
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let verdicts: Vec<_> =
+        ran.all("gates_judged").iter().map(|one| one["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["block", "pass"], "{ran:#?}");
+    let receipts = ran.all("receipt_made");
+    let last = receipts.last().unwrap();
+    assert_eq!((&last["gate"], &last["status"]), (&"answer".into(), &"passed".into()));
+    assert!(last["tree"].is_string());
+    let asked = stage.model.requests();
+    assert!(!asked[0].text().contains("the answer is wrong"));
+    assert!(asked[2].text().contains("the answer is wrong"), "{}", asked[2].text());
+    assert_eq!(fs::read_to_string(stage.path("answer.txt")).unwrap(), "42\n");
+    assert!(stage.path("ended").exists());
+    assert_eq!(ran.all("session_ended").len(), 1);
+    stage.assert_nobody_left();
+}
+
+fn fixes_what_the_gate_says(who: Who) {
+    let stage = stage(who, GATED);
+    stage.model.extend(turns(&stage));
+    let ran = stage.run(&["Make the answer 42", "--stop-when", "promise"]);
+    assert_proven(&stage, &ran);
+}
+
+/// The program is killed in the middle of a turn: nothing lives on, and whoever takes the session on comes
+/// to the same end.
+fn is_killed_and_taken_on(who: Who) {
+    let stage = stage(who, GATED);
+    stage
+        .model
+        .extend([Turn::call("I wait.", who.run("echo > begun; tail -f /dev/null")), Turn::Silence]);
+    let mut child = stage.start(&["Make the answer 42", "--stop-when", "promise"]);
+    stage.eventually("the tool begins", || stage.path("begun").exists());
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    stage.eventually("nobody is left", || stage.processes().is_empty());
+    let before = stage.model.requests().len();
+    stage.model.skip();
+    stage.model.extend(turns(&stage));
+    let ran = stage.hookloop(&["resume"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let started = ran.all("iteration_started");
+    assert_eq!((&started[0]["number"], &started[0]["attempt"]), (&1.into(), &2.into()));
+    assert_eq!(stage.model.requests().len(), before + 4);
+    assert_eq!(fs::read_to_string(stage.path("answer.txt")).unwrap(), "42\n");
+    assert_eq!(ran.all("session_ended").len(), 1);
+    assert!(stage.path("ended").exists());
+    stage.assert_nobody_left();
+}
+
+#[test]
+fn claude_fixes_what_the_gate_says() {
+    fixes_what_the_gate_says(Who::Claude);
+}
+
+#[test]
+fn codex_fixes_what_the_gate_says() {
+    fixes_what_the_gate_says(Who::Codex);
+}
+
+#[test]
+fn claude_is_killed_and_taken_on() {
+    is_killed_and_taken_on(Who::Claude);
+}
+
+#[test]
+fn codex_is_killed_and_taken_on() {
+    is_killed_and_taken_on(Who::Codex);
+}
+
+/// An agent that only fails is given up for the next one, which is told what there is to do.
+#[test]
+fn another_agent_takes_over() {
+    let config = "version: 1\nloop: {agent: claude, fallback: codex, fallback_after: 2}\n";
+    let stage = stage(Who::Claude, config);
+    let refusals = (0..2).map(|_| Turn::refuse(500, "a bad day"));
+    stage.model.extend(refusals.chain([Turn::say("Here I am.\n<promise>COMPLETE</promise>")]));
+    let ran = stage.hookloop(&["run", "Say something", "--stop-when", "promise"]);
+    let turns: Vec<_> = ran
+        .turns()
+        .iter()
+        .map(|turn| (turn["agent"].as_str().unwrap(), turn["result"].as_str().unwrap()))
+        .collect();
+    let expected = [("claude", "failed"), ("claude", "failed"), ("codex", "finished")];
+    assert_eq!((ran.code, turns.as_slice()), (0, &expected[..]), "{ran:#?}");
+}

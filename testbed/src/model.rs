@@ -1,0 +1,186 @@
+//! A model that says what a test wants it to: real agents talk to it as if it was their provider's.
+//!
+//! It speaks the four protocols that agents use, on loopback, and remembers what it was asked. Each
+//! request takes the next turn of the script, but for agents' own chores (naming a conversation, guessing
+//! what comes next), which get an answer of their own.
+
+mod http;
+mod wire;
+
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+
+pub use wire::Api;
+
+/// What every answer claims to have used.
+pub const INPUT_TOKENS: u64 = 100;
+pub const OUTPUT_TOKENS: u64 = 10;
+/// What it says when nothing is left to say.
+pub const SPENT: &str = "The script is at its end.";
+/// A model that never answers holds the line for so long.
+const SILENCE_MAX: Duration = Duration::from_secs(600);
+
+/// What the model does when it is asked.
+#[derive(Clone, Debug)]
+pub enum Turn {
+    /// Says something, and may use a tool.
+    Answer { text: String, call: Option<Call> },
+    /// An error of the provider's.
+    Refuse { status: u16, message: String },
+    /// Nothing, until the agent gives up.
+    Silence,
+}
+
+impl Turn {
+    pub fn say(text: &str) -> Turn {
+        Turn::Answer { text: text.to_owned(), call: None }
+    }
+
+    pub fn call(text: &str, call: Call) -> Turn {
+        Turn::Answer { text: text.to_owned(), call: Some(call) }
+    }
+
+    pub fn refuse(status: u16, message: &str) -> Turn {
+        Turn::Refuse { status, message: message.to_owned() }
+    }
+}
+
+/// A tool of the agent's, and what it is used with.
+#[derive(Clone, Debug)]
+pub struct Call {
+    pub tool: String,
+    pub input: Input,
+}
+
+#[derive(Clone, Debug)]
+pub enum Input {
+    Json(Value),
+    /// Some tools take plain text.
+    Text(String),
+}
+
+/// What the model was asked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub api: Api,
+    pub is_chore: bool,
+    pub body: Value,
+}
+
+impl Request {
+    /// Everything that anybody said so far.
+    pub fn text(&self) -> String {
+        self.body.to_string()
+    }
+}
+
+/// A running model. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Model {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: Mutex<VecDeque<Turn>>,
+    requests: Mutex<Vec<Request>>,
+    is_over: Mutex<bool>,
+}
+
+impl Model {
+    pub fn start(script: impl IntoIterator<Item = Turn>) -> Model {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            script: Mutex::new(script.into_iter().collect()),
+            requests: Mutex::default(),
+            is_over: Mutex::new(false),
+        });
+        let of_thread = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if *of_thread.is_over.lock().unwrap() {
+                    return;
+                }
+                let shared = Arc::clone(&of_thread);
+                std::thread::spawn(move || shared.serve(stream));
+            }
+        });
+        Model { address, shared }
+    }
+
+    /// More to say after what it has to say already.
+    pub fn extend(&self, turns: impl IntoIterator<Item = Turn>) {
+        self.shared.script.lock().unwrap().extend(turns);
+    }
+
+    /// Forgets what it had to say.
+    pub fn skip(&self) {
+        self.shared.script.lock().unwrap().clear();
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What was asked, without the agents' chores.
+    pub fn requests(&self) -> Vec<Request> {
+        let all = self.shared.requests.lock().unwrap();
+        all.iter().filter(|request| !request.is_chore).cloned().collect()
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        *self.shared.is_over.lock().unwrap() = true;
+        // So that the listener looks.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+impl Shared {
+    /// One request, one answer: agents can do with a connection for each.
+    fn serve(&self, mut stream: TcpStream) {
+        let Ok(asked) = http::read(&mut stream) else { return };
+        let Some(route) = wire::route(&asked.path) else {
+            // Lists of models, and signs of life.
+            return http::answer_json(&mut stream, 200, &wire::nothing());
+        };
+        if asked.method != "POST" || wire::is_count(&asked.path) {
+            return http::answer_json(&mut stream, 200, &wire::count());
+        }
+        let body: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+        let is_chore = wire::is_chore(route.api, &body);
+        let turn = match is_chore {
+            true => Turn::say("a chore"),
+            false => {
+                let next = self.script.lock().unwrap().pop_front();
+                next.unwrap_or_else(|| Turn::say(SPENT))
+            }
+        };
+        let number = {
+            let mut requests = self.requests.lock().unwrap();
+            requests.push(Request { api: route.api, is_chore, body: body.clone() });
+            requests.len()
+        };
+        match turn {
+            Turn::Silence => http::wait_for_end(&mut stream, SILENCE_MAX),
+            Turn::Refuse { status, message } => {
+                http::answer_json(&mut stream, status, &wire::refusal(status, &message));
+            }
+            Turn::Answer { text, call } => {
+                let said = wire::Said { text: &text, call: call.as_ref(), number };
+                match route.streams || body["stream"] == true {
+                    true => http::answer_events(&mut stream, &route.api.events(&said)),
+                    false => http::answer_json(&mut stream, 200, &route.api.whole(&said)),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! As much of HTTP as agents need: one request, one answer, the end.
+
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A request that is longer is no agent's.
+const BODY_MAX: usize = 64 * 1024 * 1024;
+
+pub(super) struct Asked {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) body: Vec<u8>,
+}
+
+pub(super) fn read(stream: &mut TcpStream) -> Result<Asked> {
+    let mut reader = BufReader::new(stream);
+    let first = line(&mut reader)?;
+    let mut words = first.split(' ');
+    let method = words.next().unwrap_or_default().to_owned();
+    let path = words.next().ok_or(ErrorKind::InvalidData)?.to_owned();
+    let (mut length, mut is_chunked, mut waits) = (0, false, false);
+    loop {
+        let header = line(&mut reader)?.to_ascii_lowercase();
+        match header.split_once(':').map(|(name, value)| (name, value.trim())) {
+            Some(("content-length", value)) => length = value.parse().unwrap_or(0),
+            Some(("transfer-encoding", value)) => is_chunked = value.contains("chunked"),
+            Some(("expect", value)) => waits = value == "100-continue",
+            Some(_) => {}
+            None => break,
+        }
+    }
+    if waits {
+        reader.get_mut().write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
+    }
+    let mut body = Vec::new();
+    while is_chunked {
+        let size = line(&mut reader)?;
+        let size = size.split(';').next().unwrap_or_default().trim();
+        let size = usize::from_str_radix(size, 16).map_err(|_| ErrorKind::InvalidData)?;
+        append(&mut reader, &mut body, size)?;
+        line(&mut reader)?;
+        is_chunked = size > 0;
+    }
+    append(&mut reader, &mut body, length)?;
+    Ok(Asked { method, path, body })
+}
+
+fn append(reader: &mut impl Read, body: &mut Vec<u8>, size: usize) -> Result<()> {
+    if body.len() + size > BODY_MAX {
+        return Err(ErrorKind::OutOfMemory.into());
+    }
+    let from = body.len();
+    body.resize(from + size, 0);
+    reader.read_exact(&mut body[from..])
+}
+
+fn line(reader: &mut impl BufRead) -> Result<String> {
+    let mut line = String::new();
+    match reader.read_line(&mut line)? {
+        0 => Err(Error::from(ErrorKind::UnexpectedEof)),
+        _ => Ok(line.trim_end().to_owned()),
+    }
+}
+
+pub(super) fn answer_json(stream: &mut TcpStream, status: u16, body: &Value) {
+    let body = body.to_string();
+    let length = body.len();
+    // An agent may hang up at any time.
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+}
+
+/// Events, each with its name if it has one.
+pub(super) fn answer_events(stream: &mut TcpStream, events: &[(Option<&str>, String)]) {
+    let mut text =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+            .to_owned();
+    for (name, data) in events {
+        if let Some(name) = name {
+            text.push_str(&format!("event: {name}\n"));
+        }
+        text.push_str(&format!("data: {data}\n\n"));
+    }
+    let _ = stream.write_all(text.as_bytes());
+}
+
+/// Returns when the other side is gone.
+pub(super) fn wait_for_end(stream: &mut TcpStream, limit: Duration) {
+    let _ = stream.set_read_timeout(Some(limit));
+    let _ = stream.read(&mut [0]);
+}

@@ -1,4 +1,4 @@
-//! What is likely to go wrong with a project's hooks, found before it does.
+//! What is likely to go wrong with a project's hooks and agents, found before it does.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,6 +7,7 @@ use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
+use crate::agents::repository::{self, Unfit, Wanted};
 use crate::condition::Condition;
 use crate::process::{Support, cgroup_home};
 use crate::rules::Rules;
@@ -75,6 +76,43 @@ pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding>
         findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
     }
     findings
+}
+
+/// Looks at the agents, and asks those that can be started for their versions.
+pub fn examine_agents(rules: &Rules, runner: &Runner) -> Vec<Finding> {
+    let ground = runner.ground();
+    let examine = |name: String| {
+        let about = format!("agent {name}");
+        match repository::fit(rules, &name, &Wanted::default(), ground) {
+            Ok(fit) => {
+                let version = repository::version(&fit.settings, runner);
+                let version = version.unwrap_or_else(|| "it does not tell its version".to_owned());
+                let message = format!("{version}; it may {}", fit.settings.powers());
+                let (status, hint) = match fit.ignored.as_slice() {
+                    [] => (FindingStatus::Ok, None),
+                    files => {
+                        let files = files.join(", ");
+                        let hint = format!("hookloop agents trust, for it to heed {files}");
+                        (FindingStatus::Warning, Some(hint))
+                    }
+                };
+                Finding { about, status, message, hint }
+            }
+            Err(error) => {
+                let hint = match &error {
+                    Unfit::Undefined(_) | Unfit::Brought { .. } => {
+                        Some("hookloop agents trust".to_owned())
+                    }
+                    Unfit::Missing { package: Some(package), .. } => {
+                        Some(format!("npm install -g {package}"))
+                    }
+                    _ => None,
+                };
+                Finding { about, status: FindingStatus::Error, message: error.to_string(), hint }
+            }
+        }
+    };
+    repository::present(rules, ground).into_iter().map(examine).collect()
 }
 
 fn cgroup_in_words() -> String {

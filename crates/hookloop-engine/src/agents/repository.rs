@@ -8,18 +8,23 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hookloop_core::hook::Source;
 use serde_json::json;
 
 use super::{Permissions, Program, Settings};
 use crate::doctor::is_on_path;
+use crate::process::{How, Job};
 use crate::rules::Rules;
+use crate::runner::Runner;
 use crate::trust::{Definition, Trust, hex};
 
 /// Files of one agent that are looked at.
 const FILES_MAX: usize = 1_000;
 const FILE_MAX: u64 = 4 * 1024 * 1024;
+/// An agent that has not said its version by then has none.
+const VERSION_WITHIN: Duration = Duration::from_secs(15);
 /// Directories above the project that may belong to its repository.
 const ABOVE_MAX: usize = 32;
 
@@ -108,6 +113,34 @@ fn is_there(program: &str, ground: Ground<'_>) -> bool {
         true => ground.root.join(program).is_file(),
         false => is_on_path(program, ground.path),
     }
+}
+
+/// What an agent says that its version is; none if it does not say.
+pub fn version(settings: &Settings, runner: &Runner) -> Option<String> {
+    let word = settings.word()?;
+    let argv = [word, "--version"].map(Into::into).to_vec();
+    let env = runner.environment().to_vec();
+    let job = Job { env, ..Job::new(argv, runner.root().to_owned(), VERSION_WITHIN) };
+    let ran = runner.keepers().run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
+    let said = ran.output.stdout.excerpt();
+    said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// The agents that somebody configured or named, and the known ones that are installed.
+pub fn present(rules: &Rules, ground: Ground<'_>) -> Vec<String> {
+    let named = rules.session.fallback.iter().flat_map(|fallback| &fallback.agents);
+    let named = rules.session.agent.iter().chain(named).cloned();
+    let configured = rules.agents.iter().map(|settings| settings.name.clone());
+    let is_installed = |known: &&super::known::Known| is_there(known.program[0], ground);
+    let installed = super::known::KNOWN.iter().filter(is_installed);
+    let installed = installed.map(|known| known.name.to_owned());
+    let mut names = Vec::new();
+    for name in configured.chain(named).chain(installed) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// Everything that the user can agree to: agents that the repository defines, and files that it brings

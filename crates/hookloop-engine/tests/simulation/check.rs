@@ -87,11 +87,13 @@ fn is_spent(ended: &Ended) -> bool {
 
 fn limits_hold(ended: &Ended) {
     let limits = &ended.nature.limits;
-    let began = bodies(ended).filter(
-        |body| matches!(body, EventBody::IterationStarted(started) if started.attempt == 1),
-    );
-    assert!(began.count() <= limits.iterations as usize);
-    let (mut cost, mut tokens, mut errors) = (0, 0, 0);
+    let numbers = bodies(ended).filter_map(|body| match body {
+        EventBody::IterationStarted(started) => Some(started.number),
+        _ => None,
+    });
+    assert!(numbers.max().unwrap_or(0) <= limits.iterations);
+    let fallback = ended.nature.fallback.as_ref();
+    let (mut cost, mut tokens, mut errors, mut given_up) = (0, 0, 0, 0);
     for body in bodies(ended) {
         match body {
             EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
@@ -101,11 +103,16 @@ fn limits_hold(ended: &Ended) {
             EventBody::TurnEnded(turn) => {
                 cost += turn.usage.cost_micros;
                 tokens += turn.usage.tokens();
+                let names = ["sim", "second", "third"];
+                assert_eq!(turn.agent, names[given_up]);
                 errors = match (&turn.result, turn.turn) {
                     (TurnResult::Finished, TurnKind::Work) => 0,
                     (TurnResult::Failed { .. }, TurnKind::Work | TurnKind::Recovery) => errors + 1,
                     _ => errors,
                 };
+                if fallback.is_some_and(|other| errors >= other.after && given_up < 2) {
+                    (given_up, errors) = (given_up + 1, 0);
+                }
             }
             _ => {}
         }

@@ -12,8 +12,8 @@ use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{
-    Answer, AtRetryLimit, Conversation, Limits, Piped, Plan, Session, StopWhen, TurnResult, Usage,
-    Work,
+    Answer, AtRetryLimit, Conversation, Fallback, Limits, Piped, Plan, Session, StopWhen,
+    TurnResult, Usage, Work,
 };
 use hookloop_core::task::Task;
 use hookloop_engine::agents::Report;
@@ -40,6 +40,10 @@ pub(crate) struct Nature {
     /// In a hundred turns.
     pub(crate) crashes: u64,
     errors: u64,
+    /// Turns that are told to wait.
+    waits: u64,
+    pub(crate) fallback: Option<Fallback>,
+    conversation: Conversation,
     hangs: u64,
     claims: u64,
     /// How the files move: by steps that never repeat, in circles, or not at all.
@@ -85,6 +89,11 @@ impl Nature {
             at_retry_limit: *dice.pick(&[AtRetryLimit::NeedsHuman, AtRetryLimit::Accept]),
             crashes: *dice.pick(&[0, 0, 2, 8]),
             errors: *dice.pick(&[0, 0, 10, 60, 100]),
+            waits: *dice.pick(&[0, 0, 0, 20, 100]),
+            fallback: dice
+                .pick(&[None, None, Some(1), Some(2)])
+                .map(|after| Fallback { agents: vec!["second".into(), "third".into()], after }),
+            conversation: *dice.pick(&[Conversation::Fresh, Conversation::Continue]),
             hangs: *dice.pick(&[0, 0, 10]),
             claims: *dice.pick(&[0, 20, 60, 100]),
             moves: *dice.pick(&[Moves::Ahead, Moves::Circles, Moves::Nowhere, Moves::Anyhow]),
@@ -99,10 +108,10 @@ impl Nature {
             name: "sim".into(),
             work: Work::Prompt("x".into()),
             agent: "sim".into(),
-            fallback: None,
+            fallback: self.fallback.clone(),
             model: None,
             permissions: None,
-            conversation: Conversation::default(),
+            conversation: self.conversation,
             stop_when: self.stop_when.clone(),
             at_retry_limit: self.at_retry_limit,
             limits: self.limits,
@@ -280,6 +289,12 @@ impl Scene {
         if self.chance(self.nature.errors) {
             return Report::failed("no network");
         }
+        if self.chance(self.nature.waits) {
+            let after = *self.dice.borrow_mut().pick(&[None, Some(0), Some(90_000)]);
+            let until_ms = after.map(|ms: u64| self.now_ms() + ms);
+            let result = TurnResult::RateLimited { error: "not now".into(), until_ms };
+            return Report { result, ..Report::failed("") };
+        }
         let mut story = self.story.borrow_mut();
         let anyhow = self.dice.borrow_mut().below(6);
         story.files = match self.nature.moves {
@@ -336,7 +351,7 @@ impl World for Scene {
         self.may_be_disturbed();
         self.may_crash();
         match &report.result {
-            TurnResult::Failed { .. } => report,
+            TurnResult::Failed { .. } | TurnResult::RateLimited { .. } => report,
             _ => Report { message: format!("turn-{number}"), ..report },
         }
     }

@@ -1,6 +1,6 @@
 //! `hookloop doctor`
 
-use hookloop_engine::doctor::{FindingStatus, examine};
+use hookloop_engine::doctor::{FindingStatus, examine, examine_agents};
 use serde_json::json;
 
 use super::Context;
@@ -9,7 +9,7 @@ use crate::output::{BOLD, DIM, Result, plain};
 
 /// Look for what is likely to go wrong, and say what mends it
 ///
-/// Runs nothing. Ends with 1 if something will not work as it is.
+/// Runs no hook; asks installed agents for their versions. Ends with 1 if something will not work as it is.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
@@ -17,7 +17,8 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let Some(runner) = project.runner() else { return Ok(()) };
-        let findings = examine(&project.hooks()?, project.rules(), runner);
+        let mut findings = examine(&project.hooks()?, project.rules(), runner);
+        findings.extend(examine_agents(project.rules(), runner));
         let out = &mut context.out;
         if out.json {
             let findings: Vec<_> = findings
@@ -40,7 +41,8 @@ impl Args {
         let errors = findings.iter().filter(|f| f.status == FindingStatus::Error).count();
         match errors {
             0 => Ok(()),
-            n => Err(CliError::refused(format!("{n} hooks will not work as they are"))),
+            1 => Err(CliError::refused("one thing will not work as it is")),
+            n => Err(CliError::refused(format!("{n} things will not work as they are"))),
         }
     }
 }

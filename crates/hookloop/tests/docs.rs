@@ -64,6 +64,34 @@ fn sessions() {
 }
 
 #[test]
+fn agents() {
+    check_commands("docs/agents.md");
+}
+
+/// The first is a project's file, the second a user's; both know their agents.
+#[test]
+fn the_configuration_in_agents_md_is_read() {
+    let yaml: Vec<_> =
+        blocks("docs/agents.md").into_iter().filter(|b| b.language == "yaml").collect();
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(home.path().join(".config/hookloop")).unwrap();
+    std::fs::write(home.path().join("hookloop.yaml"), &yaml[0].text).unwrap();
+    std::fs::write(home.path().join(".config/hookloop/config.yaml"), &yaml[1].text).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_hookloop"))
+        .args(["agents", "list"])
+        .current_dir(home.path())
+        .env_clear()
+        .env("HOME", home.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    for name in ["careful", "local", "qwen"] {
+        assert!(said.contains(name), "{said}");
+    }
+}
+
+#[test]
 fn log() {
     check_commands("docs/log.md");
 }

@@ -83,7 +83,12 @@ impl AgentEntry {
                 PermissionsEntry::Full => Permissions::Full,
             };
         }
-        let env = self.env.map(hooks::environment).transpose()?.unwrap_or_default();
+        // Users may lead their own agents wherever they like.
+        let read = match source {
+            Source::Project => hooks::environment,
+            Source::User | Source::Builtin => hooks::variables,
+        };
+        let env = self.env.map(read).transpose()?.unwrap_or_default();
         // It has the user's variables in any case.
         let set = env.into_iter().filter_map(|entry| match entry {
             EnvEntry::Set { name, value } => Some((name, value)),

@@ -390,6 +390,22 @@ pub(super) fn length(time: Time, at: Location) -> Result<u64, Complaint> {
 }
 
 pub(super) fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
+    let at = env.at;
+    let entries = variables(env)?;
+    let is_dangerous = |entry: &&EnvEntry| matches!(entry, EnvEntry::Set { name, .. } if is_dangerous_variable(name));
+    match entries.iter().find(is_dangerous) {
+        Some(entry) => {
+            let name = entry.name();
+            let message =
+                format!("`{name}` decides what programs do: a configuration does not set it");
+            Err(Complaint::new(at, message))
+        }
+        None => Ok(entries),
+    }
+}
+
+/// Variables, whatever they are for.
+pub(super) fn variables(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
     let entries: Vec<EnvEntry> = match env.value {
         Env::Names(names) => names.into_iter().map(EnvEntry::Inherited).collect(),
         Env::Values(values) => {
@@ -408,11 +424,6 @@ pub(super) fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint>
             return complain(format!("`{name}` is not the name of a variable"));
         }
         match entry {
-            EnvEntry::Set { .. } if is_dangerous_variable(name) => {
-                return complain(format!(
-                    "`{name}` decides what programs do: a configuration does not set it"
-                ));
-            }
             EnvEntry::Set { value, .. } if value.contains('\0') => {
                 return complain(format!("`{name}` has a NUL in its value"));
             }

@@ -125,6 +125,11 @@ fn configurations(canary: &str) -> Vec<String> {
             "version: 1\ntask_types:\n  any:\n    hooks:\n      task_completed: [{{command: {quoted}}}]\n"
         ),
         format!("version: 1\ntrusted: true\nhooks:\n{}", at(&format!("{{command: {quoted}}}"))),
+        format!(
+            "version: 1\nagents: {{mine: {{kind: command, command: {quoted}}}, \
+             claude: {{command: [sh, -c, {quoted}]}}}}\nloop: {{agent: mine, fallback: claude}}\n"
+        ),
+        format!("version: 1\nloop: {{agent: 'command:{canary}'}}\n"),
         "version: 1\nhooks: &a {stop: [*a]}\n".to_owned(),
         "not: [a, project".to_owned(),
     ]
@@ -160,6 +165,12 @@ const COMMANDS: &[&[&str]] = &[
     &["nats", "permissions", "p"],
     &["import", "automation-hooks", "package.json"],
     &["status"],
+    &["agents", "list"],
+    &["agents", "trust", "--show"],
+    &["agents", "trust"],
+    &["run", "x"],
+    &["run", "x", "--agent", "mine"],
+    &["run", "x", "--agent", "claude"],
     &["run", "x", "--agent", "command:true"],
     &["run", "--tasks", "--agent", "scripted:package.json"],
     &["resume"],
@@ -200,7 +211,7 @@ fn nothing_of_a_repository_runs_unasked() {
             let started: Vec<&str> = started
                 .lines()
                 .filter(|line| line.contains("exec") && line.contains("= 0"))
-                .filter(|line| args[0] != "run" || !is_asked_for(line))
+                .filter(|line| !is_asked_for(args[0], line))
                 .collect();
             assert_eq!(started.len(), 1, "{args:?} started something: {started:#?}");
             assert!(!canary.exists(), "{args:?} ran something of {configuration}");
@@ -211,13 +222,18 @@ fn nothing_of_a_repository_runs_unasked() {
     assert!(FILES.len() >= 60);
 }
 
-/// Whether `run` started what the user named, or git in our own way.
-fn is_asked_for(line: &str) -> bool {
-    let ours = [
-        r#"["hookloop", "__keeper"]"#,
-        r#"["/bin/sh", "-c", "true"]"#,
-        r#""/usr/bin/git", ["git", "rev-parse", "--git-path""#,
-    ];
+/// Whether `run` started what the user named, or git in our own way; or `doctor` asked for a version.
+fn is_asked_for(command: &str, line: &str) -> bool {
+    let keeper = r#"["hookloop", "__keeper"]"#;
+    let ours: &[&str] = match command {
+        "run" => &[
+            keeper,
+            r#"["/bin/sh", "-c", "true"]"#,
+            r#""/usr/bin/git", ["git", "rev-parse", "--git-path""#,
+        ],
+        "doctor" => &[keeper, r#""--version"]"#],
+        _ => &[],
+    };
     ours.iter().any(|ours| line.contains(ours))
 }
 

@@ -45,8 +45,8 @@ fn a_wrong_start_says_what_to_type() {
         let (found, _, err) = plain(&sandbox, args);
         assert!(found == code && err.contains(part), "{args:?}: {found} {err}");
     };
-    check(&["run", "x"], 2, "--agent 'command:./agent.sh'");
-    check(&["run", "x", "--agent", "clod"], 2, "`clod` is not an agent");
+    check(&["run", "x"], 2, "--agent claude");
+    check(&["run", "x", "--agent", "clod"], 2, "there is no agent `clod`");
     check(&["run", "x", "--agent", "scripted:none.json"], 2, "none.json");
     check(
         &["run", "x", "--agent", "command:true", "--stop-when", "never"],

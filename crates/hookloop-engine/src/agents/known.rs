@@ -25,8 +25,8 @@ pub struct Known {
     pub package: &'static str,
     /// Files of a repository that make it start something, or let it do more.
     pub brings: &'static [&'static str],
-    /// Whether it can be told to leave those aside.
-    pub can_ignore: bool,
+    /// Variables that make it leave those aside, if it can be told to; an adapter may say it by arguments.
+    pub ignoring: Option<&'static [(&'static str, &'static str)]>,
 }
 
 const OF_CLAUDE: &[&str] = &[".claude/settings.json", ".claude/settings.local.json", ".mcp.json"];
@@ -38,7 +38,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["claude"],
         package: "@anthropic-ai/claude-code",
         brings: OF_CLAUDE,
-        can_ignore: true,
+        ignoring: Some(&[]),
     },
     Known {
         name: "codex",
@@ -47,7 +47,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@openai/codex",
         // It asks its user itself before it heeds what a repository brings.
         brings: &[],
-        can_ignore: true,
+        ignoring: Some(&[]),
     },
     Known {
         name: "opencode",
@@ -55,7 +55,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["opencode", "acp"],
         package: "opencode-ai",
         brings: &["opencode.json", "opencode.jsonc", ".opencode"],
-        can_ignore: false,
+        ignoring: Some(&[("OPENCODE_DISABLE_PROJECT_CONFIG", "1")]),
     },
     Known {
         name: "gemini",
@@ -63,7 +63,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["gemini", "--acp"],
         package: "@google/gemini-cli",
         brings: &[".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"],
-        can_ignore: false,
+        ignoring: None,
     },
     Known {
         name: "codex-acp",
@@ -71,7 +71,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["codex-acp"],
         package: "@agentclientprotocol/codex-acp",
         brings: &[],
-        can_ignore: true,
+        ignoring: Some(&[]),
     },
     Known {
         name: "claude-agent-acp",
@@ -79,7 +79,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["claude-agent-acp"],
         package: "@agentclientprotocol/claude-agent-acp",
         brings: OF_CLAUDE,
-        can_ignore: false,
+        ignoring: None,
     },
 ];
 

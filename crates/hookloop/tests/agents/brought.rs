@@ -89,9 +89,8 @@ fn refused(stage: &Stage, args: &[&str]) -> (i32, String) {
 #[test]
 fn what_an_agent_can_not_be_kept_from_keeps_it_from_being_started() {
     for (agent, file) in [
-        ("opencode", "opencode.json"),
-        ("opencode", ".opencode/plugin/x.js"),
         ("gemini", ".gemini/settings.json"),
+        ("gemini", ".gemini/extensions/x/gemini-extension.json"),
         ("claude-agent-acp", ".mcp.json"),
     ] {
         let stage = Stage::new(Who::Claude, []);

@@ -27,6 +27,8 @@ pub struct Known {
     pub brings: &'static [&'static str],
     /// Variables that make it leave those aside, if it can be told to; an adapter may say it by arguments.
     pub ignoring: Option<&'static [(&'static str, &'static str)]>,
+    /// Its modes for those who may read, edit, and do everything, with ACP.
+    pub modes: Option<[&'static str; 3]>,
 }
 
 const OF_CLAUDE: &[&str] = &[".claude/settings.json", ".claude/settings.local.json", ".mcp.json"];
@@ -39,6 +41,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@anthropic-ai/claude-code",
         brings: OF_CLAUDE,
         ignoring: Some(&[]),
+        modes: None,
     },
     Known {
         name: "codex",
@@ -48,6 +51,7 @@ pub const KNOWN: [Known; 6] = [
         // It asks its user itself before it heeds what a repository brings.
         brings: &[],
         ignoring: Some(&[]),
+        modes: None,
     },
     Known {
         name: "opencode",
@@ -56,6 +60,7 @@ pub const KNOWN: [Known; 6] = [
         package: "opencode-ai",
         brings: &["opencode.json", "opencode.jsonc", ".opencode"],
         ignoring: Some(&[("OPENCODE_DISABLE_PROJECT_CONFIG", "1")]),
+        modes: None,
     },
     Known {
         name: "gemini",
@@ -64,6 +69,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@google/gemini-cli",
         brings: &[".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"],
         ignoring: None,
+        modes: None,
     },
     Known {
         name: "codex-acp",
@@ -72,6 +78,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@agentclientprotocol/codex-acp",
         brings: &[],
         ignoring: Some(&[]),
+        modes: Some(["read-only", "workspace-write", "agent-full-access"]),
     },
     Known {
         name: "claude-agent-acp",
@@ -80,6 +87,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@agentclientprotocol/claude-agent-acp",
         brings: OF_CLAUDE,
         ignoring: None,
+        modes: Some(["default", "acceptEdits", "bypassPermissions"]),
     },
 ];
 

@@ -1,9 +1,13 @@
 //! Who does the work: programs that take a prompt and change files.
 //!
+//! - [`acp`]: agents that speak the Agent Client Protocol
 //! - [`command`]: any program: the prompt on its input, its answer on its output
 //! - [`scripted`]: turns from a file, for tests and the demo
+//! - `limits`: whether an error says that the provider wants to be left alone
 
+pub mod acp;
 pub mod command;
+mod limits;
 pub mod scripted;
 
 use std::ffi::OsString;
@@ -73,6 +77,17 @@ impl Report {
             conversation: None,
         }
     }
+}
+
+/// What an agent may do by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permissions {
+    /// Look.
+    Read,
+    /// Change files of the project.
+    Edit,
+    /// Everything.
+    Full,
 }
 
 /// A kind of agent.

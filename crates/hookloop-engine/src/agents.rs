@@ -1,14 +1,16 @@
 //! Who does the work: programs that take a prompt and change files.
 //!
 //! - [`claude`], [`codex`]: the agents of these names, each with its own events
+//! - [`acp`]: agents that speak the Agent Client Protocol
 //! - [`command`]: any program: the prompt on its input, its answer on its output
 //! - [`scripted`]: turns from a file, for tests and the demo
 //! - [`crew`]: the agents of a session
 //! - [`known`], [`settings`]: which agents there are, and how they are started
 //! - [`repository`]: what a repository brings for agents, and whether the user agreed to it
 //! - `lines`: turns of agents that tell what they do in lines of JSON
-//! - `limits`: errors that mean "not now"
+//! - `limits`: whether an error says that the provider wants to be left alone
 
+pub mod acp;
 pub mod claude;
 pub mod codex;
 pub mod command;
@@ -128,7 +130,7 @@ pub fn open(settings: Settings, directory: &Path) -> Result<Box<dyn Agent>, BadA
     Ok(match (settings.dialect, &settings.program) {
         (Dialect::Claude, _) => Box::new(claude::Claude::new(settings)),
         (Dialect::Codex, _) => Box::new(codex::Codex::new(settings)),
-        (Dialect::Acp, _) => Box::new(Nobody),
+        (Dialect::Acp, _) => Box::new(acp::Acp::new(acp::AcpSettings::from(&settings))),
         (Dialect::Scripted, Program::Line(file)) => {
             Box::new(scripted::Scripted::load(&directory.join(file))?)
         }

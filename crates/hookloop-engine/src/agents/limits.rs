@@ -1,85 +1,134 @@
-//! Whether an error means that whoever answers the agent wants to be left alone, and until when.
+//! Whether an error says that an agent's provider wants to be left alone for a while, and until when.
+//!
+//! Agents pass on what their provider said, each in its own words, so this goes by those.
 
-/// Words for it. An error that has one of them is not the agent's.
-const WORDS: [&str; 8] = [
-    "rate limit",
-    "rate_limit",
-    "usage limit",
-    "too many requests",
-    "quota exceeded",
-    "exceeded your current quota",
-    "overloaded",
-    "http 429",
-];
-/// What stands before a time to wait for.
-const AFTER: [&str; 5] = ["retry after", "retry-after:", "try again in", "retry in", "resets in"];
-/// Seconds since 1970 that may be meant: from 2020 to 2100.
-const SECONDS: std::ops::Range<u64> = 1_577_836_800..4_102_444_800;
+use std::sync::LazyLock;
 
-/// Whether it does, and the moment in milliseconds since 1970 if one is told.
-pub(super) fn rate_limit(error: &str, now_ms: u64) -> Option<Option<u64>> {
-    let text = error.to_lowercase();
-    let is_word = |word: &&str| text.contains(word);
-    let has_status = || text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "429");
-    if !WORDS.iter().any(|word| is_word(&word)) && !has_status() {
+use regex::{Captures, Regex};
+
+/// The longest wait that is believed. What is told to be farther away is no time to wait for.
+const WAIT_MAX_MS: u64 = 8 * 24 * 60 * 60 * 1000;
+
+/// What says so.
+static LIMITED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = r"(?ix)
+        \b(429|529)\b | rate.?limit | usage.limit | (hit|reached)\ your\ (\w+\ )?limit
+        | too.many.requests | resource.?exhausted | overloaded | quota";
+    Regex::new(words).ok()
+});
+/// A limit, but not of a provider.
+static ELSEWHERE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)disk quota|quota project|_quota_project").ok());
+/// `retry after 20s`, `try again in 1m30s`, `"retryDelay": "34s"`, `resets_in_seconds: 5`.
+static WAIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let words = r#"(?ix)
+        (?: retry.?after | retry.?delay | (?:retry|again)\ in | resets?\ (?:after|in) | resets_in_seconds )
+        (?<unit_before> [-_\ ]?(?:ms|seconds?)\b )?  ["':=\ ]*
+        (?<time> (?: [0-9]+(?:\.[0-9]+)? \s* (?:[a-z]+\b|[a-z]+)? [\s,]*(?:and\s+)? )+ )"#;
+    Regex::new(words).ok()
+});
+/// `usage limit reached|1763229600`, `"resets_at": 1763229600`.
+static MOMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"(?i)(?:\||resets?.?at["':=\s]*)(?<seconds>[0-9]{10})(?<more>[0-9]{3})?\b"#).ok()
+});
+static PART: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)(?<count>[0-9]+(?:\.[0-9]+)?)\s*(?<unit>[a-z]+)?").ok());
+
+/// None if the error is another one; else until when to wait, in milliseconds since 1970, if that is
+/// told.
+pub(super) fn rate_limit(text: &str, now_ms: u64) -> Option<Option<u64>> {
+    let text = ELSEWHERE.as_ref()?.replace_all(text, "");
+    if !LIMITED.as_ref()?.is_match(&text) {
         return None;
     }
-    Some(moment(&text).or_else(|| Some(now_ms.saturating_add(wait_ms(&text)?))))
+    let until = moment(&text).or_else(|| wait(&text).and_then(|wait| now_ms.checked_add(wait)));
+    Some(until.filter(|until| (now_ms..=now_ms.saturating_add(WAIT_MAX_MS)).contains(until)))
 }
 
-/// A moment as seconds since 1970, as `usage limit reached|1749924000` has it.
 fn moment(text: &str) -> Option<u64> {
-    let numbers = text.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok());
-    let seconds = numbers.filter(|seconds: &u64| SECONDS.contains(seconds)).next_back()?;
-    Some(seconds * 1_000)
+    let found = MOMENT.as_ref()?.captures(text)?;
+    let number =
+        |name: &str| found.name(name).map_or(Some(0), |digits| digits.as_str().parse().ok());
+    Some(number("seconds")? * 1000 + number("more")?)
 }
 
-/// A length of time, as `try again in 1h 20m` or `retry after 30 seconds` has it.
-fn wait_ms(text: &str) -> Option<u64> {
-    let after = AFTER.iter().find_map(|words| text.split(words).nth(1))?;
-    let (mut sum, mut found, mut rest) = (0_u64, false, after.trim_start());
-    while rest.starts_with(|c: char| c.is_ascii_digit()) {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let number: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
-        rest = rest[end..].trim_start();
-        let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-        let unit_ms = match &rest[..end] {
-            "ms" => 1.0,
-            "m" | "min" | "mins" | "minute" | "minutes" => 60_000.0,
-            "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000.0,
-            "d" | "day" | "days" => 86_400_000.0,
-            _ => 1_000.0,
-        };
-        sum = sum.saturating_add((number * unit_ms) as u64);
-        found = true;
-        rest = rest[end..].trim_start_matches([' ', ',']).trim_start_matches("and ");
-    }
-    found.then_some(sum)
+fn wait(text: &str) -> Option<u64> {
+    let found = WAIT.as_ref()?.captures(text)?;
+    let bare = match found.name("unit_before") {
+        Some(unit) if unit.as_str().to_ascii_lowercase().contains("ms") => "ms",
+        _ => "s",
+    };
+    let parts = PART.as_ref()?.captures_iter(found.name("time")?.as_str());
+    // What follows the last number need not be a unit: `retry after 5 or so`.
+    parts.map_while(|part| part_ms(&part, bare)).reduce(u64::saturating_add)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates as it should"
+)]
+fn part_ms(part: &Captures<'_>, bare: &str) -> Option<u64> {
+    let count: f64 = part.name("count")?.as_str().parse().ok()?;
+    let unit = part.name("unit").map_or(bare, |unit| unit.as_str()).to_ascii_lowercase();
+    let unit_ms = match unit.as_str() {
+        "ms" | "millisecond" | "milliseconds" => 1.0,
+        "s" | "sec" | "secs" | "second" | "seconds" => 1_000.0,
+        "m" | "min" | "mins" | "minute" | "minutes" => 60_000.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000.0,
+        "d" | "day" | "days" => 86_400_000.0,
+        _ => 1_000.0,
+    };
+    Some((count * unit_ms).ceil() as u64)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::rate_limit;
+
+    const NOW: u64 = 1_763_229_000_000;
 
     #[test]
-    fn who_wants_to_be_left_alone_says_so() {
-        const NOW: u64 = 1_000;
+    fn limits_are_told_from_other_errors() {
         let check = |text: &str, expected: Option<Option<u64>>| {
-            assert_eq!(rate_limit(text, NOW), expected, "{text}");
+            let wait = rate_limit(text, NOW).map(|until| until.map(|until| until - NOW));
+            assert_eq!(wait, expected, "{text}");
         };
-        check("api_error 500: We're currently experiencing high demand", None);
         check("401 Unauthorized", None);
-        check("line 4290 of the file is too long", None);
-        check("the limit of 5 files", None);
-        check("exceeded retry limit, last status: 429 Too Many Requests", Some(None));
-        check("api_error 529: overloaded_error: Overloaded", Some(None));
-        check(
-            "You've hit your usage limit. Try again in 3 hours 20 minutes.",
-            Some(Some(NOW + 12_000_000)),
-        );
-        check("Rate limit reached. Please try again in 1.5s. Visit", Some(Some(NOW + 1_500)));
-        check("429: retry after 30", Some(Some(NOW + 30_000)));
-        check("Claude AI usage limit reached|1749924000", Some(Some(1_749_924_000_000)));
-        check("rate_limit: try again in 1h 20m", Some(Some(NOW + 4_800_000)));
+        check("Internal error: 500 the model is down", None);
+        check("write failed: Disk quota exceeded", None);
+        check("line 1429 of main.rs", None);
+        check("API Error: 429", Some(None));
+        check("API Error: 529 Overloaded", Some(None));
+        check("Rate limit exceeded. Try again later.", Some(None));
+        check("rate_limit_error: slow down", Some(None));
+        check("RESOURCE_EXHAUSTED", Some(None));
+        check("You exceeded your current quota", Some(None));
+        check("You've hit your limit · resets 3pm", Some(None));
+        check("You've reached your weekly limit", Some(None));
+        check("429 Too Many Requests\nRetry-After: 20", Some(Some(20_000)));
+        check("rate limited, retry after 1.5 minutes", Some(Some(90_000)));
+        check("429, retry-after-ms: 250", Some(Some(250)));
+        check(r#"429 {"retryDelay": "34s"}"#, Some(Some(34_000)));
+        check("Rate limit reached. Please try again in 1m30.5s.", Some(Some(90_500)));
+        check("Rate limit reached. Please try again in 6h 2m.", Some(Some(21_720_000)));
+        check("usage limit: try again in 2 days, 3 hours and 5 minutes", Some(Some(183_900_000)));
+        check("Your quota will reset after 5h23m10s.", Some(Some(19_390_000)));
+        check(r#"usage_limit_reached "resets_in_seconds": 77"#, Some(Some(77_000)));
+        check("Claude AI usage limit reached|1763229600", Some(Some(600_000)));
+        check(r#"usage limit {"resets_at":1763229600}"#, Some(Some(600_000)));
+        check("usage limit, resets at 1763229600500", Some(Some(600_500)));
+    }
+
+    #[test]
+    fn a_time_that_is_no_time_to_wait_for_is_none() {
+        for text in [
+            "429, retry after 99999999999999999999999",
+            "429, retry after 9 days",
+            "usage limit reached|1000000000",
+            "usage limit reached|9999999999",
+        ] {
+            assert_eq!(rate_limit(text, NOW), Some(None), "{text}");
+        }
     }
 }

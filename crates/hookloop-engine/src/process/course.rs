@@ -70,16 +70,16 @@ struct Ready {
 impl<'a> Course<'a> {
     pub(super) fn new(job: Job<'a>, number: u64) -> Result<(Course<'a>, Theirs), ProcessError> {
         let failed = ProcessError::io("can't make pipes for a hook");
-        let (their_stdin, stdin) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
+        let (their_stdin, stdin) = input_of(&job)?;
         let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
         let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
-        for ours in [&stdin, &stdout, &stderr] {
+        for ours in stdin.iter().chain([&stdout, &stderr]) {
             // The ends of a pipe are apart in this: the hook's own stay as programs expect them.
             fcntl_setfl(ours, OFlags::NONBLOCK).map_err(&failed)?;
         }
         let course = Course {
             number,
-            stdin: Feed { pipe: Some(stdin), written: 0 },
+            stdin: Feed { pipe: stdin, written: 0 },
             stdout: Tap::new(stdout, Stream::Stdout, &job),
             stderr: Tap::new(stderr, Stream::Stderr, &job),
             cancelled: false,
@@ -130,7 +130,11 @@ impl<'a> Course<'a> {
             }
             if ready.keeper {
                 match wire::receive_reply(keeper) {
-                    Some(Reply::Taken) => self.taken = true,
+                    Some(Reply::Taken) => {
+                        self.taken = true;
+                        // Who writes to it is to see when nobody reads any more.
+                        self.job.stdin_from = None;
+                    }
                     Some(Reply::NotStarted { errno }) => return Ok(Finish::NotStarted { errno }),
                     Some(Reply::NotConfined(why)) => return Ok(Finish::NotConfined(why)),
                     Some(Reply::Ended(ended)) => {
@@ -174,6 +178,21 @@ impl<'a> Course<'a> {
         self.stdout.drain(buffer);
         self.stderr.drain(buffer);
         Outputs { stdout: self.stdout.capture.finish(), stderr: self.stderr.capture.finish() }
+    }
+}
+
+/// What a job reads, and the end that is written to here.
+fn input_of(job: &Job<'_>) -> Result<(OwnedFd, Option<OwnedFd>), ProcessError> {
+    let doing = "can't make pipes for a hook";
+    match &job.stdin_from {
+        // The job keeps its own: it may have to be given to another keeper.
+        Some(theirs) => theirs
+            .try_clone()
+            .map(|theirs| (theirs, None))
+            .map_err(|source| ProcessError::Io { doing, source }),
+        None => pipe_with(PipeFlags::CLOEXEC)
+            .map(|(theirs, ours)| (theirs, Some(ours)))
+            .map_err(ProcessError::io(doing)),
     }
 }
 

@@ -46,6 +46,7 @@ mod watch;
 mod wire;
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -78,6 +79,8 @@ pub struct Job<'a> {
     pub cwd: PathBuf,
     /// What the process can read; then its input ends.
     pub stdin: Vec<u8>,
+    /// What it reads instead: a pipe that somebody writes to while it runs.
+    pub stdin_from: Option<OwnedFd>,
     pub timeout: Duration,
     /// What it has after the timeout, or after being cancelled, to end by itself: [`KILL_GRACE`] at most.
     pub grace: Duration,
@@ -99,6 +102,7 @@ impl Job<'_> {
             env: Vec::new(),
             cwd,
             stdin: Vec::new(),
+            stdin_from: None,
             timeout,
             grace: KILL_GRACE,
             cancel: None,

@@ -259,3 +259,7 @@ macro_rules! contract {
 
 contract! { claude, Who::Claude, [] }
 contract! { codex, Who::Codex, [] }
+contract! { codex_acp, Who::CodexAcp, [] }
+contract! { opencode, Who::Opencode, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
+contract! { gemini, Who::Gemini, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
+contract! { claude_acp, Who::ClaudeAcp, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }

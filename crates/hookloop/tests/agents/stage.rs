@@ -200,7 +200,6 @@ impl Stage {
         command.env("PATH", format!("{}:{path}", bin.display())).env("STAGE", &self.mark);
         command.env("TMPDIR", root.join("tmp"));
         command.env("CODEX_HOME", root.join("codex"));
-        command.env("INITIAL_AGENT_MODE", "workspace-write");
         command.env("CLAUDE_CONFIG_DIR", root.join("claude"));
         command.env("ANTHROPIC_BASE_URL", &url).env("ANTHROPIC_API_KEY", "key-of-nobody");
         command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");

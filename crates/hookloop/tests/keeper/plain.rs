@@ -1,16 +1,20 @@
 //! Ordinary jobs: what they get, how they end, and how they fail to start.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hookloop_engine::process::{
-    Cancel, How, Job, KILL_GRACE, KeeperPool, PARALLEL_MAX, ProcessError, WhyNotStarted,
+    Cancel, Filter, How, Job, KILL_GRACE, KeeperPool, PARALLEL_MAX, ProcessError, Stream,
+    WhyNotStarted,
 };
 use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::{executable, job, keeper, script, stderr, stdout};
 
@@ -71,6 +75,38 @@ fn a_job_gets_what_is_declared_and_nothing_else() {
 
     let environ = format!("/proc/{}/environ", keeper.pid().unwrap());
     assert_eq!(fs::read(environ).unwrap(), b"", "a hook can read its keeper's environment");
+}
+
+#[test]
+fn input_can_be_an_answer_to_output() {
+    let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let ours = RefCell::new(Some(File::from(ours)));
+    ours.borrow().as_ref().unwrap().write_all(b"1\n").unwrap();
+    let filter = |_: Stream| -> Filter<'_> {
+        Box::new(|piece, out| {
+            out.extend_from_slice(piece);
+            match piece {
+                b"got 1\n" => ours.borrow().as_ref().unwrap().write_all(b"2\n").unwrap(),
+                b"got 2\n" => *ours.borrow_mut() = None,
+                _ => {}
+            }
+        })
+    };
+    let mut job = script("while read line; do echo got $line; done; echo end");
+    job.stdin_from = Some(theirs);
+    job.filter = Some(&filter);
+    assert_eq!(stdout(&keeper().run(job).unwrap()), "got 1\ngot 2\nend\n");
+}
+
+#[test]
+fn who_writes_to_a_job_sees_that_it_ended() {
+    let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let mut job = script("read line; exit 3");
+    job.stdin_from = Some(theirs);
+    File::from(ours.try_clone().unwrap()).write_all(b"1\n").unwrap();
+    assert_eq!(keeper().run(job).unwrap().how, How::Exited(3));
+    let written = File::from(ours).write_all(b"2\n");
+    assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
 }
 
 #[test]

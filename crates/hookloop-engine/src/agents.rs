@@ -73,6 +73,11 @@ impl Report {
             conversation: None,
         }
     }
+
+    /// A turn that nobody took.
+    pub(crate) fn cancelled() -> Report {
+        Report { result: TurnResult::Cancelled, ..Report::failed("") }
+    }
 }
 
 /// A kind of agent.

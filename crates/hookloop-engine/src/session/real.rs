@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::TaskId;
-use hookloop_core::session::{Answer, Phase, Session, Work};
+use hookloop_core::session::{Answer, Phase, Session, Usage, Work};
 use hookloop_core::task::Task;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
@@ -249,14 +249,23 @@ impl<O: Onlooker> World for Real<'_, O> {
             env: &env,
             conversation: turn.session.conversation(turn.kind),
         };
-        let onlooker = &mut self.onlooker;
+        let (onlooker, cancel) = (&mut self.onlooker, &self.stop.cancel);
+        let mut told = Usage::default();
         let mut updates = |update: Update<'_>| match update {
             Update::Output(text) => onlooker.notice(Notice::Said(text)),
             Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
             Update::Tool(what) => onlooker.notice(Notice::Did(what)),
-            Update::Usage(_) => {}
+            Update::Usage(used) => {
+                told = used;
+                // The session ends with it, as it does when its time is over.
+                if turn.allowance.is_some_and(|allowance| !allowance.heard(used)) {
+                    cancel.trigger();
+                }
+            }
         };
-        let report = self.agent.turn(self.runner, &order, &mut updates);
+        let mut report = self.agent.turn(self.runner, &order, &mut updates);
+        // One that was ended may not have come to say what it used.
+        report.usage.raise(told);
         self.write_down(&prompt, &report);
         report
     }

@@ -74,7 +74,7 @@ pub(super) fn drive(
         runner,
         directory: opened.directory.clone(),
         template: template(project, runner)?,
-        onlooker: Live::new(&mut context.out, opened, stop.clone()),
+        onlooker: Live::new(&mut context.out, opened, &project.rules().limits.purse, stop.clone()),
         stop,
         drift: Drift::new(runner, config, &hooks),
         active_ms: opened.active_ms,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
+use hookloop_core::purse::Purse;
 use hookloop_core::session::plan::{Count, Dollars};
 use hookloop_core::session::{Answer, Limits, Session, Usage};
 use hookloop_engine::session::real::{Onlooker, Stop};
@@ -40,7 +41,7 @@ pub(crate) struct Live<'o> {
 }
 
 impl<'o> Live<'o> {
-    pub(crate) fn new(out: &'o mut Output, opened: &Opened, stop: Stop) -> Live<'o> {
+    pub(crate) fn new(out: &'o mut Output, opened: &Opened, purse: &Purse, stop: Stop) -> Live<'o> {
         let status = (out.terminal && !out.json).then(Status::start);
         let (id, limits) = (opened.id.to_string(), opened.plan.limits);
         let (used, began) = (Usage::default(), Instant::now());
@@ -52,6 +53,9 @@ impl<'o> Live<'o> {
             live.line(format!("{BOLD}session {id}{BOLD:#}  {work}"));
             live.line(format!("{DIM}agent {agent}, stops when {}{DIM:#}", ways.join(", ")));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
+            if !purse.is_none() {
+                live.line(format!("{DIM}purse of all sessions: {purse}{DIM:#}"));
+            }
         }
         live
     }
@@ -145,6 +149,7 @@ impl Onlooker for Live<'_> {
             Notice::Pause { ms } => {
                 self.now(|| format!("waits {} before the next turn", words::duration(ms)));
             }
+            Notice::Purse => self.now(|| "waits for the purse: others may need less".to_owned()),
             Notice::Ran(_) => {}
         }
     }

@@ -313,14 +313,12 @@ impl fmt::Display for Purse {
 /// turn needs more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// The turn that it is for has begun.
-    Begin,
     /// The turn ended and used this: its reservation is over.
     Settle(Usage),
-    /// Another program has the session. If the turn had begun, nobody knows what it used: all that was set
-    /// aside for it counts as spent. If it had not, nothing of it does.
+    /// Another program has the session. Nobody knows what the turn used that was under way: all that was set
+    /// aside for it counts as spent.
     Abandon,
-    /// No turn comes.
+    /// The session ends before its turn was taken: who says so is the program that would have.
     Release,
 }
 
@@ -328,7 +326,6 @@ impl Move {
     /// What an event on a session's subject does.
     pub fn of(body: &EventBody) -> Option<Move> {
         match body {
-            EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => Some(Move::Begin),
             EventBody::TurnEnded(ended) => Some(Move::Settle(ended.usage)),
             EventBody::SessionResumed(_) => Some(Move::Abandon),
             EventBody::SessionEnding(_) | EventBody::SessionEnded(_) => Some(Move::Release),

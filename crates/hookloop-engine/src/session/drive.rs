@@ -172,15 +172,7 @@ impl<'p, W: World> Driver<'p, W> {
         }
         if let Phase::Turn(kind) = self.journal.session.phase {
             let attempt = self.journal.session.attempt + 1;
-            let is_paid = attempt > ATTEMPTS_MAX || self.provide()?;
-            let session = &self.journal.session;
-            let body = match kind {
-                _ if attempt > ATTEMPTS_MAX => {
-                    let error =
-                        format!("this program ended in the middle of it, {ATTEMPTS_MAX} times");
-                    self.turn_ended(kind, Report::failed(error), 0)
-                }
-                _ if !is_paid => self.turn_ended(kind, Report::cancelled(), 0),
+            let again = |session: &Session| match kind {
                 TurnKind::Work => EventBody::IterationStarted(IterationStarted {
                     number: session.iteration,
                     attempt,
@@ -188,7 +180,14 @@ impl<'p, W: World> Driver<'p, W> {
                 }),
                 turn => EventBody::TurnStarted(TurnStarted { turn, attempt, items: 0 }),
             };
-            self.journal.note(body);
+            if attempt > ATTEMPTS_MAX {
+                let error = format!("this program ended in the middle of it, {ATTEMPTS_MAX} times");
+                let ended = self.turn_ended(kind, Report::failed(error), 0);
+                self.journal.note(ended);
+            } else if !self.begin_turn(again)? {
+                let ended = self.turn_ended(kind, Report::cancelled(), 0);
+                self.journal.note(ended);
+            }
         }
         // What the files are now is not what a turn made of them.
         if let Some(look) = self.world.look_at_files() {
@@ -231,14 +230,11 @@ impl<'p, W: World> Driver<'p, W> {
         if !self.may_begin()? {
             return Ok(());
         }
-        if !self.provide()? {
-            return Ok(());
-        }
-        let session = &self.journal.session;
-        let (number, items) = (session.next_iteration(), items(session));
-        let started = IterationStarted { number, attempt: 1, items };
-        self.journal.note(EventBody::IterationStarted(started));
-        Ok(())
+        let started = |session: &Session| {
+            let (number, items) = (session.next_iteration(), items(session));
+            EventBody::IterationStarted(IterationStarted { number, attempt: 1, items })
+        };
+        self.begin_turn(started).map(drop)
     }
 
     /// Waits, and hears meanwhile who wants something else.
@@ -271,12 +267,11 @@ impl<'p, W: World> Driver<'p, W> {
 
     fn start_turn(&mut self, turn: TurnKind) -> Result<(), EngineError> {
         self.journal.look()?;
-        if !self.provide()? {
-            return Ok(());
-        }
-        let items = items(&self.journal.session);
-        self.journal.note(EventBody::TurnStarted(TurnStarted { turn, attempt: 1, items }));
-        Ok(())
+        let started = |session: &Session| {
+            let items = items(session);
+            EventBody::TurnStarted(TurnStarted { turn, attempt: 1, items })
+        };
+        self.begin_turn(started).map(drop)
     }
 
     fn turn(&mut self, kind: TurnKind) -> Result<(), EngineError> {

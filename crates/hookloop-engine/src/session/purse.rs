@@ -5,11 +5,12 @@ use std::cell::Cell;
 use hookloop_core::event::{EventBody, TurnReserved};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::purse::{Amount, Answer, Purse, Shortage};
-use hookloop_core::session::{Usage, next_step};
+use hookloop_core::session::{Session, Usage, next_step};
 use hookloop_core::time::Day;
 use hookloop_store::view::Reservation;
 
 use super::drive::Driver;
+use super::journal::Began;
 use super::open;
 use super::world::{Notice, World};
 use crate::project::{EngineError, Project, fresh_id, now};
@@ -23,40 +24,60 @@ const SMALL_STEP: u64 = 4;
 const ALL: Amount = Amount { cost_micros: u64::MAX, tokens: u64::MAX };
 
 impl<W: World> Driver<'_, W> {
-    /// Sets aside what the next turn may use, and answers whether it may begin. Waits while others hold
-    /// what they may not need; when it can't be had any more, the session knows.
-    pub(super) fn provide(&mut self) -> Result<bool, EngineError> {
+    /// Begins a turn, for which what it may use is set aside in the same batch. Waits while others hold what
+    /// they may not need; when it can't be had any more, the session knows. Answers whether it began.
+    pub(super) fn begin_turn(
+        &mut self,
+        started: impl Fn(&Session) -> EventBody,
+    ) -> Result<bool, EngineError> {
         let project = self.journal.project;
         let purse = project.rules.limits.purse;
         if purse.is_none() {
+            let body = started(&self.journal.session);
+            self.journal.note(body);
             return Ok(true);
         }
         let due = next_step(&self.journal.session, self.active_ms());
         let wish = purse.wish(self.journal.session.left());
-        let mut has_told = false;
+        let mut is_waiting = false;
         loop {
-            match project.reserve(&purse, &self.journal.id, wish)? {
+            // Who waits only looks: what is set aside by others becomes less without us.
+            let looked = match is_waiting {
+                true => project.look_into(&purse, wish)?,
+                false => Answer::Granted,
+            };
+            let answer = match looked {
                 Answer::Granted => {
+                    let body = started(&self.journal.session);
+                    self.journal.begin_turn(&purse, wish, body)?
+                }
+                answer => Began::Not(answer),
+            };
+            match answer {
+                Began::Stored(stored) => {
+                    self.world.notice(Notice::Stored(&stored));
                     self.reserved = wish;
                     return Ok(true);
                 }
-                Answer::Wait(_) => {}
-                Answer::Exhausted(shortage) => {
+                Began::Not(Answer::Exhausted(shortage)) => {
                     self.journal.note(EventBody::PurseExhausted(shortage));
                     return Ok(false);
                 }
+                Began::Not(_) => {
+                    self.commit()?;
+                    if let Some(shortage) = project.waits_in_vain(&purse, wish)? {
+                        self.journal.note(EventBody::PurseExhausted(shortage));
+                        return Ok(false);
+                    }
+                    if !is_waiting {
+                        self.world.notice(Notice::Purse);
+                    }
+                    is_waiting = true;
+                    self.world.pause(LOOK_EVERY_MS);
+                    self.journal.look()?;
+                }
+                Began::Behind => {}
             }
-            if let Some(shortage) = project.waits_in_vain(&purse, wish)? {
-                self.journal.note(EventBody::PurseExhausted(shortage));
-                return Ok(false);
-            }
-            self.commit()?;
-            if !has_told {
-                self.world.notice(Notice::Purse);
-                has_told = true;
-            }
-            self.world.pause(LOOK_EVERY_MS);
-            self.journal.look()?;
             let next = next_step(&self.journal.session, self.active_ms());
             if next != due || self.is_stopping() {
                 return Ok(false);
@@ -66,29 +87,22 @@ impl<W: World> Driver<'_, W> {
 }
 
 impl Project {
-    /// Sets `wish` aside for a session's turn, if the purse has it beside all that is. Rivals are told apart
-    /// by the version of the purse's subject: who sets something aside has seen what all others have.
+    fn look_into(&self, purse: &Purse, wish: Amount) -> Result<Answer, EngineError> {
+        self.read(|view| Ok(purse.reserve(&view.purse(today())?, wish)))
+    }
+
+    /// Sets more aside for a turn that is under way, if the purse has it.
     fn reserve(
         &self,
         purse: &Purse,
         session: &SessionId,
         wish: Amount,
     ) -> Result<Answer, EngineError> {
-        // Who waits only looks: what is spent does not become less, and what is set aside is looked at again.
-        let seen = self.read(|view| Ok(purse.reserve(&view.purse(today())?, wish)))?;
-        if seen != Answer::Granted {
-            return Ok(seen);
-        }
         let id = fresh_id();
         self.store.transact(|unit| {
-            let answer = purse.reserve(&unit.view()?.purse(today())?, wish);
-            if answer == Answer::Granted {
-                let reserved = TurnReserved { session: session.clone(), amount: wish };
-                let mut work = Work::new(unit, &self.rules, now())?;
-                let origin = Origin::command(id, &self.actor);
-                work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
-            }
-            Ok(answer)
+            let mut work = Work::new(unit, &self.rules, now())?;
+            let origin = Origin::command(id, &self.actor);
+            set_aside(&mut work, origin, purse, session, wish)
         })
     }
 
@@ -109,6 +123,23 @@ impl Project {
             Answer::Granted | Answer::Wait(_) => None,
         })
     }
+}
+
+/// Sets `wish` aside for a session's turn, if the purse has it beside all that is. Rivals are told apart by the
+/// version of the purse's subject: who sets something aside has seen what all others have.
+pub(super) fn set_aside(
+    work: &mut Work<'_, '_, '_>,
+    origin: Origin,
+    purse: &Purse,
+    session: &SessionId,
+    wish: Amount,
+) -> Result<Answer, EngineError> {
+    let answer = purse.reserve(&work.unit.view()?.purse(today())?, wish);
+    if answer == Answer::Granted {
+        let reserved = TurnReserved { session: session.clone(), amount: wish };
+        work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
+    }
+    Ok(answer)
 }
 
 fn today() -> Day {

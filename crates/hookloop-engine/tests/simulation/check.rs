@@ -121,23 +121,22 @@ fn limits_hold(ended: &Ended) {
 fn the_purse_holds(ended: &Ended) {
     let purse = &ended.nature.rules.limits.purse;
     let limit = [purse.day.cost_micros, purse.ever.cost_micros].into_iter().flatten().min();
-    let (mut used, mut lost, mut open, mut has_begun) = (0, 0, 0, false);
+    let (mut used, mut lost, mut open) = (0, 0, 0);
     for stored in &ended.all {
         match &stored.event.body {
             EventBody::TurnReserved(reserved) => open += reserved.amount.cost_micros,
             EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
                 assert!(open > 0 || limit.is_none(), "a turn for which nothing is set aside");
-                has_begun = true;
             }
             EventBody::TurnEnded(turn) => {
                 used += turn.usage.cost_micros;
-                (open, has_begun) = (0, false);
+                open = 0;
             }
             EventBody::SessionResumed(_) => {
-                lost += if has_begun { open } else { 0 };
-                (open, has_begun) = (0, false);
+                lost += open;
+                open = 0;
             }
-            EventBody::SessionEnding(_) => (open, has_begun) = (0, false),
+            EventBody::SessionEnding(_) => open = 0,
             _ => {}
         }
         assert!(limit.is_none_or(|limit| used + lost + open <= limit), "{used} {lost} {open}");

@@ -98,6 +98,9 @@ fn perform(seed: u64) -> Ended {
 fn take_on(log: &MemoryLog, subject: &Subject) {
     let events = log.history(subject, usize::MAX).unwrap();
     let session = Session::of(events.iter().map(|stored| &stored.event.body)).unwrap();
+    if session.is_over() {
+        return;
+    }
     let (run, machine) = (session.run + 1, "sim".to_owned());
     append(log, subject, EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
 }

@@ -59,7 +59,7 @@ impl Spent {
 impl Fold<'_> {
     /// More is set aside for a session's turn.
     pub(super) fn reserve(&self, reserved: &TurnReserved, at: Timestamp) -> Result<()> {
-        let insert = "INSERT INTO reservation VALUES (?1, ?2, ?3, ?4, 0) ON CONFLICT DO UPDATE
+        let insert = "INSERT INTO reservation VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE
             SET cost_micros = cost_micros + ?3, tokens = tokens + ?4";
         let Amount { cost_micros, tokens } = reserved.amount;
         let session = reserved.session.as_str();
@@ -70,9 +70,6 @@ impl Fold<'_> {
     pub(super) fn move_purse(&self, session: &str, movement: Move, at: Timestamp) -> Result<()> {
         const OVER: &str = "DELETE FROM reservation WHERE session = ?1";
         match movement {
-            Move::Begin => {
-                self.run("UPDATE reservation SET begun = 1 WHERE session = ?1", [session])?;
-            }
             Move::Settle(usage) => {
                 self.run(OVER, [session])?;
                 let add = "INSERT INTO spent VALUES (?1, ?2, ?3, 0, 0) ON CONFLICT DO UPDATE
@@ -83,7 +80,7 @@ impl Fold<'_> {
             Move::Abandon => {
                 // It was used when it was set aside, whenever that is noticed.
                 let add = "INSERT INTO spent SELECT day, 0, 0, cost_micros, tokens FROM reservation
-                    WHERE session = ?1 AND begun = 1 ON CONFLICT DO UPDATE
+                    WHERE session = ?1 ON CONFLICT DO UPDATE
                     SET lost_cost_micros = lost_cost_micros + excluded.lost_cost_micros,
                         lost_tokens = lost_tokens + excluded.lost_tokens";
                 self.run(add, [session])?;

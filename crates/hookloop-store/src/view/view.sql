@@ -112,4 +112,4 @@ CREATE TABLE spent(day INTEGER PRIMARY KEY, cost_micros INTEGER NOT NULL, tokens
 
 -- What is set aside for turns: one row for each that is under way, or was when its program died.
 CREATE TABLE reservation(session TEXT PRIMARY KEY, day INTEGER NOT NULL, cost_micros INTEGER NOT NULL,
-  tokens INTEGER NOT NULL, begun INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  tokens INTEGER NOT NULL) STRICT, WITHOUT ROWID;

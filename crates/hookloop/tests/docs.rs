@@ -64,6 +64,11 @@ fn sessions() {
 }
 
 #[test]
+fn usage() {
+    check_commands("docs/usage.md");
+}
+
+#[test]
 fn log() {
     check_commands("docs/log.md");
 }

@@ -39,7 +39,7 @@ impl<W: World> Driver<'_, W> {
         }
         let due = next_step(&self.journal.session, self.active_ms());
         let wish = purse.wish(self.journal.session.left());
-        let mut is_waiting = false;
+        let (mut is_waiting, mut patience) = (false, Patience::default());
         loop {
             // Who waits only looks: what is set aside by others becomes less without us.
             let looked = match is_waiting {
@@ -63,9 +63,17 @@ impl<W: World> Driver<'_, W> {
                     self.journal.note(EventBody::PurseExhausted(shortage));
                     return Ok(false);
                 }
-                Began::Not(_) => {
+                Began::Not(answer) => {
                     self.commit()?;
-                    if let Some(shortage) = project.waits_in_vain(&purse, wish)? {
+                    let now_ms = self.world.elapsed_ms();
+                    let held = project.read(|view| view.reservations())?;
+                    let silent_ms = patience.look(held, now_ms);
+                    let is_over = silent_ms >= self.journal.session.plan.limits.turn_ms;
+                    let lacking = match answer {
+                        Answer::Wait(shortage) if is_over => Some(shortage),
+                        _ => project.waits_in_vain(&purse, wish)?,
+                    };
+                    if let Some(shortage) = lacking {
                         self.journal.note(EventBody::PurseExhausted(shortage));
                         return Ok(false);
                     }
@@ -83,6 +91,24 @@ impl<W: World> Driver<'_, W> {
                 return Ok(false);
             }
         }
+    }
+}
+
+/// How long others have held the same. One whose machine died holds it until somebody resumes its session: who
+/// has seen no change for as long as a turn may take waits no longer.
+#[derive(Default)]
+struct Patience {
+    held: Vec<Reservation>,
+    since_ms: u64,
+}
+
+impl Patience {
+    /// For how long nothing has changed.
+    fn look(&mut self, held: Vec<Reservation>, now_ms: u64) -> u64 {
+        if held != self.held {
+            (self.held, self.since_ms) = (held, now_ms);
+        }
+        now_ms.saturating_sub(self.since_ms)
     }
 }
 

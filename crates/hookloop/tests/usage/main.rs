@@ -5,7 +5,6 @@ mod ledger;
 mod machines;
 mod purse;
 
-#[allow(dead_code, reason = "each test uses its part")]
 #[path = "../nats/mod.rs"]
 mod nats;
 #[allow(dead_code, reason = "each test uses its part")]
@@ -27,7 +26,7 @@ pub(crate) fn turn(cost_micros: u64, steps: u64, sleep_ms: u64) -> Value {
 pub(crate) fn turns(random: &mut Random, count: usize, reserved: u64) -> Value {
     let mut turns: Vec<Value> = Vec::new();
     for _ in 0..count {
-        let sleep_ms = 20 + random.below(150);
+        let sleep_ms = 50 + random.below(400);
         turns.push(match random.below(5) {
             0 => turn(reserved + random.below(2 * reserved), 40, sleep_ms),
             1 => turn(reserved, 0, sleep_ms),

@@ -14,6 +14,8 @@ use crate::{account, turn, turns};
 const SESSIONS: usize = 50;
 const PURSE: u64 = 5_000_000;
 const RESERVED: u64 = 100_000;
+/// Most of the time a turn is under way.
+const KILLED_WITHIN: Duration = Duration::from_millis(1_500);
 const CONFIG: &str = "version: 1\nlimits: {purse: {cost: 5}, turn_cost: 0.1}\n";
 
 fn start(sandbox: &Sandbox, number: usize) -> Child {
@@ -32,8 +34,8 @@ fn write_turns(sandbox: &Sandbox, number: usize, turns: &Value) {
 fn perform(sandbox: &Sandbox, number: usize, mut random: Random) -> u32 {
     let mut process = start(sandbox, number);
     let mut killed = 0;
-    while random.below(3) == 0 {
-        thread::sleep(random.moment_before(Duration::from_secs(3)));
+    while random.below(2) == 0 {
+        thread::sleep(random.moment_before(KILLED_WITHIN));
         process.kill().unwrap();
         let output = process.wait_with_output().unwrap();
         killed += u32::from(output.status.code().is_none());
@@ -80,7 +82,10 @@ fn sessions_at_once_do_not_spend_more_than_there_is_however_often_they_are_kille
     let account = account(&sandbox.events_from(1));
     assert!(account.most <= PURSE + RESERVED, "{told} {account:?}");
     assert!(account.used + account.lost >= PURSE / 10 * 9, "{told} {account:?}");
-    assert!(killed > 0 && account.refusals > 0, "{told} {killed} killed, {account:?}");
+    assert!(
+        killed > 0 && account.lost > 0 && account.refusals > 0,
+        "{told} {killed} killed, {account:?}"
+    );
     let usage = sandbox.json(&["usage"]);
     let purse = &usage["purse"];
     assert_eq!(usage["total"]["cost_micros"], account.used, "{told} {usage}");

@@ -3,7 +3,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use hookloop_core::time::Timestamp;
+use serde_json::Value;
 
 use crate::figures::{ms, table, times};
 use crate::processes::{Cost, Runner, round_robin};
@@ -12,18 +15,26 @@ const SHORT: u32 = 1;
 const LONG: u32 = 21;
 /// Lines that a talkative agent prints.
 const LINES: u32 = 2_000;
+const RIVALS: usize = 50;
 
 /// What is in an iteration.
 struct Case {
     name: &'static str,
     agent: &'static str,
     hooks: u32,
+    has_purse: bool,
 }
 
-const CASES: [Case; 3] = [
-    Case { name: "an agent that says `ok`", agent: "quiet.sh", hooks: 0 },
-    Case { name: "an agent that prints 2,000 lines", agent: "loud.sh", hooks: 0 },
-    Case { name: "10 hooks (`true`) before each turn", agent: "quiet.sh", hooks: 10 },
+const CASES: [Case; 4] = [
+    Case { name: "an agent that says `ok`", agent: "quiet.sh", hooks: 0, has_purse: false },
+    Case { name: "the same with a purse", agent: "quiet.sh", hooks: 0, has_purse: true },
+    Case { name: "an agent that prints 2,000 lines", agent: "loud.sh", hooks: 0, has_purse: false },
+    Case {
+        name: "10 hooks (`true`) before each turn",
+        agent: "quiet.sh",
+        hooks: 10,
+        has_purse: false,
+    },
 ];
 
 /// Measures all cases in `rounds` turns.
@@ -53,6 +64,47 @@ pub fn overhead(hookloop: &Path, rounds: usize) {
         ]);
     }
     table(&["wall (cpu) of an iteration", "sh loop", "hookloop", "more", "/ sh loop"], &rows);
+    rivals(hookloop);
+}
+
+/// What an iteration takes when many sessions of one project run at once: from the beginning of one turn to that
+/// of the next, with an agent that takes no time.
+fn rivals(hookloop: &Path) {
+    println!("\n### {RIVALS} sessions at once\n");
+    let row = |has_purse: bool| {
+        let (dir, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let case = Case { name: "", agent: "quiet.sh", hooks: 0, has_purse };
+        prepare(hookloop, dir.path(), home.path(), &case);
+        std::fs::write(dir.path().join("turns.json"), r#"[{"say": "ok"}]"#).unwrap();
+        let start = |args: &[&str]| {
+            let mut command = Command::new(hookloop);
+            command.args(args).current_dir(dir.path()).env("HOME", home.path());
+            command.env_remove("XDG_STATE_HOME").stdout(Stdio::piped());
+            command.spawn().unwrap()
+        };
+        let (most, stalled) = (LONG.to_string(), "1000");
+        let args = ["run", "x", "--agent", "scripted:turns.json", "--max-iterations", &most];
+        let args = [&args[..], &["--max-no-progress", stalled, "--json"]].concat();
+        let sessions: Vec<_> = (0..RIVALS).map(|_| start(&args)).collect();
+        let mut lengths: Vec<f64> = Vec::new();
+        for session in sessions {
+            let printed = session.wait_with_output().unwrap().stdout;
+            let printed = String::from_utf8(printed).unwrap();
+            let events = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let began: Vec<Timestamp> = events
+                .filter(|event| event["type"] == "iteration_started")
+                .map(|event| event["timestamp"].as_str().unwrap().parse().unwrap())
+                .collect();
+            assert_eq!(began.len(), LONG as usize);
+            let apart = |pair: &[Timestamp]| pair[1].millis_since(pair[0]) as f64;
+            lengths.extend(began.windows(2).map(apart));
+        }
+        lengths.sort_by(f64::total_cmp);
+        let at = |part: f64| format!("{} ms", lengths[(lengths.len() as f64 * part) as usize]);
+        let name = if has_purse { "with a purse" } else { "without" };
+        vec![name.to_owned(), at(0.5), at(0.99)]
+    };
+    table(&["an iteration", "p50", "p99"], &[row(false), row(true)]);
 }
 
 /// Wall and processor time of one iteration.
@@ -86,6 +138,9 @@ fn prepare(hookloop: &Path, work: &Path, home: &Path, case: &Case) {
         ),
     );
     let mut config = "version: 1\n".to_owned();
+    if case.has_purse {
+        config.push_str("limits: {purse: {cost: 1000}}\n");
+    }
     if case.hooks > 0 {
         config.push_str("hooks:\n  pre_iteration:\n");
     }

@@ -9,7 +9,8 @@ use serde_json::Value;
 use crate::action::Action;
 use crate::cascade::{CascadeLimit, Cause};
 use crate::claim::{Claim, ReleaseReason};
-use crate::id::{EventId, RunId, Subject, TaskId};
+use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
+use crate::purse::{Amount, Shortage};
 use crate::session::facts::{
     CheckpointMade, GatesJudged, IterationStarted, Outcome as SessionOutcome, Piped, PointPassed,
     Receipt, RetryLimitAnswered, SessionResumed, StopDecided, TaskLeft, TaskTaken, TrustDrifted,
@@ -107,6 +108,10 @@ pub enum EventBody {
     SessionResumed(SessionResumed),
     SessionEnding(SessionOutcome),
     SessionEnded(SessionOutcome),
+    /// Something of the purse is set aside for a turn that is about to begin, or needs more.
+    TurnReserved(TurnReserved),
+    /// There is not enough in the purse for another turn.
+    PurseExhausted(Shortage),
     /// What a hook's `log` action wrote, or an event of a newer version.
     Other(Other),
 }
@@ -281,6 +286,14 @@ pub struct FilesSeen {
     pub files: String,
 }
 
+/// What is set aside for a session's turn, beside what was before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnReserved {
+    pub session: SessionId,
+    #[serde(flatten)]
+    pub amount: Amount,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkflowStep {
     pub step: usize,
@@ -382,6 +395,8 @@ stored_types! {
     SessionResumed => "session_resumed",
     SessionEnding => "session_ending",
     SessionEnded => "session_ended",
+    TurnReserved => "turn_reserved",
+    PurseExhausted => "purse_exhausted",
 }
 
 impl EventBody {
@@ -404,7 +419,10 @@ impl EventBody {
 
     /// Whether the event only keeps the books, and tells a reader of the log nothing.
     pub fn is_bookkeeping(&self) -> bool {
-        matches!(self, EventBody::CursorMoved(_) | EventBody::GraphAdvanced(_))
+        matches!(
+            self,
+            EventBody::CursorMoved(_) | EventBody::GraphAdvanced(_) | EventBody::TurnReserved(_)
+        )
     }
 }
 

@@ -262,6 +262,8 @@ pub enum Subject {
     Project,
     Workflow(RunId),
     Session(SessionId),
+    /// What is set aside of the project's purse: who sets something aside has seen all of it.
+    Purse,
 }
 
 impl Subject {
@@ -289,6 +291,7 @@ impl fmt::Display for Subject {
             Subject::Project => f.write_str("_p"),
             Subject::Workflow(run) => write!(f, "_w-{run}"),
             Subject::Session(id) => write!(f, "_s-{id}"),
+            Subject::Purse => f.write_str("_purse"),
         }
     }
 }
@@ -305,6 +308,7 @@ impl FromStr for Subject {
             "_graph" => Ok(Subject::Graph),
             "_cur" => Ok(Subject::Cursor),
             "_p" => Ok(Subject::Project),
+            "_purse" => Ok(Subject::Purse),
             _ => {
                 let bad = || BadSubject(text.to_owned());
                 match (text.strip_prefix("_w-"), text.strip_prefix("_s-")) {
@@ -367,6 +371,7 @@ mod tests {
             Subject::Project,
             Subject::Workflow(RunId::generate(id)),
             Subject::Session(SessionId::generate(id)),
+            Subject::Purse,
         ] {
             assert_eq!(subject.to_string().parse::<Subject>().unwrap(), subject);
         }

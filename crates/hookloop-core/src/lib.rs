@@ -27,6 +27,7 @@
 //! - [`command_line`]: commands of hooks, and how values reach them
 //! - [`redact`]: secrets, kept out of what hooks print
 //! - [`cascade`]: how far hooks may set off hooks
+//! - [`purse`]: what all sessions of a project together may spend
 //! - [`session`]: one run of the loop, as a machine without a clock or a process
 //! - [`workflow`]: a named list of steps, and how far a run of it is
 
@@ -48,6 +49,7 @@ pub mod limits;
 pub mod options;
 pub mod point;
 pub mod promise;
+pub mod purse;
 pub mod redact;
 pub mod refusal;
 pub mod rule;

@@ -45,6 +45,34 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+/// A day of the calendar in UTC, counted from 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Day(pub i64);
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+impl From<Timestamp> for Day {
+    fn from(at: Timestamp) -> Day {
+        Day(at.0.div_euclid(DAY_MS))
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = Timestamp(self.0.saturating_mul(DAY_MS)).to_string();
+        f.write_str(start.split('T').next().unwrap_or_default())
+    }
+}
+
+impl FromStr for Day {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let date: jiff::civil::Date = text.parse()?;
+        Ok(format!("{date}T00:00:00Z").parse::<Timestamp>()?.into())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +82,15 @@ mod tests {
         let at: Timestamp = "2026-01-17T10:00:00Z".parse().unwrap();
         assert_eq!(at.to_string(), "2026-01-17T10:00:00.000Z");
         assert_eq!(at.to_string().parse::<Timestamp>().unwrap(), at);
+    }
+
+    #[test]
+    fn a_day_ends_at_midnight_utc() {
+        let day = |text: &str| Day::from(text.parse::<Timestamp>().unwrap()).to_string();
+        assert_eq!(day("2026-01-17T00:00:00Z"), "2026-01-17");
+        assert_eq!(day("2026-01-17T23:59:59.999Z"), "2026-01-17");
+        assert_eq!(day("2026-01-18T00:30:00+01:00"), "2026-01-17");
+        assert_eq!("2026-01-17".parse::<Day>().unwrap().to_string(), "2026-01-17");
+        assert!("yesterday".parse::<Day>().is_err());
     }
 }

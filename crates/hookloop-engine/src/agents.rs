@@ -52,6 +52,8 @@ pub struct Order<'a> {
     pub env: &'a [(&'static str, String)],
     /// The conversation to go on with.
     pub conversation: Option<&'a Talk>,
+    /// What it may cost, in millionths of a dollar: for agents that can keep to it.
+    pub budget_micros: u64,
 }
 
 /// What an agent does while its turn goes on.
@@ -93,6 +95,11 @@ impl Report {
             artifact: None,
             conversation: None,
         }
+    }
+
+    /// A turn that nobody took.
+    pub(crate) fn cancelled() -> Report {
+        Report { result: TurnResult::Cancelled, ..Report::failed("") }
     }
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 
 use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::hook::{DeclaredAction, Registry};
+use hookloop_core::purse::Purse;
 use hookloop_core::session::{self, AtRetryLimit, Conversation, Fallback, StopWhen};
 
 use crate::agents::{NoSuchAgent, Settings};
@@ -54,6 +55,8 @@ impl Default for Loop {
 pub struct Limits {
     pub cascade: CascadeLimits,
     pub session: session::Limits,
+    /// Of all sessions together.
+    pub purse: Purse,
 }
 
 impl Limits {
@@ -62,13 +65,18 @@ impl Limits {
         Limits {
             cascade: self.cascade.within(ceiling.cascade),
             session: self.session.within(ceiling.session),
+            purse: self.purse.within(ceiling.purse),
         }
     }
 }
 
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, cascade {}", self.session, self.cascade)
+        write!(f, "{}, cascade {}", self.session, self.cascade)?;
+        match self.purse.is_none() {
+            true => Ok(()),
+            false => write!(f, ", purse {}", self.purse),
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! - `point`: the hooks of a point, and what of their output is for the agent
 //! - `judge`: whether an iteration was the last one: ways to stop, gates, receipts
 //! - `validate`: rules that need no process
+//! - `purse`: what a turn may use of the project's purse
 //! - [`prompt`]: what the agent is told
 //! - [`world`]: what there is outside: hooks, the agent, files, time; [`real`]: as it is
 
@@ -17,6 +18,7 @@ mod judge;
 pub mod open;
 pub(crate) mod point;
 pub mod prompt;
+mod purse;
 pub mod real;
 pub(crate) mod validate;
 pub mod world;
@@ -25,4 +27,5 @@ pub use drive::Driver;
 pub(crate) use journal::session_of;
 pub use journal::{Taken, actor};
 pub use open::{Opened, StartError, Wish};
+pub use purse::Allowance;
 pub use world::{Notice, World};

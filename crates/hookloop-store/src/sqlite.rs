@@ -20,7 +20,7 @@ use crate::pulse::{Beat, Held};
 use crate::view::{self, Fold, View};
 
 /// The version of the tables that this program makes and reads.
-pub const SCHEMA: i64 = 4;
+pub const SCHEMA: i64 = 5;
 /// Older libraries can lose committed data when a WAL is reset.
 const SQLITE_MIN: i32 = 3_051_003;
 /// A WAL of this size is moved into the file when it is closed. Small, because a process that opens
@@ -117,8 +117,8 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
             conn.execute_batch(include_str!("pulse.sql"))?;
             remake_view(conn, &mut |_| ())?;
         }
-        // Another index, and tables for the runs of hooks; one for sessions.
-        2 | 3 => remake_view(conn, &mut |_| ())?,
+        // Another index, and tables for the runs of hooks; one for sessions; those of what they use.
+        2..SCHEMA => remake_view(conn, &mut |_| ())?,
         SCHEMA => {}
         found => return Err(OpenError::Newer { found }),
     }

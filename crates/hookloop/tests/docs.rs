@@ -64,6 +64,11 @@ fn sessions() {
 }
 
 #[test]
+fn usage() {
+    check_commands("docs/usage.md");
+}
+
+#[test]
 fn agents() {
     check_commands("docs/agents.md");
 }

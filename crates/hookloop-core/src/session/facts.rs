@@ -144,6 +144,14 @@ impl Usage {
         }
     }
 
+    /// Makes it what `other` is, where that is more.
+    pub fn raise(&mut self, other: Usage) {
+        self.input_tokens = self.input_tokens.max(other.input_tokens);
+        self.cached_tokens = self.cached_tokens.max(other.cached_tokens);
+        self.output_tokens = self.output_tokens.max(other.output_tokens);
+        self.cost_micros = self.cost_micros.max(other.cost_micros);
+    }
+
     pub fn add(&mut self, other: Usage) {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);

@@ -207,6 +207,8 @@ pub enum Limit {
     Errors,
     Tokens,
     Cost,
+    /// Of all sessions together.
+    Purse,
 }
 
 impl Limit {
@@ -217,6 +219,7 @@ impl Limit {
             Limit::Errors => "errors",
             Limit::Tokens => "tokens",
             Limit::Cost => "cost",
+            Limit::Purse => "purse",
         }
     }
 }

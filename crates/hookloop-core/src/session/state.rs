@@ -13,6 +13,7 @@ use super::progress::Progress;
 use crate::event::EventBody;
 use crate::id::TaskId;
 use crate::point::Point;
+use crate::purse::{Amount, Shortage};
 
 /// Where a person's message is piped: no hook's point has that name.
 pub const MESSAGE: &str = "message";
@@ -95,6 +96,8 @@ pub struct Session {
     pub was_sent_back: bool,
     pub progress: Progress,
     pub usage: Usage,
+    /// What the purse lacks for another turn.
+    pub shortage: Option<Shortage>,
     pub active_ms: u64,
     /// The last iteration's turn.
     pub last: Option<TurnEnded>,
@@ -140,6 +143,7 @@ impl Session {
             was_sent_back: false,
             progress: Progress::default(),
             usage: Usage::default(),
+            shortage: None,
             active_ms: 0,
             last: None,
             failing: None,
@@ -177,6 +181,13 @@ impl Session {
 
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Ended
+    }
+
+    /// What the session may still use by its own limits.
+    pub fn left(&self) -> Amount {
+        let limits = &self.plan.limits;
+        let all = Amount { cost_micros: limits.cost_micros, tokens: limits.tokens };
+        all.minus(self.usage.into())
     }
 
     /// Who takes the next turn.
@@ -225,6 +236,8 @@ impl Session {
             EventBody::SessionResumed(resumed) => {
                 self.run = resumed.run;
                 self.pause_requested = false;
+                // There may be more in it by now.
+                self.shortage = None;
                 if let Some(hooks) = &resumed.hooks {
                     self.plan.hooks.clone_from(hooks);
                 }
@@ -232,6 +245,7 @@ impl Session {
                     self.phase = Phase::Ready;
                 }
             }
+            EventBody::PurseExhausted(shortage) => self.shortage = Some(*shortage),
             EventBody::SessionEnding(outcome) => self.begin_end(outcome.clone()),
             EventBody::SessionEnded(_) => {
                 self.undelivered += self.pending.len();

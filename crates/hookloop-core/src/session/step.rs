@@ -128,6 +128,7 @@ fn ending_limit(session: &Session) -> Option<Limit> {
     match () {
         () if session.usage.cost_micros >= limits.cost_micros => Some(Limit::Cost),
         () if session.usage.tokens() >= limits.tokens => Some(Limit::Tokens),
+        () if session.shortage.is_some() => Some(Limit::Purse),
         () if session.errors >= limits.errors => Some(Limit::Errors),
         () => None,
     }

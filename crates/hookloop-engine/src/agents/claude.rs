@@ -29,7 +29,12 @@ impl Claude {
         Claude { settings }
     }
 
-    fn argv(&self, root: &Path, conversation: &Conversation<'_>) -> Vec<OsString> {
+    fn argv(
+        &self,
+        root: &Path,
+        conversation: &Conversation<'_>,
+        budget_micros: u64,
+    ) -> Vec<OsString> {
         let mut ours: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| ours.extend(words.iter().map(OsString::from));
         add(&["-p", "--output-format", "stream-json", "--verbose"]);
@@ -44,6 +49,7 @@ impl Claude {
             }
             Permissions::Full => &["--permission-mode", "bypassPermissions"],
         });
+        add(&["--max-budget-usd", &format!("{:.6}", budget_micros as f64 / 1_000_000.0)]);
         if !self.settings.takes_repository {
             add(&["--setting-sources", "user"]);
         }
@@ -81,7 +87,7 @@ impl Agent for Claude {
             Some(talk) => Conversation::Old(&talk.id),
             None => Conversation::New(uuid::Uuid::new_v4().to_string()),
         };
-        let argv = self.argv(runner.root(), &conversation);
+        let argv = self.argv(runner.root(), &conversation, order.budget_micros);
         let mut env = environment(runner, order, &self.settings.env);
         // One that replaces itself in the night is not the one that was tried in the evening.
         env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));
@@ -161,7 +167,9 @@ impl Hearing {
         let why = event["terminal_reason"].as_str().unwrap_or(text(event, "subtype"));
         let status = event["api_error_status"].as_u64();
         let status = status.map_or_else(String::new, |status| format!(" {status}"));
-        let error = format!("{why}{status}: {}", text(event, "result"));
+        let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let said: Vec<&str> = std::iter::once(text(event, "result")).chain(errors).collect();
+        let error = format!("{why}{status}: {}", said.join(" ").trim());
         match self.rejected_until_ms {
             Some(until_ms) => {
                 told.end = Some(End::RateLimited { error, until_ms: Some(until_ms) });

@@ -40,6 +40,8 @@ struct Turn {
     /// The turn fails, with this error.
     fail: Option<String>,
     usage: Usage,
+    /// In how many parts that is told while it sleeps; at the end alone if in none.
+    usage_steps: u64,
 }
 
 /// An agent that does what a file says.
@@ -80,9 +82,9 @@ impl Agent for Scripted {
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report {
         let turn = self.number(order.before);
-        let done = turn.perform(runner, order);
-        let result = match done {
-            Ok(result) => result,
+        let done = turn.perform(runner, order, updates);
+        let (result, usage) = match done {
+            Ok(done) => done,
             Err(error) => return Report::failed(error),
         };
         updates(Update::Output(turn.say.as_bytes()));
@@ -90,7 +92,7 @@ impl Agent for Scripted {
             result,
             promises: promises(&turn.say),
             message: clipped(turn.say.trim(), MESSAGE_MAX),
-            usage: turn.usage,
+            usage,
             refused: Vec::new(),
             artifact: None,
             conversation: None,
@@ -99,7 +101,13 @@ impl Agent for Scripted {
 }
 
 impl Turn {
-    fn perform(&self, runner: &Runner, order: &Order<'_>) -> Result<TurnResult, String> {
+    /// What came of it, and what was used until then.
+    fn perform(
+        &self,
+        runner: &Runner,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Result<(TurnResult, Usage), String> {
         for (name, text) in &self.write {
             let path = inside(runner.root(), name)?;
             let written = path.parent().map_or(Ok(()), fs::create_dir_all);
@@ -115,19 +123,51 @@ impl Turn {
         if length > order.timeout {
             return Err(format!("the agent did not end within {:?}", order.timeout));
         }
-        if order.cancel.wait(length) {
-            return Ok(TurnResult::Cancelled);
+        let used = self.sleep(length, order, updates);
+        if order.cancel.is_triggered() {
+            return Ok((TurnResult::Cancelled, used));
         }
         if let Some(line) = &self.run {
             let result = self.run(line, runner, order)?;
             if result != TurnResult::Finished {
-                return Ok(result);
+                return Ok((result, used));
             }
         }
         match &self.fail {
             Some(error) => Err(error.clone()),
-            None => Ok(TurnResult::Finished),
+            None => Ok((TurnResult::Finished, used)),
         }
+    }
+
+    /// Sleeps, and tells of what it uses; less of both if it is to end.
+    fn sleep(
+        &self,
+        length: Duration,
+        order: &Order<'_>,
+        updates: &mut dyn FnMut(Update<'_>),
+    ) -> Usage {
+        if self.usage_steps == 0 {
+            order.cancel.wait(length);
+            return self.usage;
+        }
+        let mut used = Usage::default();
+        for step in 1..=self.usage_steps {
+            let part = Duration::from_millis(self.sleep_ms / self.usage_steps);
+            if order.cancel.wait(part) {
+                break;
+            }
+            let of = |all: u64| {
+                (u128::from(all) * u128::from(step) / u128::from(self.usage_steps)) as u64
+            };
+            used = Usage {
+                input_tokens: of(self.usage.input_tokens),
+                cached_tokens: of(self.usage.cached_tokens),
+                output_tokens: of(self.usage.output_tokens),
+                cost_micros: of(self.usage.cost_micros),
+            };
+            updates(Update::Usage(used));
+        }
+        used
     }
 
     fn run(&self, line: &str, runner: &Runner, order: &Order<'_>) -> Result<TurnResult, String> {

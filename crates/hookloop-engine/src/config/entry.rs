@@ -6,6 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use hookloop_core::cascade::CascadeLimits;
+use hookloop_core::purse::{Bounds, Purse};
 use hookloop_core::session::Limits as SessionLimits;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor, value};
@@ -89,6 +90,48 @@ pub(crate) struct Limits {
     pub(super) tokens: Option<u64>,
     /// Dollars that one session may cost, where the agent tells; 50 if it is not given.
     pub(super) cost: Option<f64>,
+    /// What all sessions of the project together may use; no bound if it is not given.
+    pub(super) purse: Option<Located<PurseEntry>>,
+    /// Dollars of the purse that are set aside for a turn before it begins; 1 if it is not given.
+    pub(super) turn_cost: Option<Located<f64>>,
+    /// Tokens of the purse that are set aside for a turn before it begins; 2 million if it is not given.
+    pub(super) turn_tokens: Option<Located<u64>>,
+}
+
+/// What all sessions of a project together may use: dollars, tokens or both, where agents tell.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PurseEntry {
+    /// In dollars.
+    pub(super) cost: Option<f64>,
+    pub(super) tokens: Option<u64>,
+    /// `day`: for each day of the calendar, in UTC; `ever`: for good. `day` if it is not given.
+    pub(super) per: Option<PerEntry>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum PerEntry {
+    Day,
+    Ever,
+}
+
+impl PurseEntry {
+    fn read(self, at: Location) -> Result<Purse, Complaint> {
+        let PurseEntry { cost, tokens, per } = self;
+        let is_dollars = |dollars: f64| dollars.is_finite() && dollars >= 0.0;
+        if !cost.is_none_or(is_dollars) {
+            return Err(Complaint::new(at, "`cost` is an amount of dollars"));
+        }
+        let bounds = Bounds { cost_micros: cost.map(micros), tokens };
+        if bounds.is_none() {
+            return Err(Complaint::new(at, "a purse has `cost`, `tokens` or both"));
+        }
+        Ok(match per {
+            None | Some(PerEntry::Day) => Purse { day: bounds, ..Purse::default() },
+            Some(PerEntry::Ever) => Purse { ever: bounds, ..Purse::default() },
+        })
+    }
 }
 
 impl Limits {
@@ -109,12 +152,30 @@ impl Limits {
             tokens: self.tokens.unwrap_or(session.tokens),
             cost_micros: self.cost.map_or(session.cost_micros, micros),
         };
+        let purse = self.purse.map_or(Ok(Purse::default()), |entry| entry.value.read(entry.at))?;
+        // Nothing set aside is no bound at all.
+        let turn = Bounds {
+            cost_micros: match self.turn_cost {
+                Some(Located { value, at }) => match micros(value) {
+                    0 => return Err(Complaint::new(at, "`turn_cost` is more than nothing")),
+                    cost => Some(cost),
+                },
+                None => None,
+            },
+            tokens: match self.turn_tokens {
+                Some(Located { value: 0, at }) => {
+                    return Err(Complaint::new(at, "`turn_tokens` is more than nothing"));
+                }
+                tokens => tokens.map(|tokens| tokens.value),
+            },
+        };
+        let purse = Purse { turn, ..purse }.over(others.purse);
         let cascade = CascadeLimits {
             depth: self.cascade.depth.unwrap_or(others.cascade.depth),
             fan_out: self.cascade.fan_out.unwrap_or(others.cascade.fan_out),
             total: self.cascade.total.unwrap_or(others.cascade.total),
         };
-        Ok(RuleLimits { cascade, session })
+        Ok(RuleLimits { cascade, session, purse })
     }
 }
 

@@ -6,6 +6,7 @@ use hookloop_core::event::{Empty, EventBody, FilesSeen};
 use hookloop_core::hook::Registry;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
+use hookloop_core::purse::Amount;
 use hookloop_core::session::facts::{
     Left, PointPassed, RetryLimitAnswered, TrustDrifted, TurnStarted,
 };
@@ -19,6 +20,7 @@ use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task};
 use super::journal::{Journal, actor};
 use super::judge::Proof;
 use super::point::PIPED_MAX;
+use super::purse::Allowance;
 use super::world::{Notice, Turn, World};
 use crate::agents::{Report, clipped};
 use crate::claim::{ClaimRequest, Wanted};
@@ -45,6 +47,8 @@ pub struct Driver<'p, W> {
     pub(super) validated: Vec<Validated>,
     /// Gates that have run on what the files are now.
     pub(super) proof: Option<Proof>,
+    /// Set aside for the turn that is about to begin.
+    pub(super) reserved: Amount,
     /// How long the session had run before this program took it on.
     active_before_ms: u64,
 }
@@ -60,7 +64,17 @@ impl<'p, W: World> Driver<'p, W> {
         let Some(journal) = Journal::open(project, id)? else { return Ok(None) };
         let active_before_ms = journal.session.active_ms;
         let (task, validated, proof) = (None, Vec::new(), None);
-        Ok(Some(Driver { journal, world, hooks, task, validated, proof, active_before_ms }))
+        let reserved = Amount::default();
+        Ok(Some(Driver {
+            journal,
+            world,
+            hooks,
+            task,
+            validated,
+            proof,
+            reserved,
+            active_before_ms,
+        }))
     }
 
     /// The session had run for so long already, if the log does not know better.
@@ -156,15 +170,9 @@ impl<'p, W: World> Driver<'p, W> {
                 self.journal.note(EventBody::TaskLeft(left));
             }
         }
-        let session = &self.journal.session;
-        if let Phase::Turn(kind) = session.phase {
-            let attempt = session.attempt + 1;
-            let body = match kind {
-                _ if attempt > ATTEMPTS_MAX => {
-                    let error =
-                        format!("this program ended in the middle of it, {ATTEMPTS_MAX} times");
-                    self.turn_ended(kind, Report::failed(error), 0)
-                }
+        if let Phase::Turn(kind) = self.journal.session.phase {
+            let attempt = self.journal.session.attempt + 1;
+            let again = |session: &Session| match kind {
                 TurnKind::Work => EventBody::IterationStarted(IterationStarted {
                     number: session.iteration,
                     attempt,
@@ -172,7 +180,14 @@ impl<'p, W: World> Driver<'p, W> {
                 }),
                 turn => EventBody::TurnStarted(TurnStarted { turn, attempt, items: 0 }),
             };
-            self.journal.note(body);
+            if attempt > ATTEMPTS_MAX {
+                let error = format!("this program ended in the middle of it, {ATTEMPTS_MAX} times");
+                let ended = self.turn_ended(kind, Report::failed(error), 0);
+                self.journal.note(ended);
+            } else if !self.begin_turn(again)? {
+                let ended = self.turn_ended(kind, Report::cancelled(), 0);
+                self.journal.note(ended);
+            }
         }
         // What the files are now is not what a turn made of them.
         if let Some(look) = self.world.look_at_files() {
@@ -215,11 +230,11 @@ impl<'p, W: World> Driver<'p, W> {
         if !self.may_begin()? {
             return Ok(());
         }
-        let session = &self.journal.session;
-        let (number, items) = (session.next_iteration(), items(session));
-        let started = IterationStarted { number, attempt: 1, items };
-        self.journal.note(EventBody::IterationStarted(started));
-        Ok(())
+        let started = |session: &Session| {
+            let (number, items) = (session.next_iteration(), items(session));
+            EventBody::IterationStarted(IterationStarted { number, attempt: 1, items })
+        };
+        self.begin_turn(started).map(drop)
     }
 
     /// Waits, and hears meanwhile who wants something else.
@@ -252,9 +267,11 @@ impl<'p, W: World> Driver<'p, W> {
 
     fn start_turn(&mut self, turn: TurnKind) -> Result<(), EngineError> {
         self.journal.look()?;
-        let items = items(&self.journal.session);
-        self.journal.note(EventBody::TurnStarted(TurnStarted { turn, attempt: 1, items }));
-        Ok(())
+        let started = |session: &Session| {
+            let items = items(session);
+            EventBody::TurnStarted(TurnStarted { turn, attempt: 1, items })
+        };
+        self.begin_turn(started).map(drop)
     }
 
     fn turn(&mut self, kind: TurnKind) -> Result<(), EngineError> {
@@ -263,23 +280,30 @@ impl<'p, W: World> Driver<'p, W> {
         self.world.notice(Notice::Turn { kind, iteration: session.iteration });
         let limits = &session.plan.limits;
         let left_ms = limits.duration_ms.saturating_sub(self.active_ms());
+        let allowance = Allowance::new(self.journal.project, &self.journal.id, self.reserved);
         let turn = Turn {
             id: &self.journal.id,
             session,
             kind,
             task: self.task.as_ref(),
             timeout_ms: limits.turn_ms.min(left_ms),
+            allowance: allowance.as_ref(),
         };
         let before = self.world.elapsed_ms();
         let report = self.world.take_turn(&turn);
+        let shortage = allowance.as_ref().and_then(Allowance::shortage);
         let duration_ms = self.world.elapsed_ms().saturating_sub(before);
-        let report = match self.is_stopping() && report.result != TurnResult::Finished {
+        let is_ended_by_us = self.is_stopping() && report.result != TurnResult::Finished;
+        let report = match is_ended_by_us || shortage.is_some() {
             true => Report { result: TurnResult::Cancelled, ..report },
             false => report,
         };
         (self.validated, self.proof) = (Vec::new(), None);
         let body = self.turn_ended(kind, report, duration_ms);
         self.journal.note(body);
+        if let Some(shortage) = shortage {
+            self.journal.note(EventBody::PurseExhausted(shortage));
+        }
         Ok(())
     }
 

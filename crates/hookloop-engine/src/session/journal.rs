@@ -5,11 +5,13 @@ use hookloop_core::action::Action;
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject};
+use hookloop_core::purse::{Amount, Answer, Purse};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::session::Session;
 use hookloop_store::log::{LogError, Seq, StoredEvent};
 use hookloop_store::store::StoreError;
 
+use super::purse::set_aside;
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::react::Reaction;
 use crate::work::{Origin, Work};
@@ -41,6 +43,12 @@ enum Entry {
     Command {
         id: EventId,
         command: Command,
+    },
+    /// What the turn may use that begins with the next event.
+    Reserve {
+        id: EventId,
+        purse: Purse,
+        wish: Amount,
     },
 }
 
@@ -95,7 +103,7 @@ impl<'p> Journal<'p> {
             match self.store()? {
                 Stored::All => return self.catch_up(),
                 Stored::Refused(refusal) => return Err(refusal.into()),
-                Stored::Behind => self.refold()?,
+                Stored::Behind | Stored::Short(_) => self.refold()?,
             }
         }
         Err(EngineError::Store(StoreError::Contended))
@@ -122,7 +130,7 @@ impl<'p> Journal<'p> {
                     self.unsaved.clear();
                     return Ok(Err(refusal));
                 }
-                Ok(Stored::Behind) => {
+                Ok(Stored::Behind | Stored::Short(_)) => {
                     self.unsaved.clear();
                     self.refold()?;
                 }
@@ -130,6 +138,32 @@ impl<'p> Journal<'p> {
             }
         }
         Err(EngineError::Store(StoreError::Contended))
+    }
+
+    /// Stores that a turn begins and what is set aside for it, with all that was noted; nothing if that can't
+    /// be had.
+    pub(crate) fn begin_turn(
+        &mut self,
+        purse: &Purse,
+        wish: Amount,
+        body: EventBody,
+    ) -> Result<Began, EngineError> {
+        let noted = self.unsaved.len();
+        self.unsaved.push(Entry::Reserve { id: fresh_id(), purse: *purse, wish });
+        self.unsaved.push(Entry::Event { id: fresh_id(), body: body.clone() });
+        let stored = self.store();
+        if !matches!(stored, Ok(Stored::All)) {
+            self.unsaved.truncate(noted);
+        }
+        match stored? {
+            Stored::All => {
+                self.session.apply(&body);
+                self.catch_up().map(Began::Stored)
+            }
+            Stored::Short(answer) => Ok(Began::Not(answer)),
+            Stored::Refused(refusal) => Err(refusal.into()),
+            Stored::Behind => self.refold().map(|()| Began::Behind),
+        }
     }
 
     /// Takes in what others have stored.
@@ -145,7 +179,7 @@ impl<'p> Journal<'p> {
         let (project, subject) = (self.project, self.subject());
         project
             .store
-            .transact(|unit| -> Result<_, EngineError> {
+            .transact(|unit| -> Result<_, Undone> {
                 if unit.view()?.version(&subject)? != self.version {
                     return Ok(Stored::Behind);
                 }
@@ -177,7 +211,14 @@ impl<'p> Journal<'p> {
                         Entry::Command { id, command } => {
                             let origin = Origin::command(*id, &actor(&self.id));
                             if let Err(refusal) = work.perform(command, &origin)? {
-                                return Err(EngineError::Refused(refusal));
+                                return Err(EngineError::Refused(refusal).into());
+                            }
+                        }
+                        Entry::Reserve { id, purse, wish } => {
+                            let origin = Origin::command(*id, &project.actor);
+                            match set_aside(&mut work, origin, purse, &self.id, *wish)? {
+                                Answer::Granted => {}
+                                answer => return Err(Undone::Short(answer)),
                             }
                         }
                     }
@@ -186,8 +227,9 @@ impl<'p> Journal<'p> {
                 Ok(Stored::All)
             })
             .or_else(|error| match error {
-                EngineError::Refused(refusal) => Ok(Stored::Refused(refusal)),
-                error => Err(error),
+                Undone::Error(EngineError::Refused(refusal)) => Ok(Stored::Refused(refusal)),
+                Undone::Error(error) => Err(error),
+                Undone::Short(answer) => Ok(Stored::Short(answer)),
             })
     }
 
@@ -261,6 +303,28 @@ enum Stored {
     /// Others wrote first.
     Behind,
     Refused(Refusal),
+    /// The purse does not have what the turn may use.
+    Short(Answer),
+}
+
+/// Why nothing of a batch is stored.
+enum Undone {
+    Error(EngineError),
+    Short(Answer),
+}
+
+impl<E: Into<EngineError>> From<E> for Undone {
+    fn from(error: E) -> Undone {
+        Undone::Error(error.into())
+    }
+}
+
+/// What came of the wish to begin a turn.
+pub(crate) enum Began {
+    Stored(Vec<StoredEvent>),
+    /// Others wrote to the session first: what comes next may be something else.
+    Behind,
+    Not(Answer),
 }
 
 /// How the log names a session that does something.

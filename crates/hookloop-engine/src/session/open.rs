@@ -36,6 +36,9 @@ pub(super) const GIT: &str = "git";
 const CLOCK: &str = "active_ms";
 /// Says that the session is over.
 const OVER: &str = "over";
+/// How often a lock is tried that somebody may only have looked at.
+const LOCK_TRIES: usize = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// Sessions that are looked at when one is looked for.
 const OPEN_MAX: usize = 1_000;
 /// Sessions whose transcripts are kept.
@@ -171,7 +174,7 @@ pub fn resume(
     let hooks = project.hooks()?;
     check_trust(runner, &hooks)?;
     let (directory, lock) =
-        lock(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
+        lock_patiently(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
     let mut journal = journal(project, &row.id)?;
     let now = trust::policy_digest(runner.root(), &hooks);
     let is_other = now != journal.session.plan.hooks;
@@ -285,6 +288,11 @@ pub fn is_running(runner: &Runner, id: &SessionId) -> bool {
     directory(runner, id).join(LOCK).exists() && matches!(lock(runner, id), Ok(None))
 }
 
+/// Whether a program on this machine had the session and died.
+pub(super) fn is_abandoned(runner: &Runner, id: &SessionId) -> bool {
+    directory(runner, id).join(LOCK).exists() && matches!(lock(runner, id), Ok(Some(_)))
+}
+
 fn directory(runner: &Runner, id: &SessionId) -> PathBuf {
     runner.state().join(DIRECTORY).join(id.as_str())
 }
@@ -303,6 +311,17 @@ fn lock(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, File)>, Star
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
         Err(errno) => Err(failed(errno.into())),
     }
+}
+
+/// The same for one who wants it: whoever looks whether somebody has the lock has it for a moment.
+fn lock_patiently(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, File)>, StartError> {
+    for _ in 1..LOCK_TRIES {
+        if let Some(locked) = lock(runner, id)? {
+            return Ok(Some(locked));
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    lock(runner, id)
 }
 
 /// Every hook of a session has to be one that may run: a gate that may not would never pass.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::TaskId;
-use hookloop_core::session::{Answer, Phase, Session, Work};
+use hookloop_core::session::{Answer, Phase, Session, Usage, Work};
 use hookloop_core::task::Task;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
@@ -249,18 +249,28 @@ impl<O: Onlooker> World for Real<'_, O> {
             cancel: &self.stop.cancel,
             env: &env,
             conversation: turn.session.conversation(turn.kind),
+            budget_micros: budget(turn),
         };
-        let onlooker = &mut self.onlooker;
+        let (onlooker, cancel) = (&mut self.onlooker, &self.stop.cancel);
+        let mut told = Usage::default();
         let mut updates = |update: Update<'_>| match update {
             Update::Output(text) => onlooker.notice(Notice::Said(text)),
             Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
             Update::Tool(what) => onlooker.notice(Notice::Did(what)),
-            Update::Usage(_) => {}
+            Update::Usage(used) => {
+                told = used;
+                // The session ends with it, as it does when its time is over.
+                if turn.allowance.is_some_and(|allowance| !allowance.heard(used)) {
+                    cancel.trigger();
+                }
+            }
         };
-        let report = match self.crew.agent(turn.session.agent(), self.runner) {
+        let mut report = match self.crew.agent(turn.session.agent(), self.runner) {
             Ok(agent) => agent.turn(self.runner, &order, &mut updates),
             Err(error) => Report::failed(error.to_string()),
         };
+        // One that was ended may not have come to say what it used.
+        report.usage.raise(told);
         self.write_down(&prompt, &report);
         report
     }
@@ -310,6 +320,14 @@ impl<O: Onlooker> World for Real<'_, O> {
     fn notice(&mut self, notice: Notice<'_>) {
         self.onlooker.notice(notice);
     }
+}
+
+/// What is left of the session's money, and no more than is set aside for the turn.
+fn budget(turn: &Turn<'_>) -> u64 {
+    let Session { plan, usage, .. } = turn.session;
+    let left = plan.limits.cost_micros.saturating_sub(usage.cost_micros);
+    let reserved = turn.allowance.and_then(|allowance| allowance.cost_micros());
+    reserved.map_or(left, |reserved| left.min(reserved))
 }
 
 fn environment(turn: &Turn<'_>, root: &Path) -> Vec<(&'static str, String)> {

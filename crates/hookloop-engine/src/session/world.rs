@@ -10,6 +10,7 @@ use hookloop_core::session::{Answer, Session, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
 
+use super::purse::Allowance;
 use crate::agents::Report;
 use crate::files::Look;
 use crate::run::HookRun;
@@ -39,6 +40,8 @@ pub struct Turn<'a> {
     pub kind: TurnKind,
     pub task: Option<&'a Task>,
     pub timeout_ms: u64,
+    /// What it may use of the purse, if there is one.
+    pub allowance: Option<&'a Allowance<'a>>,
 }
 
 /// What an onlooker is told beside the events that are stored.
@@ -58,6 +61,8 @@ pub enum Notice<'a> {
     Did(&'a str),
     /// Nothing happens for a while.
     Pause { ms: u64 },
+    /// Nothing happens until others need less of the purse than they might.
+    Purse,
 }
 
 pub trait World {

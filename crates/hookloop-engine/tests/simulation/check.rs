@@ -11,6 +11,7 @@ use crate::scene::passes;
 pub(crate) fn all(ended: &Ended) {
     outputs_reach_one_prompt_in_order(ended);
     limits_hold(ended);
+    the_purse_holds(ended);
     it_ends_once(ended);
     every_hook_runs_at_every_point(ended);
     what_is_complete_is_proven(ended);
@@ -82,6 +83,7 @@ fn is_spent(ended: &Ended) -> bool {
     session.usage.cost_micros >= limits.cost_micros
         || session.usage.tokens() >= limits.tokens
         || session.errors >= limits.errors
+        || session.shortage.is_some()
         || session.active_ms + 20_000 >= limits.duration_ms
 }
 
@@ -120,6 +122,35 @@ fn limits_hold(ended: &Ended) {
     for began in &ended.story.turns_began_ms {
         assert!(*began < limits.duration_ms, "a turn began after {began} ms");
     }
+}
+
+/// What is spent, lost and set aside is never more than there is, and the books say the same at the end.
+fn the_purse_holds(ended: &Ended) {
+    let purse = &ended.nature.rules.limits.purse;
+    let limit = [purse.day.cost_micros, purse.ever.cost_micros].into_iter().flatten().min();
+    let (mut used, mut lost, mut open) = (0, 0, 0);
+    for stored in &ended.all {
+        match &stored.event.body {
+            EventBody::TurnReserved(reserved) => open += reserved.amount.cost_micros,
+            EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
+                assert!(open > 0 || limit.is_none(), "a turn for which nothing is set aside");
+            }
+            EventBody::TurnEnded(turn) => {
+                used += turn.usage.cost_micros;
+                open = 0;
+            }
+            EventBody::SessionResumed(_) => {
+                lost += open;
+                open = 0;
+            }
+            EventBody::SessionEnding(_) => open = 0,
+            _ => {}
+        }
+        assert!(limit.is_none_or(|limit| used + lost + open <= limit), "{used} {lost} {open}");
+    }
+    let (spent, reservations) = &ended.books;
+    assert_eq!((spent.used.cost_micros, spent.lost.cost_micros), (used, lost));
+    assert!(reservations.is_empty(), "{reservations:?}");
 }
 
 fn it_ends_once(ended: &Ended) {
@@ -255,6 +286,6 @@ impl Seen {
             self.died_at_end,
         ];
         assert!(all.iter().all(|count| *count > 0), "{self:?}");
-        assert_eq!(self.limits.len(), 5, "{self:?}");
+        assert_eq!(self.limits.len(), 6, "{self:?}");
     }
 }

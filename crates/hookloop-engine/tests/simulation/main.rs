@@ -22,6 +22,7 @@ use hookloop_engine::session::Driver;
 use hookloop_store::log::{EventLog, NewEvent, StoredEvent};
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
+use hookloop_store::view::{Reservation, Spent};
 
 use dice::Dice;
 use scene::{Crash, Nature, Scene, Story};
@@ -35,6 +36,9 @@ pub(crate) struct Ended {
     pub(crate) nature: Nature,
     pub(crate) story: Story,
     pub(crate) events: Vec<StoredEvent>,
+    /// Those of the purse too.
+    pub(crate) all: Vec<StoredEvent>,
+    pub(crate) books: (Spent, Vec<Reservation>),
     pub(crate) session: Session,
     pub(crate) programs: u32,
 }
@@ -66,7 +70,10 @@ fn perform(seed: u64) -> Ended {
         let done = catch_unwind(AssertUnwindSafe(|| driver.run()));
         match done {
             Ok(result) => result.unwrap(),
-            Err(panic) if panic.is::<Crash>() => continue,
+            Err(panic) if panic.is::<Crash>() => {
+                take_on(&log, &subject);
+                continue;
+            }
             Err(panic) => std::panic::resume_unwind(panic),
         }
         let session = driver.session().clone();
@@ -74,17 +81,28 @@ fn perform(seed: u64) -> Ended {
         let again = Session::of(events.iter().map(|stored| &stored.event.body)).unwrap();
         assert_eq!(session, again, "what a program has in mind is what the log says");
         if session.phase == Phase::Paused {
-            let (run, machine) = (session.run + 1, "sim".to_owned());
-            let resumed = SessionResumed { run, machine, hooks: None };
-            append(&log, &subject, EventBody::SessionResumed(resumed));
+            take_on(&log, &subject);
             continue;
         }
         assert!(session.is_over(), "{:?}", session.phase);
         drop(driver);
         let story = story.borrow().clone();
-        return Ended { nature, story, events, session, programs };
+        let all = log.read(1, usize::MAX).unwrap();
+        let books = project.read(|view| Ok((view.spent(None)?, view.reservations()?))).unwrap();
+        return Ended { nature, story, events, all, books, session, programs };
     }
     panic!("{PROGRAMS_MAX} programs did not end the session");
+}
+
+/// Another program has the session, as `hookloop resume` says it.
+fn take_on(log: &MemoryLog, subject: &Subject) {
+    let events = log.history(subject, usize::MAX).unwrap();
+    let session = Session::of(events.iter().map(|stored| &stored.event.body)).unwrap();
+    if session.is_over() {
+        return;
+    }
+    let (run, machine) = (session.run + 1, "sim".to_owned());
+    append(log, subject, EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
 }
 
 pub(crate) fn append(log: &MemoryLog, subject: &Subject, body: EventBody) {

@@ -11,6 +11,7 @@ use hookloop_core::hook::Hook;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
+use hookloop_core::purse::{Bounds, Purse};
 use hookloop_core::session::{
     Answer, AtRetryLimit, Conversation, Fallback, Limits, Piped, Plan, Session, StopWhen,
     TurnResult, Usage, Work,
@@ -82,8 +83,10 @@ impl Nature {
             vec![],
         ];
         let often = [0, 0, 5, 30];
+        let mut rules = rules(dice);
+        rules.limits.purse = purse(dice);
         Nature {
-            rules: rules(dice),
+            rules,
             limits,
             stop_when: dice.pick(&ways).clone(),
             at_retry_limit: *dice.pick(&[AtRetryLimit::NeedsHuman, AtRetryLimit::Accept]),
@@ -120,6 +123,14 @@ impl Nature {
             machine: "sim".into(),
         }
     }
+}
+
+/// None, or one for a few turns, each of which uses what is set aside for it or less.
+fn purse(dice: &mut Dice) -> Purse {
+    let cost = |cost| Bounds { cost_micros: Some(cost), tokens: None };
+    let (day, ever) = *dice.pick(&[(None, None), (None, None), (Some(45), None), (None, Some(70))]);
+    let bound = |amount: Option<u64>| amount.map_or_else(Bounds::default, cost);
+    Purse { day: bound(day), ever: bound(ever), turn: cost(*dice.pick(&[10, 12])) }
 }
 
 /// Hooks at random points, whose output is for the agent or not.

@@ -290,6 +290,7 @@ impl<'c> Fold<'c> {
     fn apply_elsewhere(&mut self, event: &Event) -> Result<()> {
         match (&event.subject, &event.body) {
             (Subject::Session(id), _) => self.apply_session(id, event),
+            (Subject::Purse, EventBody::TurnReserved(reserved)) => self.reserve(reserved, event.at),
             (_, EventBody::CursorMoved(cursor)) => self.move_cursor(cursor),
             (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
             (_, EventBody::HookRan(ran)) => self.count_run(ran),

@@ -5,6 +5,7 @@
 //! - [`front`]: what can be started, and what is held
 //! - [`runs`]: how often hooks ran, and what came of it
 //! - [`sessions`]: runs of the loop, under way and over
+//! - [`usage`]: what turns used, and what is set aside for others
 //! - [`hash`]: one value for all of it, equal wherever the same events were applied
 
 mod apply;
@@ -13,6 +14,7 @@ mod hash;
 mod query;
 mod runs;
 mod sessions;
+mod usage;
 
 use hookloop_core::event::{CursorMoved, CursorPart};
 use hookloop_core::task::TaskState;
@@ -25,6 +27,7 @@ pub(crate) use apply::Fold;
 pub use query::{TaskFilter, TaskRow};
 pub use runs::HookRuns;
 pub use sessions::{PAUSED, RUNNING, SessionRow};
+pub use usage::{Reservation, Spent, UsageBy, UsageRow};
 
 pub(crate) const TABLES: &str = include_str!("view.sql");
 
@@ -33,7 +36,8 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
     DROP TABLE IF EXISTS edge; DROP TABLE IF EXISTS subject; DROP TABLE IF EXISTS due;
     DROP TABLE IF EXISTS cascade; DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;
     DROP TABLE IF EXISTS hook_runs; DROP TABLE IF EXISTS hook_time;
-    DROP TABLE IF EXISTS session;";
+    DROP TABLE IF EXISTS session; DROP TABLE IF EXISTS usage; DROP TABLE IF EXISTS spent;
+    DROP TABLE IF EXISTS reservation;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 

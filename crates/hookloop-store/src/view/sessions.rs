@@ -2,11 +2,13 @@
 
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::SessionId;
+use hookloop_core::purse::Move;
 use hookloop_core::session::{Outcome, Plan, Work};
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::apply::Fold;
+use super::usage::stored;
 use super::{Result, View};
 use crate::log::LogError;
 
@@ -42,6 +44,9 @@ impl SessionRow {
 impl Fold<'_> {
     pub(super) fn apply_session(&self, id: &SessionId, event: &Event) -> Result<()> {
         let id = id.as_str();
+        if let Some(movement) = Move::of(&event.body) {
+            self.move_purse(id, movement, event.at)?;
+        }
         let set = |column: &'static str, value: &dyn rusqlite::ToSql| {
             self.run(column, params![id, value]).map(drop)
         };
@@ -50,8 +55,13 @@ impl Fold<'_> {
             EventBody::IterationStarted(started) => {
                 set("UPDATE session SET iteration = ?2 WHERE id = ?1", &started.number)
             }
-            EventBody::TurnEnded(ended) if !ended.usage.is_none() => {
-                let (tokens, cost) = (ended.usage.tokens() as i64, ended.usage.cost_micros as i64);
+            EventBody::TurnEnded(ended) => {
+                self.enter(id, ended, event.at)?;
+                if ended.usage.is_none() {
+                    return Ok(());
+                }
+                let (tokens, cost) =
+                    (stored(ended.usage.tokens()), stored(ended.usage.cost_micros));
                 let add = "UPDATE session SET tokens = tokens + ?2, cost_micros = cost_micros + ?3
                     WHERE id = ?1";
                 self.run(add, params![id, tokens, cost]).map(drop)

@@ -90,3 +90,26 @@ CREATE TABLE session(
 ) STRICT;
 CREATE UNIQUE INDEX session_id ON session(id);
 CREATE INDEX session_open ON session(num) WHERE ended_at IS NULL;
+
+-- What turns used, by the day (UTC, counted from 1970) that they ended on. No task is ''.
+CREATE TABLE usage(
+  day INTEGER NOT NULL,
+  session TEXT NOT NULL,
+  task TEXT NOT NULL,
+  agent TEXT NOT NULL,
+  turns INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  cached_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  cost_micros INTEGER NOT NULL,
+  PRIMARY KEY(day, session, task, agent)
+) STRICT, WITHOUT ROWID;
+
+-- The same in a row a day, so that a turn need not add it up; and what was set aside for turns that nobody heard
+-- of again.
+CREATE TABLE spent(day INTEGER PRIMARY KEY, cost_micros INTEGER NOT NULL, tokens INTEGER NOT NULL,
+  lost_cost_micros INTEGER NOT NULL, lost_tokens INTEGER NOT NULL) STRICT;
+
+-- What is set aside for turns: one row for each that is under way, or was when its program died.
+CREATE TABLE reservation(session TEXT PRIMARY KEY, day INTEGER NOT NULL, cost_micros INTEGER NOT NULL,
+  tokens INTEGER NOT NULL) STRICT, WITHOUT ROWID;

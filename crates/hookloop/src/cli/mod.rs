@@ -20,6 +20,7 @@ mod session;
 mod sessions;
 mod status;
 mod task;
+mod usage;
 mod verify;
 mod why;
 
@@ -84,6 +85,7 @@ enum Command {
     #[command(subcommand)]
     Sessions(sessions::Command),
     Why(why::Args),
+    Usage(usage::Args),
     /// Add tasks, move them along, look at them
     #[command(subcommand)]
     Task(task::Command),
@@ -127,6 +129,7 @@ impl Cli {
             Command::Message(args) => args.run(context),
             Command::Sessions(command) => command.run(context),
             Command::Why(args) => args.run(context),
+            Command::Usage(args) => args.run(context),
             Command::Task(command) => command.run(context),
             Command::Hooks(command) => command.run(context),
             Command::Agents(command) => command.run(context),

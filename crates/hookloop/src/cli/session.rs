@@ -27,7 +27,7 @@ use super::Context;
 use crate::error::CliError;
 use crate::output::{Result, plain};
 use crate::wire::EventJson;
-use live::Live;
+use live::{Heading, Live};
 
 /// What scripts can rely on.
 const NEEDS_HUMAN: u8 = 3;
@@ -78,12 +78,13 @@ pub(super) fn drive(
         false => muster(project, &Roll { agent, wanted, fallback: fallback.as_ref() })?,
     };
     let hooks = project.hooks()?;
+    let heading = Heading { powers: &powers, purse: &rules.limits.purse };
     let around = Surroundings {
         project,
         runner,
         directory: opened.directory.clone(),
         template: template(project, runner)?,
-        onlooker: Live::new(&mut context.out, opened, &powers, stop.clone()),
+        onlooker: Live::new(&mut context.out, opened, heading, stop.clone()),
         stop,
         drift: Drift::new(runner, config, &hooks),
         active_ms: opened.active_ms,

@@ -1,6 +1,6 @@
 //! `hookloop why`
 
-use hookloop_core::session::{Outcome, Phase, Session};
+use hookloop_core::session::{Limit, Outcome, Phase, Session};
 use hookloop_core::task::TaskState;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
@@ -66,6 +66,14 @@ fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> Reason {
     let limits = &session.plan.limits;
     match &session.outcome {
         Some(Outcome::NeedsHuman { reason }) => reasons.push(reason.clone()),
+        Some(Outcome::Limit { limit: Limit::Purse }) => {
+            reasons.push("the purse of all sessions does not have another turn".to_owned());
+            reasons.extend(session.shortage.map(|shortage| shortage.to_string()));
+            reasons.push(
+                "more is in it tomorrow (UTC) if it is for a day, or with a larger `limits: {purse: …}`"
+                    .to_owned(),
+            );
+        }
         Some(Outcome::Limit { limit }) => {
             reasons.push(format!("its limit of {} was reached", limit.name()))
         }
@@ -107,7 +115,9 @@ fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> Reason {
     if !session.pending.is_empty() {
         reasons.push(format!("{} outputs wait for a prompt", session.pending.len()));
     }
+    let is_broke = session.outcome == Some(Outcome::Limit { limit: Limit::Purse });
     let next = match session.is_over() || is_running {
+        true if is_broke => "hookloop usage".to_owned(),
         true => format!("hookloop sessions show {}", row.id),
         false => format!("hookloop resume {}", row.id),
     };

@@ -127,3 +127,18 @@ fn another_agent_takes_over() {
     let expected = [("claude", "failed"), ("claude", "failed"), ("codex", "finished")];
     assert_eq!((ran.code, turns.as_slice()), (0, &expected[..]), "{ran:#?}");
 }
+
+/// An agent that goes on and on in one turn is stopped by what the session may cost, not only after it.
+#[test]
+fn a_turn_costs_no_more_than_the_session_has() {
+    let stage = stage(Who::Claude, "version: 1\n");
+    let again = || Turn::call("Once more.", Who::Claude.run("echo more"));
+    stage.model.extend((0..50).map(|_| again()));
+    // A request costs 600 millionths.
+    let ran = stage.run(&["Go on", "--max-cost", "0.002"]);
+    assert_eq!(ran.code, 4, "{ran:#?}");
+    assert_eq!(ran.all("session_ended")[0]["limit"], "cost", "{ran:#?}");
+    let asked = stage.model.requests().len();
+    assert!((2..=5).contains(&asked), "{asked} requests");
+    assert!(ran.turn()["error"].as_str().unwrap().contains("budget"), "{ran:#?}");
+}

@@ -179,6 +179,8 @@ const COMMANDS: &[&[&str]] = &[
     &["sessions", "list"],
     &["sessions", "show", "x"],
     &["why", "a"],
+    &["usage"],
+    &["usage", "--by", "agent", "--since", "2026-01-01"],
     // It runs what it brings itself, elsewhere.
     &["demo", "--help"],
     &["doctor"],

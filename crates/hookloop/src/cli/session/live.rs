@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
+use hookloop_core::purse::Purse;
 use hookloop_core::session::plan::{Count, Dollars};
 use hookloop_core::session::{Answer, Limits, Session, Usage};
 use hookloop_engine::session::real::{Onlooker, Stop};
@@ -26,6 +27,14 @@ const CLEAR: &str = "\r\x1b[K";
 /// Answers that are not understood before nobody is asked any more.
 const QUESTIONS_MAX: usize = 5;
 
+/// What is said before a session begins, beside its plan.
+#[derive(Clone, Copy)]
+pub(crate) struct Heading<'a> {
+    /// What its agents may do.
+    pub(crate) powers: &'a [String],
+    pub(crate) purse: &'a Purse,
+}
+
 /// Shows a session.
 pub(crate) struct Live<'o> {
     out: &'o mut Output,
@@ -43,7 +52,7 @@ impl<'o> Live<'o> {
     pub(crate) fn new(
         out: &'o mut Output,
         opened: &Opened,
-        crew: &[String],
+        heading: Heading<'_>,
         stop: Stop,
     ) -> Live<'o> {
         let status = (out.terminal && !out.json).then(Status::start);
@@ -55,11 +64,15 @@ impl<'o> Live<'o> {
             let ways: Vec<String> = plan.stop_when.iter().map(ToString::to_string).collect();
             let (id, work) = (&opened.id, words::work(&plan.work));
             live.line(format!("{BOLD}session {id}{BOLD:#}  {work}"));
-            for line in crew {
+            for line in heading.powers {
                 live.line(format!("{DIM}{line}{DIM:#}"));
             }
             live.line(format!("{DIM}stops when {}{DIM:#}", ways.join(", ")));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
+            let purse = heading.purse;
+            if !purse.is_none() {
+                live.line(format!("{DIM}purse of all sessions: {purse}{DIM:#}"));
+            }
         }
         live
     }
@@ -153,6 +166,7 @@ impl Onlooker for Live<'_> {
             Notice::Pause { ms } => {
                 self.now(|| format!("waits {} before the next turn", words::duration(ms)));
             }
+            Notice::Purse => self.now(|| "waits for the purse: others may need less".to_owned()),
             Notice::Ran(_) => {}
         }
     }

@@ -5,7 +5,8 @@ use hookloop_core::options::Length;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::session::{
-    Answer, Decision, Limits, Outcome, Session, TurnEnded, TurnKind, TurnResult, Verdict, Work,
+    Answer, Decision, Limit, Limits, Outcome, Session, TurnEnded, TurnKind, TurnResult, Verdict,
+    Work,
 };
 use hookloop_engine::store::SessionRow;
 
@@ -124,6 +125,12 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                 format!("changed since the session began, and not used: {}", drift.what.join(", "));
             return Some((Weight::Bad, text));
         }
+        EventBody::PurseExhausted(shortage) => {
+            return Some((
+                Weight::Bad,
+                format!("the purse does not have another turn: {shortage}"),
+            ));
+        }
         EventBody::PauseRequested(_) => "a pause is asked for".to_owned(),
         EventBody::SessionResumed(resumed) => format!("resumed, run {}", resumed.run),
         EventBody::OutputPiped(piped) if piped.point == "message" => {
@@ -219,6 +226,11 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
         Some(Outcome::Complete { .. }) => (Weight::Good, format!("complete after {count}"), None),
         Some(Outcome::NeedsHuman { reason }) => {
             (Weight::Bad, format!("needs a human after {count}: {}", plain(reason)), why)
+        }
+        Some(Outcome::Limit { limit: Limit::Purse }) => {
+            let why = session.shortage.map_or_else(String::new, |shortage| format!(": {shortage}"));
+            let text = format!("stopped at the purse of all sessions after {count}{why}");
+            (Weight::Bad, text, Some("hookloop usage".to_owned()))
         }
         Some(Outcome::Limit { limit }) => {
             (Weight::Bad, format!("stopped at its limit of {} after {count}", limit.name()), why)

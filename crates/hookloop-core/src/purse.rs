@@ -1,0 +1,397 @@
+//! What all sessions of a project together may spend, and how much of it is set aside for turns under way.
+//!
+//! Before a turn begins, what it may use is set aside; what it did use takes that place when it ends. So
+//! sessions at the same time can't spend the same money, and one that died has not spent money that nobody
+//! knows of: what was set aside for its turn counts as used in full.
+//!
+//! What has been spent and what is set aside is told by the log alone; [`Move`] says what an event does to it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::EventBody;
+use crate::session::Usage;
+use crate::session::plan::{Count, Dollars};
+
+/// What is set aside for a turn, if nobody says how much.
+pub const TURN_COST_MICROS: u64 = 1_000_000;
+pub const TURN_TOKENS: u64 = 2_000_000;
+
+/// Money and tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Amount {
+    pub cost_micros: u64,
+    pub tokens: u64,
+}
+
+impl Amount {
+    #[must_use]
+    pub fn plus(self, other: Amount) -> Amount {
+        Amount {
+            cost_micros: self.cost_micros.saturating_add(other.cost_micros),
+            tokens: self.tokens.saturating_add(other.tokens),
+        }
+    }
+
+    #[must_use]
+    pub fn minus(self, other: Amount) -> Amount {
+        Amount {
+            cost_micros: self.cost_micros.saturating_sub(other.cost_micros),
+            tokens: self.tokens.saturating_sub(other.tokens),
+        }
+    }
+
+    #[must_use]
+    pub fn min(self, other: Amount) -> Amount {
+        Amount {
+            cost_micros: self.cost_micros.min(other.cost_micros),
+            tokens: self.tokens.min(other.tokens),
+        }
+    }
+
+    #[must_use]
+    pub fn max(self, other: Amount) -> Amount {
+        Amount {
+            cost_micros: self.cost_micros.max(other.cost_micros),
+            tokens: self.tokens.max(other.tokens),
+        }
+    }
+
+    /// Whether all of it is within `other`.
+    pub fn is_within(self, other: Amount) -> bool {
+        self.cost_micros <= other.cost_micros && self.tokens <= other.tokens
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        *self == Amount::default()
+    }
+}
+
+impl From<Usage> for Amount {
+    fn from(usage: Usage) -> Amount {
+        Amount { cost_micros: usage.cost_micros, tokens: usage.tokens() }
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} tokens", Dollars(self.cost_micros), Count(self.tokens))
+    }
+}
+
+/// Money and tokens, each if anything is said of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Bounds {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+impl Bounds {
+    pub fn is_none(&self) -> bool {
+        *self == Bounds::default()
+    }
+
+    fn allow(&self, amount: Amount) -> bool {
+        let allows = |bound: Option<u64>, amount| bound.is_none_or(|bound| amount <= bound);
+        allows(self.cost_micros, amount.cost_micros) && allows(self.tokens, amount.tokens)
+    }
+
+    /// Whether nothing is left of something.
+    fn is_reached(&self, spent: Amount) -> bool {
+        let is_reached = |bound: Option<u64>, spent| bound.is_some_and(|bound| spent >= bound);
+        is_reached(self.cost_micros, spent.cost_micros) || is_reached(self.tokens, spent.tokens)
+    }
+
+    /// What is bound, and no more of it than that.
+    fn cut(&self, amount: Amount) -> Amount {
+        let cut = |bound: Option<u64>, amount: u64| bound.map_or(amount, |bound| amount.min(bound));
+        Amount {
+            cost_micros: cut(self.cost_micros, amount.cost_micros),
+            tokens: cut(self.tokens, amount.tokens),
+        }
+    }
+
+    /// The narrower of both.
+    fn within(self, ceiling: Bounds) -> Bounds {
+        let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
+        Bounds {
+            cost_micros: least(self.cost_micros, ceiling.cost_micros),
+            tokens: least(self.tokens, ceiling.tokens),
+        }
+    }
+
+    /// These, and `others` where nothing is said.
+    fn over(self, others: Bounds) -> Bounds {
+        Bounds {
+            cost_micros: self.cost_micros.or(others.cost_micros),
+            tokens: self.tokens.or(others.tokens),
+        }
+    }
+}
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.cost_micros, self.tokens) {
+            (Some(cost), Some(tokens)) => {
+                write!(f, "{}, {} tokens", Dollars(cost), Count(tokens))
+            }
+            (Some(cost), None) => write!(f, "{}", Dollars(cost)),
+            (None, Some(tokens)) => write!(f, "{} tokens", Count(tokens)),
+            (None, None) => f.write_str("no bound"),
+        }
+    }
+}
+
+/// How long a purse has to last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Period {
+    /// A day of the calendar, in UTC.
+    #[default]
+    Day,
+    Ever,
+}
+
+impl Period {
+    pub fn name(self) -> &'static str {
+        match self {
+            Period::Day => "day",
+            Period::Ever => "ever",
+        }
+    }
+}
+
+/// The bounds of a project. A user may have one for each day and the project one for ever: both hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Purse {
+    pub day: Bounds,
+    pub ever: Bounds,
+    /// What is set aside for a turn; a default where nothing is said.
+    pub turn: Bounds,
+}
+
+/// What the log says of a purse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Spent today, and ever: what turns used, and what was set aside for those that nobody heard of again.
+    pub day: Amount,
+    pub ever: Amount,
+    /// Set aside for turns under way.
+    pub open: Amount,
+}
+
+/// Why a turn has to wait, or can't begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortage {
+    pub per: Period,
+    pub limit: Bounds,
+    pub spent: Amount,
+    pub reserved: Amount,
+    pub wanted: Amount,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shortage { limit, spent, reserved, wanted, per } = self;
+        let when = match per {
+            Period::Day => " today (UTC)",
+            Period::Ever => "",
+        };
+        let of = |amount: &Amount| Bounds {
+            cost_micros: limit.cost_micros.map(|_| amount.cost_micros),
+            tokens: limit.tokens.map(|_| amount.tokens),
+        };
+        write!(f, "{} of {limit} spent{when}", of(spent))?;
+        if !reserved.is_nothing() {
+            write!(f, ", {} set aside for turns under way", of(reserved))?;
+        }
+        write!(f, "; a turn needs {}", of(wanted))
+    }
+}
+
+/// Whether a turn may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Granted,
+    /// It would fit if others used none of what is set aside for them.
+    Wait(Shortage),
+    /// Not in this period, whatever others use.
+    Exhausted(Shortage),
+}
+
+impl Purse {
+    pub fn is_none(&self) -> bool {
+        self.day.is_none() && self.ever.is_none()
+    }
+
+    /// These bounds, and `others` where nothing is said.
+    #[must_use]
+    pub fn over(self, others: Purse) -> Purse {
+        Purse {
+            day: self.day.over(others.day),
+            ever: self.ever.over(others.ever),
+            turn: self.turn.over(others.turn),
+        }
+    }
+
+    /// These bounds under a scope that allows `ceiling`. More set aside for a turn is the narrower bound:
+    /// who sets aside nothing can start any number of turns.
+    #[must_use]
+    pub fn within(self, ceiling: Purse) -> Purse {
+        let most = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).max();
+        Purse {
+            day: self.day.within(ceiling.day),
+            ever: self.ever.within(ceiling.ever),
+            turn: Bounds {
+                cost_micros: most(self.turn.cost_micros, ceiling.turn.cost_micros),
+                tokens: most(self.turn.tokens, ceiling.turn.tokens),
+            },
+        }
+    }
+
+    /// What is set aside for a turn of a session that has `left` of its own limits: never more than the
+    /// whole purse, which would let nobody begin.
+    pub fn wish(&self, left: Amount) -> Amount {
+        let turn = Amount {
+            cost_micros: self.turn.cost_micros.unwrap_or(TURN_COST_MICROS),
+            tokens: self.turn.tokens.unwrap_or(TURN_TOKENS),
+        };
+        self.ever.cut(self.day.cut(turn)).min(left)
+    }
+
+    /// Whether what is set aside is enough, of all that is bound.
+    pub fn covers(&self, reserved: Amount, needed: Amount) -> bool {
+        let is_bound = |day: Option<u64>, ever: Option<u64>| day.is_some() || ever.is_some();
+        let is_enough = |is_bound: bool, reserved, needed: u64| !is_bound || needed <= reserved;
+        let (of_cost, of_tokens) = (
+            is_bound(self.day.cost_micros, self.ever.cost_micros),
+            is_bound(self.day.tokens, self.ever.tokens),
+        );
+        is_enough(of_cost, reserved.cost_micros, needed.cost_micros)
+            && is_enough(of_tokens, reserved.tokens, needed.tokens)
+    }
+
+    /// Whether `wish` can be set aside beside all that is.
+    pub fn reserve(&self, standing: &Standing, wish: Amount) -> Answer {
+        let periods =
+            [(Period::Day, self.day, standing.day), (Period::Ever, self.ever, standing.ever)];
+        let mut answer = Answer::Granted;
+        for (per, limit, spent) in periods {
+            let reserved = standing.open;
+            let shortage = Shortage { per, limit, spent, reserved, wanted: wish };
+            if limit.allow(spent.plus(reserved).plus(wish)) && !limit.is_reached(spent) {
+                continue;
+            }
+            if limit.is_reached(spent) || !limit.allow(spent.plus(wish)) {
+                return Answer::Exhausted(shortage);
+            }
+            answer = Answer::Wait(shortage);
+        }
+        answer
+    }
+}
+
+impl fmt::Display for Purse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = Amount { cost_micros: u64::MAX, tokens: u64::MAX };
+        match (self.day.is_none(), self.ever.is_none()) {
+            (false, false) => write!(f, "{} a day, {} in all", self.day, self.ever)?,
+            (false, true) => write!(f, "{} a day", self.day)?,
+            (true, false) => write!(f, "{} in all", self.ever)?,
+            (true, true) => return f.write_str("none"),
+        }
+        write!(f, "; {} set aside for a turn", self.wish(all))
+    }
+}
+
+/// What an event of a session does to the purse. A session has one reservation at most, which grows if its
+/// turn needs more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// The turn ended and used this: its reservation is over.
+    Settle(Usage),
+    /// Another program has the session. Nobody knows what the turn used that was under way: all that was set
+    /// aside for it counts as spent.
+    Abandon,
+    /// The session ends before its turn was taken: who says so is the program that would have.
+    Release,
+}
+
+impl Move {
+    /// What an event on a session's subject does.
+    pub fn of(body: &EventBody) -> Option<Move> {
+        match body {
+            EventBody::TurnEnded(ended) => Some(Move::Settle(ended.usage)),
+            EventBody::SessionResumed(_) => Some(Move::Abandon),
+            EventBody::SessionEnding(_) | EventBody::SessionEnded(_) => Some(Move::Release),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dollars(cost: u64) -> Amount {
+        Amount { cost_micros: cost, tokens: 0 }
+    }
+
+    fn bound(cost: u64) -> Bounds {
+        Bounds { cost_micros: Some(cost), tokens: None }
+    }
+
+    #[test]
+    fn a_turn_begins_waits_or_does_not() {
+        let purse = Purse { day: bound(100), ..Purse::default() };
+        let check = |spent: u64, open: u64, wish: u64| {
+            let spent = dollars(spent);
+            let standing = Standing { day: spent, ever: spent, open: dollars(open) };
+            match purse.reserve(&standing, dollars(wish)) {
+                Answer::Granted => "granted",
+                Answer::Wait(_) => "wait",
+                Answer::Exhausted(_) => "exhausted",
+            }
+        };
+        assert_eq!(check(0, 0, 100), "granted");
+        assert_eq!(check(0, 0, 101), "exhausted");
+        assert_eq!(check(50, 40, 10), "granted");
+        assert_eq!(check(50, 41, 10), "wait");
+        assert_eq!(check(91, 0, 10), "exhausted");
+        assert_eq!(check(91, 5, 10), "exhausted", "waiting would not help");
+        assert_eq!(check(200, 0, 0), "exhausted", "more than all of it is spent");
+        assert_eq!(check(100, 0, 0), "exhausted", "nothing is left");
+    }
+
+    #[test]
+    fn a_bound_that_lasts_for_ever_holds_beside_that_of_a_day() {
+        let purse = Purse { day: bound(100), ever: bound(150), ..Purse::default() };
+        let standing = Standing { day: dollars(0), ever: dollars(149), open: dollars(0) };
+        let answer = purse.reserve(&standing, dollars(2));
+        assert!(matches!(answer, Answer::Exhausted(Shortage { per: Period::Ever, .. })));
+    }
+
+    #[test]
+    fn a_project_narrows_what_the_user_allows() {
+        let user = Purse { day: bound(100), ever: Bounds::default(), turn: bound(10) };
+        let wide = Purse { day: bound(200), ever: bound(50), turn: bound(1) };
+        let narrowed = Purse { day: bound(100), ever: bound(50), turn: bound(10) };
+        assert_eq!(wide.over(user).within(user), narrowed);
+        assert_eq!(Purse::default().over(user).within(user), user);
+        assert!(Purse::default().is_none() && !user.is_none());
+    }
+
+    #[test]
+    fn no_more_is_set_aside_than_there_could_be() {
+        let left = Amount { cost_micros: u64::MAX, tokens: u64::MAX };
+        let purse = Purse { day: bound(5), turn: bound(10), ..Purse::default() };
+        assert_eq!(purse.wish(left).cost_micros, 5);
+        assert_eq!(purse.wish(Amount { cost_micros: 3, ..left }).cost_micros, 3);
+        assert_eq!(purse.wish(left).tokens, TURN_TOKENS);
+    }
+}

@@ -1,0 +1,243 @@
+//! What a turn may use of the project's purse: set aside before it begins, and more when it needs more.
+
+use std::cell::Cell;
+
+use hookloop_core::event::{EventBody, TurnReserved};
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::purse::{Amount, Answer, Purse, Shortage};
+use hookloop_core::session::{Session, Usage, next_step};
+use hookloop_core::time::Day;
+use hookloop_store::view::Reservation;
+
+use super::drive::Driver;
+use super::journal::Began;
+use super::open;
+use super::world::{Notice, World};
+use crate::project::{EngineError, Project, fresh_id, now};
+use crate::work::{Origin, Work};
+
+/// Between two looks at a purse that others hold something of.
+const LOOK_EVERY_MS: u64 = 1_000;
+/// An agent whose steps are smaller than this part of what it has is stopped before one that it can't pay.
+const SMALL_STEP: u64 = 4;
+/// Everything that there could be.
+const ALL: Amount = Amount { cost_micros: u64::MAX, tokens: u64::MAX };
+
+impl<W: World> Driver<'_, W> {
+    /// Begins a turn, for which what it may use is set aside in the same batch. Waits while others hold what
+    /// they may not need; when it can't be had any more, the session knows. Answers whether it began.
+    pub(super) fn begin_turn(
+        &mut self,
+        started: impl Fn(&Session) -> EventBody,
+    ) -> Result<bool, EngineError> {
+        let project = self.journal.project;
+        let purse = project.rules.limits.purse;
+        if purse.is_none() {
+            let body = started(&self.journal.session);
+            self.journal.note(body);
+            return Ok(true);
+        }
+        let due = next_step(&self.journal.session, self.active_ms());
+        let wish = purse.wish(self.journal.session.left());
+        let (mut is_waiting, mut patience) = (false, Patience::default());
+        loop {
+            // Who waits only looks: what is set aside by others becomes less without us.
+            let looked = match is_waiting {
+                true => project.look_into(&purse, wish)?,
+                false => Answer::Granted,
+            };
+            let answer = match looked {
+                Answer::Granted => {
+                    let body = started(&self.journal.session);
+                    self.journal.begin_turn(&purse, wish, body)?
+                }
+                answer => Began::Not(answer),
+            };
+            match answer {
+                Began::Stored(stored) => {
+                    self.world.notice(Notice::Stored(&stored));
+                    self.reserved = wish;
+                    return Ok(true);
+                }
+                Began::Not(Answer::Exhausted(shortage)) => {
+                    self.journal.note(EventBody::PurseExhausted(shortage));
+                    return Ok(false);
+                }
+                Began::Not(answer) => {
+                    self.commit()?;
+                    let now_ms = self.world.elapsed_ms();
+                    let held = project.read(|view| view.reservations())?;
+                    let silent_ms = patience.look(held, now_ms);
+                    let is_over = silent_ms >= self.journal.session.plan.limits.turn_ms;
+                    let lacking = match answer {
+                        Answer::Wait(shortage) if is_over => Some(shortage),
+                        _ => project.waits_in_vain(&purse, wish)?,
+                    };
+                    if let Some(shortage) = lacking {
+                        self.journal.note(EventBody::PurseExhausted(shortage));
+                        return Ok(false);
+                    }
+                    if !is_waiting {
+                        self.world.notice(Notice::Purse);
+                    }
+                    is_waiting = true;
+                    self.world.pause(LOOK_EVERY_MS);
+                    self.journal.look()?;
+                }
+                Began::Behind => {}
+            }
+            let next = next_step(&self.journal.session, self.active_ms());
+            if next != due || self.is_stopping() {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// How long others have held the same. One whose machine died holds it until somebody resumes its session: who
+/// has seen no change for as long as a turn may take waits no longer.
+#[derive(Default)]
+struct Patience {
+    held: Vec<Reservation>,
+    since_ms: u64,
+}
+
+impl Patience {
+    /// For how long nothing has changed.
+    fn look(&mut self, held: Vec<Reservation>, now_ms: u64) -> u64 {
+        if held != self.held {
+            (self.held, self.since_ms) = (held, now_ms);
+        }
+        now_ms.saturating_sub(self.since_ms)
+    }
+}
+
+impl Project {
+    fn look_into(&self, purse: &Purse, wish: Amount) -> Result<Answer, EngineError> {
+        self.read(|view| Ok(purse.reserve(&view.purse(today())?, wish)))
+    }
+
+    /// Sets more aside for a turn that is under way, if the purse has it.
+    fn reserve(
+        &self,
+        purse: &Purse,
+        session: &SessionId,
+        wish: Amount,
+    ) -> Result<Answer, EngineError> {
+        let id = fresh_id();
+        self.store.transact(|unit| {
+            let mut work = Work::new(unit, &self.rules, now())?;
+            let origin = Origin::command(id, &self.actor);
+            set_aside(&mut work, origin, purse, session, wish)
+        })
+    }
+
+    /// What is lacking even if everybody who may be alive used nothing. What was set aside for a turn whose
+    /// program died on this machine comes back when its session is resumed or ended, which may be never.
+    fn waits_in_vain(&self, purse: &Purse, wish: Amount) -> Result<Option<Shortage>, EngineError> {
+        let Some(runner) = self.runner() else { return Ok(None) };
+        let (mut standing, held) =
+            self.read(|view| Ok((view.purse(today())?, view.reservations()?)))?;
+        let is_dead = |held: &&Reservation| open::is_abandoned(runner, &held.session);
+        let dead =
+            held.iter().filter(is_dead).fold(Amount::default(), |sum, held| sum.plus(held.amount));
+        standing.day = standing.day.plus(dead);
+        standing.ever = standing.ever.plus(dead);
+        standing.open = standing.open.minus(dead);
+        Ok(match purse.reserve(&standing, wish) {
+            Answer::Exhausted(shortage) => Some(shortage),
+            Answer::Granted | Answer::Wait(_) => None,
+        })
+    }
+}
+
+/// Sets `wish` aside for a session's turn, if the purse has it beside all that is. Rivals are told apart by the
+/// version of the purse's subject: who sets something aside has seen what all others have.
+pub(super) fn set_aside(
+    work: &mut Work<'_, '_, '_>,
+    origin: Origin,
+    purse: &Purse,
+    session: &SessionId,
+    wish: Amount,
+) -> Result<Answer, EngineError> {
+    let answer = purse.reserve(&work.unit.view()?.purse(today())?, wish);
+    if answer == Answer::Granted {
+        let reserved = TurnReserved { session: session.clone(), amount: wish };
+        work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
+    }
+    Ok(answer)
+}
+
+fn today() -> Day {
+    now().into()
+}
+
+/// What is set aside for a turn that is under way.
+#[derive(Debug)]
+pub struct Allowance<'a> {
+    project: &'a Project,
+    session: &'a SessionId,
+    reserved: Cell<Amount>,
+    told: Cell<Amount>,
+    /// The most that was used between two words of the agent.
+    step: Cell<Amount>,
+    shortage: Cell<Option<Shortage>>,
+}
+
+impl<'a> Allowance<'a> {
+    /// None where there is no purse.
+    pub(super) fn new(
+        project: &'a Project,
+        session: &'a SessionId,
+        reserved: Amount,
+    ) -> Option<Allowance<'a>> {
+        let (told, step, shortage) = (Cell::default(), Cell::default(), Cell::default());
+        let reserved = Cell::new(reserved);
+        let is_bound = !project.rules.limits.purse.is_none();
+        is_bound.then_some(Allowance { project, session, reserved, told, step, shortage })
+    }
+
+    /// The most that it may cost without asking for more, if the purse is about money.
+    pub fn cost_micros(&self) -> Option<u64> {
+        let purse = &self.project.rules.limits.purse;
+        let reserved = self.reserved.get();
+        // What is not bound would be covered by nothing.
+        let without = Amount { cost_micros: 0, ..reserved };
+        (!purse.covers(without, reserved)).then_some(reserved.cost_micros)
+    }
+
+    /// The turn has used so much; answers whether it may go on. What it needs beyond what it has is set aside
+    /// before it is used, where the agent tells often enough.
+    pub fn heard(&self, used: Usage) -> bool {
+        let purse = &self.project.rules.limits.purse;
+        let (used, reserved) = (Amount::from(used), self.reserved.get());
+        let step = self.step.get().max(used.minus(self.told.get()));
+        self.told.set(used);
+        self.step.set(step);
+        let many = |amount: u64| amount.saturating_mul(SMALL_STEP);
+        let is_small = Amount { cost_micros: many(step.cost_micros), tokens: many(step.tokens) };
+        let ahead = if is_small.is_within(reserved) { step } else { Amount::default() };
+        let needed = used.plus(ahead);
+        if purse.covers(reserved, needed) {
+            return true;
+        }
+        let more = purse.wish(ALL).max(needed.minus(reserved));
+        match self.project.reserve(purse, self.session, more) {
+            Ok(Answer::Granted) => {
+                self.reserved.set(reserved.plus(more));
+                true
+            }
+            Ok(Answer::Wait(shortage) | Answer::Exhausted(shortage)) => {
+                self.shortage.set(Some(shortage));
+                false
+            }
+            // A log that can't be reached is noticed when the turn is to be stored.
+            Err(_) => true,
+        }
+    }
+
+    /// Why the turn was ended, if it was.
+    pub(super) fn shortage(&self) -> Option<Shortage> {
+        self.shortage.get()
+    }
+}

@@ -1,0 +1,206 @@
+//! What turns used, and what is set aside of the purse for those under way.
+
+use hookloop_core::event::TurnReserved;
+use hookloop_core::id::SessionId;
+use hookloop_core::purse::{Amount, Move, Standing};
+use hookloop_core::session::{TurnEnded, Usage};
+use hookloop_core::time::{Day, Timestamp};
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::apply::Fold;
+use super::{Result, View};
+use crate::log::LogError;
+
+/// The most that one turn can have used: a billion dollars. An agent that says more must not make a sum that is
+/// none any more.
+const TURN_MAX: u64 = 1_000_000_000_000_000;
+
+/// What rows of the ledger are added up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsageBy {
+    Day,
+    Session,
+    Task,
+    Agent,
+}
+
+/// A line of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageRow {
+    /// A day, a session, a task (empty: none) or an agent.
+    pub key: String,
+    pub turns: u64,
+    pub usage: Usage,
+}
+
+/// What is set aside for a session's turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    pub session: SessionId,
+    pub since: Day,
+    pub amount: Amount,
+}
+
+/// What went out of a purse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// By turns that ended.
+    pub used: Amount,
+    /// Set aside for turns that nobody heard of again.
+    pub lost: Amount,
+}
+
+impl Spent {
+    pub fn total(&self) -> Amount {
+        self.used.plus(self.lost)
+    }
+}
+
+impl Fold<'_> {
+    /// More is set aside for a session's turn.
+    pub(super) fn reserve(&self, reserved: &TurnReserved, at: Timestamp) -> Result<()> {
+        let insert = "INSERT INTO reservation VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE
+            SET cost_micros = cost_micros + ?3, tokens = tokens + ?4";
+        let Amount { cost_micros, tokens } = reserved.amount;
+        let session = reserved.session.as_str();
+        let values = params![session, Day::from(at).0, stored(cost_micros), stored(tokens)];
+        self.run(insert, values).map(drop)
+    }
+
+    pub(super) fn move_purse(&self, session: &str, movement: Move, at: Timestamp) -> Result<()> {
+        const OVER: &str = "DELETE FROM reservation WHERE session = ?1";
+        match movement {
+            Move::Settle(usage) => {
+                self.run(OVER, [session])?;
+                let add = "INSERT INTO spent VALUES (?1, ?2, ?3, 0, 0) ON CONFLICT DO UPDATE
+                    SET cost_micros = cost_micros + ?2, tokens = tokens + ?3";
+                let (cost, tokens) = (stored(usage.cost_micros), stored(usage.tokens()));
+                self.run(add, params![Day::from(at).0, cost, tokens])?;
+            }
+            Move::Abandon => {
+                // It was used when it was set aside, whenever that is noticed.
+                let add = "INSERT INTO spent SELECT day, 0, 0, cost_micros, tokens FROM reservation
+                    WHERE session = ?1 ON CONFLICT DO UPDATE
+                    SET lost_cost_micros = lost_cost_micros + excluded.lost_cost_micros,
+                        lost_tokens = lost_tokens + excluded.lost_tokens";
+                self.run(add, [session])?;
+                self.run(OVER, [session])?;
+            }
+            Move::Release => {
+                self.run(OVER, [session])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A turn's line in the ledger. Who took it is the session's agent, if the event does not say.
+    pub(super) fn enter(&self, session: &str, ended: &TurnEnded, at: Timestamp) -> Result<()> {
+        let add = "INSERT INTO usage SELECT ?2, id, coalesce(task, ''),
+                CASE ?3 WHEN '' THEN agent ELSE ?3 END, 1, ?4, ?5, ?6, ?7
+            FROM session WHERE id = ?1 ON CONFLICT DO UPDATE SET turns = turns + 1,
+                input_tokens = input_tokens + ?4, cached_tokens = cached_tokens + ?5,
+                output_tokens = output_tokens + ?6, cost_micros = cost_micros + ?7";
+        let Usage { input_tokens, cached_tokens, output_tokens, cost_micros } = ended.usage;
+        let values = params![
+            session,
+            Day::from(at).0,
+            ended.agent,
+            stored(input_tokens),
+            stored(cached_tokens),
+            stored(output_tokens),
+            stored(cost_micros)
+        ];
+        self.run(add, values).map(drop)
+    }
+}
+
+impl View<'_> {
+    /// The ledger from a day on, added up.
+    pub fn usage(&self, by: UsageBy, since: Option<Day>) -> Result<Vec<UsageRow>> {
+        let column = match by {
+            UsageBy::Day => "day",
+            UsageBy::Session => "session",
+            UsageBy::Task => "task",
+            UsageBy::Agent => "agent",
+        };
+        let select = format!(
+            "SELECT {column}, sum(turns), sum(input_tokens), sum(cached_tokens), sum(output_tokens),
+            sum(cost_micros) FROM usage WHERE day >= ?1 GROUP BY 1 ORDER BY min(day), 1"
+        );
+        let mut select = self.conn.prepare(&select)?;
+        let read = |row: &Row<'_>| {
+            let key = match by {
+                UsageBy::Day => Day(row.get(0)?).to_string(),
+                _ => row.get(0)?,
+            };
+            let usage = Usage {
+                input_tokens: number(row, 2)?,
+                cached_tokens: number(row, 3)?,
+                output_tokens: number(row, 4)?,
+                cost_micros: number(row, 5)?,
+            };
+            Ok(UsageRow { key, turns: number(row, 1)?, usage })
+        };
+        let rows = select.query_map([since.map_or(i64::MIN, |day| day.0)], read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What was spent on a day, or ever.
+    pub fn spent(&self, day: Option<Day>) -> Result<Spent> {
+        let read = |row: &Row<'_>| {
+            let amount = |at| -> rusqlite::Result<Amount> {
+                Ok(Amount { cost_micros: number(row, at)?, tokens: number(row, at + 1)? })
+            };
+            Ok(Spent { used: amount(0)?, lost: amount(2)? })
+        };
+        let found = match day {
+            Some(day) => {
+                let select = "SELECT cost_micros, tokens, lost_cost_micros, lost_tokens FROM spent
+                    WHERE day = ?1";
+                self.conn.prepare_cached(select)?.query_row([day.0], read).optional()?
+            }
+            None => {
+                let select = "SELECT coalesce(sum(cost_micros), 0), coalesce(sum(tokens), 0),
+                    coalesce(sum(lost_cost_micros), 0), coalesce(sum(lost_tokens), 0) FROM spent";
+                self.conn.prepare_cached(select)?.query_row([], read).optional()?
+            }
+        };
+        Ok(found.unwrap_or_default())
+    }
+
+    /// What is set aside, and for whom.
+    pub fn reservations(&self) -> Result<Vec<Reservation>> {
+        let select = "SELECT session, day, cost_micros, tokens FROM reservation ORDER BY session";
+        let mut select = self.conn.prepare_cached(select)?;
+        let mut rows = select.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let session: String = row.get(0)?;
+            found.push(Reservation {
+                session: session.parse().map_err(|error| LogError::damaged(0, error))?,
+                since: Day(row.get(1)?),
+                amount: Amount { cost_micros: number(row, 2)?, tokens: number(row, 3)? },
+            });
+        }
+        Ok(found)
+    }
+
+    /// How the purse stands on a day.
+    pub fn purse(&self, today: Day) -> Result<Standing> {
+        let reservations = self.reservations()?;
+        let open = reservations.iter().fold(Amount::default(), |sum, one| sum.plus(one.amount));
+        Ok(Standing {
+            day: self.spent(Some(today))?.total(),
+            ever: self.spent(None)?.total(),
+            open,
+        })
+    }
+}
+
+pub(super) fn stored(number: u64) -> i64 {
+    number.min(TURN_MAX).cast_signed()
+}
+
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)?.cast_unsigned())
+}

@@ -1,0 +1,253 @@
+//! `hookloop usage`
+
+use clap::ValueEnum;
+use hookloop_core::purse::{Amount, Bounds, Purse};
+use hookloop_core::session::Usage;
+use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::time::{Day, Timestamp};
+use hookloop_engine::project::Project;
+use hookloop_engine::session::open;
+use hookloop_engine::store::{Reservation, Spent, UsageBy, UsageRow};
+use serde_json::{Value, json};
+
+use super::Context;
+use super::session::runner;
+use crate::output::{BOLD, Cell, DIM, Result, plain};
+
+/// What turns used, and how the purse stands
+///
+/// Days are those of the calendar in UTC. What is shown is what agents told.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to add up by
+    #[arg(long, value_name = "WHAT", default_value = "day")]
+    by: By,
+
+    /// From this day on, such as 2026-11-01
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    since: Option<Day>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Day,
+    Session,
+    Task,
+    Agent,
+}
+
+impl From<By> for UsageBy {
+    fn from(by: By) -> UsageBy {
+        match by {
+            By::Day => UsageBy::Day,
+            By::Session => UsageBy::Session,
+            By::Task => UsageBy::Task,
+            By::Agent => UsageBy::Agent,
+        }
+    }
+}
+
+fn day(text: &str) -> std::result::Result<Day, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a day, such as 2026-11-01"))
+}
+
+/// Everything that is known of the purse, at one moment.
+struct Standing {
+    bounds: Purse,
+    today: Day,
+    spent_today: Spent,
+    spent_ever: Spent,
+    reservations: Vec<Held>,
+}
+
+struct Held {
+    reservation: Reservation,
+    /// A program on this machine has the session; what others do is not known here.
+    is_running: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let rows = project.read(|view| view.usage(self.by.into(), self.since))?;
+        let standing = standing(&project)?;
+        let total = total(&rows);
+        let out = &mut context.out;
+        if out.json {
+            let list: Vec<Value> = rows.iter().map(|row| line_json(self.by, row)).collect();
+            return out.json(&json!({
+                "by": self.heading().to_lowercase(),
+                "rows": list,
+                "total": usage_json(total.turns, &total.usage),
+                "purse": standing.json(),
+            }));
+        }
+        if rows.is_empty() {
+            out.line("No turn has ended yet.")?;
+        } else {
+            let mut cells: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
+            cells.push(self::cells(&total));
+            let headings = ["COST", "TURNS", "INPUT", "CACHED", "OUTPUT", self.heading()];
+            out.table(&headings, &cells)?;
+        }
+        standing.lines().into_iter().try_for_each(|line| out.line(line))
+    }
+
+    fn heading(&self) -> &'static str {
+        match self.by {
+            By::Day => "DAY",
+            By::Session => "SESSION",
+            By::Task => "TASK",
+            By::Agent => "AGENT",
+        }
+    }
+}
+
+fn standing(project: &Project) -> Result<Standing> {
+    let today = Day::from(now());
+    let (spent_today, spent_ever, held) = project
+        .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
+    let runner = runner(project)?;
+    let held = held.into_iter().map(|reservation| Held {
+        is_running: open::is_running(runner, &reservation.session),
+        reservation,
+    });
+    let bounds = project.rules().limits.purse;
+    Ok(Standing { bounds, today, spent_today, spent_ever, reservations: held.collect() })
+}
+
+fn now() -> Timestamp {
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn total(rows: &[UsageRow]) -> UsageRow {
+    let mut total = UsageRow { key: "total".to_owned(), turns: 0, usage: Usage::default() };
+    for row in rows {
+        total.turns += row.turns;
+        total.usage.add(row.usage);
+    }
+    total
+}
+
+fn cells(row: &UsageRow) -> Vec<Cell> {
+    let key = match row.key.as_str() {
+        "" => "no task",
+        key => key,
+    };
+    let usage = &row.usage;
+    vec![
+        Cell::new(Dollars(usage.cost_micros)),
+        Cell::new(row.turns),
+        Cell::new(Count(usage.input_tokens)),
+        Cell::new(Count(usage.cached_tokens)),
+        Cell::new(Count(usage.output_tokens)),
+        Cell::new(plain(key)),
+    ]
+}
+
+fn line_json(by: By, row: &UsageRow) -> Value {
+    let mut line = usage_json(row.turns, &row.usage);
+    let key = match by {
+        By::Day => "day",
+        By::Session => "session",
+        By::Task => "task",
+        By::Agent => "agent",
+    };
+    line[key] = match row.key.as_str() {
+        "" => Value::Null,
+        key => json!(key),
+    };
+    line
+}
+
+fn usage_json(turns: u64, usage: &Usage) -> Value {
+    json!({
+        "turns": turns,
+        "input_tokens": usage.input_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_micros": usage.cost_micros,
+    })
+}
+
+impl Standing {
+    fn reserved(&self) -> Amount {
+        let held = self.reservations.iter().map(|held| held.reservation.amount);
+        held.fold(Amount::default(), Amount::plus)
+    }
+
+    /// The bounds that there are, each with what was spent of it.
+    fn periods(&self) -> Vec<(&'static str, Bounds, Spent)> {
+        let all = [
+            ("day", self.bounds.day, self.spent_today),
+            ("ever", self.bounds.ever, self.spent_ever),
+        ];
+        all.into_iter().filter(|(_, bounds, _)| !bounds.is_none()).collect()
+    }
+
+    fn json(&self) -> Value {
+        let amount =
+            |amount: Amount| json!({ "cost_micros": amount.cost_micros, "tokens": amount.tokens });
+        let period = |(per, limit, spent): (&str, Bounds, Spent)| {
+            let left = left(limit, spent.total().plus(self.reserved()));
+            json!({
+                "per": per,
+                "limit": { "cost_micros": limit.cost_micros, "tokens": limit.tokens },
+                "used": amount(spent.used),
+                "lost": amount(spent.lost),
+                "left": { "cost_micros": left.cost_micros, "tokens": left.tokens },
+            })
+        };
+        let holder = |held: &Held| {
+            json!({
+                "session": held.reservation.session.as_str(),
+                "since": held.reservation.since.to_string(),
+                "cost_micros": held.reservation.amount.cost_micros,
+                "tokens": held.reservation.amount.tokens,
+                "running_here": held.is_running,
+            })
+        };
+        json!({
+            "day": self.today.to_string(),
+            "limits": self.periods().into_iter().map(period).collect::<Vec<_>>(),
+            "reserved": amount(self.reserved()),
+            "reservations": self.reservations.iter().map(holder).collect::<Vec<_>>(),
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (per, limit, spent) in self.periods() {
+            let when = match per {
+                "day" => format!("{} (UTC)", self.today),
+                _ => "for good".to_owned(),
+            };
+            let left = left(limit, spent.total().plus(self.reserved()));
+            lines.push(format!("{BOLD}purse{BOLD:#} {when}: {limit}; left: {left}"));
+            lines.push(format!("  spent    {}", spent.used));
+            if !spent.lost.is_nothing() {
+                let why = "set aside for turns whose program died: what they used is not known";
+                lines.push(format!("  lost     {}  {DIM}{why}{DIM:#}", spent.lost));
+            }
+            lines.push(format!("  reserved {}", self.reserved()));
+        }
+        for held in &self.reservations {
+            let Reservation { session, since, amount } = &held.reservation;
+            let hint = match held.is_running {
+                true => String::new(),
+                false => format!("  {DIM}not running here; try:{DIM:#} hookloop resume {session}"),
+            };
+            lines.push(format!("  {session} holds {amount} since {since}{hint}"));
+        }
+        lines
+    }
+}
+
+fn left(limit: Bounds, gone: Amount) -> Bounds {
+    let left = |limit: Option<u64>, gone: u64| limit.map(|limit| limit.saturating_sub(gone));
+    Bounds {
+        cost_micros: left(limit.cost_micros, gone.cost_micros),
+        tokens: left(limit.tokens, gone.tokens),
+    }
+}

@@ -81,7 +81,10 @@ fn goes_on_after_its_process_is_gone(who: Who) {
     assert_eq!(turns[0]["conversation"], turns[1]["conversation"]);
     let requests = stage.model.requests();
     assert!(!requests[0].text().contains("xylophone"));
-    assert!(requests[1].text().contains("xylophone"), "{}", requests[1].text());
+    let second = requests[1].text();
+    assert!(second.contains("This is iteration 1"), "{second}");
+    // Qwen Code forgets its own last word, and no other.
+    assert!(second.contains("xylophone") || who == Who::Qwen, "{second}");
     assert_usage(who, turns[0], 1);
     assert_usage(who, turns[1], 1);
 }
@@ -191,7 +194,12 @@ fn waits_when_it_is_told_to(who: Who) {
     );
     let ran = stage.run(&["Say it", "--stop-when", "promise", "--max-iterations", "1"]);
     let results: Vec<&str> = ran.turns().iter().map(|turn| text(turn, "result")).collect();
-    assert_eq!((ran.code, results), (0, vec!["rate_limited", "finished"]), "{ran:#?}");
+    // Some wait by themselves.
+    let expected = match who {
+        Who::Opencode | Who::Qwen => vec!["finished"],
+        _ => vec!["rate_limited", "finished"],
+    };
+    assert_eq!((ran.code, results), (0, expected), "{ran:#?}");
 }
 
 /// An agent that may only read is kept from writing, and the record says so.
@@ -208,18 +216,16 @@ fn is_refused(who: Who) {
 /// Exit code 0 without a final word is not success: the real agent, and only the beginning of what it says.
 fn has_to_say_that_it_is_done(who: Who) {
     let stage = script(who, |_| vec![Turn::say("All is well.\n<promise>COMPLETE</promise>")]);
-    let program = match who {
-        Who::Opencode => "opencode acp",
-        Who::Gemini => "gemini --acp",
-        _ => who.name(),
+    let (kind, program) = match who {
+        Who::Opencode => ("opencode", "opencode acp"),
+        Who::Gemini => ("gemini", "gemini --acp"),
+        Who::Qwen => ("acp", "qwen --acp"),
+        _ => (who.name(), who.name()),
     };
-    let kind = who.name();
-    let own = stage.root().join("CONFIG/hookloop");
-    fs::create_dir_all(&own).unwrap();
     let config = format!(
         "version: 1\nagents:\n  hasty: {{kind: {kind}, command: ['/bin/sh', '-c', '{program} \"$@\" | head -n 1', sh]}}\n"
     );
-    fs::write(own.join("config.yaml"), config).unwrap();
+    stage.configure(&config);
     let args = ["run", "Say it", "--agent", "hasty", "--stop-when", "turn", "--max-errors", "1"];
     let ran = stage.hookloop(&[&args[..], &["--max-turn", "60s"]].concat());
     assert_eq!(ran.code, 4, "{ran:#?}");
@@ -263,3 +269,4 @@ contract! { codex_acp, Who::CodexAcp, [] }
 contract! { opencode, Who::Opencode, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
 contract! { gemini, Who::Gemini, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
 contract! { claude_acp, Who::ClaudeAcp, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }
+contract! { qwen, Who::Qwen, [#[ignore = "takes minutes, see CONTRIBUTING.md"]] }

@@ -33,10 +33,7 @@ fn turns(stage: &Stage) -> Vec<Turn> {
 fn stage(who: Who, config: &str) -> Stage {
     let stage = Stage::with(config, who, []);
     // Claude runs no command that nobody allowed.
-    let own = stage.root().join("CONFIG/hookloop");
-    fs::create_dir_all(&own).unwrap();
-    let allow = "version: 1\nagents:\n  claude: {allow: [Bash]}\n";
-    fs::write(own.join("config.yaml"), allow).unwrap();
+    stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
     stage
 }
 

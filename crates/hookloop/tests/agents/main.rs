@@ -6,6 +6,8 @@
 
 mod brought;
 mod contract;
+#[path = "../documents/mod.rs"]
+mod documents;
 mod looping;
 mod stage;
 

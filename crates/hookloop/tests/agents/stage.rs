@@ -23,6 +23,8 @@ pub(crate) enum Who {
     Gemini,
     CodexAcp,
     ClaudeAcp,
+    /// One that hookloop does not know: docs/agents.md adds it.
+    Qwen,
 }
 
 impl Who {
@@ -34,6 +36,7 @@ impl Who {
             Who::Gemini => "gemini",
             Who::CodexAcp => "codex-acp",
             Who::ClaudeAcp => "claude-agent-acp",
+            Who::Qwen => "qwen",
         }
     }
 
@@ -45,7 +48,9 @@ impl Who {
                 call("Write", json!({ "file_path": whole, "content": text }))
             }
             Who::Opencode => call("write", json!({ "filePath": whole, "content": text })),
-            Who::Gemini => call("write_file", json!({ "file_path": whole, "content": text })),
+            Who::Gemini | Who::Qwen => {
+                call("write_file", json!({ "file_path": whole, "content": text }))
+            }
             Who::Codex | Who::CodexAcp => {
                 let lines: String = text.lines().map(|line| format!("+{line}\n")).collect();
                 let patch =
@@ -63,6 +68,9 @@ impl Who {
             }
             Who::Opencode => call("bash", json!({ "command": line, "description": "run it" })),
             Who::Gemini => call("run_shell_command", json!({ "command": line })),
+            Who::Qwen => {
+                call("run_shell_command", json!({ "command": line, "is_background": false }))
+            }
             Who::Codex | Who::CodexAcp => call("exec_command", json!({ "cmd": line })),
         }
     }
@@ -173,6 +181,18 @@ impl Stage {
             "model": { "name": "gemini-2.5-pro" },
         });
         fs::write(self.root().join("home/.gemini/settings.json"), gemini.to_string()).unwrap();
+        if self.who == Who::Qwen {
+            // As the document has it, with the model's address.
+            let document = crate::documents::block("docs/agents.md", "user");
+            self.configure(&document.replace("https://example.invalid", &url));
+        }
+    }
+
+    /// The user's own configuration of hookloop.
+    pub(crate) fn configure(&self, text: &str) {
+        let own = self.root().join("CONFIG/hookloop");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("config.yaml"), text).unwrap();
     }
 
     pub(crate) fn project(&self) -> PathBuf {
@@ -218,6 +238,7 @@ impl Stage {
         for name in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS"] {
             command.env(format!("OPENCODE_DISABLE_{name}"), "1");
         }
+        command.env("OPENAI_API_KEY", "key-of-nobody");
         command.env("OPENCODE_CONFIG_CONTENT", self.opencode().to_string());
         command
     }

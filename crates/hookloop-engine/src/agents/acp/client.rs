@@ -186,16 +186,20 @@ impl Turn {
     ) -> Result<Option<Vec<SessionConfigOption>>, Outcome> {
         let (root, servers) = (self.wanted.root.clone(), self.wanted.mcp_servers());
         let can = &agent.agent_capabilities;
-        let options = if can.session_capabilities.resume.is_some() {
-            let resume = ResumeSessionRequest::new(session, root).mcp_servers(servers);
-            self.ask(resume, OPEN_MAX).await?.config_options
-        } else if can.load_session {
+        let mut found = Err(Outcome::Failed(
+            "the agent can't go on with a conversation of another process".to_owned(),
+        ));
+        if can.session_capabilities.resume.is_some() {
+            let (session, root) = (session.clone(), root.clone());
+            let resume = ResumeSessionRequest::new(session, root).mcp_servers(servers.clone());
+            found = self.ask(resume, OPEN_MAX).await.map(|resumed| resumed.config_options);
+        }
+        // Some say that they can resume one and then do not know how.
+        if matches!(found, Err(Outcome::Failed(_))) && can.load_session {
             let load = LoadSessionRequest::new(session, root).mcp_servers(servers);
-            self.ask(load, OPEN_MAX).await?.config_options
-        } else {
-            let error = "the agent can't go on with a conversation of another process";
-            return Err(Outcome::Failed(error.to_owned()));
-        };
+            found = self.ask(load, OPEN_MAX).await.map(|loaded| loaded.config_options);
+        }
+        let options = found?;
         let quiet = async { while timeout(QUIET, self.heard.notified()).await.is_ok() {} };
         let _ = timeout(QUIET_MAX, quiet).await;
         Ok(options)

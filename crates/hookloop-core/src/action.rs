@@ -154,7 +154,7 @@ pub struct ExecuteWorkflow {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum LogEntry {
-    Core(EventBody),
+    Core(Box<EventBody>),
     Custom(CustomLog),
 }
 

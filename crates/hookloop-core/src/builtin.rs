@@ -156,7 +156,8 @@ pub fn satisfaction(completed: &TaskId, dependent: &Task) -> Vec<Action> {
     };
     let satisfied =
         Satisfied { dependent_task_id: dependent.id.clone(), completed_task_id: completed.clone() };
-    let announced = Action::Log(LogEntry::Core(EventBody::DependencySatisfied(satisfied)));
+    let announced =
+        Action::Log(LogEntry::Core(Box::new(EventBody::DependencySatisfied(satisfied))));
     match is_begun {
         true => vec![announced],
         false => vec![Action::UpdateTask(ready), announced],
@@ -168,11 +169,11 @@ pub fn metrics(body: &EventBody, task: &Task) -> Option<Action> {
     if !task.spec.has_label(AGENT) || !matches!(body, EventBody::TaskCompleted(_)) {
         return None;
     }
-    Some(Action::Log(LogEntry::Core(EventBody::AgentMetrics(AgentMetrics {
+    Some(Action::Log(LogEntry::Core(Box::new(EventBody::AgentMetrics(AgentMetrics {
         goal: task.spec.goal.clone(),
         labels: task.spec.labels.clone(),
         priority: task.spec.priority,
         duration_ms: task.duration_ms(),
         deliverables: task.spec.deliverables.clone(),
-    }))))
+    })))))
 }

@@ -209,11 +209,11 @@ impl Work<'_, '_, '_> {
             }
             Action::ExecuteWorkflow(execute) => self.request_workflow(execute, origin, event),
             Action::Log(LogEntry::Core(body)) => {
-                let subject = match &body {
+                let subject = match &*body {
                     EventBody::DependencySatisfied(s) => Subject::Task(s.dependent_task_id.clone()),
                     _ => event.subject.clone(),
                 };
-                self.stage(origin.clone(), subject, body)?;
+                self.stage(origin.clone(), subject, *body)?;
                 Ok(Ok(()))
             }
             Action::Log(LogEntry::Custom(entry)) => {

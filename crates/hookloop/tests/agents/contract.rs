@@ -124,7 +124,7 @@ fn waiting(stage: &Stage) -> Vec<Turn> {
 
 /// A session that is cancelled while a tool runs that does not want to end.
 fn is_cancelled_with_all_that_it_started(who: Who) {
-    let stage = script(who, |stage| waiting(stage));
+    let stage = script(who, waiting);
     let child = stage.start(&["Wait", "--permissions", "full"]);
     stage.eventually("the tool begins", || stage.path("begun").exists());
     signal(&child, Signal::INT);
@@ -135,7 +135,7 @@ fn is_cancelled_with_all_that_it_started(who: Who) {
 
 /// A turn whose time is over while such a tool runs.
 fn ends_at_its_deadline(who: Who) {
-    let stage = script(who, |stage| waiting(stage));
+    let stage = script(who, waiting);
     // Some take a while to begin.
     let ran = stage.run(&["Wait", "--permissions", "full", "--max-turn", "30s"]);
     assert!(stage.path("begun").exists(), "{ran:#?}");

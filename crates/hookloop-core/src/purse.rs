@@ -244,6 +244,15 @@ impl Purse {
     #[must_use]
     pub fn within(self, ceiling: Purse) -> Purse {
         let most = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).max();
+        // Who has a purse and says nothing of turns has the default for them.
+        let is_bound = |of: fn(&Bounds) -> Option<u64>| {
+            of(&ceiling.day).is_some() || of(&ceiling.ever).is_some()
+        };
+        let usual = Bounds {
+            cost_micros: is_bound(|bounds| bounds.cost_micros).then_some(TURN_COST_MICROS),
+            tokens: is_bound(|bounds| bounds.tokens).then_some(TURN_TOKENS),
+        };
+        let ceiling = Purse { turn: ceiling.turn.over(usual), ..ceiling };
         Purse {
             day: self.day.within(ceiling.day),
             ever: self.ever.within(ceiling.ever),
@@ -315,6 +324,8 @@ impl fmt::Display for Purse {
 pub enum Move {
     /// The turn ended and used this: its reservation is over.
     Settle(Usage),
+    /// The turn ended and used this at least: what was set aside for it beyond that counts as spent, too.
+    SettlePart(Usage),
     /// Another program has the session. Nobody knows what the turn used that was under way: all that was set
     /// aside for it counts as spent.
     Abandon,
@@ -326,6 +337,7 @@ impl Move {
     /// What an event on a session's subject does.
     pub fn of(body: &EventBody) -> Option<Move> {
         match body {
+            EventBody::TurnEnded(ended) if ended.is_partial => Some(Move::SettlePart(ended.usage)),
             EventBody::TurnEnded(ended) => Some(Move::Settle(ended.usage)),
             EventBody::SessionResumed(_) => Some(Move::Abandon),
             EventBody::SessionEnding(_) | EventBody::SessionEnded(_) => Some(Move::Release),

@@ -98,6 +98,7 @@ fn ours(run: Run) -> Option<u32> {
             promises: vec![],
             files: Some(files.clone()),
             changed: vec![],
+            is_partial: false,
             refused: vec![],
             artifact: None,
             conversation: None,

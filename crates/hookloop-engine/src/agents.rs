@@ -78,6 +78,8 @@ pub struct Report {
     /// What all of it promises.
     pub promises: Vec<Promise>,
     pub usage: Usage,
+    /// It did not come to say all that it used.
+    pub is_partial: bool,
     /// What it asked for and may not do.
     pub refused: Vec<String>,
     pub artifact: Option<String>,
@@ -91,6 +93,7 @@ impl Report {
             message: String::new(),
             promises: Vec::new(),
             usage: Usage::default(),
+            is_partial: false,
             refused: Vec::new(),
             artifact: None,
             conversation: None,

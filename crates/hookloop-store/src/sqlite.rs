@@ -118,13 +118,26 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
             remake_view(conn, &mut |_| ())?;
         }
         // Another index, and tables for the runs of hooks; one for sessions; those of what they use.
-        2..SCHEMA => remake_view(conn, &mut |_| ())?,
+        2..SCHEMA => {
+            forget_copies(conn)?;
+            remake_view(conn, &mut |_| ())?;
+        }
         SCHEMA => {}
         found => return Err(OpenError::Newer { found }),
     }
     conn.pragma_update(None, "user_version", SCHEMA)?;
     conn.execute_batch("COMMIT")?;
     Ok(())
+}
+
+/// A view of a log elsewhere has copies of the few events that are still to be reacted to. It is not made from
+/// those: it is read again from where the log is.
+fn forget_copies(conn: &Connection) -> Result<(), LogError> {
+    let is_elsewhere = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'origin')";
+    match conn.query_row(is_elsewhere, [], |row| row.get(0))? {
+        true => Ok(conn.execute_batch("DELETE FROM event")?),
+        false => Ok(()),
+    }
 }
 
 /// Empties the view and makes it again from the log beside it.

@@ -14,7 +14,7 @@ use hookloop_store::log::EventLog;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::pulse::{Beat, Held, Pulse};
 use hookloop_store::sqlite::SCHEMA;
-use hookloop_store::store::{Store, StoreError};
+use hookloop_store::store::{Store, StoreError, ViewFile};
 use tempfile::TempDir;
 
 fn id(name: &str) -> TaskId {
@@ -263,4 +263,27 @@ fn a_file_of_version_2_is_brought_up_to_date() {
     let index = "SELECT sql FROM sqlite_schema WHERE name = 'task_busy'";
     let sql: String = conn.query_row(index, [], |row| row.get(0)).unwrap();
     assert!(!sql.contains("IN ("), "{sql}");
+}
+
+/// A view of a log elsewhere has only those events that are still due: it is not made from them.
+#[test]
+fn an_older_view_of_a_log_elsewhere_is_read_again() {
+    let (store, dir) = file();
+    add(&store, "t", created(0, None));
+    add(&store, "t", EventBody::TaskCompleted(Outcome::default()));
+    drop(store);
+    let path = dir.path().join("log.db");
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    conn.execute_batch(
+        "CREATE TABLE origin(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+         DELETE FROM event WHERE seq = 1;
+         PRAGMA user_version = 4;",
+    )
+    .unwrap();
+    drop(conn);
+    ViewFile::find(&path).unwrap();
+    let conn = rusqlite::Connection::open(&path).unwrap();
+    let count = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT head FROM totals"), 0);
+    assert_eq!(count("SELECT count(*) FROM event") + count("SELECT count(*) FROM task"), 0);
 }

@@ -67,6 +67,9 @@ pub struct TurnEnded {
     pub active_ms: u64,
     #[serde(default, skip_serializing_if = "Usage::is_none")]
     pub usage: Usage,
+    /// The agent did not come to say all that it used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_partial: bool,
     /// The end of the agent's final message, with its beginning if it is long.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -103,7 +106,7 @@ pub enum TurnResult {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_ms: Option<u64>,
     },
-    /// By us, because the session is to end.
+    /// By us: the session is to end, or the turn used what there was for it.
     Cancelled,
 }
 

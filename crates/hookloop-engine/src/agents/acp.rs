@@ -85,9 +85,11 @@ impl From<&Settings> for AcpSettings {
                 Permissions::Full => full,
             }
         });
+        let asking = known.into_iter().flat_map(|known| known.env);
+        let asking = asking.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         AcpSettings {
             argv: settings.argv(Vec::new(), &[]),
-            env: settings.env.clone(),
+            env: asking.chain(settings.env.iter().cloned()).collect(),
             permissions: settings.permissions,
             allow: settings.allow.clone(),
             mode: mode.map(str::to_owned),
@@ -341,9 +343,10 @@ impl Turn<'_> {
         let conversation = account.session().map(ToString::to_string);
         let said = account.finish(updates);
         let artifact = ran.as_ref().ok().and_then(|ran| kept(ran, artifacts));
+        let is_partial = !matches!(outcome, Outcome::Answered(_));
         let result = self.result(outcome, ran, &said);
         let Said { message, promises, usage, refused, .. } = said;
-        Report { result, message, promises, usage, refused, artifact, conversation }
+        Report { result, message, promises, usage, is_partial, refused, artifact, conversation }
     }
 
     fn result(&self, outcome: Outcome, ran: Result<Ran, ProcessError>, said: &Said) -> TurnResult {

@@ -19,6 +19,9 @@ const MEMORY: &str = "CLAUDE.md";
 /// A file that is longer is not a text for an agent.
 const MEMORY_MAX: u64 = 256 * 1024;
 
+/// Why a turn ended that cost what it might.
+const BUDGET_EXHAUSTED: &str = "budget_exhausted";
+
 #[derive(Debug)]
 pub struct Claude {
     settings: Settings,
@@ -165,6 +168,12 @@ impl Hearing {
             return;
         }
         let why = event["terminal_reason"].as_str().unwrap_or(text(event, "subtype"));
+        // It kept to what it was given. Whether there is more is not for it to say.
+        if why == BUDGET_EXHAUSTED {
+            told.message = format!("{}\n\n[{why}]", told.message).trim().to_owned();
+            told.end = Some(End::Spent);
+            return;
+        }
         let status = event["api_error_status"].as_u64();
         let status = status.map_or_else(String::new, |status| format!(" {status}"));
         let errors = event["errors"].as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -66,6 +66,7 @@ impl Agent for Command {
             message: ran.output.stdout.excerpt_within(MESSAGE_MAX).trim().to_owned(),
             promises: scanner.into_inner().finish(),
             usage: Usage::default(),
+            is_partial: false,
             refused: Vec::new(),
             artifact: kept(&ran, &artifacts),
             conversation: None,

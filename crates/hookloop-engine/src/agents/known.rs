@@ -27,11 +27,16 @@ pub struct Known {
     pub brings: &'static [&'static str],
     /// Variables that make it leave those aside, if it can be told to; an adapter may say it by arguments.
     pub ignoring: Option<&'static [(&'static str, &'static str)]>,
+    /// What makes it ask before it does something, with ACP.
+    pub env: &'static [(&'static str, &'static str)],
     /// Its modes for those who may read, edit, and do everything, with ACP.
     pub modes: Option<[&'static str; 3]>,
 }
 
 const OF_CLAUDE: &[&str] = &[".claude/settings.json", ".claude/settings.local.json", ".mcp.json"];
+
+/// It asks for nothing otherwise.
+const OPENCODE_ASKS: &str = r#"{"edit":"ask","bash":"ask","webfetch":"ask","websearch":"ask","external_directory":"ask","task":"ask"}"#;
 
 pub const KNOWN: [Known; 6] = [
     Known {
@@ -41,6 +46,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@anthropic-ai/claude-code",
         brings: OF_CLAUDE,
         ignoring: Some(&[]),
+        env: &[],
         modes: None,
     },
     Known {
@@ -51,6 +57,7 @@ pub const KNOWN: [Known; 6] = [
         // It asks its user itself before it heeds what a repository brings.
         brings: &[],
         ignoring: Some(&[]),
+        env: &[],
         modes: None,
     },
     Known {
@@ -60,6 +67,7 @@ pub const KNOWN: [Known; 6] = [
         package: "opencode-ai",
         brings: &["opencode.json", "opencode.jsonc", ".opencode"],
         ignoring: Some(&[("OPENCODE_DISABLE_PROJECT_CONFIG", "1")]),
+        env: &[("OPENCODE_PERMISSION", OPENCODE_ASKS)],
         modes: None,
     },
     Known {
@@ -69,7 +77,8 @@ pub const KNOWN: [Known; 6] = [
         package: "@google/gemini-cli",
         brings: &[".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"],
         ignoring: None,
-        modes: None,
+        env: &[],
+        modes: Some(["default", "default", "default"]),
     },
     Known {
         name: "codex-acp",
@@ -78,6 +87,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@agentclientprotocol/codex-acp",
         brings: &[],
         ignoring: Some(&[]),
+        env: &[],
         modes: Some(["read-only", "workspace-write", "agent-full-access"]),
     },
     Known {
@@ -87,6 +97,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@agentclientprotocol/claude-agent-acp",
         brings: OF_CLAUDE,
         ignoring: None,
+        env: &[],
         modes: Some(["default", "acceptEdits", "bypassPermissions"]),
     },
 ];

@@ -24,6 +24,8 @@ const REFUSED_LENGTH_MAX: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Finished,
+    /// It used what it was given, and stopped, as it was told to.
+    Spent,
     Failed {
         error: String,
     },
@@ -128,11 +130,14 @@ pub(super) fn turn(
     };
     let told = told.into_inner();
     let message = redactor.text(told.message.trim());
+    // What it used comes with its last word.
+    let is_partial = told.end.is_none();
     Report {
         result: result(&ran, order, told.end),
         promises: promises(&message),
         message: clipped(&message, MESSAGE_MAX),
         usage: told.usage,
+        is_partial,
         refused: told.refused,
         artifact: kept(&ran, &artifacts),
         conversation: told.conversation,
@@ -143,6 +148,7 @@ fn result(ran: &Ran, order: &Order<'_>, end: Option<End>) -> TurnResult {
     match (ran.how, end) {
         (How::Cancelled, _) => TurnResult::Cancelled,
         (How::Exited(0), Some(End::Finished)) => TurnResult::Finished,
+        (How::Exited(_), Some(End::Spent)) => TurnResult::Cancelled,
         (How::Exited(0), None) => {
             failure(ran, "the agent ended without a word about how its turn ended".to_owned())
         }

@@ -93,6 +93,7 @@ impl Agent for Scripted {
             promises: promises(&turn.say),
             message: clipped(turn.say.trim(), MESSAGE_MAX),
             usage,
+            is_partial: false,
             refused: Vec::new(),
             artifact: None,
             conversation: None,

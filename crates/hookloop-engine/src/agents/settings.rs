@@ -172,15 +172,23 @@ pub struct Powers<'s>(&'s Settings);
 impl fmt::Display for Powers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let settings = self.0;
+        let has_sandbox = matches!(settings.base, Some("codex" | "codex-acp"));
         let text = match (settings.dialect, settings.permissions) {
             (Dialect::Command, _) => "do what the program does: hookloop keeps nothing from it",
             (Dialect::Scripted, _) => "do what its file says",
             (_, Permissions::Full) => "do EVERYTHING that you can, without being asked",
-            (Dialect::Codex, Permissions::Read) => {
+            (_, Permissions::Read) if has_sandbox => {
                 "read files and run commands that change nothing, in its sandbox"
             }
-            (Dialect::Codex, Permissions::Edit) => {
+            (_, Permissions::Edit) if has_sandbox => {
                 "change files here and run commands, in its sandbox without network"
+            }
+            // Nobody knows what it asks for.
+            (_, Permissions::Read) if settings.base.is_none() => {
+                "do what it does not ask for, and read files"
+            }
+            (_, Permissions::Edit) if settings.base.is_none() => {
+                "do what it does not ask for, and read and change files here"
             }
             (_, Permissions::Read) => "read files; it may not change any or run commands",
             (_, Permissions::Edit) => "read and change files here; it may not run commands",
@@ -188,7 +196,7 @@ impl fmt::Display for Powers<'_> {
         f.write_str(text)?;
         match settings.allow.as_slice() {
             [] => Ok(()),
-            allow => write!(f, ", but for {}", allow.join(", ")),
+            allow => write!(f, "; beside that {}", allow.join(", ")),
         }
     }
 }

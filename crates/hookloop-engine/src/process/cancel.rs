@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 /// A switch that stays on: every job that watches it is told to end.
 #[derive(Clone, Debug)]
@@ -40,6 +40,34 @@ impl Cancel {
                 polled => return polled.is_ok_and(|ready| ready > 0),
             }
         }
+    }
+}
+
+/// A switch of its own that is on, too, when another one is.
+#[derive(Debug)]
+pub struct Linked {
+    pub own: Cancel,
+    over: Cancel,
+}
+
+impl Linked {
+    pub fn new(other: &Cancel) -> std::io::Result<Linked> {
+        let linked = Linked { own: Cancel::new()?, over: Cancel::new()? };
+        let (own, over, other) = (linked.own.clone(), linked.over.clone(), other.clone());
+        std::thread::Builder::new().name("cancel".to_owned()).spawn(move || {
+            let mut fds = [&other, &over].map(|fd| PollFd::new(fd, PollFlags::IN));
+            let _ = retry_on_intr(|| poll(&mut fds, None));
+            if other.is_triggered() {
+                own.trigger();
+            }
+        })?;
+        Ok(linked)
+    }
+}
+
+impl Drop for Linked {
+    fn drop(&mut self) {
+        self.over.trigger();
     }
 }
 

@@ -52,7 +52,7 @@ use std::time::Duration;
 
 use hookloop_core::limits::{Limit, Limits};
 
-pub use cancel::Cancel;
+pub use cancel::{Cancel, Linked};
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
 pub use cgroup::home as cgroup_home;
 pub use confine::{Confinement, Support, Unconfined};

@@ -271,7 +271,13 @@ impl<'p, W: World> Driver<'p, W> {
             let items = items(session);
             EventBody::TurnStarted(TurnStarted { turn, attempt: 1, items })
         };
-        self.begin_turn(started).map(drop)
+        let has_begun = self.begin_turn(started)?;
+        // Nobody waits for a last word whom the user told to stop.
+        if !has_begun && turn == TurnKind::Delivery && self.is_stopping() {
+            let body = self.turn_ended(turn, Report::cancelled(), 0);
+            self.journal.note(body);
+        }
+        Ok(())
     }
 
     fn turn(&mut self, kind: TurnKind) -> Result<(), EngineError> {
@@ -280,7 +286,8 @@ impl<'p, W: World> Driver<'p, W> {
         self.world.notice(Notice::Turn { kind, iteration: session.iteration });
         let limits = &session.plan.limits;
         let left_ms = limits.duration_ms.saturating_sub(self.active_ms());
-        let allowance = Allowance::new(self.journal.project, &self.journal.id, self.reserved);
+        let allowance =
+            Allowance::new(self.journal.project, &self.journal.id, self.reserved, session.left());
         let turn = Turn {
             id: &self.journal.id,
             session,
@@ -293,8 +300,8 @@ impl<'p, W: World> Driver<'p, W> {
         let report = self.world.take_turn(&turn);
         let shortage = allowance.as_ref().and_then(Allowance::shortage);
         let duration_ms = self.world.elapsed_ms().saturating_sub(before);
-        let is_ended_by_us = self.is_stopping() && report.result != TurnResult::Finished;
-        let report = match is_ended_by_us || shortage.is_some() {
+        let is_ended_by_us = self.is_stopping() || shortage.is_some();
+        let report = match is_ended_by_us && report.result != TurnResult::Finished {
             true => Report { result: TurnResult::Cancelled, ..report },
             false => report,
         };
@@ -319,6 +326,7 @@ impl<'p, W: World> Driver<'p, W> {
             duration_ms,
             active_ms: self.active_ms(),
             usage: report.usage,
+            is_partial: report.is_partial,
             message: report.message,
             promises: report.promises,
             files,

@@ -31,6 +31,8 @@ use crate::work::{Origin, Work as Batch};
 
 const DIRECTORY: &str = "sessions";
 const LOCK: &str = "lock";
+/// Which start of it was here last.
+const RUN: &str = "run";
 /// Where our index and objects of git are.
 pub(super) const GIT: &str = "git";
 const CLOCK: &str = "active_ms";
@@ -142,6 +144,7 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
         machine: wish.machine,
     };
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
+    be_here(&directory, 1);
     project.append(&Subject::Session(id.clone()), EventBody::SessionStarted(plan.clone()))?;
     Ok(Opened { id, plan, active_ms: 0, is_ending: false, directory, _lock: lock })
 }
@@ -182,6 +185,7 @@ pub fn resume(
         return Err(StartError::OtherHooks(row.id));
     }
     let (run, machine) = (journal.session.run + 1, machine.to_owned());
+    be_here(&directory, run);
     let hooks = is_other.then_some(now);
     journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks }));
     journal.commit()?;
@@ -201,10 +205,11 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
         let Some((directory, lock)) = lock(runner, &row.id)? else { continue };
         let mut journal = journal(project, &row.id)?;
         let session = &journal.session;
-        if session.phase == Phase::Ended {
+        if session.phase == Phase::Ended || !was_here(&directory, session.run) {
             continue;
         }
-        let (run, machine) = (session.run + 1, session.plan.machine.clone());
+        let (run, machine) = (session.run + 1, row.machine);
+        be_here(&directory, run);
         journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
         // One that was about to end ends as it would have, if that takes nothing but session_end.
         let session = &journal.session;
@@ -288,9 +293,28 @@ pub fn is_running(runner: &Runner, id: &SessionId) -> bool {
     directory(runner, id).join(LOCK).exists() && matches!(lock(runner, id), Ok(None))
 }
 
-/// Whether a program on this machine had the session and died.
-pub(super) fn is_abandoned(runner: &Runner, id: &SessionId) -> bool {
-    directory(runner, id).join(LOCK).exists() && matches!(lock(runner, id), Ok(Some(_)))
+/// Whether a program on this machine had the session last, and died.
+pub(super) fn is_abandoned(project: &Project, runner: &Runner, id: &SessionId) -> bool {
+    if !directory(runner, id).join(LOCK).exists() {
+        return false;
+    }
+    let Ok(Some((directory, _lock))) = lock(runner, id) else { return false };
+    Journal::open(project, id).is_ok_and(|journal| {
+        journal.is_some_and(|journal| was_here(&directory, journal.session.run))
+    })
+}
+
+/// Whether the session's last program was on this machine: it may have gone elsewhere since.
+fn was_here(directory: &Path, run: u32) -> bool {
+    let known = fs::read_to_string(directory.join(RUN)).ok();
+    // One that was about to take it on and died did not come to say so in the log.
+    known.is_none_or(|known| known.trim().parse::<u32>().is_ok_and(|known| known >= run))
+}
+
+/// Remembers that this machine has the session's last program. One that can't be written would be taken for one of
+/// before there was such a file.
+fn be_here(directory: &Path, run: u32) {
+    let _ = fs::write(directory.join(RUN), run.to_string());
 }
 
 fn directory(runner: &Runner, id: &SessionId) -> PathBuf {

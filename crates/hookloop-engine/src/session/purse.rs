@@ -20,8 +20,6 @@ use crate::work::{Origin, Work};
 const LOOK_EVERY_MS: u64 = 1_000;
 /// An agent whose steps are smaller than this part of what it has is stopped before one that it can't pay.
 const SMALL_STEP: u64 = 4;
-/// Everything that there could be.
-const ALL: Amount = Amount { cost_micros: u64::MAX, tokens: u64::MAX };
 
 impl<W: World> Driver<'_, W> {
     /// Begins a turn, for which what it may use is set aside in the same batch. Waits while others hold what
@@ -39,7 +37,8 @@ impl<W: World> Driver<'_, W> {
         }
         let due = next_step(&self.journal.session, self.active_ms());
         let wish = purse.wish(self.journal.session.left());
-        let (mut is_waiting, mut patience) = (false, Patience::default());
+        let mut is_waiting = false;
+        let mut patience = Patience { held: Vec::new(), since_ms: self.world.elapsed_ms() };
         loop {
             // Who waits only looks: what is set aside by others becomes less without us.
             let looked = match is_waiting {
@@ -96,7 +95,6 @@ impl<W: World> Driver<'_, W> {
 
 /// How long others have held the same. One whose machine died holds it until somebody resumes its session: who
 /// has seen no change for as long as a turn may take waits no longer.
-#[derive(Default)]
 struct Patience {
     held: Vec<Reservation>,
     since_ms: u64,
@@ -117,18 +115,24 @@ impl Project {
         self.read(|view| Ok(purse.reserve(&view.purse(today())?, wish)))
     }
 
-    /// Sets more aside for a turn that is under way, if the purse has it.
+    /// Sets more aside for a turn that is under way and has `had`, if the purse has it. None if that is not
+    /// what is set aside for it: it is not this program's turn any more.
     fn reserve(
         &self,
         purse: &Purse,
         session: &SessionId,
+        had: Amount,
         wish: Amount,
-    ) -> Result<Answer, EngineError> {
+    ) -> Result<Option<Answer>, EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
             let mut work = Work::new(unit, &self.rules, now())?;
+            let held = work.unit.view()?.reservations()?;
+            if !held.iter().any(|held| held.session == *session && held.amount == had) {
+                return Ok(None);
+            }
             let origin = Origin::command(id, &self.actor);
-            set_aside(&mut work, origin, purse, session, wish)
+            set_aside(&mut work, origin, purse, session, wish).map(Some)
         })
     }
 
@@ -138,7 +142,7 @@ impl Project {
         let Some(runner) = self.runner() else { return Ok(None) };
         let (mut standing, held) =
             self.read(|view| Ok((view.purse(today())?, view.reservations()?)))?;
-        let is_dead = |held: &&Reservation| open::is_abandoned(runner, &held.session);
+        let is_dead = |held: &&Reservation| open::is_abandoned(self, runner, &held.session);
         let dead =
             held.iter().filter(is_dead).fold(Amount::default(), |sum, held| sum.plus(held.amount));
         standing.day = standing.day.plus(dead);
@@ -178,6 +182,8 @@ pub struct Allowance<'a> {
     project: &'a Project,
     session: &'a SessionId,
     reserved: Cell<Amount>,
+    /// What the session may use by its own limits.
+    left: Amount,
     told: Cell<Amount>,
     /// The most that was used between two words of the agent.
     step: Cell<Amount>,
@@ -190,11 +196,12 @@ impl<'a> Allowance<'a> {
         project: &'a Project,
         session: &'a SessionId,
         reserved: Amount,
+        left: Amount,
     ) -> Option<Allowance<'a>> {
         let (told, step, shortage) = (Cell::default(), Cell::default(), Cell::default());
         let reserved = Cell::new(reserved);
         let is_bound = !project.rules.limits.purse.is_none();
-        is_bound.then_some(Allowance { project, session, reserved, told, step, shortage })
+        is_bound.then_some(Allowance { project, session, reserved, left, told, step, shortage })
     }
 
     /// The most that it may cost without asking for more, if the purse is about money.
@@ -221,16 +228,25 @@ impl<'a> Allowance<'a> {
         if purse.covers(reserved, needed) {
             return true;
         }
-        let more = purse.wish(ALL).max(needed.minus(reserved));
-        match self.project.reserve(purse, self.session, more) {
-            Ok(Answer::Granted) => {
+        // As much again of what is lacking, but no more than the session may use.
+        let lacking = needed.minus(reserved);
+        let again = purse.wish(self.left.minus(reserved));
+        let more = |lacking: u64, again: u64| if lacking > 0 { lacking.max(again) } else { 0 };
+        let more = Amount {
+            cost_micros: more(lacking.cost_micros, again.cost_micros),
+            tokens: more(lacking.tokens, again.tokens),
+        };
+        match self.project.reserve(purse, self.session, reserved, more) {
+            Ok(Some(Answer::Granted)) => {
                 self.reserved.set(reserved.plus(more));
                 true
             }
-            Ok(Answer::Wait(shortage) | Answer::Exhausted(shortage)) => {
+            Ok(Some(Answer::Wait(shortage) | Answer::Exhausted(shortage))) => {
                 self.shortage.set(Some(shortage));
                 false
             }
+            // Another program has the session.
+            Ok(None) => false,
             // A log that can't be reached is noticed when the turn is to be stored.
             Err(_) => true,
         }

@@ -26,7 +26,7 @@ use crate::agents::crew::Crew;
 use crate::agents::{Order, Report, Update};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
-use crate::process::Cancel;
+use crate::process::{Cancel, Linked};
 use crate::project::Project;
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner, SessionContext};
@@ -242,16 +242,22 @@ impl<O: Onlooker> World for Real<'_, O> {
             Err(error) => return Report::failed(format!("the template for prompts: {error}")),
         };
         let env = environment(turn, self.runner.root());
+        // A turn that uses too much is ended, and nothing else with it.
+        let linked = match turn.allowance.map(|_| Linked::new(&self.stop.cancel)).transpose() {
+            Ok(linked) => linked,
+            Err(error) => return Report::failed(format!("can't watch what it uses: {error}")),
+        };
+        let cancel = linked.as_ref().map_or(&self.stop.cancel, |linked| &linked.own);
         let order = Order {
             prompt: &prompt,
             before: turn.session.turns,
             timeout: Duration::from_millis(turn.timeout_ms),
-            cancel: &self.stop.cancel,
+            cancel,
             env: &env,
             conversation: turn.session.conversation(turn.kind),
             budget_micros: budget(turn),
         };
-        let (onlooker, cancel) = (&mut self.onlooker, &self.stop.cancel);
+        let onlooker = &mut self.onlooker;
         let mut told = Usage::default();
         let mut updates = |update: Update<'_>| match update {
             Update::Output(text) => onlooker.notice(Notice::Said(text)),
@@ -259,7 +265,6 @@ impl<O: Onlooker> World for Real<'_, O> {
             Update::Tool(what) => onlooker.notice(Notice::Did(what)),
             Update::Usage(used) => {
                 told = used;
-                // The session ends with it, as it does when its time is over.
                 if turn.allowance.is_some_and(|allowance| !allowance.heard(used)) {
                     cancel.trigger();
                 }

@@ -288,6 +288,7 @@ impl Scene {
             message: format!("turn-{number}"),
             promises: Vec::new(),
             usage: Usage { input_tokens: 10, cached_tokens: 0, output_tokens: 5, cost_micros: 10 },
+            is_partial: false,
             refused: Vec::new(),
             artifact: None,
             conversation: None,

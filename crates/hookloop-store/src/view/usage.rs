@@ -59,8 +59,10 @@ impl Spent {
 impl Fold<'_> {
     /// More is set aside for a session's turn.
     pub(super) fn reserve(&self, reserved: &TurnReserved, at: Timestamp) -> Result<()> {
-        let insert = "INSERT INTO reservation VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE
-            SET cost_micros = cost_micros + ?3, tokens = tokens + ?4";
+        // Nobody would ever give back what a session that is over has; and what is used is used now.
+        let insert = "INSERT INTO reservation SELECT id, ?2, ?3, ?4 FROM session
+            WHERE id = ?1 AND ended_at IS NULL ON CONFLICT DO UPDATE
+            SET day = max(day, ?2), cost_micros = cost_micros + ?3, tokens = tokens + ?4";
         let Amount { cost_micros, tokens } = reserved.amount;
         let session = reserved.session.as_str();
         let values = params![session, Day::from(at).0, stored(cost_micros), stored(tokens)];
@@ -70,6 +72,14 @@ impl Fold<'_> {
     pub(super) fn move_purse(&self, session: &str, movement: Move, at: Timestamp) -> Result<()> {
         const OVER: &str = "DELETE FROM reservation WHERE session = ?1";
         match movement {
+            Move::SettlePart(usage) => {
+                let (cost, tokens) = (stored(usage.cost_micros), stored(usage.tokens()));
+                let keep = "UPDATE reservation SET cost_micros = max(0, cost_micros - ?2),
+                    tokens = max(0, tokens - ?3) WHERE session = ?1";
+                self.run(keep, params![session, cost, tokens])?;
+                self.move_purse(session, Move::Abandon, at)?;
+                self.move_purse(session, Move::Settle(usage), at)?;
+            }
             Move::Settle(usage) => {
                 self.run(OVER, [session])?;
                 let add = "INSERT INTO spent VALUES (?1, ?2, ?3, 0, 0) ON CONFLICT DO UPDATE

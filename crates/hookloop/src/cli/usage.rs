@@ -83,7 +83,10 @@ impl Args {
             }));
         }
         if rows.is_empty() {
-            out.line("No turn has ended yet.")?;
+            out.line(match self.since {
+                Some(day) => format!("No turn has ended since {day}."),
+                None => "No turn has ended yet.".to_owned(),
+            })?;
         } else {
             let mut cells: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
             cells.push(self::cells(&total));
@@ -236,7 +239,11 @@ impl Standing {
             let Reservation { session, since, amount } = &held.reservation;
             let hint = match held.is_running {
                 true => String::new(),
-                false => format!("  {DIM}not running here; try:{DIM:#} hookloop resume {session}"),
+                false => {
+                    let hint =
+                        format!("hookloop resume {session}, with --take-over from elsewhere");
+                    format!("  {DIM}not running here; if it died:{DIM:#} {hint}")
+                }
             };
             lines.push(format!("  {session} holds {amount} since {since}{hint}"));
         }

@@ -251,7 +251,7 @@ impl Stage {
             "options": options, "models": models });
         json!({ "autoupdate": false, "share": "disabled", "snapshot": false,
             "model": "scripted/scripted", "small_model": "scripted/scripted",
-            "enabled_providers": ["scripted"], "permission": { "edit": "ask", "bash": "ask" },
+            "enabled_providers": ["scripted"],
             "provider": { "scripted": provider } })
     }
 

@@ -16,7 +16,7 @@ const PURSE: u64 = 5_000_000;
 const RESERVED: u64 = 100_000;
 /// Most of the time a turn is under way.
 const KILLED_WITHIN: Duration = Duration::from_millis(1_500);
-const CONFIG: &str = "version: 1\nlimits: {purse: {cost: 5}, turn_cost: 0.1}\n";
+const CONFIG: &str = "version: 1\nlimits: {purse: {cost: 5, per: ever}, turn_cost: 0.1}\n";
 
 fn start(sandbox: &Sandbox, number: usize) -> Child {
     let (name, agent) = (format!("s{number}"), format!("scripted:turns/{number}.json"));
@@ -140,7 +140,11 @@ fn who_waits_for_the_dead_alone_does_not_wait() {
             thread::sleep(Duration::from_millis(5));
         }
         let waiting = start(&sandbox, 2);
-        thread::sleep(Duration::from_millis(500));
+        // From then on it ends nobody's session any more.
+        let begins = || sandbox.json(&["sessions", "list"]).as_array().unwrap().len() == 2;
+        while !begins() {
+            thread::sleep(Duration::from_millis(5));
+        }
         first.kill().unwrap();
         first.wait().unwrap();
         waiting.wait_with_output().unwrap()

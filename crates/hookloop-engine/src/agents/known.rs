@@ -25,8 +25,8 @@ pub struct Known {
     pub package: &'static str,
     /// Files of a repository that make it start something, or let it do more.
     pub brings: &'static [&'static str],
-    /// Variables that make it leave those aside, if it can be told to; an adapter may say it by arguments.
-    pub ignoring: Option<&'static [(&'static str, &'static str)]>,
+    /// Whether it can be told to leave those aside; its adapter does.
+    pub can_ignore: bool,
     /// What makes it ask before it does something, with ACP.
     pub env: &'static [(&'static str, &'static str)],
     /// Its modes for those who may read, edit, and do everything, with ACP.
@@ -45,7 +45,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["claude"],
         package: "@anthropic-ai/claude-code",
         brings: OF_CLAUDE,
-        ignoring: Some(&[]),
+        can_ignore: true,
         env: &[],
         modes: None,
     },
@@ -56,7 +56,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@openai/codex",
         // It asks its user itself before it heeds what a repository brings.
         brings: &[],
-        ignoring: Some(&[]),
+        can_ignore: true,
         env: &[],
         modes: None,
     },
@@ -66,7 +66,8 @@ pub const KNOWN: [Known; 6] = [
         program: &["opencode", "acp"],
         package: "opencode-ai",
         brings: &["opencode.json", "opencode.jsonc", ".opencode"],
-        ignoring: Some(&[("OPENCODE_DISABLE_PROJECT_CONFIG", "1")]),
+        // OPENCODE_DISABLE_PROJECT_CONFIG and OPENCODE_PURE leave plugins of the repository in.
+        can_ignore: false,
         env: &[("OPENCODE_PERMISSION", OPENCODE_ASKS)],
         modes: None,
     },
@@ -76,7 +77,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["gemini", "--acp"],
         package: "@google/gemini-cli",
         brings: &[".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"],
-        ignoring: None,
+        can_ignore: false,
         env: &[],
         modes: Some(["default", "default", "default"]),
     },
@@ -86,7 +87,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["codex-acp"],
         package: "@agentclientprotocol/codex-acp",
         brings: &[],
-        ignoring: Some(&[]),
+        can_ignore: true,
         env: &[],
         modes: Some(["read-only", "workspace-write", "agent-full-access"]),
     },
@@ -96,7 +97,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["claude-agent-acp"],
         package: "@agentclientprotocol/claude-agent-acp",
         brings: OF_CLAUDE,
-        ignoring: None,
+        can_ignore: false,
         env: &[],
         modes: Some(["default", "acceptEdits", "bypassPermissions"]),
     },

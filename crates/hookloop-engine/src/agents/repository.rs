@@ -91,15 +91,11 @@ pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Re
     if let Some(brought) = brought(ground.root, &settings)? {
         let files: Vec<String> = brought.scripts.keys().cloned().collect();
         settings.takes_repository = ground.trust.has_agent(&brought);
-        let ignoring = settings.known().and_then(|known| known.ignoring);
-        match (settings.takes_repository, ignoring) {
+        let can_ignore = settings.known().is_some_and(|known| known.can_ignore);
+        match (settings.takes_repository, can_ignore) {
             (true, _) => {}
-            (false, None) => return Err(Unfit::Brought { agent: name.to_owned(), files }),
-            (false, Some(variables)) => {
-                let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-                settings.env.extend(variables.iter().map(own));
-                ignored = files;
-            }
+            (false, true) => ignored = files,
+            (false, false) => return Err(Unfit::Brought { agent: name.to_owned(), files }),
         }
     }
     if let Some(program) = settings.word()

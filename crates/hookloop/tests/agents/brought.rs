@@ -89,6 +89,8 @@ fn refused(stage: &Stage, args: &[&str]) -> (i32, String) {
 #[test]
 fn what_an_agent_can_not_be_kept_from_keeps_it_from_being_started() {
     for (agent, file) in [
+        ("opencode", "opencode.json"),
+        ("opencode", ".opencode/plugin/x.js"),
         ("gemini", ".gemini/settings.json"),
         ("gemini", ".gemini/extensions/x/gemini-extension.json"),
         ("claude-agent-acp", ".mcp.json"),
@@ -153,29 +155,4 @@ fn an_agent_that_is_not_there_is_missed_before_anything_begins() {
     assert!(code == 2 && said.contains("npm install -g @openai/codex"), "{code} {said}");
     let (code, said) = run("cluade");
     assert!(code == 2 && said.contains("there is no agent `cluade`"), "{code} {said}");
-}
-
-#[test]
-#[ignore = "takes a minute, see CONTRIBUTING.md"]
-fn opencode_leaves_plugins_and_servers_of_a_repository_aside() {
-    let turns = (0..2).map(|_| Turn::say("Hello.\n<promise>COMPLETE</promise>"));
-    let stage = Stage::new(Who::Opencode, turns);
-    let server = format!("touch '{}'; cat", stage.root().join("server-ran").display());
-    let servers = json!({ "s": { "type": "local", "command": ["sh", "-c", server] } });
-    fs::write(stage.path("opencode.json"), json!({ "mcp": servers }).to_string()).unwrap();
-    let plugin = stage.path(".opencode/plugin/x.js");
-    fs::create_dir_all(plugin.parent().unwrap()).unwrap();
-    let ran = json!(stage.root().join("hook-ran"));
-    let text = format!(
-        "import fs from 'fs'; fs.writeFileSync({ran}, ''); export const X = async () => ({{}})"
-    );
-    fs::write(&plugin, text).unwrap();
-    let ran = stage.run(&["Say hello"]);
-    assert_eq!((ran.code, has_run(&stage)), (0, (false, false)), "{ran:#?}");
-
-    // It does run them where it is told nothing.
-    fs::remove_dir_all(stage.path(".opencode")).unwrap();
-    assert_eq!(stage.hookloop(&["agents", "trust", "--yes"]).code, 0);
-    let ran = stage.run(&["Say hello"]);
-    assert_eq!((ran.code, has_run(&stage)), (0, (false, true)), "{ran:#?}");
 }

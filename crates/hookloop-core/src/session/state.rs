@@ -391,8 +391,11 @@ impl Session {
     fn count_error(&mut self) {
         (self.waits, self.errors) = (0, self.errors + 1);
         let others = self.plan.fallback.as_ref();
-        let has_next =
-            |after: u32, others: usize| self.errors >= after && self.fallen_back < others;
+        // Before it is too late for that.
+        let limit = self.plan.limits.errors;
+        let has_next = |after: u32, others: usize| {
+            self.errors >= after.min(limit) && self.fallen_back < others
+        };
         if others.is_some_and(|others| has_next(others.after, others.agents.len())) {
             (self.fallen_back, self.errors, self.conversation) = (self.fallen_back + 1, 0, None);
         }

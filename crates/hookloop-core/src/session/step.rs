@@ -52,9 +52,10 @@ pub enum Pause {
     For {
         ms: u64,
     },
-    /// Milliseconds since 1970.
+    /// Until a moment, in milliseconds since 1970, but for so long at least: clocks differ.
     Until {
         ms: u64,
+        least_ms: u64,
     },
 }
 
@@ -112,13 +113,16 @@ fn ready(session: &Session) -> Step {
 fn pause(session: &Session) -> Pause {
     let doubled = |ms: u64, times: u32, max_ms: u64| {
         let factor = 1_u64.checked_shl(times).unwrap_or(u64::MAX);
-        Pause::For { ms: ms.saturating_mul(factor).min(max_ms) }
+        ms.saturating_mul(factor).min(max_ms)
     };
+    let after = |ms| Pause::For { ms };
     match (session.waits, session.wait_until_ms, session.errors) {
         (0, _, 0) => Pause::For { ms: 0 },
-        (0, _, errors) => doubled(BACKOFF_MS, errors - 1, BACKOFF_MAX_MS),
-        (_, Some(ms), _) => Pause::Until { ms },
-        (waits, None, _) => doubled(WAIT_MS, waits - 1, WAIT_MAX_MS),
+        (0, _, errors) => after(doubled(BACKOFF_MS, errors - 1, BACKOFF_MAX_MS)),
+        (waits, Some(ms), _) => {
+            Pause::Until { ms, least_ms: doubled(BACKOFF_MS, waits - 1, BACKOFF_MAX_MS) }
+        }
+        (waits, None, _) => after(doubled(WAIT_MS, waits - 1, WAIT_MAX_MS)),
     }
 }
 

@@ -353,6 +353,10 @@ impl Turn<'_> {
         let told = match outcome {
             Outcome::Answered(answer) => match stopped(&answer, said) {
                 Ok(()) => return TurnResult::Finished,
+                // Our own words about it, but for what a provider said.
+                Err(why) if !said.is_broken && !self.order.cancel.is_triggered() => {
+                    return failed(clipped(self.redactor.text(&why).trim(), ERROR_MAX));
+                }
                 Err(why) => Ok(why),
             },
             Outcome::Failed(why) => Ok(why),

@@ -4,14 +4,17 @@
 //! repository brings are in force at once. Unless the user agreed to them, it is told to read the user's
 //! settings alone. That leaves out `CLAUDE.md` too, which is only text, so that is given to it.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::Path;
 
 use hookloop_core::session::Usage;
 use serde_json::Value;
 
+use super::limits::is_believed;
 use super::lines::{self, Ear, End, Start, Told};
 use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
+use crate::project::now;
 use crate::runner::Runner;
 
 /// What the project tells agents, beside its settings.
@@ -94,14 +97,18 @@ impl Agent for Claude {
         let mut env = environment(runner, order, &self.settings.env);
         // One that replaces itself in the night is not the one that was tried in the evening.
         env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));
-        lines::turn(Start { argv, env }, runner, order, updates, &mut Hearing::default())
+        let before = order.conversation.map_or_else(Usage::default, |talk| talk.usage);
+        let mut hearing = Hearing { before, ..Hearing::default() };
+        lines::turn(Start { argv, env }, runner, order, updates, &mut hearing)
     }
 }
 
 #[derive(Default)]
 struct Hearing {
-    /// The message that was counted last: it comes in several events.
-    counted: String,
+    /// Messages that were counted: each comes in several events, among those of others.
+    counted: HashSet<String>,
+    /// What the conversation had used before this turn.
+    before: Usage,
     so_far: Usage,
     /// It may not ask again before then: milliseconds since 1970.
     rejected_until_ms: Option<u64>,
@@ -131,8 +138,7 @@ impl Ear for Hearing {
 impl Hearing {
     fn assistant(&mut self, event: &Value, told: &mut Told, updates: &mut dyn FnMut(Update<'_>)) {
         let message = &event["message"];
-        if text(message, "id") != self.counted {
-            text(message, "id").clone_into(&mut self.counted);
+        if self.counted.insert(text(message, "id").to_owned()) {
             self.so_far.add(tokens(&message["usage"]));
             updates(Update::Usage(self.so_far));
         }
@@ -152,8 +158,21 @@ impl Hearing {
         }
     }
 
+    /// A result tells what was used since the one before it, if it does; all other counts begin with the
+    /// conversation.
+    fn count(&self, event: &Value, told: &mut Told) {
+        if event["model_usage_since_last_result"].is_object() {
+            told.usage.add(of_models(&event["model_usage_since_last_result"]));
+        } else if event["modelUsage"].is_object() {
+            told.usage = of_models(&event["modelUsage"]).since(self.before);
+        } else {
+            let cost_micros = micros(&event["total_cost_usd"]);
+            told.usage = Usage { cost_micros, ..tokens(&event["usage"]) }.since(self.before);
+        }
+    }
+
     fn result(&mut self, event: &Value, told: &mut Told) {
-        told.usage = usage(event);
+        self.count(event, told);
         if told.refused.is_empty() {
             for denied in event["permission_denials"].as_array().into_iter().flatten() {
                 told.refuse(&tool(text(denied, "tool_name"), &denied["tool_input"]));
@@ -181,23 +200,19 @@ impl Hearing {
         let error = format!("{why}{status}: {}", said.join(" ").trim());
         match self.rejected_until_ms {
             Some(until_ms) => {
-                told.end = Some(End::RateLimited { error, until_ms: Some(until_ms) });
+                let now_ms = now().0.cast_unsigned();
+                let until_ms = Some(until_ms).filter(|until| is_believed(*until, now_ms));
+                told.end = Some(End::RateLimited { error, until_ms });
             }
             None => told.fail(error),
         }
     }
 }
 
-/// What the whole turn used: its helpers and smaller models are in it too. In a conversation that was gone on
-/// with, the other counts of a result begin with the conversation.
-fn usage(event: &Value) -> Usage {
-    let models = [&event["model_usage_since_last_result"], &event["modelUsage"]];
-    let Some(models) = models.iter().find_map(|models| models.as_object()) else {
-        let cost_micros = micros(&event["total_cost_usd"]);
-        return Usage { cost_micros, ..tokens(&event["usage"]) };
-    };
+/// What models used: helpers and smaller ones are among them.
+fn of_models(models: &Value) -> Usage {
     let mut sum = Usage::default();
-    for model in models.values() {
+    for model in models.as_object().into_iter().flat_map(|models| models.values()) {
         let count = |name: &str| model[name].as_u64().unwrap_or(0);
         let cached = count("cacheReadInputTokens");
         sum.add(Usage {

@@ -4,27 +4,67 @@ use std::collections::BTreeMap;
 
 use hookloop_core::session::Plan;
 
-use super::repository::{self, Unfit, Wanted};
+use super::repository::{self, Fit, Ground, Unfit, Wanted};
 use super::{Agent, BadAgent, Nobody, Settings};
 use crate::rules::Rules;
 use crate::runner::Runner;
+
+/// Who is to take the turns of a session.
+#[derive(Clone, Debug)]
+pub struct Roll {
+    pub agent: String,
+    /// Of that agent. The others may do no more than it.
+    pub wanted: Wanted,
+    /// Who follows when it only fails.
+    pub fallback: Vec<String>,
+}
+
+impl From<&Plan> for Roll {
+    fn from(plan: &Plan) -> Roll {
+        let wanted = Wanted { model: plan.model.clone(), permissions: plan.permissions.clone() };
+        let fallback = plan.fallback.iter().flat_map(|fallback| fallback.agents.clone());
+        Roll { agent: plan.agent.clone(), wanted, fallback: fallback.collect() }
+    }
+}
+
+impl Roll {
+    /// Those who may be started, in order; the first that may not be is why nobody is.
+    pub fn muster(&self, rules: &Rules, ground: Ground<'_>) -> Result<Vec<(&str, Fit)>, Unfit> {
+        let fallback = self.fallback.iter().map(String::as_str);
+        let names = std::iter::once(self.agent.as_str()).chain(fallback);
+        names.map(|name| Ok((name, self.fit(rules, name, ground)?))).collect()
+    }
+
+    fn fit(&self, rules: &Rules, name: &str, ground: Ground<'_>) -> Result<Fit, Unfit> {
+        if name == self.agent {
+            return repository::fit(rules, name, &self.wanted, ground);
+        }
+        let of_first = match &self.wanted.permissions {
+            Some(word) => word.parse().map_err(|_| Unfit::Permissions(word.clone()))?,
+            None => rules.agent(&self.agent)?.permissions,
+        };
+        let permissions = rules.agent(name)?.permissions.min(of_first);
+        let permissions = Some(permissions.name().to_owned());
+        repository::fit(rules, name, &Wanted { model: None, permissions }, ground)
+    }
+}
 
 /// Who may take turns.
 #[expect(missing_debug_implementations, reason = "an agent has none")]
 pub struct Crew {
     rules: Rules,
-    first: String,
-    wanted: Wanted,
-    opened: BTreeMap<String, (Settings, Box<dyn Agent>)>,
+    roll: Roll,
+    opened: BTreeMap<String, (Fit, Box<dyn Agent>)>,
+    /// Files that are left aside and were not when the agent was opened.
+    news: Vec<String>,
     /// Nobody is asked any more.
     is_empty: bool,
 }
 
 impl Crew {
     pub fn new(rules: &Rules, plan: &Plan) -> Crew {
-        let wanted = Wanted { model: plan.model.clone(), permissions: plan.permissions.clone() };
-        let (rules, first, opened) = (rules.clone(), plan.agent.clone(), BTreeMap::new());
-        Crew { rules, first, wanted, opened, is_empty: false }
+        let (rules, roll, opened) = (rules.clone(), Roll::from(plan), BTreeMap::new());
+        Crew { rules, roll, opened, news: Vec::new(), is_empty: false }
     }
 
     /// A crew of nobody.
@@ -34,23 +74,32 @@ impl Crew {
 
     /// The agent of that name. What the repository brings for it is looked at each time.
     pub fn agent(&mut self, name: &str, runner: &Runner) -> Result<&mut dyn Agent, CrewError> {
-        if self.is_empty {
-            let entry = self.opened.entry(name.to_owned());
-            let nobody = || (Settings::of_known(&super::known::KNOWN[0]), Box::new(Nobody) as _);
-            return Ok(&mut *entry.or_insert_with(nobody).1);
-        }
-        let none = Wanted::default();
-        let wanted = if name == self.first { &self.wanted } else { &none };
-        let fit = repository::fit(&self.rules, name, wanted, runner.ground())?;
-        let is_same = self.opened.get(name).is_some_and(|(known, _)| *known == fit.settings);
-        if !is_same {
-            let agent = super::open(fit.settings.clone(), runner.root())?;
-            self.opened.insert(name.to_owned(), (fit.settings, agent));
-        }
-        match self.opened.get_mut(name) {
-            Some((_, agent)) => Ok(&mut **agent),
-            None => Err(super::NoSuchAgent { name: name.to_owned() }.into()),
-        }
+        let fit = match self.is_empty {
+            true => {
+                let settings = Settings::of_known(&super::known::KNOWN[0]);
+                Fit { settings, ignored: Vec::new() }
+            }
+            false => self.roll.fit(&self.rules, name, runner.ground())?,
+        };
+        let known = self.opened.remove(name);
+        let agent = match known {
+            Some((known, agent)) if known == fit => agent,
+            known => {
+                let before = known.map_or_else(|| fit.ignored.clone(), |(known, _)| known.ignored);
+                let is_new = |file: &&String| !before.contains(file);
+                self.news.extend(fit.ignored.iter().filter(is_new).cloned());
+                match self.is_empty {
+                    true => Box::new(Nobody),
+                    false => super::open(fit.settings.clone(), runner.root())?,
+                }
+            }
+        };
+        Ok(&mut *self.opened.entry(name.to_owned()).or_insert((fit, agent)).1)
+    }
+
+    /// Files of the repository that an agent heeded before, and leaves aside now; each once.
+    pub fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
     }
 }
 
@@ -61,10 +110,4 @@ pub enum CrewError {
     Unfit(#[from] Unfit),
     #[error(transparent)]
     Bad(#[from] BadAgent),
-}
-
-impl From<super::NoSuchAgent> for CrewError {
-    fn from(error: super::NoSuchAgent) -> CrewError {
-        CrewError::Unfit(error.into())
-    }
 }

@@ -33,7 +33,17 @@ pub struct Known {
     pub modes: Option<[&'static str; 3]>,
 }
 
-const OF_CLAUDE: &[&str] = &[".claude/settings.json", ".claude/settings.local.json", ".mcp.json"];
+const OF_CLAUDE: &[&str] = &[
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/agents",
+    ".claude/commands",
+    ".claude/hooks",
+    ".claude/plugins",
+    ".claude/skills",
+    ".claude/workflows",
+    ".mcp.json",
+];
 
 /// It asks for nothing otherwise.
 const OPENCODE_ASKS: &str = r#"{"edit":"ask","bash":"ask","webfetch":"ask","websearch":"ask","external_directory":"ask","task":"ask"}"#;
@@ -86,8 +96,9 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Acp,
         program: &["codex-acp"],
         package: "@agentclientprotocol/codex-acp",
-        brings: &[],
-        can_ignore: true,
+        // It tells Codex that every directory is trusted.
+        brings: &[".codex"],
+        can_ignore: false,
         env: &[],
         modes: Some(["read-only", "workspace-write", "agent-full-access"]),
     },

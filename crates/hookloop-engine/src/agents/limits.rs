@@ -42,7 +42,12 @@ pub(super) fn rate_limit(text: &str, now_ms: u64) -> Option<Option<u64>> {
         return None;
     }
     let until = moment(&text).or_else(|| wait(&text).and_then(|wait| now_ms.checked_add(wait)));
-    Some(until.filter(|until| (now_ms..=now_ms.saturating_add(WAIT_MAX_MS)).contains(until)))
+    Some(until.filter(|until| is_believed(*until, now_ms)))
+}
+
+/// Whether a moment is one to wait for.
+pub(super) fn is_believed(until_ms: u64, now_ms: u64) -> bool {
+    (now_ms..=now_ms.saturating_add(WAIT_MAX_MS)).contains(&until_ms)
 }
 
 fn moment(text: &str) -> Option<u64> {

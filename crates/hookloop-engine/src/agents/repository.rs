@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hookloop_core::hook::Source;
+use hookloop_core::hook::{CommandText, Handler, Hook, Metadata, Source};
+use hookloop_core::options::Options;
 use serde_json::json;
 
 use super::{Permissions, Program, Settings};
@@ -18,11 +20,12 @@ use crate::doctor::is_on_path;
 use crate::process::{How, Job};
 use crate::rules::Rules;
 use crate::runner::Runner;
-use crate::trust::{Definition, Trust, hex};
+use crate::trust::{Definition, Seen, Trust, TrustError, hex};
 
 /// Files of one agent that are looked at.
 const FILES_MAX: usize = 1_000;
 const FILE_MAX: u64 = 4 * 1024 * 1024;
+const DEPTH_MAX: usize = 8;
 /// An agent that has not said its version by then has none.
 const VERSION_WITHIN: Duration = Duration::from_secs(15);
 /// Directories above the project that may belong to its repository.
@@ -75,7 +78,7 @@ pub struct Ground<'a> {
 /// The agent of that name, as it may be started now.
 pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Result<Fit, Unfit> {
     let mut settings = rules.agent(name)?;
-    if let Some(definition) = defined(&settings)
+    if let Some(definition) = defined(ground.root, &settings)?
         && !ground.trust.has_agent(&definition)
     {
         return Err(Unfit::Undefined(name.to_owned()));
@@ -117,7 +120,9 @@ fn is_there(program: &str, ground: Ground<'_>) -> bool {
 
 /// What an agent says that its version is; none if it does not say.
 pub fn version(settings: &Settings, runner: &Runner) -> Option<String> {
-    let word = settings.word()?;
+    // Nobody knows whether another program understands that.
+    let known = settings.known()?;
+    let word = settings.word().filter(|word| *word == known.program[0])?;
     let argv = [word, "--version"].map(Into::into).to_vec();
     let env = runner.environment().to_vec();
     let job = Job { env, ..Job::new(argv, runner.root().to_owned(), VERSION_WITHIN) };
@@ -146,26 +151,56 @@ pub fn present(rules: &Rules, ground: Ground<'_>) -> Vec<String> {
 /// Everything that the user can agree to: agents that the repository defines, and files that it brings
 /// for those that hookloop knows.
 pub fn all(root: &Path, rules: &Rules) -> Result<Vec<Definition>, Unfit> {
-    let mut found: Vec<Definition> = rules.agents.iter().filter_map(defined).collect();
+    let mut found = Vec::new();
+    for settings in &rules.agents {
+        found.extend(defined(root, settings)?);
+    }
     for known in &super::known::KNOWN {
         found.extend(brought(root, &Settings::of_known(known))?);
     }
     Ok(found)
 }
 
+/// The files of the project that an agent's command runs, and links that lead out of it.
+fn named(root: &Path, settings: &Settings) -> Result<Definition, Unfit> {
+    let program = match &settings.program {
+        Program::Line(line) => CommandText::Shell(line.clone()),
+        Program::Words(words) => CommandText::Exec([&words[..], &settings.args].concat()),
+    };
+    let hook = Hook {
+        name: settings.name.clone(),
+        points: Vec::new(),
+        task_type: None,
+        source: settings.source,
+        priority: 0,
+        enabled: true,
+        metadata: Metadata::default(),
+        handler: Handler::Command(program),
+        options: Options::default(),
+    };
+    let wrong =
+        |error: TrustError| Unfit::Unreadable { path: root.to_owned(), why: error.to_string() };
+    Seen::look(root, &hook).map(|seen| seen.definition).map_err(wrong)
+}
+
 /// An agent that a repository defines, as one that has to be agreed to. Another model, or less that it may
 /// do, is nothing to agree to.
-fn defined(settings: &Settings) -> Option<Definition> {
+fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit> {
     let is_tame = settings.args.is_empty()
         && settings.env.is_empty()
         && settings.allow.is_empty()
         && settings.permissions <= Permissions::default()
-        && settings.known().is_some_and(
-            |known| matches!(&settings.program, Program::Words(words) if words == known.program),
-        );
+        && settings.known().is_some_and(|known| {
+            // No other goes by the name of a known one.
+            let is_itself =
+                known.name == settings.name || super::known::known(&settings.name).is_none();
+            is_itself
+                && matches!(&settings.program, Program::Words(words) if words == known.program)
+        });
     if settings.source != Source::Project || is_tame {
-        return None;
+        return Ok(None);
     }
+    let Definition { scripts, links, .. } = named(root, settings)?;
     let command = match &settings.program {
         Program::Line(line) => json!({ "shell": line }),
         Program::Words(words) => json!({ "exec": words }),
@@ -175,16 +210,19 @@ fn defined(settings: &Settings) -> Option<Definition> {
         ("kind", settings.base.map(str::to_owned)),
         ("model", settings.model.clone()),
         ("permissions", Some(settings.permissions.name().to_owned())),
-        ("args", Some(settings.args.join(" ")).filter(|args| !args.is_empty())),
-        ("allow", Some(settings.allow.join(", ")).filter(|allow| !allow.is_empty())),
+        // As lists: where one ends and the next begins matters.
+        ("args", (!settings.args.is_empty()).then(|| json!(settings.args).to_string())),
+        ("allow", (!settings.allow.is_empty()).then(|| json!(settings.allow).to_string())),
     ];
     let options = options.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Some(Definition {
+    Ok(Some(Definition {
+        scripts,
+        links,
         what: command,
         env: env.collect(),
         options: options.collect(),
         ..Definition::of_agent(format!("agent {}", settings.name))
-    })
+    }))
 }
 
 /// Files of the repository that the agent would heed.
@@ -193,7 +231,7 @@ fn brought(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit
     let mut files = BTreeMap::new();
     for directory in directories(root) {
         for name in known.brings {
-            look(root, &directory.join(name), &mut files)?;
+            look(root, &directory.join(name), DEPTH_MAX, &mut files)?;
         }
     }
     if files.is_empty() {
@@ -210,23 +248,38 @@ fn directories(root: &Path) -> Vec<PathBuf> {
     all.into_iter().take(top + 1).map(Path::to_owned).collect()
 }
 
-fn look(root: &Path, path: &Path, files: &mut BTreeMap<String, String>) -> Result<(), Unfit> {
-    let wrong = |why: String| Unfit::Unreadable { path: path.to_owned(), why };
-    let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
-    if metadata.is_dir() {
-        let entries = fs::read_dir(path).map_err(|error| wrong(error.to_string()))?;
-        for entry in entries.flatten() {
-            // Packages that it installed for itself are not the repository's.
+fn look(
+    root: &Path,
+    path: &Path,
+    depth: usize,
+    files: &mut BTreeMap<String, String>,
+) -> Result<(), Unfit> {
+    let wrong = |why: &str| Unfit::Unreadable { path: path.to_owned(), why: why.to_owned() };
+    let failed = |error: std::io::Error| wrong(&error.to_string());
+    let Ok(itself) = fs::symlink_metadata(path) else { return Ok(()) };
+    if itself.is_dir() {
+        if depth == 0 {
+            return Err(wrong("this is deeper than an agent's settings"));
+        }
+        for entry in fs::read_dir(path).map_err(failed)?.flatten() {
+            // What it installed for itself is not looked into.
             if entry.file_name() != "node_modules" {
-                look(root, &entry.path(), files)?;
+                look(root, &entry.path(), depth - 1, files)?;
             }
         }
         return Ok(());
     }
-    if files.len() == FILES_MAX || metadata.len() > FILE_MAX {
-        return Err(wrong("this is more than an agent's settings".to_owned()));
+    // What a link leads to counts. What is behind one to a directory, or no file at all, can't be agreed to.
+    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    if !is_file || files.len() == FILES_MAX {
+        return Err(wrong("this is no file of an agent's settings that can be agreed to"));
     }
-    let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(wrong("this is longer than an agent's settings"));
+    }
     let name = path.strip_prefix(root).unwrap_or(path);
     files.insert(name.display().to_string(), hex(&bytes));
     Ok(())

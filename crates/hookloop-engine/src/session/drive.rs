@@ -239,20 +239,26 @@ impl<'p, W: World> Driver<'p, W> {
 
     /// Waits, and hears meanwhile who wants something else.
     fn pause(&mut self, pause: Pause) -> Result<(), EngineError> {
-        let ms = match pause {
-            Pause::For { ms } => ms,
-            Pause::Until { ms } => ms.saturating_sub(self.world.now_ms()),
+        let began_ms = self.world.elapsed_ms();
+        // By the clock on the wall where it is about a moment: the other one stands still in a suspend.
+        let left_ms = |world: &W| {
+            let gone_ms = world.elapsed_ms().saturating_sub(began_ms);
+            match pause {
+                Pause::For { ms } => ms.saturating_sub(gone_ms),
+                Pause::Until { ms, least_ms } => {
+                    ms.saturating_sub(world.now_ms()).max(least_ms.saturating_sub(gone_ms))
+                }
+            }
         };
-        if ms == 0 {
+        let mut left = left_ms(&self.world);
+        if left == 0 {
             return Ok(());
         }
         self.commit()?;
-        self.world.notice(Notice::Pause { ms });
-        let mut left_ms = ms;
-        while left_ms > 0 && self.may_begin()? {
-            let piece_ms = left_ms.min(LISTEN_EVERY_MS);
-            self.world.pause(piece_ms);
-            left_ms -= piece_ms;
+        self.world.notice(Notice::Pause { ms: left });
+        while left > 0 && self.may_begin()? {
+            self.world.pause(left.min(LISTEN_EVERY_MS));
+            left = left_ms(&self.world);
         }
         Ok(())
     }

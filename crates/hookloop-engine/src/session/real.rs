@@ -274,8 +274,10 @@ impl<O: Onlooker> World for Real<'_, O> {
             Ok(agent) => agent.turn(self.runner, &order, &mut updates),
             Err(error) => Report::failed(error.to_string()),
         };
-        // One that was ended may not have come to say what it used.
-        report.usage.raise(told);
+        // One that was ended did not come to say what it used.
+        if report.is_partial {
+            report.usage.raise(told);
+        }
         self.write_down(&prompt, &report);
         report
     }
@@ -289,7 +291,9 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn drifted(&mut self) -> Vec<String> {
-        self.drift.look()
+        let mut drifted = self.drift.look();
+        drifted.extend(self.crew.news());
+        drifted
     }
 
     fn elapsed_ms(&self) -> u64 {

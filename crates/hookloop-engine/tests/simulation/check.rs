@@ -112,7 +112,9 @@ fn limits_hold(ended: &Ended) {
                     (TurnResult::Failed { .. }, TurnKind::Work | TurnKind::Recovery) => errors + 1,
                     _ => errors,
                 };
-                if fallback.is_some_and(|other| errors >= other.after && given_up < 2) {
+                if fallback
+                    .is_some_and(|other| errors >= other.after.min(limits.errors) && given_up < 2)
+                {
                     (given_up, errors) = (given_up + 1, 0);
                 }
             }

@@ -4,11 +4,12 @@ use hookloop_core::options::Length;
 use hookloop_core::session::plan::NoSuchStop;
 use hookloop_core::session::{AtRetryLimit, Conversation, Limits, StopWhen, Work};
 use hookloop_engine::agents::Permissions;
+use hookloop_engine::agents::crew::Roll;
 use hookloop_engine::agents::repository::Wanted;
 use hookloop_engine::rules::Rules;
 use hookloop_engine::session::open::{self, Wish};
 
-use super::session::{self, Roll, runner};
+use super::session::{self, runner};
 use super::{Context, machine};
 use crate::error::CliError;
 use crate::output::Result;
@@ -125,8 +126,8 @@ impl Args {
         let wish = self.wish(project.rules(), own)?;
         let runner = runner(&project)?;
         let wanted = Wanted { model: wish.model.clone(), permissions: wish.permissions.clone() };
-        let fallback = wish.fallback.as_ref();
-        session::muster(&project, &Roll { agent: &wish.agent, wanted, fallback })?;
+        let fallback = wish.fallback.iter().flat_map(|fallback| fallback.agents.clone()).collect();
+        session::muster(&project, &Roll { agent: wish.agent.clone(), wanted, fallback })?;
         let stop = session::heed_signals()?;
         super::resume::end_interrupted(context, &project, &stop)?;
         let opened = open::start(&project, runner, wish)?;
@@ -144,6 +145,15 @@ impl Args {
         let ways = ways.map_err(CliError::usage)?;
         let named = self.agent.or_else(|| std::env::var(AGENT_VARIABLE).ok());
         let named = named.filter(|agent| !agent.is_empty());
+        // What may do everything is named by who has it, not by who wants it.
+        if let (None, None, Some(agent)) = (&named, &self.permissions, &rules.session.agent)
+            && rules.agent(agent).is_ok_and(|agent| agent.permissions == Permissions::Full)
+        {
+            let message = format!("this repository asks for `{agent}`, which may do everything");
+            return Err(
+                CliError::untrusted(message).hint(format!("hookloop run … --agent {agent}"))
+            );
+        }
         let agent = named.or_else(|| rules.session.agent.clone()).or(own);
         let no_agent = || {
             let message =

@@ -11,10 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use hookloop_core::id::Subject;
-use hookloop_core::session::{Fallback, Outcome, Phase, Plan, Session};
+use hookloop_core::session::{Outcome, Phase, Session};
 use hookloop_engine::agents;
-use hookloop_engine::agents::crew::Crew;
-use hookloop_engine::agents::repository::{self, Wanted};
+use hookloop_engine::agents::crew::{Crew, Roll};
 use hookloop_engine::files::read_text;
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::runner::Runner;
@@ -71,11 +70,9 @@ pub(super) fn drive(
         true => Crew::nobody(rules, &opened.plan),
         false => Crew::new(rules, &opened.plan),
     };
-    let Plan { agent, model, permissions, fallback, .. } = &opened.plan;
-    let wanted = Wanted { model: model.clone(), permissions: permissions.clone() };
     let powers = match opened.is_ending {
         true => Vec::new(),
-        false => muster(project, &Roll { agent, wanted, fallback: fallback.as_ref() })?,
+        false => muster(project, &Roll::from(&opened.plan))?,
     };
     let hooks = project.hooks()?;
     let heading = Heading { powers: &powers, purse: &rules.limits.purse };
@@ -104,31 +101,27 @@ pub(super) fn drive(
     Ok(session)
 }
 
-/// Who is to take the turns of a session.
-pub(super) struct Roll<'a> {
-    pub(super) agent: &'a str,
-    pub(super) wanted: Wanted,
-    pub(super) fallback: Option<&'a Fallback>,
-}
-
 /// Looks whether all agents of a session can be started; says what each may do.
-pub(super) fn muster(project: &Project, roll: &Roll<'_>) -> Result<Vec<String>> {
+pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
     let runner = runner(project)?;
-    let fallback = roll.fallback.iter().flat_map(|fallback| &fallback.agents);
-    let names = std::iter::once(roll.agent).chain(fallback.map(String::as_str));
     let mut lines = Vec::new();
-    for (place, name) in names.enumerate() {
-        let wanted = if place == 0 { roll.wanted.clone() } else { Wanted::default() };
-        let fit = repository::fit(project.rules(), name, &wanted, runner.ground())?;
-        let model = fit.settings.model.as_deref();
-        let model = model.map_or_else(String::new, |model| format!(" ({})", plain(model)));
+    for (place, (name, fit)) in
+        roll.muster(project.rules(), runner.ground())?.into_iter().enumerate()
+    {
+        let settings = fit.settings;
+        let base = settings.base.filter(|base| *base != name);
+        let what: Vec<&str> = base.into_iter().chain(settings.model.as_deref()).collect();
+        let what = match what.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", plain(&what.join(", "))),
+        };
         let role = if place == 0 { "agent" } else { "then" };
-        lines.push(format!("{role} {}{model} may {}", plain(name), fit.settings.powers()));
+        lines.push(format!("{role} {}{what} may {}", plain(name), settings.powers()));
         if !fit.ignored.is_empty() {
             let files = fit.ignored.join(", ");
             lines.push(format!("  not used, because you have not agreed to it: {}", plain(&files)));
         }
-        agents::open(fit.settings, runner.root())?;
+        agents::open(settings, runner.root())?;
     }
     Ok(lines)
 }

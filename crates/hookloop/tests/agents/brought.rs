@@ -94,6 +94,8 @@ fn what_an_agent_can_not_be_kept_from_keeps_it_from_being_started() {
         ("gemini", ".gemini/settings.json"),
         ("gemini", ".gemini/extensions/x/gemini-extension.json"),
         ("claude-agent-acp", ".mcp.json"),
+        ("claude-agent-acp", ".claude/skills/x/SKILL.md"),
+        ("codex-acp", ".codex/config.toml"),
     ] {
         let stage = Stage::new(Who::Claude, []);
         let path = stage.path(file);
@@ -155,4 +157,65 @@ fn an_agent_that_is_not_there_is_missed_before_anything_begins() {
     assert!(code == 2 && said.contains("npm install -g @openai/codex"), "{code} {said}");
     let (code, said) = run("cluade");
     assert!(code == 2 && said.contains("there is no agent `cluade`"), "{code} {said}");
+}
+
+/// Agreed to is the script that an agent of the repository is, and where its arguments begin and end.
+#[test]
+fn an_agent_of_a_repository_is_agreed_to_by_content() {
+    let config = |args: &str| {
+        format!(
+            "version: 1\nagents:\n  theirs: {{kind: command, command: [./agent.sh], args: {args}}}\n"
+        )
+    };
+    let stage = Stage::with(&config("['a b']"), Who::Claude, []);
+    let script = |text: &str| {
+        fs::write(stage.path("agent.sh"), format!("#!/bin/sh\n{text}\n")).unwrap();
+        let may_run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(stage.path("agent.sh"), may_run).unwrap();
+    };
+    let run = || stage.hookloop(&["run", "Work", "--agent", "theirs", "--stop-when", "turn"]);
+    script("echo hello");
+    assert_eq!(stage.hookloop(&["agents", "trust", "--yes"]).code, 0);
+    assert_eq!(run().code, 0);
+    script("touch evil");
+    let ran = run();
+    assert!(ran.code == 3 && !stage.path("evil").exists(), "{ran:#?}");
+    script("echo hello");
+    assert_eq!(run().code, 0);
+    fs::write(stage.path("hookloop.yaml"), config("[a, b]")).unwrap();
+    assert_eq!(run().code, 3);
+}
+
+#[test]
+fn what_can_not_be_read_to_its_end_is_not_read() {
+    for target in ["/dev/zero", "/", "."] {
+        let stage = Stage::new(Who::Claude, []);
+        std::os::unix::fs::symlink(target, stage.path("opencode.json")).unwrap();
+        let (code, said) = refused(&stage, &["run", "Work", "--agent", "opencode"]);
+        assert!(code != 0 && said.contains("opencode.json"), "{target}: {code} {said}");
+    }
+}
+
+/// Who may do everything by the user's configuration is named by the user; who follows may do no more than who
+/// was named.
+#[test]
+fn a_repository_gets_no_more_than_the_user_gave() {
+    let config = "version: 1\nloop: {agent: mine, fallback: mine2, fallback_after: 1}\n";
+    let stage = Stage::with(config, Who::Claude, [Turn::refuse(500, "a bad day")]);
+    stage.configure(
+        "version: 1\nagents:\n  mine: {kind: claude, permissions: full}\n  mine2: {kind: codex, permissions: full}\n",
+    );
+    let (code, said) = refused(&stage, &["run", "Work"]);
+    assert!(code == 3 && said.contains("may do everything"), "{code} {said}");
+
+    stage.model.extend([
+        Turn::call("I write.", Who::Codex.write(&stage.path("a.txt"), "hello\n")),
+        Turn::say("Done.\n<promise>COMPLETE</promise>"),
+    ]);
+    let args =
+        ["run", "Work", "--agent", "mine", "--permissions", "read", "--stop-when", "promise"];
+    let ran = stage.hookloop(&args);
+    let agents: Vec<_> = ran.turns().iter().map(|turn| turn["agent"].clone()).collect();
+    assert_eq!((ran.code, agents), (0, vec![json!("mine"), json!("mine2")]), "{ran:#?}");
+    assert!(!stage.path("a.txt").exists(), "{ran:#?}");
 }

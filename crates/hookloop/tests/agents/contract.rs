@@ -178,7 +178,9 @@ fn tells_of_errors(who: Who) {
         let stage = Stage::new(who, refusals);
         let ran = stage.run(&["Write a.txt", "--max-turn", "40s"]);
         assert_eq!(ran.code, 4, "{ran:#?}");
-        assert!(!failure(&ran).is_empty());
+        // Some try again until their time is over.
+        let tries_again = matches!(who, Who::Opencode | Who::Qwen);
+        assert!(tries_again || !failure(&ran).contains("did not end within"), "{ran:#?}");
         stage.assert_nobody_left();
     }
 }

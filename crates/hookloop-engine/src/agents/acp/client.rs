@@ -161,8 +161,11 @@ impl Turn {
             return Err(Outcome::Failed(error));
         }
         let (session, options) = match &self.wanted.conversation {
-            Some(session) => (session.clone(), self.find(session.clone(), &agent).await?),
-            None => {
+            Some(session) if can_find(&agent) => {
+                (session.clone(), self.find(session.clone(), &agent).await?)
+            }
+            // What can't be gone on with is begun anew: the prompt says all.
+            _ => {
                 let root = self.wanted.root.clone();
                 let new = NewSessionRequest::new(root).mcp_servers(self.wanted.mcp_servers());
                 let new = self.ask(new, OPEN_MAX).await?;
@@ -241,6 +244,12 @@ impl Turn {
         };
         Err(Outcome::Failed(why))
     }
+}
+
+/// Whether an agent can go on with a conversation of another process.
+fn can_find(agent: &InitializeResponse) -> bool {
+    let can = &agent.agent_capabilities;
+    can.session_capabilities.resume.is_some() || can.load_session
 }
 
 fn outcome_of(error: &Error) -> Outcome {

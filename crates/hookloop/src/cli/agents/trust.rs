@@ -13,7 +13,8 @@ use crate::output::{BOLD, DIM, Output, Result};
 ///
 /// Agents that the repository defines are not started, and hooks, servers and permissions that it brings
 /// for an agent (.claude/settings.json, .mcp.json, opencode.json, .gemini) are not heeded, before you agree.
-/// What you agree to is content: a change has to be agreed to again.
+/// What you agree to is content: a change has to be agreed to again. Programs that these files start are not
+/// looked into.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Agree without a question
@@ -41,7 +42,12 @@ impl Args {
             (true, _) => false,
             (_, true) => true,
             _ if !is_new => false,
-            _ => ask(out, "what this repository has for agents", "hookloop agents trust --yes")?,
+            _ => ask(
+                out,
+                "what this repository has for agents",
+                "Let agents heed these from now on? (Read the files first.)",
+                "hookloop agents trust --yes",
+            )?,
         };
         if agreed {
             trust.agree_to_agents(found.clone())?;
@@ -74,6 +80,14 @@ fn screen(out: &mut Output, trust: &Trust, found: &[Definition]) -> Result {
             let sign = if before.is_some() && !old.contains(&line) { "+" } else { " " };
             out.line(format_args!("  {sign} {}", visible(&line)))?;
         }
+        let new = lines(one);
+        for line in old.iter().filter(|line| !new.contains(line)) {
+            out.line(format_args!("  - {}", visible(line)))?;
+        }
+    }
+    let is_gone = |known: &&Definition| !found.iter().any(|one| one.is_of_hook(known));
+    for gone in trust.agents().iter().filter(is_gone) {
+        out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}gone{DIM:#}", visible(&gone.name)))?;
     }
     Ok(())
 }

@@ -47,6 +47,7 @@ impl Args {
             _ => ask(
                 out,
                 &digest,
+                "Run these from now on?",
                 &format!("hookloop hooks trust --show, then hookloop --trust {digest} …"),
             )?,
         };
@@ -74,13 +75,13 @@ impl Args {
 }
 
 /// Asks whether the user agrees to `what`.
-pub(crate) fn ask(out: &mut Output, what: &str, hint: &str) -> Result<bool> {
+pub(crate) fn ask(out: &mut Output, what: &str, question: &str, hint: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(CliError::untrusted(format!("nobody is here to agree to {what}")).hint(hint));
     }
     out.flush()?;
     let mut error = anstream::stderr();
-    write!(error, "Run these from now on? [y/N] ")?;
+    write!(error, "{question} [y/N] ")?;
     error.flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
@@ -167,7 +168,8 @@ pub(crate) fn lines(definition: &Definition) -> Vec<String> {
         lines.push(format!("link    {link} -> {file}"));
     }
     for (script, digest) in &definition.scripts {
-        lines.push(format!("script  {script} sha256:{digest}"));
+        let kind = if is_hook || !definition.what.is_null() { "script" } else { "file" };
+        lines.push(format!("{kind:<7} {script} sha256:{digest}"));
     }
     lines
 }

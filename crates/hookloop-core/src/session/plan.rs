@@ -194,7 +194,11 @@ pub struct Dollars(pub u64);
 
 impl fmt::Display for Dollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "${}.{:02}", self.0 / 1_000_000, self.0 % 1_000_000 / 10_000)
+        match self.0 {
+            // Less than ten cents has digits that matter.
+            1..100_000 => write!(f, "$0.{:04}", self.0 / 100),
+            _ => write!(f, "${}.{:02}", self.0 / 1_000_000, self.0 % 1_000_000 / 10_000),
+        }
     }
 }
 

@@ -163,7 +163,11 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
                     format!(", {tokens} tokens, {cost}")
                 }
             };
-            (Weight::Plain, format!("agent took {took}, {changed}{usage}"))
+            let refused = match ended.refused.as_slice() {
+                [] => String::new(),
+                refused => format!(", was refused {}", some(refused)),
+            };
+            (Weight::Plain, format!("agent took {took}, {changed}{usage}{refused}"))
         }
         TurnResult::Failed { error } => {
             let first = error.lines().next().unwrap_or_default();

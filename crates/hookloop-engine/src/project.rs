@@ -134,7 +134,7 @@ impl Project {
         }
         let environment = surroundings.environment.clone();
         let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
-        let runner = Some(Arc::new(runner));
+        let runner = Some(Arc::new(runner.with_agents(&settings.rules.agents)));
         Ok(Project { kept, runner, ..Project::new(store, settings.rules, actor) })
     }
 

@@ -18,6 +18,7 @@ use hookloop_core::rule::Rule;
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
 
+use crate::agents::Settings;
 use crate::agents::repository::Ground;
 use crate::artifacts;
 use crate::explain::task_value;
@@ -41,6 +42,8 @@ pub struct Runner {
     root: PathBuf,
     state: PathBuf,
     environment: Vec<(OsString, OsString)>,
+    /// Variables that the configuration sets for agents.
+    configured: Vec<(String, OsString)>,
     keepers: KeeperPool,
     trust: Trust,
     /// Made when it is needed first: most commands run no hook.
@@ -98,14 +101,24 @@ impl Runner {
     ) -> Runner {
         let keepers = KeeperPool::of_this_program();
         let redactor = OnceLock::new();
-        Runner { root, state, environment, keepers, trust, redactor }
+        let configured = Vec::new();
+        Runner { root, state, environment, configured, keepers, trust, redactor }
+    }
+
+    /// Secrets among what is configured for agents are kept out of what is stored, too.
+    #[must_use]
+    pub fn with_agents(mut self, agents: &[Settings]) -> Runner {
+        let variables = agents.iter().flat_map(|settings| &settings.env);
+        self.configured = variables.map(|(name, value)| (name.clone(), value.into())).collect();
+        self
     }
 
     /// What keeps the values of secret variables out of everything that is stored; none if there are
     /// too many of them.
     pub(crate) fn redactor(&self) -> Option<&Redactor> {
-        let secrets = self.environment.iter().filter_map(|(name, value)| {
-            let name = name.to_str()?;
+        let own = self.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value)));
+        let configured = self.configured.iter().map(|(name, value)| (name.as_str(), value));
+        let secrets = own.chain(configured).filter_map(|(name, value)| {
             let is_secret = SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part));
             is_secret.then(|| (name.to_owned(), value.as_encoded_bytes().to_vec()))
         });

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::process::while_nothing_starts;
 use crate::project::fresh_id;
 use crate::scripts::Named;
 
@@ -381,14 +382,15 @@ fn file_name(name: &str) -> &str {
 fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
     // Several hooks may name one script, and keep it at the same time.
     let new = path.with_extension(format!("{}.new", fresh_id()));
-    let failed = |source| io(path, source);
-    let mut options = fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(mode).open(&new).map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    drop(file);
-    fs::rename(&new, path).map_err(failed)
+    let write = || -> std::io::Result<()> {
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(mode).open(&new)?;
+        file.write_all(bytes)?;
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_all()
+    };
+    while_nothing_starts(write).map_err(|source| io(path, source))?;
+    fs::rename(&new, path).map_err(|source| io(path, source))
 }
 
 fn io(path: &Path, source: std::io::Error) -> TrustError {

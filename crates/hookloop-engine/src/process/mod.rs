@@ -58,6 +58,7 @@ pub use cgroup::home as cgroup_home;
 pub use confine::{Confinement, Support, Unconfined};
 pub use keep::{LEFTOVER_GRACE, keep};
 pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns};
+pub(crate) use orphans::while_nothing_starts;
 pub use pool::{KeeperPool, PARALLEL_MAX};
 pub use step::{STEP_ARGUMENT, confine};
 

@@ -116,3 +116,20 @@ printf '{"continue": false, "stopReason": "look \\u001b]0;pwned\\u0007 \\u202e h
         );
     }
 }
+
+#[test]
+fn a_secret_that_the_configuration_gives_an_agent_is_not_kept() {
+    let sandbox = project("version: 1\n", &[]);
+    let own = sandbox.project().parent().unwrap().join("home/.config/hookloop");
+    std::fs::create_dir_all(&own).unwrap();
+    let config = "version: 1
+agents:
+  mine: {kind: command, command: 'echo \"it is $MY_TOKEN\"', env: {MY_TOKEN: hush-hush-123}}
+agent: mine
+";
+    std::fs::write(own.join("config.yaml"), config).unwrap();
+    let ran = run(&sandbox, &["say it", "--stop-when", "turn"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let message = ran.all("turn_ended")[0]["message"].as_str().unwrap();
+    assert!(message.starts_with("it is ") && !message.contains("hush"), "{message}");
+}

@@ -350,13 +350,11 @@ impl Turn<'_> {
     }
 
     fn result(&self, outcome: Outcome, ran: Result<Ran, ProcessError>, said: &Said) -> TurnResult {
+        // What we say ourselves of an answer is not searched for a provider's words.
+        let is_of_provider = said.is_broken || !matches!(outcome, Outcome::Answered(_));
         let told = match outcome {
             Outcome::Answered(answer) => match stopped(&answer, said) {
                 Ok(()) => return TurnResult::Finished,
-                // Our own words about it, but for what a provider said.
-                Err(why) if !said.is_broken && !self.order.cancel.is_triggered() => {
-                    return failed(clipped(self.redactor.text(&why).trim(), ERROR_MAX));
-                }
                 Err(why) => Ok(why),
             },
             Outcome::Failed(why) => Ok(why),
@@ -373,7 +371,8 @@ impl Turn<'_> {
             (told, Ok(ran)) => return failed(self.ended(&ran, told.err().flatten())),
         };
         let error = clipped(self.redactor.text(&why).trim(), ERROR_MAX);
-        match rate_limit(&error, crate::project::now().0.cast_unsigned()) {
+        let limit = rate_limit(&error, crate::project::now().0.cast_unsigned());
+        match limit.filter(|_| is_of_provider) {
             Some(until_ms) => TurnResult::RateLimited { error, until_ms },
             None => failed(error),
         }

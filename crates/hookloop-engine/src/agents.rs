@@ -37,6 +37,8 @@ pub use settings::{NoSuchAgent, Permissions, Program, Settings};
 
 /// The most of a final message that is kept, half of it from its end.
 pub const MESSAGE_MAX: usize = 16 * 1024;
+/// What a turn names of the things that it was refused.
+const REFUSED_MAX: usize = 20;
 /// The most that an error tells of what the agent printed.
 const ERROR_MAX: usize = 2_000;
 

@@ -7,7 +7,7 @@ use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
-use crate::agents::repository::{self, Unfit, Wanted};
+use crate::agents::repository::{self, Wanted};
 use crate::condition::Condition;
 use crate::process::{Support, cgroup_home};
 use crate::rules::Rules;
@@ -99,15 +99,7 @@ pub fn examine_agents(rules: &Rules, runner: &Runner) -> Vec<Finding> {
                 Finding { about, status, message, hint }
             }
             Err(error) => {
-                let hint = match &error {
-                    Unfit::Undefined(_) | Unfit::Brought { .. } => {
-                        Some("hookloop agents trust".to_owned())
-                    }
-                    Unfit::Missing { package: Some(package), .. } => {
-                        Some(format!("npm install -g {package}"))
-                    }
-                    _ => None,
-                };
+                let hint = error.hint();
                 Finding { about, status: FindingStatus::Error, message: error.to_string(), hint }
             }
         }

@@ -86,6 +86,17 @@ impl Definition {
         }
     }
 
+    /// How it stands where this was agreed to.
+    pub fn standing(&self, agreed: &[Definition]) -> Standing {
+        if agreed.contains(self) {
+            return Standing::Trusted;
+        }
+        match agreed.iter().any(|known| known.is_of_hook(self)) {
+            true => Standing::Modified,
+            false => Standing::Untrusted,
+        }
+    }
+
     /// Whether both are of one hook, however it changed.
     pub fn is_of_hook(&self, other: &Definition) -> bool {
         (&self.name, &self.task_type) == (&other.name, &other.task_type)
@@ -178,13 +189,7 @@ impl Trust {
 
     /// How a hook stands that was just looked at.
     pub fn standing(&self, seen: &Seen) -> Standing {
-        if self.agreed.contains(&seen.definition) {
-            return Standing::Trusted;
-        }
-        match self.agreed.iter().any(|known| known.is_of_hook(&seen.definition)) {
-            true => Standing::Modified,
-            false => Standing::Untrusted,
-        }
+        seen.definition.standing(&self.agreed)
     }
 
     /// Agrees to exactly these hooks, and to no others of the project.

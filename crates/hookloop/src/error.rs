@@ -218,20 +218,14 @@ impl From<StartError> for CliError {
 
 impl From<Unfit> for CliError {
     fn from(error: Unfit) -> CliError {
-        let message = error.to_string();
-        match error {
-            Unfit::Undefined(_) | Unfit::Brought { .. } => {
-                CliError::untrusted(message).hint("hookloop agents trust")
-            }
-            Unfit::Missing { package: Some(package), .. } => {
-                CliError::usage(message).hint(format!("npm install -g {package}"))
-            }
-            Unfit::Unknown(_) | Unfit::Missing { .. } => {
-                CliError::usage(message).hint("hookloop agents list")
-            }
-            Unfit::Permissions(_) => CliError::usage(message),
-            Unfit::Unreadable { .. } => CliError::system(message),
-        }
+        let list = || Some("hookloop agents list".to_owned());
+        let (kind, hint) = match error {
+            Unfit::Undefined(_) | Unfit::Brought { .. } => (Kind::Untrusted, error.hint()),
+            Unfit::Unknown(_) | Unfit::Missing { .. } => (Kind::Usage, error.hint().or_else(list)),
+            Unfit::Permissions(_) => (Kind::Usage, None),
+            Unfit::Unreadable { .. } => (Kind::System, None),
+        };
+        CliError { kind, message: error.to_string(), hint }
     }
 }
 

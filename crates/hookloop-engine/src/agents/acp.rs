@@ -28,8 +28,6 @@ use agent_client_protocol::v1::schema::{
 };
 use hookloop_core::redact::Redactor;
 use hookloop_core::session::{Talk, TurnResult};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::retry_on_intr;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde::Deserialize;
 use serde_json::Value;
@@ -191,15 +189,6 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Notifies of a wish to end, unless it is over before.
-fn notify(cancelled: &Notify, wish: &Cancel, over: &Cancel) {
-    let mut fds = [wish, over].map(|fd| PollFd::new(fd, PollFlags::IN));
-    let _ = retry_on_intr(|| poll(&mut fds, None));
-    if wish.is_triggered() {
-        cancelled.notify_one();
-    }
-}
-
 /// A turn as it was, before it is judged.
 struct Course<'a> {
     account: Account<'a>,
@@ -225,7 +214,11 @@ impl Turn<'_> {
             })?;
             // Also when somebody panics: the threads are waited for.
             let over = Over(&cancel);
-            let watch = || notify(&cancelled, self.order.cancel, &cancel);
+            let watch = || {
+                if self.order.cancel.wait_unless(&cancel) {
+                    cancelled.notify_one();
+                }
+            };
             thread::Builder::new().spawn_scoped(scope, watch)?;
             let before = self.order.conversation.map(|talk| talk.usage);
             let mut account = Account::new(self.redactor, before);

@@ -12,7 +12,7 @@ use hookloop_core::session::Usage;
 use serde_json::Value;
 
 use super::limits::is_believed;
-use super::lines::{self, Ear, End, Start, Told};
+use super::lines::{self, Ear, End, Start, Told, text};
 use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
 use crate::project::now;
 use crate::runner::Runner;
@@ -247,8 +247,4 @@ fn tool(name: &str, input: &Value) -> String {
         Some(what) => format!("{name} {}", what.lines().next().unwrap_or_default()),
         None => name.to_owned(),
     }
-}
-
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use hookloop_core::session::Usage;
 use serde_json::Value;
 
-use super::lines::{self, Ear, End, Start, Told};
+use super::lines::{self, Ear, End, Start, Told, text};
 use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
 use crate::runner::Runner;
 
@@ -140,8 +140,4 @@ fn tokens(usage: &Value) -> Usage {
         output_tokens: count("output_tokens"),
         cost_micros: 0,
     }
-}
-
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value[key].as_str().unwrap_or_default()
 }

@@ -9,15 +9,13 @@ use hookloop_core::promise::promises;
 use hookloop_core::session::{TurnResult, Usage};
 use serde_json::Value;
 
-use super::{MESSAGE_MAX, Order, Report, Update, clipped, failure, limits};
+use super::{MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits};
 use crate::process::{Filter, How, Job, Ran, Stream};
 use crate::project::now;
 use crate::runner::{Runner, kept, redacting};
 
 /// A line that is longer is not read: it is in the artifact.
 const LINE_MAX: usize = 16 * 1024 * 1024;
-/// What a turn names of the things that it was refused.
-const REFUSED_MAX: usize = 20;
 const REFUSED_LENGTH_MAX: usize = 200;
 
 /// How a turn ended by the agent's own word.
@@ -64,6 +62,11 @@ impl Told {
     }
 }
 
+/// A text that an event has; empty if it has none.
+pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_default()
+}
+
 /// What to start.
 pub(super) struct Start {
     pub(super) argv: Vec<OsString>,
@@ -98,9 +101,7 @@ pub(super) fn turn(
         let filter: Filter<'_> = Box::new(move |piece, out| {
             let before = out.len();
             redact(piece, out);
-            // The last line may not be ended.
-            let end: &[u8] = if piece.is_empty() { b"\n" } else { b"" };
-            lines.push(&[&out[before..], end].concat(), |line| {
+            let mut hear = |line: &[u8]| {
                 let (ear, updates) = &mut *hearing.borrow_mut();
                 let told = &mut told.borrow_mut();
                 match stream {
@@ -111,7 +112,12 @@ pub(super) fn turn(
                     }
                     Stream::Stderr => ear.aside(&String::from_utf8_lossy(line), told),
                 }
-            });
+            };
+            lines.push(&out[before..], &mut hear);
+            // The last line may not be ended.
+            if piece.is_empty() {
+                lines.push(b"\n", &mut hear);
+            }
         });
         filter
     };

@@ -51,6 +51,17 @@ pub enum Unfit {
     Unreadable { path: PathBuf, why: String },
 }
 
+impl Unfit {
+    /// What mends it, if that can be typed.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Unfit::Undefined(_) | Unfit::Brought { .. } => Some("hookloop agents trust".to_owned()),
+            Unfit::Missing { package, .. } => package.map(|name| format!("npm install -g {name}")),
+            Unfit::Unknown(_) | Unfit::Permissions(_) | Unfit::Unreadable { .. } => None,
+        }
+    }
+}
+
 /// What a user wants of an agent beside its settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {

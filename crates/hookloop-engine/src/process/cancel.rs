@@ -43,6 +43,15 @@ impl Cancel {
     }
 }
 
+impl Cancel {
+    /// Waits until it is on, or `over` is; answers whether it is.
+    pub fn wait_unless(&self, over: &Cancel) -> bool {
+        let mut fds = [self, over].map(|fd| PollFd::new(fd, PollFlags::IN));
+        let _ = retry_on_intr(|| poll(&mut fds, None));
+        self.is_triggered()
+    }
+}
+
 /// A switch of its own that is on, too, when another one is.
 #[derive(Debug)]
 pub struct Linked {
@@ -55,9 +64,7 @@ impl Linked {
         let linked = Linked { own: Cancel::new()?, over: Cancel::new()? };
         let (own, over, other) = (linked.own.clone(), linked.over.clone(), other.clone());
         std::thread::Builder::new().name("cancel".to_owned()).spawn(move || {
-            let mut fds = [&other, &over].map(|fd| PollFd::new(fd, PollFlags::IN));
-            let _ = retry_on_intr(|| poll(&mut fds, None));
-            if other.is_triggered() {
+            if other.wait_unless(&over) {
                 own.trigger();
             }
         })?;

@@ -14,7 +14,7 @@ use hookloop_core::session::Usage;
 use serde_json::Value;
 
 use super::permission::{self, Guard, Wish};
-use crate::agents::{MESSAGE_MAX, Update, clipped};
+use crate::agents::{MESSAGE_MAX, REFUSED_MAX, Update, clipped};
 
 /// The most of a message that is held before its middle is left out.
 const MESSAGE_HELD: usize = 64 * MESSAGE_MAX;
@@ -25,8 +25,6 @@ const LINE_MAX: usize = 200;
 /// Tools that are remembered, and the paths of each.
 const TOOLS_MAX: usize = 256;
 const PATHS_MAX: usize = 64;
-/// What was refused is told this often.
-const REFUSED_MAX: usize = 20;
 const MICROS: f64 = 1_000_000.0;
 
 pub(super) type Updates<'a> = &'a mut dyn FnMut(Update<'_>);

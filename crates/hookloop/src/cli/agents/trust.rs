@@ -4,10 +4,10 @@ use hookloop_engine::agents::repository;
 use hookloop_engine::trust::{Definition, Trust};
 use serde_json::json;
 
-use super::super::hooks::trust::{ask, lines, visible};
+use super::super::hooks::trust::{ask, compare};
 use super::Context;
 use crate::error::CliError;
-use crate::output::{BOLD, DIM, Output, Result};
+use crate::output::{Output, Result};
 
 /// Look at what this repository defines and brings for agents, and agree to it
 ///
@@ -67,27 +67,5 @@ fn screen(out: &mut Output, trust: &Trust, found: &[Definition]) -> Result {
     if found.is_empty() {
         return out.line("This repository has nothing for agents that has to be agreed to.");
     }
-    for one in found {
-        let before = trust.agents().iter().find(|known| known.is_of_hook(one));
-        let mark = match before {
-            Some(known) if known == one => "trusted",
-            Some(_) => "modified",
-            None => "untrusted",
-        };
-        out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}{mark}{DIM:#}", visible(&one.name)))?;
-        let old = before.map(lines).unwrap_or_default();
-        for line in lines(one) {
-            let sign = if before.is_some() && !old.contains(&line) { "+" } else { " " };
-            out.line(format_args!("  {sign} {}", visible(&line)))?;
-        }
-        let new = lines(one);
-        for line in old.iter().filter(|line| !new.contains(line)) {
-            out.line(format_args!("  - {}", visible(line)))?;
-        }
-    }
-    let is_gone = |known: &&Definition| !found.iter().any(|one| one.is_of_hook(known));
-    for gone in trust.agents().iter().filter(is_gone) {
-        out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}gone{DIM:#}", visible(&gone.name)))?;
-    }
-    Ok(())
+    compare(out, trust.agents(), &found.iter().collect::<Vec<_>>())
 }

@@ -92,41 +92,44 @@ fn screen(out: &mut Output, trust: &Trust, seen: &[Seen], digest: &str) -> Resul
     if seen.is_empty() {
         return out.line("This repository brings no hooks that run something.");
     }
-    for one in seen {
-        let standing = trust.standing(one);
-        let before = trust.agreed().iter().find(|known| known.is_of_hook(&one.definition));
-        let mark = standing.name();
-        out.line(format_args!(
-            "{BOLD}{}{BOLD:#}  {DIM}{mark}{DIM:#}",
-            visible(&one.definition.name)
-        ))?;
-        let old = before.map(lines).unwrap_or_default();
-        for line in lines(&one.definition) {
-            let sign = match standing {
-                Standing::Modified if !old.contains(&line) => "+",
-                _ => " ",
-            };
-            out.line(format_args!("  {sign} {}", visible(&line)))?;
-        }
-        if standing == Standing::Modified {
-            let new = lines(&one.definition);
-            for line in old.iter().filter(|line| !new.contains(line)) {
-                out.line(format_args!("  - {}", visible(line)))?;
-            }
-        }
-    }
-    let is_gone = |known: &&Definition| !seen.iter().any(|one| one.definition.is_of_hook(known));
-    for gone in trust.agreed().iter().filter(is_gone) {
-        out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}gone{DIM:#}", visible(&gone.name)))?;
-    }
+    let found: Vec<&Definition> = seen.iter().map(|seen| &seen.definition).collect();
+    compare(out, trust.agreed(), &found)?;
     if seen.iter().any(|one| one.definition.sandbox.is_some()) {
         out.line(format_args!("{DIM}sandbox: {}{DIM:#}", Support::of_this_system()))?;
     }
     out.line(format_args!("{DIM}{digest}{DIM:#}"))
 }
 
+/// What there is to agree to, beside what was agreed to.
+pub(crate) fn compare(out: &mut Output, agreed: &[Definition], found: &[&Definition]) -> Result {
+    for one in found {
+        let standing = one.standing(agreed);
+        let before = agreed.iter().find(|known| known.is_of_hook(one));
+        let (name, mark) = (visible(&one.name), standing.name());
+        out.line(format_args!("{BOLD}{name}{BOLD:#}  {DIM}{mark}{DIM:#}"))?;
+        let (old, new) = (before.map(lines).unwrap_or_default(), lines(one));
+        for line in &new {
+            let sign = match standing {
+                Standing::Modified if !old.contains(line) => "+",
+                _ => " ",
+            };
+            out.line(format_args!("  {sign} {}", visible(line)))?;
+        }
+        if standing == Standing::Modified {
+            for line in old.iter().filter(|line| !new.contains(line)) {
+                out.line(format_args!("  - {}", visible(line)))?;
+            }
+        }
+    }
+    let is_gone = |known: &&Definition| !found.iter().any(|one| one.is_of_hook(known));
+    for gone in agreed.iter().filter(is_gone) {
+        out.line(format_args!("{BOLD}{}{BOLD:#}  {DIM}gone{DIM:#}", visible(&gone.name)))?;
+    }
+    Ok(())
+}
+
 /// Everything that is agreed to about a hook or an agent, a line each, nothing left out.
-pub(crate) fn lines(definition: &Definition) -> Vec<String> {
+fn lines(definition: &Definition) -> Vec<String> {
     let mut lines = Vec::new();
     let is_hook = !definition.points.is_empty();
     if is_hook {
@@ -176,7 +179,7 @@ pub(crate) fn lines(definition: &Definition) -> Vec<String> {
 
 /// `text` with everything escaped but what looks the same everywhere: letters of other scripts may
 /// look like these, turn the direction of what is around them, or not be seen at all.
-pub(crate) fn visible(text: &str) -> String {
+fn visible(text: &str) -> String {
     let mut shown = String::new();
     for c in text.chars() {
         match c {

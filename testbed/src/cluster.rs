@@ -178,11 +178,12 @@ impl Cluster {
         wait_for(SETTLED, otherwise, || self.is_whole().then_some(()));
     }
 
-    /// All nodes agree on a leader and have caught up.
+    /// All nodes agree on a leader, which sees them all, and have caught up.
     pub fn is_whole(&self) -> bool {
         let views: Vec<String> = self.nodes.iter().map_while(meta_leader_seen_by).collect();
         views.len() == SIZE
             && views.iter().all(|leader| *leader == views[0])
+            && self.nodes.iter().any(sees_all_others_online)
             && self.nodes.iter().all(|node| node.monitor("/healthz").is_some())
     }
 
@@ -270,6 +271,15 @@ fn cluster_block(own: SocketAddr, all: &[SocketAddr]) -> String {
 fn meta_leader_seen_by(node: &Server) -> Option<String> {
     let page = node.monitor("/jsz")?;
     named(&page["meta_cluster"]["leader"])
+}
+
+/// A leader that was elected a moment ago places no stream on a node that it has not heard of yet.
+/// Only the leader knows that of the others.
+fn sees_all_others_online(node: &Server) -> bool {
+    let Some(page) = node.monitor("/jsz") else { return false };
+    let others = page["meta_cluster"]["replicas"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_online = |other: &Value| other["current"] == true && other["offline"] != true;
+    others.len() == SIZE - 1 && others.iter().all(is_online)
 }
 
 fn stream_leader_seen_by(node: &Server, stream: &str) -> Option<String> {

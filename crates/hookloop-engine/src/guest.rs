@@ -1,0 +1,8 @@
+//! Guests: agents that hookloop did not start. They come by tools (MCP) or by hooks of their own, and take the
+//! turns of a session that is performed between their visits.
+//!
+//! - [`desk`]: what an agent can ask for by tools
+//! - [`native`]: what an agent's own hooks come to
+
+pub mod desk;
+pub mod native;

@@ -210,6 +210,9 @@ impl From<StartError> for CliError {
             StartError::Elsewhere(id, _) => {
                 CliError::refused(message).hint(format!("hookloop resume {id} --take-over"))
             }
+            StartError::Guest(id) => {
+                CliError::refused(message).hint(format!("hookloop sessions show {id}"))
+            }
             StartError::Io { .. } => CliError::system(message),
             StartError::LongMessage(_) => CliError::usage(message),
         }

@@ -150,6 +150,11 @@ impl<'p, O: Onlooker> Real<'p, O> {
         })
     }
 
+    /// What the files were when another world looked at them.
+    pub(crate) fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
     pub fn onlooker(&mut self) -> &mut O {
         &mut self.onlooker
     }
@@ -163,7 +168,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
                 read_text(&path, SPEC_MAX)
                     .map_err(|why| format!("the spec {}: {why}", path.display()))
             }
-            Work::Tasks => Ok(String::new()),
+            Work::Tasks | Work::Task(_) | Work::Own => Ok(String::new()),
         }
     }
 
@@ -323,6 +328,8 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn hold(&mut self, task: Option<(&Task, u64)>) {
+        // Where nobody takes turns here, who does shows the signs of life.
+        let task = task.filter(|_| !self.crew.is_empty());
         self.beats = task.map(|(task, epoch)| Beats::start(self.project.clone(), &task.id, epoch));
     }
 
@@ -390,14 +397,15 @@ impl Drop for Deadline {
 }
 
 /// Signs of life for a task that is held.
-struct Beats {
+#[derive(Debug)]
+pub(crate) struct Beats {
     over: Arc<AtomicBool>,
 }
 
 impl Beats {
     const BETWEEN: Duration = Duration::from_secs(LEASE.as_secs() / 4);
 
-    fn start(project: Project, task: &TaskId, epoch: u64) -> Beats {
+    pub(crate) fn start(project: Project, task: &TaskId, epoch: u64) -> Beats {
         let over = Arc::new(AtomicBool::new(false));
         let (of_thread, task) = (Arc::clone(&over), task.clone());
         let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(move || {

@@ -8,6 +8,7 @@ use hookloop_core::session::{
     Answer, Decision, Limit, Limits, Outcome, Session, TurnEnded, TurnKind, TurnResult, Verdict,
     Work,
 };
+use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
 use crate::output::plain;
@@ -251,12 +252,15 @@ pub(crate) fn work(work: &Work) -> String {
         Work::Prompt(prompt) => plain(prompt.lines().next().unwrap_or_default()).into_owned(),
         Work::Spec(path) => format!("spec {}", plain(path)),
         Work::Tasks => "tasks".to_owned(),
+        Work::Task(id) => format!("task {id}"),
+        Work::Own => "what its user asks".to_owned(),
     }
 }
 
 /// The state of a session as a list shows it: one of this machine that nobody performs is not running.
 pub(crate) fn state<'r>(row: &'r SessionRow, is_running: bool, machine: &str) -> &'r str {
-    match (row.state.as_str(), is_running || row.machine != machine) {
+    let is_there = is_running || row.machine != machine || open::is_of_guest(row);
+    match (row.state.as_str(), is_there) {
         (hookloop_engine::store::RUNNING, false) => "interrupted",
         (state, _) => state,
     }

@@ -157,7 +157,10 @@ fn ending(session: &Session, is_over: bool) -> Step {
     if session.task.is_some() {
         return Step::LeaveTask { how: Left::Released, reason: Some(outcome.name().to_owned()) };
     }
+    // A guest that is given up would begin again if it were told why.
+    let is_heard = !session.plan.has_guest() || matches!(outcome, Outcome::Complete { .. });
     let may_speak = outcome.delivers()
+        && is_heard
         && !is_over
         && session.deliveries < DELIVERIES_MAX
         && ending_limit(session).is_none();

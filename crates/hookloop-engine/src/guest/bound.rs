@@ -8,8 +8,9 @@ use hookloop_core::session::stop;
 use hookloop_core::session::{Claimed, Decision, Phase, Session, TurnKind, Work};
 use serde_json::Map;
 
-use super::desk::{
-    Bound, Completed, Desk, DeskError, Evaluated, Iteration, Judged, Signal, Start, refused,
+use super::desk::{Desk, task_id};
+use super::words::{
+    Bound, Completed, DeskError, Evaluated, Iteration, Judged, Signal, Start, refused,
 };
 use crate::files::read_text;
 use crate::project::now;
@@ -105,7 +106,7 @@ impl Desk {
         let session = self.turn_of(bound)?.session;
         let task = session.task.map(|taken| taken.task);
         if task.as_ref().is_some_and(|task| task.as_str() != wish.task) {
-            let wanted = super::desk::task_id(&wish.task)?;
+            let wanted = task_id(&wish.task)?;
             self.bound_for(&wanted)?;
         }
         let limits = session.plan.limits;

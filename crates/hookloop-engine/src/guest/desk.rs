@@ -2,240 +2,34 @@
 //! loosen a gate, raise a limit, or complete what is not proven.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
-use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::promise::{Promise, promises};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::{Checkpointed, Noted, Remark, StopHook};
-use hookloop_core::session::facts::Left;
 use hookloop_core::session::plan::GUEST;
-use hookloop_core::session::stop::{self, Validated};
-use hookloop_core::session::{
-    Claimed, Decision, Limits, Outcome as Ended, Phase, Piped, Receipt, Step, StopDecided,
-    StopWhen, TaskTaken, TurnKind, Work, next_step,
-};
+use hookloop_core::session::{Limits, Phase, Piped, Receipt, StopWhen, TaskTaken, TurnKind, Work};
 use hookloop_core::task::{Obstacle, Outcome, Task, TaskSpec, TaskState};
-use hookloop_core::time::Timestamp;
 use hookloop_store::view::{Remarked, TaskFilter};
 use serde_json::{Map, Value, json};
 
+use super::iterate::{block, complete, due, evaluated, is_over, is_proven, iteration, validate};
 use super::visited::{Performed, Purpose, Visited, runner, said};
-use crate::agents::Report;
 use crate::project::{EngineError, Project, now};
 use crate::session::open::{self, random_word};
 use crate::session::prompt::fenced;
 use crate::session::real::{Beats, Stop};
-use crate::session::{StartError, session_of};
+use crate::session::session_of;
 
-pub use hookloop_core::remark::{Checkpoint, Preset};
+use super::words::refused;
+pub use super::words::*;
 
 /// What a guest by tools is called, behind [`GUEST`].
 const MCP: &str = "mcp";
-
-/// The session that started the agent, if one did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
-    pub session: SessionId,
-    /// Which start of it.
-    pub run: u32,
-}
-
-/// Why an agent does not get what it asked for.
-#[derive(Debug, thiserror::Error)]
-pub enum DeskError {
-    #[error("{message}")]
-    Refused {
-        /// For programs: `no_such_task`, `not_allowed`, …
-        code: &'static str,
-        message: String,
-        /// What the agent can do instead.
-        next: String,
-    },
-    #[error(transparent)]
-    Engine(EngineError),
-}
-
-impl From<EngineError> for DeskError {
-    fn from(error: EngineError) -> DeskError {
-        match error {
-            EngineError::Refused(refusal) => refusal.into(),
-            error => DeskError::Engine(error),
-        }
-    }
-}
-
-impl From<Refusal> for DeskError {
-    fn from(refusal: Refusal) -> DeskError {
-        let (code, next) = match &refusal {
-            Refusal::NoSuchTask(_) => ("no_such_task", "call task_list to see which there are"),
-            Refusal::Claimed { .. } => ("claimed", "leave it to whoever holds it"),
-            Refusal::StaleClaim { .. } => ("stale_claim", "stop working on it: others have it"),
-            Refusal::TooLong { .. } | Refusal::TooMany { .. } => ("too_much", "send less"),
-            Refusal::OpenDependencies { .. } => ("not_ready", "complete what it waits for first"),
-            _ => ("refused", "call task_get to see how the task stands"),
-        };
-        refused(code, refusal.to_string(), next)
-    }
-}
-
-impl From<StartError> for DeskError {
-    fn from(error: StartError) -> DeskError {
-        let message = error.to_string();
-        let (code, next) = match error {
-            StartError::Engine(error) => return error.into(),
-            StartError::Untrusted(_) => {
-                ("untrusted", "ask your user to run: hookloop hooks trust, and to start you again")
-            }
-            StartError::Running(_) => ("busy", "another program is at it: try again later"),
-            _ => ("refused", "call iteration_start"),
-        };
-        refused(code, message, next)
-    }
-}
-
-/// A stop hook that is registered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Registered {
-    pub id: String,
-    pub task: TaskId,
-    pub preset: Preset,
-    pub enabled: bool,
-    pub metadata: Map<String, Value>,
-}
-
-/// What the agent says of an iteration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
-    pub output: String,
-    pub files_modified: Vec<String>,
-    pub draft_content: Option<String>,
-    pub draft_type: Option<String>,
-}
-
-/// What the stop hooks say.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Evaluated {
-    /// `default` where none is registered.
-    pub hook: String,
-    pub task: Option<TaskId>,
-    pub iteration: u32,
-    pub action: Decision,
-    pub reason: String,
-    pub next_prompt: Option<String>,
-    pub checkpoint_created: bool,
-    pub metadata: Map<String, Value>,
-}
-
-/// An iteration loop that is wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Start {
-    pub task: String,
-    /// None for what the project allows.
-    pub max_iterations: Option<u32>,
-    /// Those that the agent means to use.
-    pub promises: Vec<Promise>,
-    /// Iterations in a row without progress; none for what the project allows.
-    pub circuit_breaker: Option<u32>,
-}
-
-/// Where an iteration loop stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Iteration {
-    pub id: SessionId,
-    pub task: Option<TaskId>,
-    pub number: u32,
-    pub max_iterations: u32,
-    pub promises: Vec<Promise>,
-    pub circuit_breaker: u32,
-    pub started_at: Timestamp,
-    /// What hooks and gates have for the agent.
-    pub prompt: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
-    Continue,
-    Complete,
-    Blocked,
-    Escalate,
-}
-
-/// What came of a validation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    pub id: SessionId,
-    pub number: u32,
-    /// All rules and gates that ran passed.
-    pub passed: bool,
-    pub signal: Signal,
-    pub promises: Vec<Promise>,
-    /// What the agent should know, in order.
-    pub feedback: Vec<String>,
-    pub results: Vec<Validated>,
-    pub hook: Option<Evaluated>,
-}
-
-/// A loop that is over, or, where a session started the agent, a claim that is noted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Completed {
-    pub id: SessionId,
-    pub task: Option<TaskId>,
-    pub at: Timestamp,
-    pub iterations: u32,
-    pub promise: Promise,
-    /// Gates are held against it when the turn ends.
-    pub is_claim: bool,
-}
-
-/// A checkpoint that is kept.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KeptCheckpoint {
-    pub id: String,
-    pub task: TaskId,
-    /// Which of the task's checkpoints it is, from 1.
-    pub sequence: u64,
-    pub at: Timestamp,
-    pub checkpoint: Checkpoint,
-}
-
-/// A task with what was said about it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TaskDetail {
-    pub task: Task,
-    pub depends_on: Vec<Task>,
-    pub notes: Vec<Note>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    pub at: Timestamp,
-    pub by: String,
-    pub text: String,
-}
-
-/// What becomes of a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    pub state: Option<TaskState>,
-    pub notes: Option<String>,
-    pub blocked_reason: Option<String>,
-}
-
-/// What a resource is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Document {
-    /// JSON.
-    CurrentTask,
-    /// The spec of the session that started the agent.
-    Spec,
-    /// The gates' last words.
-    LastGates,
-}
 
 /// Answers one agent, or several that share it.
 #[derive(Clone, Debug)]
@@ -520,8 +314,8 @@ impl Desk {
             return self.claim(&bound, Promise::Blocked, reason).map(drop);
         }
         if let Some(id) = self.iterated_by(task)? {
-            let reason = reason.unwrap_or_default();
-            return self.perform(id.as_str(), |session| block(session, &reason));
+            let blocked = |session: &mut Performed<'_>| block(session, Promise::Blocked, reason);
+            return self.perform(id.as_str(), blocked);
         }
         let reason = reason.unwrap_or_else(|| "an agent says that it can't go on".to_owned());
         let obstacle = Obstacle { reason, required_knowledge: None };
@@ -684,174 +478,6 @@ impl Desk {
     }
 }
 
-/// The step before the task is said to be done: that is for the guest to say.
-fn is_proven(step: &Step) -> bool {
-    matches!(step, Step::LeaveTask { how: Left::Completed, .. })
-}
-
-fn due(session: &Performed<'_>) -> Step {
-    next_step(session.session(), session.active_ms())
-}
-
-fn is_over(session: &Performed<'_>) -> bool {
-    session.session().outcome.is_some()
-}
-
-/// The guest's words, held against everything that has to pass.
-fn validate(session: &mut Performed<'_>, report: Report) -> Result<Judged, EngineError> {
-    let promises = report.promises.clone();
-    // Again without a next iteration: what would only go on is not worth one.
-    if session.session().phase == Phase::Ready {
-        let evaluated = evaluated(session, &promises)?;
-        if evaluated.action == Decision::Continue {
-            return Ok(judged(session, promises, Some(evaluated), None));
-        }
-        session.go_on(is_proven)?;
-    }
-    if session.session().phase == Phase::Turn(TurnKind::Work) {
-        session.hear(TurnKind::Work, report)?;
-    }
-    // A guest says itself when it goes on.
-    let halts = |step: &Step| is_proven(step) || matches!(step, Step::Begin(_));
-    let (_, told) = session.go_on(halts)?;
-    let decided = session.session().decided.clone();
-    let hook = decided.map(|decided| decision(session, decided));
-    Ok(judged(session, promises, hook, told))
-}
-
-fn judged(
-    session: &Performed<'_>,
-    promises: Vec<Promise>,
-    hook: Option<Evaluated>,
-    told: Option<String>,
-) -> Judged {
-    let state = session.session();
-    let signal = match (&state.outcome, is_proven(&due(session))) {
-        (Some(Ended::Complete { .. }), _) | (None, true) => Signal::Complete,
-        (None, false) => Signal::Continue,
-        (Some(_), _) if promises.contains(&Promise::Blocked) => Signal::Blocked,
-        (Some(_), _) => Signal::Escalate,
-    };
-    let results: Vec<Validated> = state
-        .receipts
-        .iter()
-        .map(|receipt| Validated {
-            rule: receipt.gate.clone(),
-            passed: receipt.is_green(),
-            any_of: None,
-        })
-        .collect();
-    let mut feedback: Vec<String> = session.waiting();
-    feedback.extend(told);
-    match &state.outcome {
-        Some(Ended::NeedsHuman { reason }) => feedback.push(format!("needs a human: {reason}")),
-        Some(Ended::Limit { limit }) => {
-            feedback.push(format!("a limit was reached: {}", limit.name()));
-        }
-        _ => {}
-    }
-    let passed = match signal {
-        Signal::Complete => true,
-        _ => !results.is_empty() && results.iter().all(|result| result.passed),
-    };
-    let (id, number) = (session.journal.id.clone(), state.iteration);
-    Judged { id, number, passed, signal, promises, feedback, results, hook }
-}
-
-fn evaluated(session: &mut Performed<'_>, promises: &[Promise]) -> Result<Evaluated, EngineError> {
-    let (by, said) = session.ask_ways(promises)?;
-    let stop::Said { decision: action, reason, next_prompt } = said;
-    let decided = StopDecided { decision: action, reason, by, failing: None };
-    Ok(Evaluated { next_prompt, ..decision(session, decided) })
-}
-
-fn decision(session: &Performed<'_>, decided: StopDecided) -> Evaluated {
-    let StopDecided { decision: action, reason, by: hook, .. } = decided;
-    Evaluated {
-        hook,
-        task: session.task.as_ref().map(|task| task.id.clone()),
-        iteration: session.session().iteration,
-        action,
-        reason,
-        next_prompt: None,
-        checkpoint_created: false,
-        metadata: Map::new(),
-    }
-}
-
-/// The inner error is what is in the way.
-fn complete(
-    session: &mut Performed<'_>,
-    promise: Promise,
-) -> Result<Result<Completed, Vec<String>>, EngineError> {
-    if promise != Promise::Complete && !is_over(session) {
-        let report = Report { promises: vec![promise], ..said("") };
-        validate(session, report)?;
-    }
-    if promise == Promise::Complete && !is_over(session) {
-        // A change since the gates passed voids what they said.
-        if is_proven(&due(session)) {
-            session.see_files();
-        }
-        session.go_on(|step| is_proven(step) || matches!(step, Step::Begin(_) | Step::Decide))?;
-        if !is_proven(&due(session)) && !is_over(session) {
-            return Ok(Err(session.waiting()));
-        }
-        session.go_on(|_| false)?;
-    }
-    let state = session.session();
-    let is_complete = matches!(state.outcome, Some(Ended::Complete { .. }));
-    if is_complete != (promise == Promise::Complete) {
-        return Ok(Err(session.waiting()));
-    }
-    Ok(Ok(Completed {
-        id: session.journal.id.clone(),
-        task: match &state.plan.work {
-            Work::Task(id) => Some(id.clone()),
-            _ => None,
-        },
-        at: now(),
-        iterations: state.iteration,
-        promise,
-        is_claim: false,
-    }))
-}
-
-fn block(session: &mut Performed<'_>, reason: &str) -> Result<(), EngineError> {
-    if session.session().phase == Phase::Ready {
-        session.go_on(is_proven)?;
-    }
-    let reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
-    let claimed = Claimed { claim: Promise::Blocked, reason };
-    session.journal.note(EventBody::TurnClaimed(claimed));
-    validate(session, said("")).map(drop)
-}
-
-fn iteration(session: &Performed<'_>, wish: &Start) -> Iteration {
-    let state = session.session();
-    Iteration {
-        id: session.journal.id.clone(),
-        task: session.task.as_ref().map(|task| task.id.clone()),
-        number: state.iteration,
-        max_iterations: state.plan.limits.iterations,
-        promises: match wish.promises.is_empty() {
-            true => vec![Promise::Complete, Promise::Blocked, Promise::Escalate],
-            false => wish.promises.clone(),
-        },
-        circuit_breaker: state.plan.limits.no_progress,
-        started_at: now(),
-        prompt: session.bound(),
-    }
-}
-
-pub(super) fn refused(
-    code: &'static str,
-    message: impl Into<String>,
-    next: impl Into<String>,
-) -> DeskError {
-    DeskError::Refused { code, message: message.into(), next: next.into() }
-}
-
 fn not_ready(task: &Task) -> DeskError {
     let next = match task.state {
         TaskState::Created => "work on the tasks first that it waits for (task_get names them)",
@@ -875,6 +501,6 @@ fn fresh_name(kind: &str) -> String {
     format!("{kind}-{}-{}", now().0 / 1_000, random_word())
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

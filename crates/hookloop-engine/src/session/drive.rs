@@ -451,7 +451,11 @@ impl<'p, W: World> Driver<'p, W> {
         Ok(Outcome::NeedsHuman { reason })
     }
 
-    fn leave_task(&mut self, how: Left, reason: Option<String>) -> Result<(), EngineError> {
+    pub(crate) fn leave_task(
+        &mut self,
+        how: Left,
+        reason: Option<String>,
+    ) -> Result<(), EngineError> {
         let Some(TaskTaken { task, epoch }) = self.journal.session.task.clone() else {
             return Ok(());
         };

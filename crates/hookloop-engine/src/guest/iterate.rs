@@ -1,15 +1,14 @@
 //! An iteration loop that its agent leads: each call takes the session to where the agent is due again.
 
-use hookloop_core::event::EventBody;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::stop::{self, Validated};
 use hookloop_core::session::{
-    Claimed, Decision, Outcome, Phase, Step, StopDecided, TurnKind, Work, next_step,
+    Decision, Outcome, Phase, Step, StopDecided, TurnKind, Work, next_step,
 };
 use serde_json::Map;
 
-use super::visited::{Performed, said};
+use super::visited::Performed;
 use super::words::{Completed, Evaluated, Iteration, Judged, Signal, Start};
 use crate::agents::Report;
 use crate::project::{EngineError, now};

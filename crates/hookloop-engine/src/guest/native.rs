@@ -9,7 +9,7 @@ use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::{Limits, Outcome, Phase, Session, Step, StopWhen, TurnKind, Work};
 use hookloop_core::task::Task;
 
-use super::visited::{Performed, Purpose, Visited, runner, said};
+use super::visited::{Performed, Purpose, Visited, machine, runner, said};
 use crate::project::{EngineError, Project};
 use crate::session::StartError;
 use crate::session::real::Stop;
@@ -217,8 +217,11 @@ impl Host<'_> {
         use hookloop_core::task::TaskState;
         use hookloop_store::view::TaskFilter;
         self.project.read(|view| {
-            if let Some(row) = view.held_by(&self.project.actor)? {
-                return Ok(Some(row.task));
+            let user = &self.project.actor;
+            for holder in [user.clone(), format!("{user}@{}", machine())] {
+                if let Some(row) = view.held_by(&holder)? {
+                    return Ok(Some(row.task));
+                }
             }
             let filter = TaskFilter {
                 state: Some(TaskState::Active),

@@ -213,6 +213,6 @@ pub(super) fn runner(project: &Project) -> Result<&Runner, StartError> {
 }
 
 /// What this machine is called.
-fn machine() -> String {
+pub(super) fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

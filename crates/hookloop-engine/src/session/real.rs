@@ -23,7 +23,7 @@ use super::open::{Clock, Drift, GIT};
 use super::prompt::{self, Parts};
 use super::world::{Call, Notice, Turn, World};
 use crate::agents::crew::Crew;
-use crate::agents::{Order, Report, Update};
+use crate::agents::{Order, Report, Tools, Update};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
 use crate::process::{Cancel, Linked};
@@ -246,7 +246,8 @@ impl<O: Onlooker> World for Real<'_, O> {
             Ok(prompt) => prompt,
             Err(error) => return Report::failed(format!("the template for prompts: {error}")),
         };
-        let env = environment(turn, self.runner.root());
+        let tools = Tools::of(self.runner, turn.id, turn.session.run);
+        let env = environment(turn, self.runner.root(), tools.as_ref());
         // A turn that uses too much is ended, and nothing else with it.
         let linked = match turn.allowance.map(|_| Linked::new(&self.stop.cancel)).transpose() {
             Ok(linked) => linked,
@@ -261,6 +262,7 @@ impl<O: Onlooker> World for Real<'_, O> {
             env: &env,
             conversation: turn.session.conversation(turn.kind),
             budget_micros: budget(turn),
+            tools: tools.as_ref(),
         };
         let onlooker = &mut self.onlooker;
         let mut told = Usage::default();
@@ -346,10 +348,13 @@ fn budget(turn: &Turn<'_>) -> u64 {
     reserved.map_or(left, |reserved| left.min(reserved))
 }
 
-fn environment(turn: &Turn<'_>, root: &Path) -> Vec<(&'static str, String)> {
+fn environment(turn: &Turn<'_>, root: &Path, tools: Option<&Tools>) -> Vec<(&'static str, String)> {
     let task = turn.task.map(|task| task.id.to_string()).unwrap_or_default();
+    let servers = tools.map(|tools| tools.json().to_string()).unwrap_or_default();
     vec![
         ("HOOKLOOP_SESSION", turn.id.to_string()),
+        ("HOOKLOOP_RUN", turn.session.run.to_string()),
+        ("HOOKLOOP_MCP", servers),
         ("HOOKLOOP_ITERATION", turn.session.iteration.to_string()),
         ("HOOKLOOP_PROJECT", root.display().to_string()),
         ("HOOKLOOP_TASK_ID", task),

@@ -2,6 +2,7 @@
 
 use hookloop_core::event::EventBody;
 use hookloop_core::options::Length;
+use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::session::{
@@ -63,6 +64,11 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
             };
             return Some((weight, text));
         }
+        EventBody::TurnClaimed(claimed) => match (claimed.claim, &claimed.reason) {
+            (Promise::Complete, _) => "says by a tool that it is done".to_owned(),
+            (_, None) => "says by a tool that it can't go on".to_owned(),
+            (_, Some(why)) => format!("says by a tool that it can't go on: {}", plain(why)),
+        },
         EventBody::TurnEnded(ended) => return Some(turn(ended)),
         EventBody::StopDecided(decided) => match decided.decision {
             Decision::Complete => format!("claims to be done: {}", decided.reason),

@@ -1,0 +1,1 @@
+//! What tools do, against the document that they come from.

@@ -52,3 +52,7 @@ impl Server {
         listen::serve(self.listener, router, stop).await;
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests;

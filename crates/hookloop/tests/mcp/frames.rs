@@ -1,6 +1,11 @@
 //! Lines that are no messages, and messages that are no requests: answered, and nothing else happens.
 
-use std::time::Duration;
+use std::io::Write;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -9,6 +14,8 @@ use crate::client::{Client, PATIENCE};
 use crate::support::Sandbox;
 
 const MIB: usize = 1024 * 1024;
+/// What has not moved for this long stands still.
+const STILL: Duration = Duration::from_millis(500);
 
 /// The code that a line is answered with, without an id; the server is well after that.
 #[track_caller]
@@ -173,48 +180,47 @@ fn more_calls_than_there_is_room_for_are_refused_or_answered_each_once() {
     client.is_alive();
 }
 
+/// What is sent stands still when nobody reads the answers, instead of piling up here.
 #[test]
 fn a_client_that_does_not_read_gets_no_more_of_our_memory() {
+    const ALL: usize = 16 * MIB;
     let sandbox = Sandbox::new(PLAIN);
     let mut command = sandbox.command(&["mcp"]);
-    command.stdin(std::process::Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // A pipe holds 64 KiB, so writing stops here when reading stops there.
-    let writer = std::thread::spawn(move || {
-        let line = format!("{}\n", "[]".repeat(1));
-        let mut written = 0_usize;
-        while written < 64 * MIB && std::io::Write::write_all(&mut stdin, line.as_bytes()).is_ok() {
-            written += line.len();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&sent);
+    let writer = thread::spawn(move || {
+        let lines = "[]\n".repeat(1024);
+        while count.load(Ordering::SeqCst) < ALL && stdin.write_all(lines.as_bytes()).is_ok() {
+            count.fetch_add(lines.len(), Ordering::SeqCst);
         }
-        written
     });
-    let mut most = 0;
-    let start = std::time::Instant::now();
-    while start.elapsed() < Duration::from_secs(2) && !writer.is_finished() {
-        most = most.max(resident(child.id()));
-        std::thread::sleep(Duration::from_millis(20));
+    let mut before = usize::MAX;
+    while before != sent.load(Ordering::SeqCst) {
+        before = sent.load(Ordering::SeqCst);
+        thread::sleep(STILL);
     }
-    assert!(!writer.is_finished(), "all of it was taken");
-    assert!(most < 64 * MIB as u64, "{most} bytes");
+    let (taken, memory) = (sent.load(Ordering::SeqCst), resident(child.id()));
     child.kill().unwrap();
     child.wait().unwrap();
     writer.join().unwrap();
+    assert!(taken < MIB, "{taken} bytes were taken");
+    assert!(memory < 64 * MIB as u64, "{memory} bytes");
 }
 
 #[test]
 fn nobody_to_answer_is_an_end() {
     let sandbox = Sandbox::new(PLAIN);
     let mut command = sandbox.command(&["mcp"]);
-    command.stdin(std::process::Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     drop(child.stdout.take());
-    let _ = std::io::Write::write_all(&mut stdin, b"{}\n");
-    let start = std::time::Instant::now();
+    let _ = stdin.write_all(b"{}\n");
+    let start = Instant::now();
     while child.try_wait().unwrap().is_none() {
         assert!(start.elapsed() < PATIENCE, "it is still there");
-        std::thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

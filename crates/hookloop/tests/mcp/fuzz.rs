@@ -42,7 +42,7 @@ fn whatever_comes_it_goes_on() {
             before = Some(resident(client.pid()));
         }
     }
-    let before = before.expect("too few bursts to tell");
+    let before = before.unwrap_or_else(|| panic!("{bursts} bursts are too few to tell"));
     let grown = resident(client.pid()).saturating_sub(before);
     assert!(grown <= GROWTH_MAX, "{grown} bytes more after {bursts} bursts");
     client.end_input();

@@ -143,6 +143,51 @@ fn shell_text_does_not_come_in_by_the_back_door() {
     assert!(error["next"].as_str().unwrap().contains("`validation:` in hookloop.yaml"), "{error}");
 }
 
+/// There is no argument by which any tool could be given these.
+#[test]
+fn no_tool_takes_what_is_for_people_to_say() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    let names = [
+        "command",
+        "script",
+        "shell",
+        "run",
+        "callback",
+        "http",
+        "url",
+        "env",
+        "hooks",
+        "rules",
+        "validationRules",
+        "gates",
+        "skipGates",
+        "enabled",
+        "disabled",
+        "trust",
+        "digest",
+        "limits",
+        "budget",
+        "force",
+        "epoch",
+        "claim",
+        "policy",
+        "config",
+        "state",
+        "cwd",
+        "path",
+    ];
+    for tool in listed(&mut client)["tools"].as_array().unwrap() {
+        for name in names {
+            let mut arguments = fitting(tool);
+            arguments[name] = json!("touch /tmp/x");
+            let error = client.refused(tool["name"].as_str().unwrap(), arguments);
+            let code = error["code"].as_str().unwrap();
+            assert!(["invalid_argument", "not_allowed"].contains(&code), "{name}: {error}");
+        }
+    }
+}
+
 #[test]
 fn a_tool_that_is_none_is_an_error_of_the_protocol() {
     let sandbox = Sandbox::new(PLAIN);

@@ -35,11 +35,10 @@ use open::Open;
 
 /// Messages between the threads and the server.
 const QUEUE: usize = 64;
-/// At the end of input: how long calls may take to be answered, answers to be written, and the store to be
-/// left. Together less than a second.
+/// At the end of input: how long calls may take to be answered, and answers to be written. With what it takes to leave
+/// the store, less than a second.
 const ANSWER_MAX: Duration = Duration::from_millis(400);
 const WRITE_MAX: Duration = Duration::from_millis(150);
-const LEAVE_MAX: Duration = Duration::from_millis(200);
 
 /// Serves one agent on stdin and stdout until either ends.
 pub(crate) fn serve(counter: Arc<Counter>) -> Result {
@@ -47,13 +46,7 @@ pub(crate) fn serve(counter: Arc<Counter>) -> Result {
     let ended = runtime.block_on(talk(Handler::new(Arc::clone(&counter))));
     // Calls that still run end with the process, and what they started does.
     runtime.shutdown_background();
-    let (left, is_left) = std::sync::mpsc::channel();
-    thread::spawn(move || {
-        counter.leave();
-        let _ = left.send(());
-    });
-    // A call that still runs may have the store.
-    let _ = is_left.recv_timeout(LEAVE_MAX);
+    counter.leave();
     ended
 }
 

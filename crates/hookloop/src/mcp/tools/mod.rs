@@ -193,5 +193,4 @@ fn present<const N: usize>(fields: [(&str, Value); N]) -> Value {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests;

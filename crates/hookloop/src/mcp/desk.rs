@@ -3,7 +3,6 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -13,16 +12,12 @@ use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::project::Project;
-use tokio::sync::{Semaphore, oneshot};
 
+use super::lanes::{Lanes, Reply};
 use super::refusal::Refusal;
 use crate::cli::{actor, directory, state_home, surroundings};
 use crate::error::CliError;
 
-/// Calls that are worked on at the same time.
-const CALLS_MAX: usize = 8;
-/// Calls that wait for their turn; more are refused.
-const WAITING_MAX: usize = 64;
 /// How long it may take to leave the store.
 const LEAVE_MAX: Duration = Duration::from_millis(200);
 
@@ -97,13 +92,11 @@ impl Stamp {
     }
 }
 
-/// Takes calls to the desk, a bounded number at a time.
+/// Takes calls to the desk.
 #[derive(Debug)]
 pub(crate) struct Counter {
     door: Door,
-    /// Those that are worked on and those that wait.
-    places: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
+    lanes: Lanes,
     tending: Mutex<()>,
     /// Something was written since reactions were last looked for, here or by a process that died.
     is_due: AtomicBool,
@@ -113,43 +106,30 @@ impl Counter {
     pub(crate) fn new(door: Door) -> Arc<Counter> {
         Arc::new(Counter {
             door,
-            places: Arc::new(Semaphore::new(CALLS_MAX + WAITING_MAX)),
-            turns: Arc::new(Semaphore::new(CALLS_MAX)),
+            lanes: Lanes::new(),
             tending: Mutex::new(()),
             is_due: AtomicBool::new(true),
         })
     }
 
-    /// Answers when the work is done, or when the caller is `gone`. Work that has begun goes on to its end.
+    /// Answers when the work is done, or when the caller is `gone`.
     pub(super) async fn ask<T: Send + 'static>(
         self: &Arc<Counter>,
         gone: impl Future<Output = ()>,
         writes: bool,
         work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let mut gone = pin!(gone);
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| busy())?;
-        let turn = tokio::select! {
-            turn = Arc::clone(&self.turns).acquire_owned() => turn.map_err(|_| busy())?,
-            () = &mut gone => return Err(cancelled()),
-        };
-        let (answer, answered) = oneshot::channel();
         let counter = Arc::clone(self);
-        tokio::task::spawn_blocking(move || {
+        let work = move |reply: Reply<_>| {
             let desk = match counter.door.desk() {
                 Ok(desk) => desk,
-                // Whoever does not wait for it any more need not have it.
-                Err(refusal) => return drop(answer.send(Err(refusal))),
+                Err(refusal) => return reply.send(Err(refusal)),
             };
-            let _ = answer.send(work(&desk));
-            drop((place, turn));
+            reply.send(work(&desk));
             counter.is_due.fetch_or(writes, Ordering::AcqRel);
             counter.tend(desk.project());
-        });
-        tokio::select! {
-            answer = answered => answer.unwrap_or_else(|_| Err(lost())),
-            () = &mut gone => Err(cancelled()),
-        }
+        };
+        self.lanes.run(gone, work).await.unwrap_or_else(|unanswered| Err(unanswered.into()))
     }
 
     /// Does the reactions that calls led to, after their answers, on one thread at a time.
@@ -175,16 +155,4 @@ impl Counter {
         });
         let _ = is_left.recv_timeout(LEAVE_MAX);
     }
-}
-
-fn busy() -> Refusal {
-    Refusal::new("busy", "too many calls at once", "wait for answers, then call again")
-}
-
-fn cancelled() -> Refusal {
-    Refusal::new("cancelled", "the call was cancelled", "")
-}
-
-fn lost() -> Refusal {
-    Refusal::new("system", "the call broke off", "tell your user")
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use hookloop_engine::guest::desk::DeskError;
 use serde_json::{Value, json};
 
+use super::lanes::Unanswered;
 use crate::error::{CliError, Kind};
 
 #[derive(Debug)]
@@ -62,5 +63,17 @@ impl From<CliError> for Refusal {
             None => "tell your user".to_owned(),
         };
         Refusal::new(code, error.message().to_owned(), next)
+    }
+}
+
+impl From<Unanswered> for Refusal {
+    fn from(unanswered: Unanswered) -> Refusal {
+        match unanswered {
+            Unanswered::Busy => {
+                Refusal::new("busy", "too many calls at once", "wait for answers, then call again")
+            }
+            Unanswered::Gone => Refusal::new("cancelled", "the call was cancelled", ""),
+            Unanswered::Lost => Refusal::new("system", "the call broke off", "tell your user"),
+        }
     }
 }

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use super::token::Token;
 
 /// The longest body.
-const BODY_MAX: usize = 4 * 1024 * 1024;
+pub(super) const BODY_MAX: usize = 4 * 1024 * 1024;
 /// How long a body may take to arrive.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long an answer may take: gates run for as long as they are allowed to.

@@ -3,13 +3,18 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any_service};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::guard::{Guard, guard};
-use crate::mcp::{Counter, Handler};
+use super::guard::{BODY_MAX, Guard, guard};
+use crate::mcp::{Counter, Handler, refuse};
 
 pub(crate) const MCP: &str = "/mcp";
 
@@ -45,5 +50,23 @@ fn mcp(parts: &Parts, guard: &Guard) -> MethodRouter {
         .with_allowed_origins(origins)
         .enforce_origin_validation();
     let sessions = Arc::new(NeverSessionManager::default());
-    any_service(StreamableHttpService::new(move || Ok(handler.clone()), sessions, config))
+    let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);
+    any_service(service).layer(from_fn(messages))
+}
+
+/// Answers what is no message, as over stdio.
+async fn messages(request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    // The guard has read it; it is in memory.
+    let Ok(body) = to_bytes(body, BODY_MAX).await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    match refuse(&body).filter(|_| head.method == Method::POST) {
+        Some(answer) => {
+            let is_a_call = !answer["id"].is_null();
+            let status = if is_a_call { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+            (status, [(CONTENT_TYPE, "application/json")], answer.to_string()).into_response()
+        }
+        None => next.run(Request::from_parts(head, Body::from(body))).await,
+    }
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::PLAIN;
 use crate::client::{Client, PATIENCE};
+use crate::http::Server;
 use crate::support::Sandbox;
 
 const MIB: usize = 1024 * 1024;
@@ -71,6 +72,28 @@ fn broken_lines_are_answered_and_the_next_one_counts() {
         client.raw(empty.as_bytes());
         client.is_alive();
     }
+}
+
+#[test]
+fn over_http_a_body_that_is_no_message_is_answered_too() {
+    let sandbox = Sandbox::new(PLAIN);
+    let server = Server::start(&sandbox);
+    let deep = "[".repeat(50_000);
+    for (body, code) in [
+        ("{", -32700),
+        ("nul", -32700),
+        (deep.as_str(), -32700),
+        ("[]", -32600),
+        ("[{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":1}]", -32600),
+        ("{}", -32600),
+        ("{\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":null}", -32600),
+    ] {
+        let response = server.send("POST", "/mcp", &server.head(), body.as_bytes());
+        assert_eq!(response.status, 400, "{}", response.body);
+        let answer: Value = serde_json::from_str(&response.body).unwrap();
+        assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(code), &Value::Null));
+    }
+    assert_eq!(server.request("ping", json!({}))["result"], json!({}));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Versions, and what real agents send that no specification asks for.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::PLAIN;
 use crate::client::{Client, PATIENCE, VERSIONS};
@@ -99,6 +100,36 @@ fn the_end_of_input_is_the_end() {
     assert!(client.ended(Duration::from_secs(1)).success());
 }
 
+/// The first call finds reactions that a program which was killed has left, and does them after its answer.
+#[test]
+fn the_end_of_input_ends_what_is_running() {
+    let hook = "echo begun >> begun; exec sleep 61";
+    let sandbox =
+        Sandbox::new(&format!("version: 1\nhooks:\n  task_created: [{{command: '{hook}'}}]\n"));
+    sandbox.json(&["hooks", "trust", "--yes"]);
+    let begun = sandbox.project().join("begun");
+    let wait = || {
+        let start = Instant::now();
+        while !begun.exists() {
+            assert!(start.elapsed() < PATIENCE, "the hook does not begin");
+            thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::remove_file(&begun).unwrap();
+    };
+    let mut killed = sandbox.command(&["task", "add", "Parser"]).spawn().unwrap();
+    wait();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let mut client = Client::ready(&sandbox);
+    client.call("task_list", json!({}));
+    wait();
+    // Meanwhile it answers, also what needs the project.
+    client.is_alive();
+    client.call("task_list", json!({}));
+    client.end_input();
+    assert!(client.ended(Duration::from_secs(1)).success());
+}
+
 #[test]
 fn a_request_to_end_is_one() {
     let sandbox = Sandbox::new(PLAIN);
@@ -130,7 +161,8 @@ fn over_http_each_request_stands_for_itself() {
         assert_eq!(server.send(method, "/mcp", &server.head(), b"").status, 405);
     }
     let discover = json!({ "jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {} });
-    assert!(server.post(&discover).status < 500);
+    let answer: Value = serde_json::from_str(&server.post(&discover).body).unwrap();
+    assert_eq!(answer["error"]["code"], -32601);
     assert!(server.request("tools/list", json!({}))["result"]["tools"].is_array());
 }
 

@@ -1,13 +1,9 @@
-//! A line a message over stdio. Lines that are no message are answered here, and do not reach rmcp:
-//! it ignores broken JSON and long lines, ends at a notification that comes too early, and mixes up
-//! answers when an id is used again.
+//! A message a line over stdio, each looked at by the gate before it reaches rmcp.
 //!
 //! Two plain threads read and write: standard input can't be read without a thread, and a client that
 //! does not read its answers stops the thread that reads its requests.
 
-mod gate;
 mod lines;
-mod open;
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -27,11 +23,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::desk::Counter;
+use super::gate::{Gate, Verdict};
 use super::handler::Handler;
+use super::open::Open;
 use crate::output::Result;
-use gate::{Gate, Verdict};
-use lines::{Line, Lines};
-use open::Open;
+use lines::{LINE_MAX, Line, Lines};
 
 /// Messages between the threads and the server.
 const QUEUE: usize = 64;
@@ -166,7 +162,7 @@ impl Reader {
         while let Some(line) = lines.next() {
             let verdict = match line {
                 Line::Whole(bytes) => gate.judge(bytes),
-                Line::TooLong => Verdict::too_long(),
+                Line::TooLong => Verdict::too_long(LINE_MAX),
             };
             let is_taken = match verdict {
                 Verdict::Pass(message) => self.incoming.blocking_send(*message).is_ok(),

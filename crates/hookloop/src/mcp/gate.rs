@@ -1,13 +1,15 @@
-//! Which lines are messages for the server; what the others are answered.
+//! Which text is a message for the server; what other text is answered.
+//!
+//! rmcp ignores broken JSON and long lines, ends at a notification that comes too early, and mixes up answers when an id
+//! is used again; over HTTP it takes broken JSON for another type of content.
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
 };
 use serde_json::{Map, Value, json};
 
-use super::lines::LINE_MAX;
+use super::handler::unknown_method;
 use super::open::Open;
-use crate::mcp::handler::unknown_method;
 
 #[derive(Debug)]
 pub(super) enum Verdict {
@@ -18,9 +20,18 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    pub(super) fn too_long() -> Verdict {
-        let message = format!("a line has at most {LINE_MAX} bytes");
+    pub(super) fn too_long(max: usize) -> Verdict {
+        let message = format!("a line has at most {max} bytes");
         answer(None, ErrorData::new(ErrorCode::INVALID_REQUEST, message, None))
+    }
+}
+
+/// The answer to a body that is no message, for who has no conversation to keep.
+pub(crate) fn refuse(body: &[u8]) -> Option<Value> {
+    let open = Open::default();
+    match (Gate { open: &open, is_begun: true }).judge(body) {
+        Verdict::Answer(answer) => Some(answer),
+        Verdict::Pass(_) | Verdict::Ignore => None,
     }
 }
 

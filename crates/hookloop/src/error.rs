@@ -80,6 +80,19 @@ impl CliError {
         self
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to type next.
+    pub(crate) fn tip(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The end of output that nobody reads any more; no failure of ours.
     fn is_broken_pipe(&self) -> bool {
         self.message == BROKEN_PIPE

@@ -3,8 +3,10 @@
 mod cli;
 mod error;
 mod ids;
+mod mcp;
 mod output;
 mod progress;
+mod web;
 mod wire;
 
 use std::process::ExitCode;

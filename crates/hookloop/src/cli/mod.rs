@@ -9,6 +9,7 @@ mod hooks;
 mod import;
 mod init;
 mod log;
+mod mcp;
 mod message;
 mod nats;
 mod pause;
@@ -16,6 +17,7 @@ mod rebuild;
 mod resume;
 mod run;
 mod schema;
+mod serve;
 mod session;
 mod sessions;
 mod status;
@@ -34,6 +36,7 @@ use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::user::{self, BadStoreName, User};
 
 use crate::error::CliError;
+use crate::mcp::Door;
 use crate::output::{Output, Result};
 
 /// Hooks, gates and a task graph for coding agents.
@@ -95,6 +98,8 @@ enum Command {
     /// See the agents that can do the work, and agree to what a repository has for them
     #[command(subcommand)]
     Agents(agents::Command),
+    Mcp(mcp::Args),
+    Serve(serve::Args),
     Log(log::Args),
     Dispatch(dispatch::Args),
     /// A server to try a shared store with; keys and permissions for one
@@ -133,6 +138,8 @@ impl Cli {
             Command::Task(command) => command.run(context),
             Command::Hooks(command) => command.run(context),
             Command::Agents(command) => command.run(context),
+            Command::Mcp(args) => args.run(context),
+            Command::Serve(args) => args.run(context),
             Command::Log(args) => args.run(context),
             Command::Dispatch(args) => args.run(context),
             Command::Nats(command) => command.run(context),
@@ -185,10 +192,7 @@ impl Context {
 
     /// The directory that the command works in.
     fn directory(&self) -> Result<PathBuf> {
-        match &self.directory {
-            Some(directory) => Ok(directory.clone()),
-            None => Ok(env::current_dir()?),
-        }
+        directory(self.directory.as_deref())
     }
 
     fn place(&self) -> Result<Place> {
@@ -202,6 +206,11 @@ impl Context {
         project.store().hold_still().map_err(EngineError::from)?;
         project.tend()?;
         Ok(project)
+    }
+
+    /// For who opens the project later, and again.
+    pub(crate) fn door(&self) -> Door {
+        Door::new(self.directory.clone(), self.trust.clone())
     }
 
     /// Opens the project's log alone, whatever its configuration says.
@@ -228,14 +237,22 @@ impl Context {
     }
 }
 
-fn state_home() -> Result<PathBuf> {
+/// The directory that was named, else the current one.
+pub(crate) fn directory(named: Option<&Path>) -> Result<PathBuf> {
+    match named {
+        Some(directory) => Ok(directory.to_owned()),
+        None => Ok(env::current_dir()?),
+    }
+}
+
+pub(crate) fn state_home() -> Result<PathBuf> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let (xdg, home) = (variable("XDG_STATE_HOME"), variable("HOME"));
     Ok(place::state_home(xdg.as_deref(), home.as_deref())?)
 }
 
 /// What the user's environment says about stores.
-fn surroundings() -> Result<Surroundings> {
+pub(crate) fn surroundings() -> Result<Surroundings> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let store = match env::var("HOOKLOOP_STORE") {
         Ok(store) if !store.is_empty() => {

@@ -1,0 +1,28 @@
+use hookloop_core::id::SessionId;
+use hookloop_engine::guest::desk::Bound;
+
+use super::Context;
+use crate::mcp::{Counter, serve};
+use crate::output::Result;
+
+/// Serve an agent by MCP on standard input and output
+///
+/// An agent starts it by itself: add it with `claude mcp add hookloop -- hookloop mcp`, or
+/// `codex mcp add hookloop -- hookloop mcp`. docs/mcp.md has the tools.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The session that started the agent
+    #[arg(long, value_name = "ID", requires = "run", hide = true)]
+    session: Option<SessionId>,
+
+    /// Which start of it
+    #[arg(long, value_name = "N", requires = "session", hide = true)]
+    run: Option<u32>,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let bound = self.session.zip(self.run).map(|(session, run)| Bound { session, run });
+        serve(Counter::new(context.door().bound(bound)))
+    }
+}

@@ -330,7 +330,6 @@ impl Desk {
 
     fn execute(&self, command: &Command) -> Result<(), DeskError> {
         self.project.execute(command)?;
-        self.project.tend()?;
         Ok(())
     }
 

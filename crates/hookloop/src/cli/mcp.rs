@@ -20,9 +20,17 @@ pub(crate) struct Args {
     run: Option<u32>,
 }
 
+/// The session whose agent has started this by itself.
+fn around() -> Option<(SessionId, u32)> {
+    let variable = |name| std::env::var(name).ok();
+    let session = variable("HOOKLOOP_SESSION")?.parse().ok()?;
+    Some((session, variable("HOOKLOOP_RUN")?.parse().ok()?))
+}
+
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let bound = self.session.zip(self.run).map(|(session, run)| Bound { session, run });
+        let bound = self.session.zip(self.run).or_else(around);
+        let bound = bound.map(|(session, run)| Bound { session, run });
         serve(Counter::new(context.door().bound(bound)))
     }
 }

@@ -12,6 +12,7 @@ use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::project::Project;
+use hookloop_engine::trust;
 
 use super::lanes::{Lanes, Reply};
 use super::refusal::Refusal;
@@ -34,7 +35,7 @@ pub(crate) struct Door {
 struct Opened {
     desk: Desk,
     /// Of what the project was read from.
-    stamps: [Stamp; 2],
+    stamps: [Stamp; 3],
 }
 
 impl Door {
@@ -61,6 +62,7 @@ impl Door {
         let stamps = [
             Stamp::of(&place.config()),
             surroundings.user_file.as_deref().map_or(Stamp(None), Stamp::of),
+            Stamp::of(&trust::file(&place.state)),
         ];
         // A server stays for hours; rules that were changed meanwhile hold from the next call on.
         if let Some(opened) = opened.as_ref().filter(|opened| opened.stamps == stamps) {
@@ -68,7 +70,7 @@ impl Door {
         }
         let project =
             Project::open(&place, &self.actor(), &surroundings).map_err(CliError::from)?;
-        let desk = Desk::new(project, self.bound.clone());
+        let desk = Desk::new(project, self.bound.clone()).map_err(CliError::from)?;
         *opened = Some(Opened { desk: desk.clone(), stamps });
         Ok(desk)
     }

@@ -53,50 +53,26 @@ pub(super) const CLEAR: Tool = Tool {
     run: clear,
 };
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum HookType {
-    #[default]
-    Default,
-    Validation,
-    Promise,
-}
-
-impl From<HookType> for Preset {
-    fn from(kind: HookType) -> Preset {
-        match kind {
-            HookType::Default => Preset::Default,
-            HookType::Validation => Preset::Validation,
-            HookType::Promise => Preset::Promise,
-        }
-    }
-}
-
-fn preset_name(preset: Preset) -> &'static str {
-    match preset {
-        Preset::Default => "default",
-        Preset::Validation => "validation",
-        Preset::Promise => "promise",
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Register {
     task_id: String,
-    #[serde(default)]
-    hook_type: HookType,
+    hook_type: Option<Preset>,
     #[serde(default)]
     metadata: Map<String, Value>,
 }
 
 fn register(desk: &Desk, arguments: Arguments) -> Answer {
     let wanted: Register = read(arguments)?;
-    let hook = desk.register(&wanted.task_id, wanted.hook_type.into(), wanted.metadata)?;
+    let hook = desk.register(
+        &wanted.task_id,
+        wanted.hook_type.unwrap_or(Preset::Default),
+        wanted.metadata,
+    )?;
     Ok(json!({
         "hookId": hook.id,
         "taskId": hook.task,
-        "hookType": preset_name(hook.preset),
+        "hookType": hook.preset.name(),
         "enabled": hook.enabled,
         "metadata": hook.metadata,
     }))
@@ -163,7 +139,7 @@ fn list(desk: &Desk, arguments: Arguments) -> Answer {
 fn listed(hook: Registered) -> Value {
     let mut metadata = hook.metadata;
     // What the hook is, not what its metadata calls it.
-    metadata.insert("type".to_owned(), json!(preset_name(hook.preset)));
+    metadata.insert("type".to_owned(), json!(hook.preset.name()));
     json!({ "id": hook.id, "enabled": hook.enabled, "metadata": metadata })
 }
 

@@ -150,7 +150,7 @@ fn update(desk: &Desk, arguments: Arguments) -> Answer {
         notes: wanted.notes,
         blocked_reason: wanted.blocked_reason,
     };
-    Ok(small(&desk.update(&wanted.id, change)?))
+    Ok(small(&desk.update(&wanted.id, &change)?))
 }
 
 /// Our word for a state, or that of the tools that agents know.

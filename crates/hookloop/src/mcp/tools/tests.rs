@@ -19,7 +19,7 @@ fn stage() -> Stage {
     let nothing =
         Surroundings { store: None, user_file: None, environment: Vec::new(), trust: None };
     let project = Project::open(&place, "tester", &nothing).unwrap();
-    Stage { _directory: directory, desk: Desk::new(project, None) }
+    Stage { _directory: directory, desk: Desk::new(project, None).unwrap() }
 }
 
 /// Something that the field takes.
@@ -120,4 +120,10 @@ fn an_agent_brings_no_rules() {
         .unwrap_err();
     assert_eq!(refusal.code, "not_allowed");
     assert!(refusal.next.contains("hookloop.yaml"), "{}", refusal.next);
+}
+
+/// Agents are allowed these by name.
+#[test]
+fn the_engine_knows_the_tools() {
+    assert_eq!(TOOLS.map(|tool| tool.name), hookloop_engine::agents::tools::TOOLS);
 }

@@ -10,6 +10,7 @@ mod contract;
 mod documents;
 mod looping;
 mod stage;
+mod tools;
 
 #[allow(dead_code, reason = "each test uses its part")]
 #[path = "../support/mod.rs"]

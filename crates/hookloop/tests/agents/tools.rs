@@ -160,7 +160,10 @@ fn is_blocked_by_a_tool(who: Who) {
     assert_eq!(ran.code, 3, "{ran:#?}");
     let task = stage.task();
     assert_eq!(task["state"], "blocked", "{task}");
-    assert!(task["blocked"]["reason"].as_str().unwrap().contains("there is no question"), "{task}");
+    assert!(
+        task["blocked"]["reason"].as_str().unwrap().contains("there is no question"),
+        "{ran:#?}"
+    );
     stage.assert_nobody_left();
 }
 
@@ -220,4 +223,22 @@ fn codex_is_blocked_by_a_tool() {
 #[test]
 fn codex_acp_is_blocked_by_a_tool() {
     is_blocked_by_a_tool(Who::CodexAcp);
+}
+
+#[test]
+#[ignore = "takes minutes, see CONTRIBUTING.md"]
+fn claude_acp_is_blocked_by_a_tool() {
+    is_blocked_by_a_tool(Who::ClaudeAcp);
+}
+
+#[test]
+#[ignore = "takes minutes, see CONTRIBUTING.md"]
+fn opencode_is_blocked_by_a_tool() {
+    is_blocked_by_a_tool(Who::Opencode);
+}
+
+#[test]
+#[ignore = "takes minutes, see CONTRIBUTING.md"]
+fn gemini_is_blocked_by_a_tool() {
+    is_blocked_by_a_tool(Who::Gemini);
 }

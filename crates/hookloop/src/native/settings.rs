@@ -399,3 +399,6 @@ fn cuts(document: &Document<'_>, item: &Range<usize>) -> Vec<Range<usize>> {
         (None, None) => vec![own],
     }
 }
+
+#[cfg(test)]
+mod properties;

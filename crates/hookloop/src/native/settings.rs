@@ -313,9 +313,12 @@ pub(crate) fn uninstall(text: &str) -> Result<Rest, Fault> {
         match next_removal(&document) {
             None => return Ok(Rest::Text(text)),
             Some(Removal::Root(root)) => {
-                let rest = format!("{}{}", &text[..root.start], &text[root.end..]);
+                let (before, behind) = (&text[..root.start], &text[root.end..]);
                 // A file of blanks was there before, and got no line's end from us.
-                return Ok(if rest == "\n" { Rest::Nothing } else { Rest::Text(rest) });
+                return Ok(match (before, behind) {
+                    ("", "\n") => Rest::Nothing,
+                    _ => Rest::Text(format!("{before}{behind}")),
+                });
             }
             Some(Removal::Item(item)) => {
                 let cuts = cuts(&document, &item);
@@ -332,6 +335,7 @@ enum Removal {
     Item(Range<usize>),
 }
 
+/// The last first: what is left of a container looks as it did before.
 fn next_removal(document: &Document<'_>) -> Option<Removal> {
     let root = document.root.as_ref()?;
     let hooks = root.member("hooks")?;
@@ -351,15 +355,15 @@ fn next_removal(document: &Document<'_>) -> Option<Removal> {
             false => Removal::Item(hooks.range.clone()),
         });
     }
-    if let Some(event) = members.iter().find(|member| is_event_ours(&member.value)) {
+    if let Some(event) = members.iter().rev().find(|member| is_event_ours(&member.value)) {
         return Some(Removal::Item(event.range.clone()));
     }
-    for (_, groups) in events(document) {
-        for group in groups {
+    for (_, groups) in events(document).into_iter().rev() {
+        for group in groups.iter().rev() {
             if is_group_ours(document, group) {
                 return Some(Removal::Item(group.range.clone()));
             }
-            let ours = hooks_of(group).iter().find(|entry| is_ours(document, entry));
+            let ours = hooks_of(group).iter().rev().find(|entry| is_ours(document, entry));
             if let Some(entry) = ours {
                 return Some(Removal::Item(entry.range.clone()));
             }

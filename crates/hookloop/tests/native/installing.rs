@@ -129,8 +129,10 @@ fn nobody_is_asked_in_a_pipe() {
 /// What a repository's file holds can't speak to the terminal.
 #[test]
 fn the_screen() {
-    let project =
-        project_with(".claude/settings.json", "{\n  \"a\": \"\u{1b}]0;x\u{7}\u{202e}\"\n}\n");
+    let project = project_with(
+        ".claude/settings.json",
+        "{\n  // \u{1b}]0;x\u{7}\n  \"a\": \"\u{202e}\"\n}\n",
+    );
     let run = project.run(&["install", "claude"]);
     let root = project.root().display().to_string();
     let shown = run.stdout.replace(&root, "$W");
@@ -145,8 +147,8 @@ fn the_screen() {
     let entries: Vec<String> =
         ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"].map(entry).to_vec();
     let expected = format!(
-        "$W/.claude/settings.json change\n@@ -1,3 +1,17 @@\n {{\n-  \"a\": \"\\u{{1b}}]0;x\\u{{7}}\\u{{202e}}\"\n\
-         +  \"a\": \"\\u{{1b}}]0;x\\u{{7}}\\u{{202e}}\",\n+  \"hooks\": {{\n{}\n+  }}\n }}\n",
+        "$W/.claude/settings.json change\n@@ -1,4 +1,18 @@\n {{\n   // \\u{{1b}}]0;x\\u{{7}}\n-  \"a\": \"\\u{{202e}}\"\n\
+         +  \"a\": \"\\u{{202e}}\",\n+  \"hooks\": {{\n{}\n+  }}\n }}\n",
         entries.join(",\n")
     );
     assert_eq!(settings, expected);

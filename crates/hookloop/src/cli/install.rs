@@ -72,7 +72,7 @@ impl Args {
         let out = &mut context.out;
         screen(out, &plan)?;
         let hint = format!("hookloop install {} --{} --yes", agent.name(), ground.scope.name());
-        if !plan.changes.is_empty() && !(self.yes || agreed(out, agent, &hint)?) {
+        if !(plan.changes.is_empty() || self.yes || agreed(out, agent, &hint)?) {
             return Err(CliError::refused("nothing was written"));
         }
         plan::perform(&plan, &mut records, &state_home()?)?;
@@ -154,7 +154,7 @@ pub(super) fn screen(out: &mut Output, plan: &Plan) -> Result {
 }
 
 fn show(out: &mut Output, change: &Change) -> Result {
-    let (old, new, path) = (change.old(), change.new(), place_of(&change.path));
+    let (old, new, path) = (change.old_text(), change.new_text(), place_of(&change.path));
     let verb = match (old.is_empty(), change.removes()) {
         (_, true) => "remove",
         (true, _) => "new",

@@ -130,7 +130,6 @@ pub(crate) fn message(text: &str) -> Value {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

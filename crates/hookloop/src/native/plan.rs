@@ -99,11 +99,11 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    pub(crate) fn old(&self) -> String {
+    pub(crate) fn old_text(&self) -> String {
         text_of(self.before.as_deref())
     }
 
-    pub(crate) fn new(&self) -> String {
+    pub(crate) fn new_text(&self) -> String {
         text_of(self.after.as_deref())
     }
 
@@ -137,7 +137,7 @@ pub(crate) fn install(
         Some(bytes) if *bytes == new => {}
         Some(bytes) if records.of(&found.target, bytes).is_none() => plan.left.push(found.target),
         _ => plan.changes.push(Change {
-            inserted: vec![0..new.len()],
+            inserted: std::iter::once(0..new.len()).collect(),
             created: true,
             path: found.target,
             before: found.bytes,

@@ -132,7 +132,7 @@ pub(crate) fn install(text: Option<&str>, entries: &[Entry]) -> Result<Edited, F
         let layout =
             Layout { newline: "\n", unit: "  ".to_owned(), indentation: Some(String::new()) };
         let text = format!("{}\n", made_root(&layout, entries));
-        return Ok(Edited { inserted: vec![0..text.len()], text });
+        return Ok(Edited { inserted: std::iter::once(0..text.len()).collect(), text });
     };
     if is_current(text, entries)? {
         return Ok(Edited { text: text.to_owned(), inserted: Vec::new() });

@@ -1,7 +1,5 @@
 //! Whatever a settings file looks like: what was put in comes out, and nothing else changes.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

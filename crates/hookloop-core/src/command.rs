@@ -2,6 +2,7 @@
 
 use crate::claim::{Fence, ReleaseReason};
 use crate::id::TaskId;
+use crate::remark::Remark;
 use crate::task::{Obstacle, Outcome, TaskSpec};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,12 @@ pub enum Command {
         task: TaskId,
         on: TaskId,
     },
+    /// Says something about a task beside its state.
+    RemarkTask {
+        id: TaskId,
+        remark: Remark,
+        fence: Fence,
+    },
     /// A hook's word that a task is ready. Readiness follows from the graph; this only checks it.
     ConfirmReady {
         id: TaskId,
@@ -100,6 +107,7 @@ impl Command {
             | Command::BlockTask { id, .. }
             | Command::UnblockTask { id }
             | Command::DeleteTask { id, .. }
+            | Command::RemarkTask { id, .. }
             | Command::ConfirmReady { id } => Some(id),
             Command::AddDependency { task, .. } | Command::RemoveDependency { task, .. } => {
                 Some(task)

@@ -1,6 +1,7 @@
 //! From a command and the facts it touches to events, or a refusal.
 
 mod claim;
+mod remark;
 
 use crate::claim::Fence;
 use crate::command::{Command, DependentsOfDeleted};
@@ -41,6 +42,8 @@ pub struct Facts {
     pub waiting: Vec<TaskId>,
     /// There are more of them than `waiting` holds.
     pub more_waiting: bool,
+    /// Stop hooks that are registered for the task.
+    pub stop_hooks: usize,
 }
 
 /// An event to be: what it is about, and what happened.
@@ -75,6 +78,9 @@ pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal>
         Command::AddDependency { task, on } => add_dependency(existing(task, facts)?, on, facts),
         Command::RemoveDependency { task, on } => {
             remove_dependency(existing(task, facts)?, on, facts)
+        }
+        Command::RemarkTask { id, remark, fence } => {
+            remark::decide(existing(id, facts)?, remark, *fence, facts)
         }
         Command::ConfirmReady { id } => confirm_ready(existing(id, facts)?),
         Command::SwitchHook { name, enabled } => {

@@ -11,10 +11,11 @@ use crate::cascade::{CascadeLimit, Cause};
 use crate::claim::{Claim, ReleaseReason};
 use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
 use crate::purse::{Amount, Shortage};
+use crate::remark::{Checkpointed, Noted, StopHook};
 use crate::session::facts::{
-    CheckpointMade, GatesJudged, IterationStarted, Outcome as SessionOutcome, Piped, PointPassed,
-    Receipt, RetryLimitAnswered, SessionResumed, StopDecided, TaskLeft, TaskTaken, TrustDrifted,
-    TurnEnded, TurnStarted,
+    CheckpointMade, Claimed, GatesJudged, IterationStarted, Outcome as SessionOutcome, Piped,
+    PointPassed, Receipt, RetryLimitAnswered, SessionResumed, StopDecided, TaskLeft, TaskTaken,
+    TrustDrifted, TurnEnded, TurnStarted,
 };
 use crate::session::plan::Plan;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
@@ -70,6 +71,10 @@ pub enum EventBody {
     TaskBlocked(Obstacle),
     TaskUnblocked(Empty),
     TaskDeleted(Deleted),
+    StopHookRegistered(StopHook),
+    StopHooksCleared(Empty),
+    TaskNoted(Noted),
+    TaskCheckpointed(Checkpointed),
     DependencyAdded(Dependency),
     DependencyRemoved(RemovedDependency),
     DependencySatisfied(Satisfied),
@@ -94,6 +99,8 @@ pub enum EventBody {
     FilesSeen(FilesSeen),
     IterationStarted(IterationStarted),
     TurnStarted(TurnStarted),
+    /// The agent said by a tool, during its turn, that it is done or can't go on.
+    TurnClaimed(Claimed),
     TurnEnded(TurnEnded),
     StopDecided(StopDecided),
     ReceiptMade(Receipt),
@@ -360,6 +367,10 @@ stored_types! {
     TaskBlocked => "task_blocked",
     TaskUnblocked => "task_unblocked",
     TaskDeleted => "task_deleted",
+    StopHookRegistered => "stop_hook_registered",
+    StopHooksCleared => "stop_hooks_cleared",
+    TaskNoted => "task_noted",
+    TaskCheckpointed => "task_checkpointed",
     DependencyAdded => "dependency_added",
     DependencyRemoved => "dependency_removed",
     DependencySatisfied => "dependency_satisfied",
@@ -381,6 +392,7 @@ stored_types! {
     FilesSeen => "files_seen",
     IterationStarted => "iteration_started",
     TurnStarted => "turn_started",
+    TurnClaimed => "turn_claimed",
     TurnEnded => "turn_ended",
     StopDecided => "stop_decided",
     ReceiptMade => "receipt_made",
@@ -458,6 +470,10 @@ mod tests {
             "dependency_removed",
             json!({"edgeId": "depends_on:a:b", "fromId": "a", "toId": "b"}),
         );
+        check("stop_hook_registered", json!({"id": "HOOK-1", "hookType": "default"}));
+        check("task_noted", json!({"text": "t"}));
+        check("task_checkpointed", json!({"id": "CP-1", "phase": "p", "step": 2}));
+        check("turn_claimed", json!({"claim": "COMPLETE"}));
         check("dependency_satisfied", json!({"dependentTaskId": "a", "completedTaskId": "b"}));
     }
 

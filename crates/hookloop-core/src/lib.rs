@@ -11,6 +11,7 @@
 //! - [`command`]: what can be asked for
 //! - [`decide`]: from a command and the facts it touches to events, or a refusal
 //! - [`refusal`]: why a command was not accepted
+//! - [`remark`]: what is said about a task beside its state
 //! - [`graph`]: the search for a path that an edge would close into a cycle
 //! - [`action`]: what a hook may ask for
 //! - [`point`]: where hooks run
@@ -52,6 +53,7 @@ pub mod promise;
 pub mod purse;
 pub mod redact;
 pub mod refusal;
+pub mod remark;
 pub mod rule;
 pub mod session;
 pub mod task;

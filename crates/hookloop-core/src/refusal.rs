@@ -84,7 +84,7 @@ impl Refusal {
                 wanted: "deleted",
             } => Some(format!("hookloop task delete {id} --force")),
             Refusal::Claimed { id, verb: "claim", .. } => Some(format!("hookloop task steal {id}")),
-            Refusal::Claimed { verb: "submit", .. } => None,
+            Refusal::Claimed { verb: "submit" | "note", .. } => None,
             Refusal::Claimed { id, epoch, verb, .. } => {
                 Some(format!("hookloop task {verb} {id} --epoch {epoch}"))
             }

@@ -23,7 +23,7 @@ pub mod step;
 pub mod stop;
 
 pub use facts::{
-    Answer, Decision, GatesJudged, IterationStarted, Outcome, Piped, Receipt, StopDecided,
+    Answer, Claimed, Decision, GatesJudged, IterationStarted, Outcome, Piped, Receipt, StopDecided,
     TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage, Verdict,
 };
 pub use plan::{AtRetryLimit, Conversation, Fallback, Limit, Limits, Plan, StopWhen, Work};

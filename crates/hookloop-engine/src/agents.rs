@@ -7,6 +7,7 @@
 //! - [`crew`]: the agents of a session
 //! - [`known`], [`settings`]: which agents there are, and how they are started
 //! - [`repository`]: what a repository brings for agents, and whether the user agreed to it
+//! - [`tools`]: what an agent can ask the session that started it
 //! - `lines`: turns of agents that tell what they do in lines of JSON
 //! - `limits`: whether an error says that the provider wants to be left alone
 
@@ -21,6 +22,7 @@ mod lines;
 pub mod repository;
 pub mod scripted;
 pub mod settings;
+pub mod tools;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -34,6 +36,7 @@ use crate::runner::Runner;
 
 pub use known::Dialect;
 pub use settings::{NoSuchAgent, Permissions, Program, Settings};
+pub use tools::Tools;
 
 /// The most of a final message that is kept, half of it from its end.
 pub const MESSAGE_MAX: usize = 16 * 1024;
@@ -56,6 +59,8 @@ pub struct Order<'a> {
     pub conversation: Option<&'a Talk>,
     /// What it may cost, in millionths of a dollar: for agents that can keep to it.
     pub budget_micros: u64,
+    /// What the agent can ask the session for.
+    pub tools: Option<&'a Tools>,
 }
 
 /// What an agent does while its turn goes on.

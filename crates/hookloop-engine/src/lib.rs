@@ -77,7 +77,7 @@ pub mod store {
     pub use hookloop_store::sqlite::{Broken, OpenError};
     pub use hookloop_store::store::StoreError;
     pub use hookloop_store::view::{
-        HookRuns, PAUSED, RUNNING, Reservation, SessionRow, Spent, TaskFilter, TaskRow, UsageBy,
-        UsageRow, View,
+        HookRuns, PAUSED, RUNNING, Remarked, Reservation, SessionRow, Spent, TaskFilter, TaskRow,
+        UsageBy, UsageRow, View,
     };
 }

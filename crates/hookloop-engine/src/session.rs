@@ -13,7 +13,7 @@
 //! - [`world`]: what there is outside: hooks, the agent, files, time; [`real`]: as it is
 
 pub mod drive;
-mod journal;
+pub(crate) mod journal;
 mod judge;
 pub mod open;
 pub(crate) mod point;

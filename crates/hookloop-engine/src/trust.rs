@@ -155,10 +155,15 @@ pub struct Seen {
     pub(crate) named: Named,
 }
 
+/// Where it is kept what the user agreed to.
+pub fn file(state: &Path) -> PathBuf {
+    state.join(FILE)
+}
+
 impl Trust {
     /// What the user agreed to for the project whose state is at `state`.
     pub fn load(state: &Path) -> Result<Trust, TrustError> {
-        let path = state.join(FILE);
+        let path = file(state);
         let file = match fs::read(&path) {
             Ok(text) => {
                 let unreadable = |error: serde_json::Error| TrustError::Unreadable {

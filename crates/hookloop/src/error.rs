@@ -91,6 +91,19 @@ impl CliError {
         }
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to type next.
+    pub(crate) fn tip(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The end of output that nobody reads any more; no failure of ours.
     fn is_broken_pipe(&self) -> bool {
         self.message == BROKEN_PIPE
@@ -220,6 +233,9 @@ impl From<StartError> for CliError {
             )),
             StartError::Elsewhere(id, _) => {
                 CliError::refused(message).hint(format!("hookloop resume {id} --take-over"))
+            }
+            StartError::Guest(id) => {
+                CliError::refused(message).hint(format!("hookloop sessions show {id}"))
             }
             StartError::Io { .. } => CliError::system(message),
             StartError::LongMessage(_) => CliError::usage(message),

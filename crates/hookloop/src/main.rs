@@ -3,9 +3,11 @@
 mod cli;
 mod error;
 mod ids;
+mod mcp;
 mod native;
 mod output;
 mod progress;
+mod web;
 mod wire;
 
 use std::process::ExitCode;

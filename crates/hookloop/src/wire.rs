@@ -6,12 +6,13 @@ use hookloop_core::event::Event;
 use hookloop_core::hook::{Handler, Hook, Source};
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::point::Point;
+use hookloop_core::remark::Noted;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::Claimed;
 use hookloop_engine::project::Done;
 use hookloop_engine::store::StoredEvent;
-use hookloop_engine::store::{HookRuns, SessionRow};
+use hookloop_engine::store::{HookRuns, Remarked, SessionRow};
 use hookloop_engine::trust::Standing;
 use serde::Serialize;
 use serde_json::Value;
@@ -167,6 +168,20 @@ pub(crate) struct TaskDetailJson<'a> {
     pub(crate) depends_on: Vec<NeighbourJson<'a>>,
     pub(crate) dependents: Vec<NeighbourJson<'a>>,
     pub(crate) spawned: Vec<NeighbourJson<'a>>,
+    pub(crate) notes: Vec<NoteJson<'a>>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct NoteJson<'a> {
+    at: Timestamp,
+    by: &'a str,
+    text: &'a str,
+}
+
+impl<'a> From<&'a Remarked<Noted>> for NoteJson<'a> {
+    fn from(note: &'a Remarked<Noted>) -> NoteJson<'a> {
+        NoteJson { at: note.at, by: &note.by, text: &note.what.text }
+    }
 }
 
 #[derive(Serialize)]

@@ -78,6 +78,11 @@ fn agents() {
     check_commands("docs/agents.md");
 }
 
+#[test]
+fn mcp() {
+    check_commands("docs/mcp.md");
+}
+
 /// The first is a project's file, the second a user's; both know their agents.
 #[test]
 fn the_configuration_in_agents_md_is_read() {

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::TaskId;
 use crate::options::Length;
 
 /// What the agent is to do.
@@ -16,6 +17,10 @@ pub enum Work {
     Spec(String),
     /// Ready tasks, the most urgent first, until none is left.
     Tasks,
+    /// This task alone.
+    Task(TaskId),
+    /// What the agent's own user asks of it.
+    Own,
 }
 
 /// What decides that an iteration is the last one. Each is asked in turn; the first that does not say
@@ -38,6 +43,11 @@ pub enum StopWhen {
 }
 
 impl StopWhen {
+    /// Whether a command of the project's is asked.
+    pub fn is_hook(&self) -> bool {
+        matches!(self, StopWhen::Hook(_))
+    }
+
     const NAMED: [(StopWhen, &'static str); 5] = [
         (StopWhen::Default, "default"),
         (StopWhen::Validation, "validation"),
@@ -228,6 +238,9 @@ impl Limit {
     }
 }
 
+/// How the agent of a session is called that hookloop does not start.
+pub const GUEST: &str = "guest:";
+
 /// Everything that a session is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -254,4 +267,18 @@ pub struct Plan {
     /// Random, so that nothing that a hook prints can end the part of a prompt that it stands in.
     pub fence: String,
     pub machine: String,
+}
+
+impl Plan {
+    /// Whether the agent comes by itself: its turns are its own affair, and what they use is not known.
+    pub fn has_guest(&self) -> bool {
+        self.agent.starts_with(GUEST)
+    }
+}
+
+impl Work {
+    /// Whether it comes from the graph.
+    pub fn is_of_tasks(&self) -> bool {
+        matches!(self, Work::Tasks | Work::Task(_))
+    }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, VecDeque};
 use serde_json::Value;
 
 use super::facts::{
-    Answer, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt, StopDecided,
-    TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, TurnStarted, Usage, Verdict,
+    Answer, Claimed, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt,
+    StopDecided, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, TurnStarted, Usage, Verdict,
 };
-use super::plan::{Conversation, Plan, Work};
+use super::plan::{Conversation, Plan};
 use super::progress::Progress;
 use crate::event::EventBody;
 use crate::id::TaskId;
@@ -99,8 +99,12 @@ pub struct Session {
     /// What the purse lacks for another turn.
     pub shortage: Option<Shortage>,
     pub active_ms: u64,
+    /// What the agent has said by tools in the turn that is under way, and why.
+    pub claims: Vec<Claimed>,
     /// The last iteration's turn.
     pub last: Option<TurnEnded>,
+    /// What the ways to stop said last.
+    pub decided: Option<StopDecided>,
     /// The checks that failed last.
     pub failing: Option<BTreeSet<String>>,
     /// Of the gates' last run.
@@ -145,7 +149,9 @@ impl Session {
             usage: Usage::default(),
             shortage: None,
             active_ms: 0,
+            claims: Vec::new(),
             last: None,
+            decided: None,
             failing: None,
             receipts: Vec::new(),
             green: None,
@@ -175,7 +181,7 @@ impl Session {
     /// Whether it is about to be complete, and the gates have not said yes to the files as they are. Tasks were
     /// proven one by one; after them only final delivery changes something.
     pub fn is_unproven(&self) -> bool {
-        let has_changed = self.plan.work != Work::Tasks || self.deliveries > 0;
+        let has_changed = !self.plan.work.is_of_tasks() || self.deliveries > 0;
         self.outcome == Some(Outcome::Complete { unproven: false }) && self.is_stale && has_changed
     }
 
@@ -222,6 +228,7 @@ impl Session {
             EventBody::OutputPiped(piped) => self.pipe(piped.clone()),
             EventBody::IterationStarted(started) => self.start_iteration(started),
             EventBody::TurnStarted(started) => self.start_turn(started),
+            EventBody::TurnClaimed(claimed) => self.claim(claimed),
             EventBody::TurnEnded(ended) => self.end_turn(ended),
             EventBody::StopDecided(decided) => self.decide(decided),
             EventBody::ReceiptMade(receipt) => self.keep(receipt.clone()),
@@ -295,6 +302,7 @@ impl Session {
             self.bound = self.pending.drain(..count(started.items, &self.pending)).collect();
         }
         (self.iteration, self.attempt) = (started.number, started.attempt);
+        self.claims.clear();
         self.phase = Phase::Turn(TurnKind::Work);
     }
 
@@ -363,8 +371,21 @@ impl Session {
         }
     }
 
+    /// What is said between turns is said to nobody.
+    fn claim(&mut self, claimed: &Claimed) {
+        if self.phase == Phase::Turn(TurnKind::Work) {
+            self.claims.push(claimed.clone());
+        }
+    }
+
     fn end_work(&mut self, ended: &TurnEnded) {
-        self.last = Some(ended.clone());
+        let mut last = ended.clone();
+        for claimed in &self.claims {
+            if !last.promises.contains(&claimed.claim) {
+                last.promises.push(claimed.claim);
+            }
+        }
+        self.last = Some(last);
         self.phase = match &ended.result {
             TurnResult::Finished => {
                 (self.errors, self.waits) = (0, 0);
@@ -419,6 +440,7 @@ impl Session {
     }
 
     fn decide(&mut self, decided: &StopDecided) {
+        self.decided = Some(decided.clone());
         // A claim is judged by the gates: rules that pass do not set the mark for them.
         let failing = decided.failing.as_deref().filter(|_| decided.decision == Decision::Continue);
         let is_better = self.note_failing(failing);

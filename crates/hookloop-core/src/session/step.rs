@@ -94,8 +94,8 @@ fn ready(session: &Session) -> Step {
             None => Step::Pause,
         };
     }
-    if session.plan.work == Work::Tasks && session.task.is_none() {
-        return Step::TakeTask;
+    if let (true, None) = (session.plan.work.is_of_tasks(), &session.task) {
+        return after_task(session);
     }
     if session.progress.stalled >= limits.no_progress {
         let reason = format!("{} iterations in a row got nowhere", session.progress.stalled);
@@ -108,6 +108,19 @@ fn ready(session: &Session) -> Step {
         return Step::End(Outcome::Limit { limit: Limit::Iterations });
     }
     Step::Begin(pause(session))
+}
+
+/// Who has no task takes one, unless the one that there was is done with.
+fn after_task(session: &Session) -> Step {
+    let Work::Task(id) = &session.plan.work else { return Step::TakeTask };
+    if session.tasks_completed.contains(id) {
+        return Step::End(Outcome::Complete { unproven: session.has_accepted });
+    }
+    if session.tasks_blocked.contains(id) {
+        let reason = format!("task `{id}` needs a human");
+        return Step::End(Outcome::NeedsHuman { reason });
+    }
+    Step::TakeTask
 }
 
 fn pause(session: &Session) -> Pause {
@@ -144,7 +157,10 @@ fn ending(session: &Session, is_over: bool) -> Step {
     if session.task.is_some() {
         return Step::LeaveTask { how: Left::Released, reason: Some(outcome.name().to_owned()) };
     }
+    // A guest that is given up would begin again if it were told why.
+    let is_heard = !session.plan.has_guest() || matches!(outcome, Outcome::Complete { .. });
     let may_speak = outcome.delivers()
+        && is_heard
         && !is_over
         && session.deliveries < DELIVERIES_MAX
         && ending_limit(session).is_none();

@@ -4,6 +4,19 @@ use super::facts::Decision;
 use super::plan::StopWhen;
 use crate::promise::Promise;
 
+/// A way to stop, and what it is called: a registered one has an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub name: String,
+    pub when: StopWhen,
+}
+
+impl From<&StopWhen> for Way {
+    fn from(when: &StopWhen) -> Way {
+        Way { name: when.to_string(), when: when.clone() }
+    }
+}
+
 /// What one way to stop says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
@@ -72,16 +85,17 @@ pub fn failing(results: &[Validated]) -> Vec<String> {
 /// Asks each in turn: the first that does not say "continue" decides, else the last. An error means
 /// that a human is needed.
 pub fn decide(
-    ways: &[StopWhen],
+    ways: &[Way],
     mut ask: impl FnMut(&StopWhen) -> Result<Said, String>,
 ) -> (String, Said) {
     let nobody = Said::new(Decision::Continue, "no way to stop is registered");
     let mut last = ("default".to_owned(), nobody);
     for way in ways {
-        let said = ask(way).unwrap_or_else(|error| {
-            Said::new(Decision::Escalate, format!("`{way}` could not be evaluated: {error}"))
+        let Way { name, when } = way;
+        let said = ask(when).unwrap_or_else(|error| {
+            Said::new(Decision::Escalate, format!("`{name}` could not be evaluated: {error}"))
         });
-        last = (way.to_string(), said);
+        last = (name.clone(), said);
         if last.1.decision != Decision::Continue {
             break;
         }
@@ -101,7 +115,8 @@ mod tests {
     fn the_first_that_does_not_continue_decides_else_the_last() {
         use Decision::{Complete, Continue, Escalate};
         let check = |answers: &[Result<Said, String>], decision, asked: usize| {
-            let ways: Vec<_> = (0..answers.len()).map(|n| StopWhen::Hook(n.to_string())).collect();
+            let ways: Vec<Way> =
+                (0..answers.len()).map(|n| Way::from(&StopWhen::Hook(n.to_string()))).collect();
             let mut count = 0;
             let (by, decided) = decide(&ways, |_| {
                 count += 1;

@@ -276,6 +276,7 @@ impl Turn<'_> {
             conversation: self.order.conversation.map(|talk| SessionId::new(talk.id.clone())),
             mode: self.settings.mode.clone(),
             model: self.settings.model.clone(),
+            tools: self.order.tools.cloned(),
         };
         let (sender, mut events) = mpsc::channel(EVENTS_WAITING);
         runtime.block_on(async {

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::limits::is_believed;
 use super::lines::{self, Ear, End, Start, Told, text};
+use super::tools::SERVER;
 use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
 use crate::project::now;
 use crate::runner::Runner;
@@ -39,7 +40,7 @@ impl Claude {
         &self,
         root: &Path,
         conversation: &Conversation<'_>,
-        budget_micros: u64,
+        order: &Order<'_>,
     ) -> Vec<OsString> {
         let mut ours: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| ours.extend(words.iter().map(OsString::from));
@@ -55,15 +56,20 @@ impl Claude {
             }
             Permissions::Full => &["--permission-mode", "bypassPermissions"],
         });
-        add(&["--max-budget-usd", &format!("{:.6}", budget_micros as f64 / 1_000_000.0)]);
+        add(&["--max-budget-usd", &format!("{:.6}", order.budget_micros as f64 / 1_000_000.0)]);
         if !self.settings.takes_repository {
             add(&["--setting-sources", "user"]);
         }
         if let Some(model) = &self.settings.model {
             add(&["--model", model]);
         }
-        if !self.settings.allow.is_empty() {
-            add(&["--allowed-tools", &self.settings.allow.join(",")]);
+        let mut allowed = self.settings.allow.clone();
+        if let Some(tools) = order.tools {
+            add(&["--mcp-config", &tools.json().to_string()]);
+            allowed.push(format!("mcp__{SERVER}"));
+        }
+        if !allowed.is_empty() {
+            add(&["--allowed-tools", &allowed.join(",")]);
         }
         let memory = root.join(MEMORY);
         let is_text = |file: std::fs::Metadata| file.is_file() && file.len() <= MEMORY_MAX;
@@ -93,7 +99,7 @@ impl Agent for Claude {
             Some(talk) => Conversation::Old(&talk.id),
             None => Conversation::New(uuid::Uuid::new_v4().to_string()),
         };
-        let argv = self.argv(runner.root(), &conversation, order.budget_micros);
+        let argv = self.argv(runner.root(), &conversation, order);
         let mut env = environment(runner, order, &self.settings.env);
         // One that replaces itself in the night is not the one that was tried in the evening.
         env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));

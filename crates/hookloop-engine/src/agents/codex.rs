@@ -9,6 +9,7 @@ use hookloop_core::session::Usage;
 use serde_json::Value;
 
 use super::lines::{self, Ear, End, Start, Told, text};
+use super::tools::{SERVER, Tools};
 use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
 use crate::runner::Runner;
 
@@ -22,7 +23,7 @@ impl Codex {
         Codex { settings }
     }
 
-    fn argv(&self, conversation: Option<&str>) -> Vec<OsString> {
+    fn argv(&self, conversation: Option<&str>, tools: Option<&Tools>) -> Vec<OsString> {
         let mut ours: Vec<OsString> = Vec::new();
         let mut add = |words: &[&str]| ours.extend(words.iter().map(OsString::from));
         add(&["exec", "--json", "--skip-git-repo-check"]);
@@ -40,6 +41,9 @@ impl Codex {
         if let Some(model) = &self.settings.model {
             add(&["-m", model]);
         }
+        for setting in tools.map(settings).unwrap_or_default() {
+            add(&["-c", &setting]);
+        }
         // The prompt is on its input.
         match conversation {
             Some(id) => self.settings.argv(ours, &["resume", id, "-"]),
@@ -56,12 +60,27 @@ impl Agent for Codex {
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report {
         let talk = order.conversation;
-        let argv = self.argv(talk.map(|talk| talk.id.as_str()));
+        let argv = self.argv(talk.map(|talk| talk.id.as_str()), order.tools);
         let env = environment(runner, order, &self.settings.env);
         // It counts from the beginning of the conversation.
         let before = talk.map_or_else(Usage::default, |talk| talk.usage);
         lines::turn(Start { argv, env }, runner, order, updates, &mut Hearing { before })
     }
+}
+
+/// A server as Codex's settings have it. JSON's strings and lists are also TOML's.
+fn settings(tools: &Tools) -> Vec<String> {
+    let text = |value: &str| Value::from(value).to_string();
+    let env: Vec<String> =
+        tools.env.iter().map(|(name, value)| format!("{name}={}", text(value))).collect();
+    let server = format!("mcp_servers.{SERVER}");
+    vec![
+        format!("{server}.command={}", text(&tools.program.to_string_lossy())),
+        format!("{server}.args={}", Value::from(tools.args.clone())),
+        format!("{server}.env={{{}}}", env.join(",")),
+        // Nobody is there to be asked.
+        format!("{server}.default_tools_approval_mode=\"approve\""),
+    ]
 }
 
 struct Hearing {

@@ -72,6 +72,10 @@ impl Crew {
         Crew { is_empty: true, ..Crew::new(rules, plan) }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
     /// The agent of that name. What the repository brings for it is looked at each time.
     pub fn agent(&mut self, name: &str, runner: &Runner) -> Result<&mut dyn Agent, CrewError> {
         let fit = match self.is_empty {

@@ -1,212 +1,51 @@
 //! What an agent can ask for by tools. It may claim, report and ask; it can't register commands, change trust,
 //! loosen a gate, raise a limit, or complete what is not proven.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hookloop_core::claim::Fence;
+use hookloop_core::command::Command;
 use hookloop_core::id::{SessionId, TaskId};
-use hookloop_core::promise::Promise;
-use hookloop_core::session::Decision;
-use hookloop_core::session::stop::Validated;
-use hookloop_core::task::{Task, TaskSpec, TaskState};
-use hookloop_core::time::Timestamp;
-use serde_json::{Map, Value};
+use hookloop_core::point::Point;
+use hookloop_core::promise::{Promise, promises};
+use hookloop_core::refusal::Refusal;
+use hookloop_core::remark::{Checkpointed, Noted, Remark, StopHook};
+use hookloop_core::session::plan::GUEST;
+use hookloop_core::session::{Limits, Phase, Piped, Receipt, StopWhen, TaskTaken, TurnKind, Work};
+use hookloop_core::task::{Obstacle, Outcome, Task, TaskSpec, TaskState};
+use hookloop_store::view::{Remarked, TaskFilter};
+use serde_json::{Map, Value, json};
 
-use crate::project::{EngineError, Project};
+use super::iterate::{block, complete, due, evaluated, is_over, is_proven, iteration, validate};
+use super::visited::{Performed, Purpose, Visited, runner, said};
+use crate::project::{EngineError, Project, now};
+use crate::session::open::{self, random_word};
+use crate::session::prompt::fenced;
+use crate::session::real::{Beats, Stop};
+use crate::session::session_of;
 
-/// The session that started the agent, if one did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound {
-    pub session: SessionId,
-    /// Which start of it.
-    pub run: u32,
-}
+use super::words::refused;
+pub use super::words::*;
 
-/// Why an agent does not get what it asked for.
-#[derive(Debug, thiserror::Error)]
-pub enum DeskError {
-    #[error("{message}")]
-    Refused {
-        /// For programs: `no_such_task`, `not_allowed`, …
-        code: &'static str,
-        message: String,
-        /// What the agent can do instead.
-        next: String,
-    },
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-}
+/// What a guest by tools is called, behind [`GUEST`].
+const MCP: &str = "mcp";
 
-/// A way to stop that can be registered for a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preset {
-    Default,
-    Validation,
-    Promise,
-}
-
-/// A stop hook that is registered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Registered {
-    pub id: String,
-    pub task: TaskId,
-    pub preset: Preset,
-    pub enabled: bool,
-    pub metadata: Map<String, Value>,
-}
-
-/// What the agent says of an iteration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
-    pub output: String,
-    pub files_modified: Vec<String>,
-    pub draft_content: Option<String>,
-    pub draft_type: Option<String>,
-}
-
-/// What the stop hooks say.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Evaluated {
-    /// `default` where none is registered.
-    pub hook: String,
-    pub task: Option<TaskId>,
-    pub iteration: u32,
-    pub action: Decision,
-    pub reason: String,
-    pub next_prompt: Option<String>,
-    pub checkpoint_created: bool,
-    pub metadata: Map<String, Value>,
-}
-
-/// An iteration loop that is wanted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Start {
-    pub task: String,
-    /// None for what the project allows.
-    pub max_iterations: Option<u32>,
-    /// Those that the agent means to use.
-    pub promises: Vec<Promise>,
-    /// Iterations in a row without progress; none for what the project allows.
-    pub circuit_breaker: Option<u32>,
-}
-
-/// Where an iteration loop stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Iteration {
-    pub id: SessionId,
-    pub task: Option<TaskId>,
-    pub number: u32,
-    pub max_iterations: u32,
-    pub promises: Vec<Promise>,
-    pub circuit_breaker: u32,
-    pub started_at: Timestamp,
-    /// What hooks and gates have for the agent.
-    pub prompt: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
-    Continue,
-    Complete,
-    Blocked,
-    Escalate,
-}
-
-/// What came of a validation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
-    pub id: SessionId,
-    pub number: u32,
-    /// All rules and gates that ran passed.
-    pub passed: bool,
-    pub signal: Signal,
-    pub promises: Vec<Promise>,
-    /// What the agent should know, in order.
-    pub feedback: Vec<String>,
-    pub results: Vec<Validated>,
-    pub hook: Option<Evaluated>,
-}
-
-/// A loop that is over, or, where a session started the agent, a claim that is noted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Completed {
-    pub id: SessionId,
-    pub task: Option<TaskId>,
-    pub at: Timestamp,
-    pub iterations: u32,
-    pub promise: Promise,
-    /// Gates are held against it when the turn ends.
-    pub is_claim: bool,
-}
-
-/// What an agent wants to find again.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Checkpoint {
-    pub trigger: Option<String>,
-    pub phase: Option<String>,
-    pub step: Option<u32>,
-    pub context: Option<Map<String, Value>>,
-    pub draft_content: Option<String>,
-    pub draft_type: Option<String>,
-}
-
-/// A checkpoint that is kept.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KeptCheckpoint {
-    pub id: String,
-    pub task: TaskId,
-    /// Which of the task's checkpoints it is, from 1.
-    pub sequence: u64,
-    pub at: Timestamp,
-    pub checkpoint: Checkpoint,
-}
-
-/// A task with what was said about it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TaskDetail {
-    pub task: Task,
-    pub depends_on: Vec<Task>,
-    pub notes: Vec<Note>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    pub at: Timestamp,
-    pub by: String,
-    pub text: String,
-}
-
-/// What becomes of a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    pub state: Option<TaskState>,
-    pub notes: Option<String>,
-    pub blocked_reason: Option<String>,
-}
-
-/// What a resource is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Document {
-    /// JSON.
-    CurrentTask,
-    /// The spec of the session that started the agent.
-    Spec,
-    /// The gates' last words.
-    LastGates,
-}
-
-/// Answers one agent.
+/// Answers one agent, or several that share it.
 #[derive(Clone, Debug)]
 pub struct Desk {
     project: Project,
     bound: Option<Bound>,
-}
-
-fn not_yet<T>() -> Result<T, DeskError> {
-    let (message, next) = ("this is not built yet".to_owned(), String::new());
-    Err(DeskError::Refused { code: "not_built", message, next })
+    open: Arc<Mutex<BTreeMap<SessionId, Arc<Mutex<Visited>>>>>,
+    /// Of the tasks that these sessions hold.
+    beats: Arc<Mutex<BTreeMap<SessionId, Beats>>>,
+    stop: Stop,
 }
 
 impl Desk {
-    pub fn new(project: Project, bound: Option<Bound>) -> Desk {
-        Desk { project, bound }
+    pub fn new(project: Project, bound: Option<Bound>) -> std::io::Result<Desk> {
+        let (open, beats) = (Arc::default(), Arc::default());
+        Ok(Desk { project, bound, open, beats, stop: Stop::new()? })
     }
 
     pub fn project(&self) -> &Project {
@@ -219,79 +58,448 @@ impl Desk {
 
     pub fn register(
         &self,
-        _task: &str,
-        _preset: Preset,
-        _metadata: Map<String, Value>,
+        task: &str,
+        preset: Preset,
+        metadata: Map<String, Value>,
     ) -> Result<Registered, DeskError> {
-        not_yet()
+        let task = self.existing(task)?.id;
+        let hook = StopHook { id: fresh_name("HOOK"), hook_type: preset, metadata };
+        self.remark(&task, Remark::RegisterStop(hook.clone()))?;
+        Ok(self.registered(&task, hook))
     }
 
-    pub fn hooks(&self, _task: &str) -> Result<Vec<Registered>, DeskError> {
-        not_yet()
+    pub fn hooks(&self, task: &str) -> Result<Vec<Registered>, DeskError> {
+        let task = self.existing(task)?.id;
+        let hooks = self.project.read(|view| view.stop_hooks(&task))?;
+        Ok(hooks.into_iter().map(|hook| self.registered(&task, hook.what)).collect())
     }
 
     /// Answers how many there were.
-    pub fn clear(&self, _task: &str) -> Result<u64, DeskError> {
-        not_yet()
+    pub fn clear(&self, task: &str) -> Result<u64, DeskError> {
+        let task = self.existing(task)?.id;
+        let before = self.project.read(|view| view.stop_hooks(&task))?.len();
+        self.remark(&task, Remark::ClearStops)?;
+        Ok(before as u64)
     }
 
-    pub fn evaluate(&self, _iteration: &str, _said: &Said) -> Result<Evaluated, DeskError> {
-        not_yet()
+    /// What the stop hooks would say. Nothing follows from it.
+    pub fn evaluate(&self, iteration: &str, said: &Said) -> Result<Evaluated, DeskError> {
+        let promises = promises(&said.output);
+        if let Some(bound) = self.bound_to(iteration)? {
+            return self.evaluate_bound(&bound, &promises);
+        }
+        self.perform(iteration, |session| evaluated(session, &promises))
     }
 
-    pub fn start(&self, _wish: &Start) -> Result<Iteration, DeskError> {
-        not_yet()
+    /// Begins to iterate on a task, or goes on with what was begun.
+    pub fn start(&self, wish: &Start) -> Result<Iteration, DeskError> {
+        if let Some(bound) = &self.bound {
+            return self.join(bound, wish);
+        }
+        let task = self.existing(&wish.task)?;
+        let rules = self.project.rules();
+        let own = rules.limits.session;
+        if let Some(id) = self.iterated_by(&task)? {
+            return self.perform(id.as_str(), |session| {
+                session.go_on(is_proven)?;
+                Ok(iteration(session, wish))
+            });
+        }
+        if task.state != TaskState::Ready {
+            return Err(not_ready(&task));
+        }
+        let purpose = Purpose {
+            name: format!("mcp:{}", task.id),
+            agent: format!("{GUEST}{MCP}"),
+            work: Work::Task(task.id.clone()),
+            stop_when: match rules.session.stop_when.iter().any(StopWhen::is_hook) {
+                true => rules.session.stop_when.clone(),
+                false => Vec::new(),
+            },
+            limits: Limits {
+                iterations: wish.max_iterations.unwrap_or(own.iterations).min(own.iterations),
+                no_progress: wish.circuit_breaker.unwrap_or(own.no_progress).min(own.no_progress),
+                ..own
+            },
+        };
+        let visited = Visited::start(&self.project, runner(&self.project)?, purpose)?;
+        let id = visited.id().clone();
+        lock(&self.open).insert(id.clone(), Arc::new(Mutex::new(visited)));
+        self.perform(id.as_str(), |session| {
+            session.go_on(is_proven)?;
+            Ok(iteration(session, wish))
+        })
     }
 
-    pub fn validate(&self, _iteration: &str, _output: &str) -> Result<Judged, DeskError> {
-        not_yet()
+    /// The guest says that it has done something: hooks, ways to stop and gates are asked.
+    pub fn validate(&self, iteration: &str, output: &str) -> Result<Judged, DeskError> {
+        if let Some(bound) = self.bound_to(iteration)? {
+            return self.validate_bound(&bound, output);
+        }
+        self.perform(iteration, |session| validate(session, said(output)))
     }
 
-    pub fn next(&self, _iteration: &str) -> Result<Iteration, DeskError> {
-        not_yet()
+    pub fn next(&self, iteration_id: &str) -> Result<Iteration, DeskError> {
+        if self.bound_to(iteration_id)?.is_some() {
+            return Err(refused(
+                "not_allowed",
+                "the loop that started you takes the next iteration",
+                "end your turn; the next one begins with what the gates say",
+            ));
+        }
+        self.perform(iteration_id, |session| {
+            if session.session().phase == Phase::Turn(TurnKind::Work) {
+                validate(session, said(""))?;
+            }
+            if is_over(session) || is_proven(&due(session)) {
+                return Ok(None);
+            }
+            session.go_on(is_proven)?;
+            Ok((!session.session().is_over()).then(|| iteration(session, &Start::default())))
+        })?
+        .ok_or_else(|| {
+            refused(
+                "over",
+                "this loop has no next iteration",
+                "call iteration_validate to see what it came to",
+            )
+        })
     }
 
-    pub fn complete(&self, _iteration: &str, _promise: Promise) -> Result<Completed, DeskError> {
-        not_yet()
+    /// Ends the loop: complete if it is proven, else in need of a human.
+    pub fn complete(&self, iteration: &str, promise: Promise) -> Result<Completed, DeskError> {
+        if let Some(bound) = self.bound_to(iteration)? {
+            return self.claim(&bound, promise, None);
+        }
+        let done = self.perform(iteration, |session| complete(session, promise))?;
+        done.map_err(|feedback| {
+            let message = match feedback.is_empty() {
+                true => "nothing has proven this iteration yet".to_owned(),
+                false => format!("gates do not pass:\n\n{}", feedback.join("\n\n")),
+            };
+            refused(
+                "not_proven",
+                message,
+                "mend it, then call iteration_validate with an output that ends in the line <promise>COMPLETE</promise>",
+            )
+        })
     }
 
     pub fn checkpoint(
         &self,
-        _task: &str,
-        _checkpoint: Checkpoint,
+        task: &str,
+        checkpoint: Checkpoint,
     ) -> Result<KeptCheckpoint, DeskError> {
-        not_yet()
+        let task = self.existing(task)?.id;
+        let id = fresh_name("CP");
+        let made = Checkpointed { id: id.clone(), checkpoint };
+        self.remark(&task, Remark::Checkpoint(made))?;
+        self.recall(task.as_str(), Some(&id))
     }
 
     /// The checkpoint of that id, else the last one.
-    pub fn recall(&self, _task: &str, _id: Option<&str>) -> Result<KeptCheckpoint, DeskError> {
-        not_yet()
+    pub fn recall(&self, task: &str, id: Option<&str>) -> Result<KeptCheckpoint, DeskError> {
+        let task = self.existing(task)?.id;
+        let all = self.project.read(|view| view.checkpoints(&task))?;
+        let mut wanted =
+            all.into_iter().rev().filter(|made| id.is_none_or(|id| made.what.id == id));
+        let found = wanted.next().ok_or_else(|| {
+            let message = format!("task `{task}` has no such checkpoint");
+            refused("no_checkpoint", message, "call checkpoint_create first")
+        })?;
+        let Checkpointed { id, checkpoint } = found.what;
+        Ok(KeptCheckpoint { id, task, sequence: found.number, at: found.at, checkpoint })
     }
 
-    pub fn task(&self, _id: &str) -> Result<TaskDetail, DeskError> {
-        not_yet()
+    pub fn task(&self, id: &str) -> Result<TaskDetail, DeskError> {
+        let task = self.existing(id)?;
+        let (depends_on, notes) =
+            self.project.read(|view| Ok((view.dependencies(&task.id)?, view.notes(&task.id)?)))?;
+        let depends_on = depends_on.into_iter().map(|row| row.task).collect();
+        let note =
+            |noted: Remarked<Noted>| Note { at: noted.at, by: noted.by, text: noted.what.text };
+        Ok(TaskDetail { task, depends_on, notes: notes.into_iter().map(note).collect() })
     }
 
     /// The newest first.
     pub fn tasks(
         &self,
-        _state: Option<TaskState>,
-        _label: Option<&str>,
-        _limit: usize,
+        state: Option<TaskState>,
+        label: Option<&str>,
+        limit: usize,
     ) -> Result<Vec<Task>, DeskError> {
-        not_yet()
+        let filter = TaskFilter {
+            state,
+            label: label.map(str::to_owned),
+            limit: Some(limit),
+            ..TaskFilter::default()
+        };
+        let rows = self.project.read(|view| view.list(&filter))?;
+        Ok(rows.into_iter().map(|row| row.task).collect())
     }
 
-    pub fn add(&self, _spec: TaskSpec, _depends_on: &[String]) -> Result<Task, DeskError> {
-        not_yet()
+    pub fn add(&self, spec: TaskSpec, depends_on: &[String]) -> Result<Task, DeskError> {
+        let id = self.project.new_task_id();
+        let depends_on = depends_on.iter().map(|id| task_id(id)).collect::<Result<Vec<_>, _>>()?;
+        let parent_task_id = match &spec.parent_task_id {
+            None => self.bound_task()?,
+            parent => parent.clone(),
+        };
+        let spec = TaskSpec { parent_task_id, ..spec };
+        self.execute(&Command::AddTask { id: id.clone(), spec, depends_on })?;
+        self.existing(id.as_str())
     }
 
-    pub fn update(&self, _id: &str, _change: Change) -> Result<Task, DeskError> {
-        not_yet()
+    pub fn update(&self, id: &str, change: &Change) -> Result<Task, DeskError> {
+        let task = self.existing(id)?;
+        if let Some(notes) = &change.notes {
+            self.remark(&task.id, Remark::Note(notes.clone()))?;
+        }
+        match change.state {
+            None => {}
+            Some(TaskState::Completed) => self.complete_task(&task)?,
+            Some(TaskState::Blocked) => self.block_task(&task, change)?,
+            Some(state) if state == task.state => {}
+            Some(TaskState::Active) => {
+                let message = "a task becomes active when somebody iterates on it";
+                return Err(refused("not_allowed", message, "call iteration_start with its id"));
+            }
+            Some(_) => {
+                let message = "only a person puts a task back";
+                return Err(refused("not_allowed", message, "say in a note why it should be"));
+            }
+        }
+        self.existing(id)
     }
 
     /// None if there is no such thing now.
-    pub fn read(&self, _document: Document) -> Result<Option<String>, DeskError> {
-        not_yet()
+    pub fn read(&self, document: Document) -> Result<Option<String>, DeskError> {
+        match document {
+            Document::CurrentTask => self.current_task(),
+            Document::Spec => self.spec(),
+            Document::LastGates => self.last_gates(),
+        }
     }
+
+    fn complete_task(&self, task: &Task) -> Result<(), DeskError> {
+        if task.state == TaskState::Completed {
+            return Ok(());
+        }
+        if let Some(bound) = self.bound_for(&task.id)? {
+            return self.claim(&bound, Promise::Complete, None).map(drop);
+        }
+        if let Some(id) = self.iterated_by(task)? {
+            return self.complete(id.as_str(), Promise::Complete).map(drop);
+        }
+        let hooks = self.project.hooks()?;
+        let kind = task.spec.kind.as_deref();
+        let is_gated = [Point::Stop, Point::Validation]
+            .iter()
+            .any(|point| !hooks.resolve(point.name(), kind).is_empty());
+        if is_gated {
+            let message = format!("task `{}` has gates, and nothing has proven it", task.id);
+            let next = "call iteration_start with its id, do the work, then iteration_validate";
+            return Err(refused("not_proven", message, next));
+        }
+        let (id, outcome) = (task.id.clone(), Outcome::default());
+        self.execute(&Command::CompleteTask { id, outcome, fence: Fence::None })
+    }
+
+    fn block_task(&self, task: &Task, change: &Change) -> Result<(), DeskError> {
+        if task.state == TaskState::Blocked {
+            return Ok(());
+        }
+        let reason = change.blocked_reason.clone().or_else(|| change.notes.clone());
+        if let Some(bound) = self.bound_for(&task.id)? {
+            return self.claim(&bound, Promise::Blocked, reason).map(drop);
+        }
+        if let Some(id) = self.iterated_by(task)? {
+            let blocked = |session: &mut Performed<'_>| block(session, Promise::Blocked, reason);
+            return self.perform(id.as_str(), blocked);
+        }
+        let reason = reason.unwrap_or_else(|| "an agent says that it can't go on".to_owned());
+        let obstacle = Obstacle { reason, required_knowledge: None };
+        self.execute(&Command::BlockTask { id: task.id.clone(), obstacle, fence: Fence::None })
+    }
+
+    pub(super) fn existing(&self, id: &str) -> Result<Task, DeskError> {
+        let id = task_id(id)?;
+        let row = self.project.read(|view| view.task(&id))?;
+        row.map(|row| row.task).ok_or_else(|| Refusal::NoSuchTask(id).into())
+    }
+
+    fn execute(&self, command: &Command) -> Result<(), DeskError> {
+        self.project.execute(command)?;
+        Ok(())
+    }
+
+    fn remark(&self, task: &TaskId, remark: Remark) -> Result<(), DeskError> {
+        let fence = self.fence(task)?;
+        self.project.execute(&Command::RemarkTask { id: task.clone(), remark, fence })?;
+        Ok(())
+    }
+
+    /// By what right this agent says something about a task.
+    fn fence(&self, task: &TaskId) -> Result<Fence, DeskError> {
+        if let Some(epoch) = self.bound_epoch(task)? {
+            return Ok(Fence::Epoch(epoch));
+        }
+        let task = self.existing(task.as_str())?;
+        let is_ours = match &self.bound {
+            None => self.iterated_by(&task)?.is_some(),
+            Some(_) => false,
+        };
+        let epoch = task.claim.filter(|_| is_ours).map(|claim| claim.epoch);
+        Ok(epoch.map_or(Fence::None, Fence::Epoch))
+    }
+
+    fn registered(&self, task: &TaskId, hook: StopHook) -> Registered {
+        // A project's own commands decide where there are any.
+        let enabled = !self.project.rules().session.stop_when.iter().any(StopWhen::is_hook);
+        let StopHook { id, hook_type: preset, metadata } = hook;
+        Registered { id, task: task.clone(), preset, enabled, metadata }
+    }
+
+    /// The session of a guest by tools that has the task, if no other program is at it.
+    fn iterated_by(&self, task: &Task) -> Result<Option<SessionId>, DeskError> {
+        let Some(claim) = &task.claim else { return Ok(None) };
+        let Some(id) = session_of(&claim.agent) else { return Ok(None) };
+        let row = self.project.read(|view| view.session(&id))?;
+        let is_own = row.is_some_and(|row| !row.is_over() && row.agent == format!("{GUEST}{MCP}"));
+        if !is_own || self.visited(&id).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(id))
+    }
+
+    fn visited(&self, id: &SessionId) -> Result<Arc<Mutex<Visited>>, DeskError> {
+        let mut open = lock(&self.open);
+        if let Some(visited) = open.get(id) {
+            return Ok(Arc::clone(visited));
+        }
+        let visited = Visited::find(&self.project, runner(&self.project)?, id)?;
+        let visited = Arc::new(Mutex::new(visited));
+        open.insert(id.clone(), Arc::clone(&visited));
+        Ok(visited)
+    }
+
+    /// Has something done in the session of an iteration.
+    fn perform<T>(
+        &self,
+        iteration: &str,
+        what: impl FnOnce(&mut Performed<'_>) -> Result<T, EngineError>,
+    ) -> Result<T, DeskError> {
+        let id = self.iteration_id(iteration)?;
+        let visited = self.visited(&id)?;
+        let mut visited = lock(&visited);
+        let runner = runner(&self.project)?;
+        let (done, held) = visited.perform(&self.project, &self.stop, |session| {
+            session.hold_to_hooks(runner);
+            let done = what(session)?;
+            Ok((done, session.session().task.clone()))
+        })?;
+        self.show_life(&id, held);
+        Ok(done)
+    }
+
+    fn iteration_id(&self, iteration: &str) -> Result<SessionId, DeskError> {
+        let unknown = || {
+            let message = format!("there is no iteration `{iteration}`");
+            refused("no_such_iteration", message, "call iteration_start")
+        };
+        let id: SessionId = iteration.parse().map_err(|_| unknown())?;
+        let row = self.project.read(|view| view.session(&id))?.ok_or_else(unknown)?;
+        match row.agent.strip_prefix(GUEST) == Some(MCP) {
+            true => Ok(id),
+            false => Err(unknown()),
+        }
+    }
+
+    /// Signs of life for the task that a session holds; none for one that it does not hold any more.
+    fn show_life(&self, id: &SessionId, held: Option<TaskTaken>) {
+        let mut beats = lock(&self.beats);
+        match held {
+            None => drop(beats.remove(id)),
+            Some(TaskTaken { task, epoch }) => {
+                let project = || self.project.clone();
+                beats.entry(id.clone()).or_insert_with(|| Beats::start(project(), &task, epoch));
+            }
+        }
+    }
+
+    fn current_task(&self) -> Result<Option<String>, DeskError> {
+        let held = match &self.bound {
+            Some(_) => self.bound_task()?,
+            None => {
+                let beating = lock(&self.beats).keys().next_back().cloned();
+                match beating {
+                    Some(id) => self
+                        .project
+                        .read(|view| view.session(&id))?
+                        .and_then(|row| row.task.and_then(|task| task.parse::<TaskId>().ok())),
+                    None => None,
+                }
+            }
+        };
+        let Some(id) = held else { return Ok(None) };
+        let task = self.existing(id.as_str())?;
+        let TaskSpec { goal, description, deliverables, labels, .. } = &task.spec;
+        let json = json!({
+            "id": task.id, "title": goal, "description": description, "deliverables": deliverables,
+            "labels": labels, "status": task.state,
+        });
+        Ok(Some(json.to_string()))
+    }
+
+    fn last_gates(&self) -> Result<Option<String>, DeskError> {
+        let id = match &self.bound {
+            Some(bound) => Some(bound.session.clone()),
+            None => {
+                let last = self.project.read(|view| view.sessions(1))?;
+                last.into_iter().next().map(|row| row.id)
+            }
+        };
+        let Some(id) = id else { return Ok(None) };
+        let session = open::session(&self.project, &id)?;
+        let line = |receipt: &Receipt| {
+            let exit = receipt.exit_code.map_or_else(String::new, |code| format!(", exit {code}"));
+            format!("{} at {}: {}{exit}", receipt.gate, receipt.point, receipt.status)
+        };
+        let is_of_gate = |piped: &&Piped| piped.point == Point::Stop.name();
+        let words = session.pending.iter().chain(&session.bound).filter(is_of_gate);
+        let lines: Vec<String> = session
+            .receipts
+            .iter()
+            .map(line)
+            .chain(words.map(|piped| fenced(piped, &session.plan.fence)))
+            .collect();
+        Ok((!lines.is_empty()).then(|| lines.join("\n")))
+    }
+}
+
+fn not_ready(task: &Task) -> DeskError {
+    let next = match task.state {
+        TaskState::Created => "work on the tasks first that it waits for (task_get names them)",
+        TaskState::Active | TaskState::Submitted => "choose another: task_list with status ready",
+        _ => "choose another: task_list with status ready; a person decides about this one",
+    };
+    let by = match &task.claim {
+        Some(claim) => format!(", held by {}", claim.agent),
+        None => String::new(),
+    };
+    refused("not_ready", format!("task `{}` is {}{by}", task.id, task.state), next)
+}
+
+pub(super) fn task_id(id: &str) -> Result<TaskId, DeskError> {
+    id.parse().map_err(|error: hookloop_core::id::BadTaskId| {
+        refused("no_such_task", error.to_string(), "call task_list")
+    })
+}
+
+fn fresh_name(kind: &str) -> String {
+    format!("{kind}-{}-{}", now().0 / 1_000, random_word())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

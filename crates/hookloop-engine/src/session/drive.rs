@@ -13,7 +13,7 @@ use hookloop_core::session::facts::{
 use hookloop_core::session::stop::Validated;
 use hookloop_core::session::{
     Answer, AtRetryLimit, IterationStarted, Outcome, Pause, Phase, Piped, Session, Step, TaskLeft,
-    TaskTaken, TurnEnded, TurnKind, TurnResult, next_step, step::ATTEMPTS_MAX,
+    TaskTaken, TurnEnded, TurnKind, TurnResult, Work, next_step, step::ATTEMPTS_MAX,
 };
 use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task};
 
@@ -38,13 +38,13 @@ pub const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
 /// A session that this program performs.
 #[expect(missing_debug_implementations, reason = "a world has none")]
 pub struct Driver<'p, W> {
-    pub(super) journal: Journal<'p>,
+    pub(crate) journal: Journal<'p>,
     pub(super) world: W,
     /// The hooks that the session had when it began.
-    pub(super) hooks: Registry,
-    pub(super) task: Option<Task>,
+    pub(crate) hooks: Registry,
+    pub(crate) task: Option<Task>,
     /// What validation rules said in this iteration.
-    pub(super) validated: Vec<Validated>,
+    pub(crate) validated: Vec<Validated>,
     /// Gates that have run on what the files are now.
     pub(super) proof: Option<Proof>,
     /// Set aside for the turn that is about to begin.
@@ -61,20 +61,19 @@ impl<'p, W: World> Driver<'p, W> {
         world: W,
         hooks: Registry,
     ) -> Result<Option<Driver<'p, W>>, EngineError> {
-        let Some(journal) = Journal::open(project, id)? else { return Ok(None) };
+        let journal = Journal::open(project, id)?;
+        Ok(journal.map(|journal| Driver::with(journal, world, hooks)))
+    }
+
+    pub(crate) fn with(journal: Journal<'p>, world: W, hooks: Registry) -> Driver<'p, W> {
         let active_before_ms = journal.session.active_ms;
         let (task, validated, proof) = (None, Vec::new(), None);
         let reserved = Amount::default();
-        Ok(Some(Driver {
-            journal,
-            world,
-            hooks,
-            task,
-            validated,
-            proof,
-            reserved,
-            active_before_ms,
-        }))
+        Driver { journal, world, hooks, task, validated, proof, reserved, active_before_ms }
+    }
+
+    pub(crate) fn into_parts(self) -> (Journal<'p>, W) {
+        (self.journal, self.world)
     }
 
     /// The session had run for so long already, if the log does not know better.
@@ -98,33 +97,46 @@ impl<'p, W: World> Driver<'p, W> {
             return Ok(());
         }
         self.pick_up()?;
+        while let Step::Turn(kind) = self.advance(|_| false)? {
+            self.turn(kind)?;
+        }
+        Ok(())
+    }
+
+    /// Does what is due until a turn is, the session ends or rests, or the next step is one to halt at.
+    /// Answers which.
+    pub(crate) fn advance(&mut self, halts: impl Fn(&Step) -> bool) -> Result<Step, EngineError> {
         loop {
             self.heed_user();
-            match next_step(&self.journal.session, self.active_ms()) {
+            let step = next_step(&self.journal.session, self.active_ms());
+            if matches!(step, Step::Turn(_) | Step::Rest) || halts(&step) {
+                self.commit()?;
+                return Ok(step);
+            }
+            match step {
                 Step::Hooks(point) => self.pass(&point)?,
                 Step::TakeTask => self.take_task()?,
                 Step::Begin(pause) => self.begin(pause)?,
                 Step::StartTurn(kind) => self.start_turn(kind)?,
-                Step::Turn(kind) => self.turn(kind)?,
                 Step::Decide => self.decide()?,
                 Step::Gate => self.gate()?,
                 Step::AnswerRetryLimit => self.answer_retry_limit()?,
                 Step::LeaveTask { how, reason } => self.leave_task(how, reason)?,
                 Step::End(outcome) => self.journal.note(EventBody::SessionEnding(outcome)),
                 Step::Pause => self.journal.note(EventBody::SessionPaused(Empty {})),
-                Step::Rest => return self.commit(),
+                Step::Turn(_) | Step::Rest => {}
             }
         }
     }
 
     /// Stores what was noted, and shows it.
-    pub(super) fn commit(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn commit(&mut self) -> Result<(), EngineError> {
         let stored = self.journal.commit()?;
         self.world.notice(Notice::Stored(&stored));
         Ok(())
     }
 
-    pub(super) fn active_ms(&self) -> u64 {
+    pub(crate) fn active_ms(&self) -> u64 {
         self.active_before_ms.saturating_add(self.world.elapsed_ms())
     }
 
@@ -156,6 +168,20 @@ impl<'p, W: World> Driver<'p, W> {
 
     /// What a program that died has left.
     fn pick_up(&mut self) -> Result<(), EngineError> {
+        self.pick_up_task()?;
+        self.pick_up_turn()?;
+        self.see_files();
+        Ok(())
+    }
+
+    /// What the files are now is not what a turn made of them.
+    pub(crate) fn see_files(&mut self) {
+        if let Some(look) = self.world.look_at_files() {
+            self.journal.note(EventBody::FilesSeen(FilesSeen { files: look.digest }));
+        }
+    }
+
+    pub(crate) fn pick_up_task(&mut self) -> Result<(), EngineError> {
         let held = self.journal.session.task.clone();
         if let Some(taken) = held {
             let row = self.journal.project.read(|view| view.task(&taken.task))?;
@@ -170,6 +196,11 @@ impl<'p, W: World> Driver<'p, W> {
                 self.journal.note(EventBody::TaskLeft(left));
             }
         }
+        Ok(())
+    }
+
+    /// A turn that was under way begins again.
+    fn pick_up_turn(&mut self) -> Result<(), EngineError> {
         if let Phase::Turn(kind) = self.journal.session.phase {
             let attempt = self.journal.session.attempt + 1;
             let again = |session: &Session| match kind {
@@ -188,10 +219,6 @@ impl<'p, W: World> Driver<'p, W> {
                 let ended = self.turn_ended(kind, Report::cancelled(), 0);
                 self.journal.note(ended);
             }
-        }
-        // What the files are now is not what a turn made of them.
-        if let Some(look) = self.world.look_at_files() {
-            self.journal.note(EventBody::FilesSeen(FilesSeen { files: look.digest }));
         }
         Ok(())
     }
@@ -311,12 +338,24 @@ impl<'p, W: World> Driver<'p, W> {
             true => Report { result: TurnResult::Cancelled, ..report },
             false => report,
         };
-        (self.validated, self.proof) = (Vec::new(), None);
-        let body = self.turn_ended(kind, report, duration_ms);
-        self.journal.note(body);
+        self.end_turn(kind, report, duration_ms)?;
         if let Some(shortage) = shortage {
             self.journal.note(EventBody::PurseExhausted(shortage));
         }
+        Ok(())
+    }
+
+    pub(crate) fn end_turn(
+        &mut self,
+        kind: TurnKind,
+        report: Report,
+        duration_ms: u64,
+    ) -> Result<(), EngineError> {
+        (self.validated, self.proof) = (Vec::new(), None);
+        // What the agent has said by tools came in meanwhile.
+        self.journal.look()?;
+        let body = self.turn_ended(kind, report, duration_ms);
+        self.journal.note(body);
         Ok(())
     }
 
@@ -369,8 +408,22 @@ impl<'p, W: World> Driver<'p, W> {
         let taken = match held {
             Some(row) => row.task.claim.clone().map(|claim| (row.task, claim.epoch)),
             None => {
-                let request = ClaimRequest { agent, lease: LEASE, wanted: Wanted::Any };
-                project.claim(&request)?.map(|claimed| (claimed.task, claimed.epoch))
+                let wanted = match &self.journal.session.plan.work {
+                    Work::Task(id) => Wanted::Task(id.clone()),
+                    _ => Wanted::Any,
+                };
+                let request = ClaimRequest { agent, lease: LEASE, wanted };
+                match project.claim(&request) {
+                    Ok(claimed) => claimed.map(|claimed| (claimed.task, claimed.epoch)),
+                    // The one that is wanted can't be had.
+                    Err(EngineError::Refused(refusal)) => {
+                        let reason = refusal.to_string();
+                        let outcome = Outcome::NeedsHuman { reason };
+                        self.journal.note(EventBody::SessionEnding(outcome));
+                        return Ok(());
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         };
         let Some((task, epoch)) = taken else {
@@ -398,7 +451,11 @@ impl<'p, W: World> Driver<'p, W> {
         Ok(Outcome::NeedsHuman { reason })
     }
 
-    fn leave_task(&mut self, how: Left, reason: Option<String>) -> Result<(), EngineError> {
+    pub(crate) fn leave_task(
+        &mut self,
+        how: Left,
+        reason: Option<String>,
+    ) -> Result<(), EngineError> {
         let Some(TaskTaken { task, epoch }) = self.journal.session.task.clone() else {
             return Ok(());
         };
@@ -443,7 +500,7 @@ impl<'p, W: World> Driver<'p, W> {
     }
 
     /// Text that waits for the next prompt.
-    pub(super) fn tell(&mut self, from: &str, point: &Point, status: Option<&str>, text: String) {
+    pub(crate) fn tell(&mut self, from: &str, point: &Point, status: Option<&str>, text: String) {
         let (from, point) = (from.to_owned(), point.name().to_owned());
         let text = clipped(&text, PIPED_MAX);
         let piped = Piped { from, point, status: status.map(str::to_owned), text };

@@ -77,6 +77,23 @@ impl<'p> Journal<'p> {
         Ok(Some(Journal { project, id: id.clone(), session, version, unsaved: Vec::new() }))
     }
 
+    /// A session that was read before, and what others have stored since.
+    pub(crate) fn known(
+        project: &'p Project,
+        id: &SessionId,
+        (session, version): (Session, Seq),
+    ) -> Result<Journal<'p>, EngineError> {
+        let mut journal =
+            Journal { project, id: id.clone(), session, version, unsaved: Vec::new() };
+        journal.look()?;
+        Ok(journal)
+    }
+
+    /// What there is to know of it, if everything is stored.
+    pub(crate) fn into_known(self) -> Option<(Session, Seq)> {
+        self.unsaved.is_empty().then_some((self.session, self.version))
+    }
+
     pub(crate) fn subject(&self) -> Subject {
         Subject::Session(self.id.clone())
     }

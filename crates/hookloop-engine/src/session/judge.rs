@@ -7,7 +7,8 @@ use hookloop_core::event::EventBody;
 use hookloop_core::feedback::feedback;
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
-use hookloop_core::session::stop::{self, Validated};
+use hookloop_core::promise::Promise;
+use hookloop_core::session::stop::{self, Validated, Way};
 use hookloop_core::session::{Decision, GatesJudged, Receipt, StopDecided, StopWhen, Verdict};
 
 use super::drive::Driver;
@@ -37,18 +38,14 @@ pub(super) struct Proof {
 impl<W: World> Driver<'_, W> {
     /// Asks the ways to stop in turn.
     pub(super) fn decide(&mut self) -> Result<(), EngineError> {
-        let ways = self.journal.session.plan.stop_when.clone();
-        let mut failed = None;
-        let (by, said) = stop::decide(&ways, |way| match self.ask_way(way) {
-            Ok(said) => said,
-            Err(error) => {
-                let why = error.to_string();
-                failed = Some(error);
-                Err(why)
-            }
-        });
-        if let Some(error) = failed {
-            return Err(error);
+        let last = self.journal.session.last.as_ref();
+        let promises = last.map_or_else(Vec::new, |last| last.promises.clone());
+        let (by, mut said) = self.ask_ways(&promises)?;
+        let claims = &self.journal.session.claims;
+        if let (Decision::Escalate, Some(why)) =
+            (said.decision, claims.iter().find_map(|claimed| claimed.reason.as_deref()))
+        {
+            said.reason = format!("{}: {why}", said.reason);
         }
         // Who was ended in the middle of it has not decided.
         if self.is_stopping() {
@@ -67,9 +64,48 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
+    /// What the ways to stop say to these promises, and which of them decided.
+    pub(crate) fn ask_ways(
+        &mut self,
+        promises: &[Promise],
+    ) -> Result<(String, stop::Said), EngineError> {
+        let ways = self.ways()?;
+        let mut failed = None;
+        let decided = stop::decide(&ways, |way| match self.ask_way(way, promises) {
+            Ok(said) => said,
+            Err(error) => {
+                let why = error.to_string();
+                failed = Some(error);
+                Err(why)
+            }
+        });
+        failed.map_or(Ok(decided), Err)
+    }
+
+    /// Those that are registered for the task, else the session's. A project that has commands of its own for
+    /// this is not overruled by what an agent registers.
+    fn ways(&self) -> Result<Vec<Way>, EngineError> {
+        let own = &self.journal.session.plan.stop_when;
+        let task = self.task.as_ref().filter(|_| !own.iter().any(StopWhen::is_hook));
+        let registered = match task {
+            Some(task) => self.journal.project.read(|view| view.stop_hooks(&task.id))?,
+            None => Vec::new(),
+        };
+        Ok(match registered.is_empty() {
+            true => own.iter().map(Way::from).collect(),
+            false => registered
+                .into_iter()
+                .map(|hook| Way { name: hook.what.id, when: hook.what.hook_type.way() })
+                .collect(),
+        })
+    }
+
     /// What one way to stop says; the inner error is why it can't.
-    fn ask_way(&mut self, way: &StopWhen) -> Result<Result<stop::Said, String>, EngineError> {
-        let promises = self.journal.session.last.as_ref().map_or(&[][..], |last| &last.promises);
+    fn ask_way(
+        &mut self,
+        way: &StopWhen,
+        promises: &[Promise],
+    ) -> Result<Result<stop::Said, String>, EngineError> {
         let promised = stop::by_promise(promises);
         let nothing = |what: &str| stop::Said::new(Decision::Continue, what);
         Ok(Ok(match way {

@@ -15,6 +15,7 @@ use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::SessionResumed;
+use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
     AtRetryLimit, Conversation, Fallback, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen,
@@ -45,6 +46,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 const OPEN_MAX: usize = 1_000;
 /// Sessions whose transcripts are kept.
 const KEPT_MAX: usize = 500;
+/// A guest that was not heard of for so long does not come back.
+const GUEST_SILENT_MAX_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The longest message to an agent.
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
@@ -84,6 +87,8 @@ pub enum StartError {
     Elsewhere(SessionId, String),
     #[error("the hooks are not those that session {0} began with")]
     OtherHooks(SessionId),
+    #[error("session {0} is its agent's own: it goes on where that is")]
+    Guest(SessionId),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("a message has at most {MESSAGE_BYTES_MAX} bytes, not {0}")]
@@ -114,6 +119,20 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// A guest's session, for as long as it is performed here.
+    pub(crate) fn visit(
+        project: &Project,
+        runner: &Runner,
+        id: &SessionId,
+    ) -> Result<Opened, StartError> {
+        let (directory, lock) =
+            lock_patiently(runner, id)?.ok_or_else(|| StartError::Running(id.clone()))?;
+        let Session { plan, active_ms, .. } = journal(project, id)?.session;
+        let active_ms = active_ms.max(Clock::read(&directory));
+        let id = id.clone();
+        Ok(Opened { id, plan, active_ms, is_ending: false, directory, _lock: lock })
+    }
+
     /// What a session that is over does not need any more.
     pub fn tidy(&self) {
         let _ = fs::remove_dir_all(self.directory.join(GIT));
@@ -162,7 +181,9 @@ pub fn resume(
         None => {
             let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
             // One that runs is not the one that somebody wants to go on with.
-            let is_ours = |row: &SessionRow| row.machine == machine || row.state == PAUSED;
+            let is_ours = |row: &SessionRow| {
+                (row.machine == machine || row.state == PAUSED) && !is_of_guest(row)
+            };
             let mut free =
                 open.into_iter().filter(|row| is_ours(row) && !is_running(runner, &row.id));
             free.next().ok_or(StartError::NothingToResume)?
@@ -170,6 +191,9 @@ pub fn resume(
     };
     if row.is_over() {
         return Err(StartError::Over(row.id, row.state));
+    }
+    if is_of_guest(&row) {
+        return Err(StartError::Guest(row.id));
     }
     if row.machine != machine && row.state != PAUSED && !how.take_over {
         return Err(StartError::Elsewhere(row.id, row.machine));
@@ -199,7 +223,7 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
     let mut found = Vec::new();
     for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
         let is_ours = directory(runner, &row.id).join(LOCK).exists();
-        if !is_ours || row.state == PAUSED {
+        if !is_ours || row.state == PAUSED || may_come_back(project, &row)? {
             continue;
         }
         let Some((directory, lock)) = lock(runner, &row.id)? else { continue };
@@ -228,9 +252,28 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
     Ok(found)
 }
 
+/// Whether the turns of a session are taken by an agent that came by itself.
+pub fn is_of_guest(row: &SessionRow) -> bool {
+    row.agent.starts_with(GUEST)
+}
+
+/// A guest may be away for long: its user sleeps.
+fn may_come_back(project: &Project, row: &SessionRow) -> Result<bool, StartError> {
+    if !is_of_guest(row) {
+        return Ok(false);
+    }
+    let subject = Subject::Session(row.id.clone());
+    let last = project.log().history(&subject, 1).map_err(EngineError::from)?;
+    let silent_ms = last.last().map_or(0, |last| now().millis_since(last.event.at));
+    Ok(silent_ms < GUEST_SILENT_MAX_MS)
+}
+
 /// Asks a running session to pause before its next iteration.
 pub fn pause(project: &Project, wanted: Option<&str>) -> Result<SessionId, StartError> {
     let row = find_open(project, wanted)?;
+    if is_of_guest(&row) {
+        return Err(StartError::Guest(row.id));
+    }
     project.append(&Subject::Session(row.id.clone()), EventBody::PauseRequested(Empty {}))?;
     Ok(row.id)
 }
@@ -382,7 +425,7 @@ fn tidy(runner: &Runner) {
     }
 }
 
-fn random_word() -> String {
+pub(crate) fn random_word() -> String {
     let bytes = uuid::Uuid::new_v4();
     bytes.as_bytes().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
@@ -427,7 +470,7 @@ impl Clock {
 }
 
 /// The files that decide what hooks are, as they were when a session began.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Drift {
     known: BTreeMap<PathBuf, Option<Stamp>>,
 }

@@ -27,7 +27,7 @@ const PENDING_MAX: usize = 500;
 
 impl<W: World> Driver<'_, W> {
     /// The hooks of a point, for the task at hand.
-    pub(super) fn hooks_at(&self, point: &Point) -> Vec<Hook> {
+    pub(crate) fn hooks_at(&self, point: &Point) -> Vec<Hook> {
         let task_type = self.task.as_ref().and_then(|task| task.spec.kind.as_deref());
         self.hooks.resolve(point.name(), task_type).into_iter().cloned().collect()
     }

@@ -1,6 +1,6 @@
 //! What the agent is told: a template with the work, what waits for it, and how to say that it is done.
 
-use hookloop_core::session::{Piped, Session, StopWhen, TurnKind, Work};
+use hookloop_core::session::{Piped, Session, StopWhen, TurnKind};
 use hookloop_core::task::Task;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
@@ -57,7 +57,7 @@ pub fn render(template: &str, parts: &Parts<'_>) -> Result<String, String> {
             iteration => session.iteration,
             max_iterations => plan.limits.iterations,
             work => parts.work,
-            is_tasks => plan.work == Work::Tasks,
+            is_tasks => plan.work.is_of_tasks(),
             task,
             pending => items,
             error => parts.error,
@@ -74,21 +74,30 @@ fn asks_for_promise(way: &StopWhen) -> bool {
     matches!(way, StopWhen::Default | StopWhen::Promise | StopWhen::Hook(_))
 }
 
-/// What waits for the agent, as a template sees it: `fenced` is all of it between lines that nothing in it
-/// can be.
+/// What waits for the agent, as a template sees it.
 fn item(piped: &Piped, fence: &str) -> Value {
+    let Piped { from, point, status, text } = piped;
+    let text = unfenced(text, fence);
+    context! { from, point, status => status.clone(), text, fenced => fenced(piped, fence) }
+}
+
+/// Text between lines that nothing in it can be.
+pub(crate) fn fenced(piped: &Piped, fence: &str) -> String {
     let status = piped.status.as_deref().map_or_else(String::new, |status| format!(", {status}"));
     let Piped { from, point, text, .. } = piped;
-    // Who has seen an earlier prompt knows the word.
-    let text = text.replace(fence, "…");
-    let fenced = format!("<<{fence} {from} at {point}{status}>>\n{text}\n<<end {fence}>>");
-    context! { from, point, status => piped.status.clone(), text, fenced }
+    let text = unfenced(text, fence);
+    format!("<<{fence} {from} at {point}{status}>>\n{text}\n<<end {fence}>>")
+}
+
+/// Who has seen an earlier prompt knows the word.
+fn unfenced(text: &str, fence: &str) -> String {
+    text.replace(fence, "…")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hookloop_core::session::{AtRetryLimit, Limits, Plan};
+    use hookloop_core::session::{AtRetryLimit, Limits, Plan, Work};
 
     fn session(stop_when: Vec<StopWhen>, bound: Vec<Piped>) -> Session {
         let mut session = Session::new(Plan {

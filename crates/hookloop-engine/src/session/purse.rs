@@ -30,7 +30,8 @@ impl<W: World> Driver<'_, W> {
     ) -> Result<bool, EngineError> {
         let project = self.journal.project;
         let purse = project.rules.limits.purse;
-        if purse.is_none() {
+        // What a guest uses is its own affair, and not known.
+        if purse.is_none() || self.journal.session.plan.has_guest() {
             let body = started(&self.journal.session);
             self.journal.note(body);
             return Ok(true);

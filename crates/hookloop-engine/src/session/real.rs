@@ -23,7 +23,7 @@ use super::open::{Clock, Drift, GIT};
 use super::prompt::{self, Parts};
 use super::world::{Call, Notice, Turn, World};
 use crate::agents::crew::Crew;
-use crate::agents::{Order, Report, Update};
+use crate::agents::{Order, Report, Tools, Update};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
 use crate::process::{Cancel, Linked};
@@ -150,6 +150,11 @@ impl<'p, O: Onlooker> Real<'p, O> {
         })
     }
 
+    /// What the files were when another world looked at them.
+    pub(crate) fn files(&mut self) -> &mut Files {
+        &mut self.files
+    }
+
     pub fn onlooker(&mut self) -> &mut O {
         &mut self.onlooker
     }
@@ -163,7 +168,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
                 read_text(&path, SPEC_MAX)
                     .map_err(|why| format!("the spec {}: {why}", path.display()))
             }
-            Work::Tasks => Ok(String::new()),
+            Work::Tasks | Work::Task(_) | Work::Own => Ok(String::new()),
         }
     }
 
@@ -241,7 +246,8 @@ impl<O: Onlooker> World for Real<'_, O> {
             Ok(prompt) => prompt,
             Err(error) => return Report::failed(format!("the template for prompts: {error}")),
         };
-        let env = environment(turn, self.runner.root());
+        let tools = Tools::of(self.runner, turn.id, turn.session.run);
+        let env = environment(turn, self.runner.root(), tools.as_ref());
         // A turn that uses too much is ended, and nothing else with it.
         let linked = match turn.allowance.map(|_| Linked::new(&self.stop.cancel)).transpose() {
             Ok(linked) => linked,
@@ -256,6 +262,7 @@ impl<O: Onlooker> World for Real<'_, O> {
             env: &env,
             conversation: turn.session.conversation(turn.kind),
             budget_micros: budget(turn),
+            tools: tools.as_ref(),
         };
         let onlooker = &mut self.onlooker;
         let mut told = Usage::default();
@@ -323,6 +330,8 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn hold(&mut self, task: Option<(&Task, u64)>) {
+        // Where nobody takes turns here, who does shows the signs of life.
+        let task = task.filter(|_| !self.crew.is_empty());
         self.beats = task.map(|(task, epoch)| Beats::start(self.project.clone(), &task.id, epoch));
     }
 
@@ -339,10 +348,13 @@ fn budget(turn: &Turn<'_>) -> u64 {
     reserved.map_or(left, |reserved| left.min(reserved))
 }
 
-fn environment(turn: &Turn<'_>, root: &Path) -> Vec<(&'static str, String)> {
+fn environment(turn: &Turn<'_>, root: &Path, tools: Option<&Tools>) -> Vec<(&'static str, String)> {
     let task = turn.task.map(|task| task.id.to_string()).unwrap_or_default();
+    let servers = tools.map(|tools| tools.json().to_string()).unwrap_or_default();
     vec![
         ("HOOKLOOP_SESSION", turn.id.to_string()),
+        ("HOOKLOOP_RUN", turn.session.run.to_string()),
+        ("HOOKLOOP_MCP", servers),
         ("HOOKLOOP_ITERATION", turn.session.iteration.to_string()),
         ("HOOKLOOP_PROJECT", root.display().to_string()),
         ("HOOKLOOP_TASK_ID", task),
@@ -390,14 +402,15 @@ impl Drop for Deadline {
 }
 
 /// Signs of life for a task that is held.
-struct Beats {
+#[derive(Debug)]
+pub(crate) struct Beats {
     over: Arc<AtomicBool>,
 }
 
 impl Beats {
     const BETWEEN: Duration = Duration::from_secs(LEASE.as_secs() / 4);
 
-    fn start(project: Project, task: &TaskId, epoch: u64) -> Beats {
+    pub(crate) fn start(project: Project, task: &TaskId, epoch: u64) -> Beats {
         let over = Arc::new(AtomicBool::new(false));
         let (of_thread, task) = (Arc::clone(&over), task.clone());
         let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(move || {

@@ -221,17 +221,25 @@ impl<'c> Fold<'c> {
                 self.run("UPDATE task SET detail = NULL WHERE num = ?1", [num])?;
             }
             EventBody::TaskDeleted(_) => self.delete(seq, node)?,
+            EventBody::StopHookRegistered(_)
+            | EventBody::StopHooksCleared(_)
+            | EventBody::TaskNoted(_)
+            | EventBody::TaskCheckpointed(_) => {
+                self.raise(seq, num)?;
+                self.remark(seq, num, event)?;
+            }
             EventBody::DependencyRemoved(edge) => self.remove_edge(seq, node, edge)?,
             EventBody::DependencySatisfied(_) => {
                 let announce = "UPDATE task SET version = ?2, announced = 1 WHERE num = ?1";
                 self.run(announce, params![num, seq as i64])?;
             }
-            _ => {
-                let raise = "UPDATE task SET version = ?2 WHERE num = ?1";
-                self.run(raise, params![num, seq as i64])?;
-            }
+            _ => self.raise(seq, num)?,
         }
         Ok(node.version)
+    }
+
+    fn raise(&self, seq: Seq, num: i64) -> Result<()> {
+        self.run("UPDATE task SET version = ?2 WHERE num = ?1", params![num, seq as i64]).map(drop)
     }
 
     fn set_state(&mut self, seq: Seq, node: Node, state: Stored) -> Result<()> {

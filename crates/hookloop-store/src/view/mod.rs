@@ -3,6 +3,7 @@
 //! - [`apply`]: one event into the tables
 //! - [`query`]: what is read from them
 //! - [`front`]: what can be started, and what is held
+//! - [`remarks`]: what is said about tasks beside their state
 //! - [`runs`]: how often hooks ran, and what came of it
 //! - [`sessions`]: runs of the loop, under way and over
 //! - [`usage`]: what turns used, and what is set aside for others
@@ -12,6 +13,7 @@ mod apply;
 mod front;
 mod hash;
 mod query;
+mod remarks;
 mod runs;
 mod sessions;
 mod usage;
@@ -25,6 +27,7 @@ use crate::log::{LogError, Seq};
 
 pub(crate) use apply::Fold;
 pub use query::{TaskFilter, TaskRow};
+pub use remarks::Remarked;
 pub use runs::HookRuns;
 pub use sessions::{PAUSED, RUNNING, SessionRow};
 pub use usage::{Reservation, Spent, UsageBy, UsageRow};
@@ -37,7 +40,7 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
     DROP TABLE IF EXISTS cascade; DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;
     DROP TABLE IF EXISTS hook_runs; DROP TABLE IF EXISTS hook_time;
     DROP TABLE IF EXISTS session; DROP TABLE IF EXISTS usage; DROP TABLE IF EXISTS spent;
-    DROP TABLE IF EXISTS reservation;";
+    DROP TABLE IF EXISTS reservation; DROP TABLE IF EXISTS remark;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 

@@ -278,6 +278,7 @@ impl View<'_> {
             | Command::BlockTask { id, .. }
             | Command::UnblockTask { id }
             | Command::DeleteTask { id, .. }
+            | Command::RemarkTask { id, .. }
             | Command::ConfirmReady { id } => (id, &[]),
             Command::AddDependency { task, on } | Command::RemoveDependency { task, on } => {
                 (task, std::slice::from_ref(on))
@@ -310,6 +311,9 @@ impl View<'_> {
                 }
                 (Command::RemoveDependency { .. }, Some(&on)) => {
                     facts.edge = self.has_edge(row.num, on)?;
+                }
+                (Command::RemarkTask { .. }, _) => {
+                    facts.stop_hooks = self.count_stop_hooks(row.num)?
                 }
                 (Command::DeleteTask { .. }, _) => self.deletion_facts(&row, batch, &mut facts)?,
                 _ => {}

@@ -95,6 +95,8 @@ impl Fold<'_> {
             Work::Prompt(prompt) => prompt.lines().next().unwrap_or_default().to_owned(),
             Work::Spec(path) => format!("spec {path}"),
             Work::Tasks => "tasks".to_owned(),
+            Work::Task(id) => format!("task {id}"),
+            Work::Own => "its user's".to_owned(),
         };
         let insert = "INSERT INTO session(id, name, state, work, agent, machine, iteration, tokens,
             cost_micros, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7)";

@@ -44,6 +44,10 @@ CREATE INDEX task_parent ON task(parent, num) WHERE parent IS NOT NULL;
 CREATE TABLE edge(task INTEGER NOT NULL, needs INTEGER NOT NULL, PRIMARY KEY(task, needs)) STRICT, WITHOUT ROWID;
 CREATE INDEX edge_needs ON edge(needs, task);
 
+-- What is said about a task beside its state. kind: 0 stop hook, 1 note, 2 checkpoint
+CREATE TABLE remark(task INTEGER NOT NULL, kind INTEGER NOT NULL, seq INTEGER NOT NULL, number INTEGER NOT NULL,
+  at INTEGER NOT NULL, actor TEXT NOT NULL, data TEXT NOT NULL, PRIMARY KEY(task, kind, seq)) STRICT, WITHOUT ROWID;
+
 -- Versions of the subjects that are not tasks.
 CREATE TABLE subject(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 

@@ -11,6 +11,7 @@ mod import;
 mod init;
 mod install;
 mod log;
+mod mcp;
 mod message;
 mod nats;
 mod pause;
@@ -18,6 +19,7 @@ mod rebuild;
 mod resume;
 mod run;
 mod schema;
+mod serve;
 mod session;
 mod sessions;
 mod status;
@@ -37,6 +39,7 @@ use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::user::{self, BadStoreName, User};
 
 use crate::error::CliError;
+use crate::mcp::Door;
 use crate::output::{Output, Result};
 
 /// The command that agents' own hooks run.
@@ -105,6 +108,8 @@ enum Command {
     Install(install::Args),
     Uninstall(uninstall::Args),
     Hook(hook::Args),
+    Mcp(mcp::Args),
+    Serve(serve::Args),
     Log(log::Args),
     Dispatch(dispatch::Args),
     /// A server to try a shared store with; keys and permissions for one
@@ -146,6 +151,8 @@ impl Cli {
             Command::Install(args) => args.run(context),
             Command::Uninstall(args) => args.run(context),
             Command::Hook(args) => args.run(context),
+            Command::Mcp(args) => args.run(context),
+            Command::Serve(args) => args.run(context),
             Command::Log(args) => args.run(context),
             Command::Dispatch(args) => args.run(context),
             Command::Nats(command) => command.run(context),
@@ -198,10 +205,7 @@ impl Context {
 
     /// The directory that the command works in.
     fn directory(&self) -> Result<PathBuf> {
-        match &self.directory {
-            Some(directory) => Ok(directory.clone()),
-            None => Ok(env::current_dir()?),
-        }
+        directory(self.directory.as_deref())
     }
 
     fn place(&self) -> Result<Place> {
@@ -220,6 +224,11 @@ impl Context {
         project.store().hold_still().map_err(EngineError::from)?;
         project.tend()?;
         Ok(project)
+    }
+
+    /// For who opens the project later, and again.
+    pub(crate) fn door(&self) -> Door {
+        Door::new(self.directory.clone(), self.trust.clone())
     }
 
     /// Opens the project's log alone, whatever its configuration says.
@@ -246,14 +255,22 @@ impl Context {
     }
 }
 
-fn state_home() -> Result<PathBuf> {
+/// The directory that was named, else the current one.
+pub(crate) fn directory(named: Option<&Path>) -> Result<PathBuf> {
+    match named {
+        Some(directory) => Ok(directory.to_owned()),
+        None => Ok(env::current_dir()?),
+    }
+}
+
+pub(crate) fn state_home() -> Result<PathBuf> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let (xdg, home) = (variable("XDG_STATE_HOME"), variable("HOME"));
     Ok(place::state_home(xdg.as_deref(), home.as_deref())?)
 }
 
 /// What the user's environment says about stores.
-fn surroundings() -> Result<Surroundings> {
+pub(crate) fn surroundings() -> Result<Surroundings> {
     let variable = |name| env::var_os(name).map(PathBuf::from);
     let store = match env::var("HOOKLOOP_STORE") {
         Ok(store) if !store.is_empty() => {

@@ -1,5 +1,6 @@
 //! `hookloop run`
 
+use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_core::session::plan::NoSuchStop;
 use hookloop_core::session::{AtRetryLimit, Conversation, Limits, StopWhen, Work};
@@ -12,6 +13,7 @@ use hookloop_engine::session::open::{self, Wish};
 use super::session::{self, runner};
 use super::{Context, machine};
 use crate::error::CliError;
+use crate::ids;
 use crate::output::Result;
 
 /// The agent of who names none.
@@ -22,7 +24,7 @@ const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
 /// Exit code: 0 complete, 3 needs a human, 4 a limit was reached, 5 paused, 130 cancelled.
 /// Ctrl-C ends the session in order (session_end hooks run), twice at once.
 #[derive(clap::Args)]
-#[command(group(clap::ArgGroup::new("work").required(true).args(["prompt", "spec", "tasks"])))]
+#[command(group(clap::ArgGroup::new("work").required(true).args(["prompt", "spec", "task", "tasks"])))]
 pub(crate) struct Args {
     /// What the agent is to do
     prompt: Option<String>,
@@ -30,6 +32,10 @@ pub(crate) struct Args {
     /// A file of the project that says what to do
     #[arg(long, value_name = "FILE")]
     spec: Option<String>,
+
+    /// Work on this task alone
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
 
     /// Work on ready tasks, the most urgent first, until none is left
     #[arg(long)]
@@ -123,7 +129,8 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let own = context.user()?.agent;
-        let wish = self.wish(project.rules(), own)?;
+        let task = self.task.as_deref().map(|task| ids::resolve(&project, task)).transpose()?;
+        let wish = self.wish(project.rules(), own, task)?;
         let runner = runner(&project)?;
         let wanted = Wanted { model: wish.model.clone(), permissions: wish.permissions.clone() };
         let fallback = wish.fallback.iter().flat_map(|fallback| fallback.agents.clone()).collect();
@@ -134,11 +141,12 @@ impl Args {
         session::perform(context, &project, &opened, stop)
     }
 
-    fn wish(self, rules: &Rules, own: Option<String>) -> Result<Wish> {
-        let work = match (self.prompt, self.spec) {
-            (Some(prompt), _) => Work::Prompt(prompt),
-            (None, Some(spec)) => Work::Spec(spec),
-            (None, None) => Work::Tasks,
+    fn wish(self, rules: &Rules, own: Option<String>, task: Option<TaskId>) -> Result<Wish> {
+        let work = match (self.prompt, self.spec, task) {
+            (Some(prompt), ..) => Work::Prompt(prompt),
+            (None, Some(spec), _) => Work::Spec(spec),
+            (None, None, Some(task)) => Work::Task(task),
+            (None, None, None) => Work::Tasks,
         };
         let ways = self.stop_when.iter().map(|way| way.parse());
         let ways = ways.collect::<std::result::Result<Vec<StopWhen>, NoSuchStop>>();

@@ -160,6 +160,9 @@ const COMMANDS: &[&[&str]] = &[
     &["hooks", "trust"],
     &["hooks", "run", "evil"],
     &["hooks", "run", "sh", "--dry-run"],
+    &["mcp"],
+    // It stays; tests/mcp asks more of both.
+    &["serve", "--bind", "0.0.0.0"],
     &["log"],
     &["dispatch"],
     &["nats", "permissions", "p"],

@@ -139,7 +139,7 @@ impl<'a> Account<'a> {
         self.update_tool(asked.tool_call, updates);
         self.show_tool(updates);
         let Some(tool) = self.tool(&id) else { return RequestPermissionOutcome::Cancelled };
-        let wish = Wish { kind: tool.kind, paths: &tool.paths };
+        let wish = Wish { kind: tool.kind, title: &tool.title, paths: &tool.paths };
         let (outcome, is_yes) = guard.answer(&wish, &asked.options);
         if !is_yes && self.refused.len() < REFUSED_MAX {
             self.refused.push(self.line(tool));

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
-    CancelNotification, ClientCapabilities, ContentBlock, Implementation, InitializeRequest,
-    InitializeResponse, LoadSessionRequest, McpServer, NewSessionRequest, PromptRequest,
-    RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest, SessionConfigOption,
-    SessionConfigOptionCategory, SessionId, SessionNotification, SetSessionConfigOptionRequest,
-    SetSessionModeRequest, TextContent,
+    CancelNotification, ClientCapabilities, ContentBlock, EnvVariable, Implementation,
+    InitializeRequest, InitializeResponse, LoadSessionRequest, McpServer, McpServerStdio,
+    NewSessionRequest, PromptRequest, RequestPermissionRequest, RequestPermissionResponse,
+    ResumeSessionRequest, SessionConfigOption, SessionConfigOptionCategory, SessionId,
+    SessionNotification, SetSessionConfigOptionRequest, SetSessionModeRequest, TextContent,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{
@@ -20,6 +20,8 @@ use agent_client_protocol::{
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
+
+use crate::agents::tools::{SERVER, Tools};
 
 /// What an agent has for its first answer. Some load for a while.
 const INITIALIZE_MAX: Duration = Duration::from_secs(60);
@@ -46,12 +48,18 @@ pub(super) struct Wanted {
     pub(super) conversation: Option<SessionId>,
     pub(super) mode: Option<String>,
     pub(super) model: Option<String>,
+    pub(super) tools: Option<Tools>,
 }
 
 impl Wanted {
-    /// Servers that the agent is to use. There are none yet.
+    /// Servers that the agent is to use.
     fn mcp_servers(&self) -> Vec<McpServer> {
-        Vec::new()
+        let server = |tools: &Tools| {
+            let env = tools.env.iter().map(|(name, value)| EnvVariable::new(name, value));
+            let server = McpServerStdio::new(SERVER, tools.program.clone());
+            McpServer::Stdio(server.args(tools.args.clone()).env(env.collect::<Vec<_>>()))
+        };
+        self.tools.iter().map(server).collect()
     }
 }
 

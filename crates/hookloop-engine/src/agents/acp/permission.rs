@@ -11,11 +11,13 @@ use agent_client_protocol::v1::schema::{
 };
 
 use crate::agents::Permissions;
+use crate::agents::tools::is_ours;
 
 /// What an agent asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wish<'a> {
     pub(super) kind: ToolKind,
+    pub(super) title: &'a str,
     /// The files that it says it is about.
     pub(super) paths: &'a [PathBuf],
 }
@@ -38,6 +40,7 @@ impl Guard<'_> {
         }
         match wish.kind {
             ToolKind::Read | ToolKind::Search | ToolKind::Think => true,
+            ToolKind::Other => is_ours(wish.title),
             ToolKind::Edit | ToolKind::Move => self.may_edit() && self.are_inside(wish.paths),
             // What is gone is gone: only what is known to be the project's.
             ToolKind::Delete => {
@@ -150,7 +153,7 @@ mod tests {
         let inside = ["/project/a".into()];
         for (permissions, allowed) in [(Read, 3), (Edit, 6), (Full, 10)] {
             for (index, kind) in ALL.into_iter().enumerate() {
-                let wish = Wish { kind, paths: &inside };
+                let wish = Wish { kind, title: "", paths: &inside };
                 let is_allowed = guard(permissions, &[]).allows(&wish);
                 assert_eq!(is_allowed, index < allowed, "{permissions:?} {kind:?}");
             }
@@ -160,16 +163,26 @@ mod tests {
     #[test]
     fn a_kind_can_be_allowed_by_its_name() {
         let allow = ["execute".to_owned()];
-        let allows = |kind| guard(Read, &allow).allows(&Wish { kind, paths: &[] });
+        let allows = |kind| guard(Read, &allow).allows(&Wish { kind, title: "", paths: &[] });
         assert!(allows(ToolKind::Execute));
         assert!(!allows(ToolKind::Edit));
+    }
+
+    #[test]
+    fn the_tools_of_the_session_are_allowed() {
+        let allows = |kind, title| guard(Read, &[]).allows(&Wish { kind, title, paths: &[] });
+        assert!(allows(ToolKind::Other, "mcp__hookloop__task_update"));
+        assert!(allows(ToolKind::Other, "task_update (hookloop MCP Server)"));
+        assert!(!allows(ToolKind::Other, "mcp__other__task_update"));
+        assert!(!allows(ToolKind::Other, "hookloop_task_update; rm -rf /"));
+        assert!(!allows(ToolKind::Execute, "hookloop_task_update"));
     }
 
     #[test]
     fn edits_stay_in_the_project() {
         let check = |kind, paths: &[&str], expected| {
             let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
-            let is_allowed = guard(Edit, &[]).allows(&Wish { kind, paths: &paths });
+            let is_allowed = guard(Edit, &[]).allows(&Wish { kind, title: "", paths: &paths });
             assert_eq!(is_allowed, expected, "{kind:?} {paths:?}");
         };
         for kind in [ToolKind::Edit, ToolKind::Move, ToolKind::Delete] {
@@ -191,7 +204,7 @@ mod tests {
                 PermissionOption::new(format!("{kind:?}"), "name", *kind)
             };
             let options: Vec<_> = offered.iter().map(option).collect();
-            let wish = Wish { kind, paths: &[] };
+            let wish = Wish { kind, title: "", paths: &[] };
             let (outcome, is_yes) = guard(permissions, &[]).answer(&wish, &options);
             let chosen = match outcome {
                 RequestPermissionOutcome::Selected(chosen) => Some(chosen.option_id.to_string()),

@@ -2,12 +2,14 @@
 
 use hookloop_core::event::EventBody;
 use hookloop_core::options::Length;
+use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::session::{
     Answer, Decision, Limit, Limits, Outcome, Session, TurnEnded, TurnKind, TurnResult, Verdict,
     Work,
 };
+use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
 use crate::output::plain;
@@ -62,6 +64,11 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
             };
             return Some((weight, text));
         }
+        EventBody::TurnClaimed(claimed) => match (claimed.claim, &claimed.reason) {
+            (Promise::Complete, _) => "says by a tool that it is done".to_owned(),
+            (_, None) => "says by a tool that it can't go on".to_owned(),
+            (_, Some(why)) => format!("says by a tool that it can't go on: {}", plain(why)),
+        },
         EventBody::TurnEnded(ended) => return Some(turn(ended)),
         EventBody::StopDecided(decided) => match decided.decision {
             Decision::Complete => format!("claims to be done: {}", decided.reason),
@@ -251,12 +258,15 @@ pub(crate) fn work(work: &Work) -> String {
         Work::Prompt(prompt) => plain(prompt.lines().next().unwrap_or_default()).into_owned(),
         Work::Spec(path) => format!("spec {}", plain(path)),
         Work::Tasks => "tasks".to_owned(),
+        Work::Task(id) => format!("task {id}"),
+        Work::Own => "what its user asks".to_owned(),
     }
 }
 
 /// The state of a session as a list shows it: one of this machine that nobody performs is not running.
 pub(crate) fn state<'r>(row: &'r SessionRow, is_running: bool, machine: &str) -> &'r str {
-    match (row.state.as_str(), is_running || row.machine != machine) {
+    let is_there = is_running || row.machine != machine || open::is_of_guest(row);
+    match (row.state.as_str(), is_there) {
         (hookloop_engine::store::RUNNING, false) => "interrupted",
         (state, _) => state,
     }

@@ -10,6 +10,7 @@ mod heartbeat;
 mod holder;
 mod import;
 mod list;
+mod note;
 mod release;
 mod requeue;
 mod show;
@@ -43,6 +44,7 @@ pub(crate) enum Command {
     Block(change::Block),
     Unblock(change::Unblock),
     Delete(change::Delete),
+    Note(note::Args),
     Depend(dependency::Depend),
     Undepend(dependency::Undepend),
     Import(import::Args),
@@ -58,6 +60,7 @@ impl Command {
             Command::List(args) => args.run(context),
             Command::Ready(args) => args.run(context),
             Command::Start(args) => args.run(context),
+            Command::Note(args) => args.run(context),
             Command::Claim(args) => args.run(context),
             Command::Heartbeat(args) => args.run(context),
             Command::Release(args) => args.run(context),

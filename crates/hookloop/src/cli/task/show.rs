@@ -1,15 +1,16 @@
 use std::time::Duration;
 
 use hookloop_core::claim::Claim;
+use hookloop_core::remark::Noted;
 use hookloop_core::task::{Task, TaskState};
-use hookloop_engine::store::{LogError, TaskRow};
+use hookloop_engine::store::{LogError, Remarked, TaskRow};
 
 use super::Context;
 use super::holder::said;
 use crate::error::CliError;
 use crate::ids;
 use crate::output::{BOLD, DIM, Output, Result, plain, plain_lines, state_style};
-use crate::wire::{NeighbourJson, TaskDetailJson, TaskJson};
+use crate::wire::{NeighbourJson, NoteJson, TaskDetailJson, TaskJson};
 
 /// Neighbours that are shown.
 const SHOWN: usize = 50;
@@ -26,6 +27,7 @@ struct Detail {
     depends_on: Vec<Task>,
     dependents: Vec<Task>,
     spawned: Vec<Task>,
+    notes: Vec<Remarked<Noted>>,
 }
 
 impl Args {
@@ -40,6 +42,7 @@ impl Args {
                 depends_on: tasks(view.dependencies(&id)?),
                 dependents: tasks(view.dependents(&id, 0, SHOWN)?),
                 spawned: tasks(view.spawned(&id)?),
+                notes: view.notes(&id)?,
             }))
         })?;
         let detail = detail.ok_or_else(|| CliError::refused(format!("task `{id}` is gone")))?;
@@ -57,6 +60,7 @@ impl Detail {
             depends_on: self.depends_on.iter().map(NeighbourJson::from).collect(),
             dependents: self.dependents.iter().map(NeighbourJson::from).collect(),
             spawned: self.spawned.iter().map(NeighbourJson::from).collect(),
+            notes: self.notes.iter().map(NoteJson::from).collect(),
         }
     }
 
@@ -95,6 +99,9 @@ impl Detail {
             for artifact in &outcome.artifacts {
                 field(out, "artifact", artifact)?;
             }
+        }
+        for note in &self.notes {
+            field(out, "note", &format!("{} ({}, {})", note.what.text, note.by, note.at))?;
         }
         field(out, "spawned by", spec.parent_task_id.as_ref().map_or("", |id| id.as_str()))?;
         self.print_neighbours(out)

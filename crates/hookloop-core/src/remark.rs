@@ -1,0 +1,113 @@
+//! What is said about a task beside its state: ways to stop that are registered for it, notes, checkpoints.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::session::StopWhen;
+
+/// Stop hooks that a task may have.
+pub const STOP_HOOKS_MAX: usize = 10;
+/// The longest metadata of a stop hook, as JSON.
+pub const METADATA_MAX_BYTES: usize = 4 * 1024;
+pub const NOTE_MAX_BYTES: usize = 16 * 1024;
+/// Notes of a task that are kept at hand, and checkpoints; the log has all of them.
+pub const NOTES_KEPT: usize = 100;
+pub const CHECKPOINTS_KEPT: usize = 20;
+/// The largest checkpoint, as JSON.
+pub const CHECKPOINT_MAX_BYTES: usize = 64 * 1024;
+
+/// A way to stop that anybody may register for a task: none of them runs anything of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preset {
+    Default,
+    Validation,
+    Promise,
+}
+
+impl Preset {
+    pub const ALL: [Preset; 3] = [Preset::Default, Preset::Validation, Preset::Promise];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Default => "default",
+            Preset::Validation => "validation",
+            Preset::Promise => "promise",
+        }
+    }
+
+    pub fn way(self) -> StopWhen {
+        match self {
+            Preset::Default => StopWhen::Default,
+            Preset::Validation => StopWhen::Validation,
+            Preset::Promise => StopWhen::Promise,
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Preset, String> {
+        let found = Preset::ALL.into_iter().find(|preset| preset.name() == text);
+        found.ok_or_else(|| format!("`{text}` is none of default, validation, promise"))
+    }
+}
+
+/// A stop hook of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StopHook {
+    pub id: String,
+    pub hook_type: Preset,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noted {
+    pub text: String,
+}
+
+/// What an agent wants to find again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Checkpoint {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft_content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub draft_type: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpointed {
+    pub id: String,
+    #[serde(flatten)]
+    pub checkpoint: Checkpoint,
+}
+
+/// Something to be said about a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    RegisterStop(StopHook),
+    ClearStops,
+    Note(String),
+    Checkpoint(Checkpointed),
+}

@@ -1,0 +1,190 @@
+//! What an agent can ask for that a session has started: the loop goes on without it, and what it says by tools
+//! counts like its promises, when its turn is over.
+
+use hookloop_core::event::EventBody;
+use hookloop_core::id::TaskId;
+use hookloop_core::promise::{Promise, promises};
+use hookloop_core::session::stop;
+use hookloop_core::session::{Claimed, Decision, Phase, Session, TurnKind, Work};
+use serde_json::Map;
+
+use super::desk::{Desk, task_id};
+use super::words::{
+    Bound, Completed, DeskError, Evaluated, Iteration, Judged, Signal, Start, refused,
+};
+use crate::files::read_text;
+use crate::project::now;
+use crate::session::journal::Journal;
+
+/// The most of a spec that is read out.
+const SPEC_MAX: u64 = 512 * 1024;
+
+impl Desk {
+    /// The session that started this agent, if that is what `iteration` names.
+    pub(super) fn bound_to(&self, iteration: &str) -> Result<Option<Bound>, DeskError> {
+        let Some(bound) = self.bound() else { return Ok(None) };
+        match bound.session.as_str() == iteration {
+            true => Ok(Some(bound.clone())),
+            false => Err(refused(
+                "not_allowed",
+                format!("you work in session {}", bound.session),
+                format!("use iterationId {}", bound.session),
+            )),
+        }
+    }
+
+    /// The same, if the task is the one that the session holds.
+    pub(super) fn bound_for(&self, task: &TaskId) -> Result<Option<Bound>, DeskError> {
+        let Some(bound) = self.bound() else { return Ok(None) };
+        match self.bound_task()?.as_ref() == Some(task) {
+            true => Ok(Some(bound.clone())),
+            false => Err(refused(
+                "not_allowed",
+                format!("task `{task}` is not the one that you were started for"),
+                "leave it to whoever takes it; you can leave a note",
+            )),
+        }
+    }
+
+    pub(super) fn bound_task(&self) -> Result<Option<TaskId>, DeskError> {
+        let Some(bound) = self.bound() else { return Ok(None) };
+        Ok(self.turn_of(bound)?.session.task.map(|taken| taken.task))
+    }
+
+    /// The epoch by which the session holds the task.
+    pub(super) fn bound_epoch(&self, task: &TaskId) -> Result<Option<u64>, DeskError> {
+        let Some(bound) = self.bound() else { return Ok(None) };
+        let taken = self.turn_of(bound)?.session.task;
+        Ok(taken.filter(|taken| taken.task == *task).map(|taken| taken.epoch))
+    }
+
+    /// The session, in the turn for which this agent was started.
+    fn turn_of(&self, bound: &Bound) -> Result<Journal<'_>, DeskError> {
+        let over = |why: &str| {
+            let message = format!("session {} {why}", bound.session);
+            refused("stale_claim", message, "stop: what you do is not wanted any more")
+        };
+        let journal = Journal::open(self.project(), &bound.session)?;
+        let journal = journal.ok_or_else(|| over("is not known here"))?;
+        match journal.session.phase {
+            _ if journal.session.run != bound.run => Err(over("was taken on by another program")),
+            Phase::Turn(_) => Ok(journal),
+            _ => Err(over("is not in the turn that you were started for")),
+        }
+    }
+
+    /// Notes that the agent says so. Gates are held against it when its turn is over.
+    pub(super) fn claim(
+        &self,
+        bound: &Bound,
+        promise: Promise,
+        reason: Option<String>,
+    ) -> Result<Completed, DeskError> {
+        let mut journal = self.turn_of(bound)?;
+        let known = |claimed: &Claimed| claimed.claim == promise && claimed.reason == reason;
+        if !journal.session.claims.iter().any(known) {
+            if journal.session.phase != Phase::Turn(TurnKind::Work) {
+                let message = "there is nothing to claim in this turn";
+                return Err(refused("not_allowed", message, "answer, and end your turn"));
+            }
+            let claimed = Claimed { claim: promise, reason: reason.clone() };
+            journal.note(EventBody::TurnClaimed(claimed));
+            journal.commit()?;
+        }
+        let Session { task, iteration, .. } = journal.session;
+        Ok(Completed {
+            id: bound.session.clone(),
+            task: task.map(|taken| taken.task),
+            at: now(),
+            iterations: iteration,
+            promise,
+            is_claim: true,
+        })
+    }
+
+    pub(super) fn join(&self, bound: &Bound, wish: &Start) -> Result<Iteration, DeskError> {
+        let session = self.turn_of(bound)?.session;
+        let task = session.task.map(|taken| taken.task);
+        if task.as_ref().is_some_and(|task| task.as_str() != wish.task) {
+            let wanted = task_id(&wish.task)?;
+            self.bound_for(&wanted)?;
+        }
+        let limits = session.plan.limits;
+        Ok(Iteration {
+            id: bound.session.clone(),
+            task,
+            number: session.iteration,
+            max_iterations: limits.iterations,
+            promises: vec![Promise::Complete, Promise::Blocked, Promise::Escalate],
+            circuit_breaker: limits.no_progress,
+            started_at: now(),
+            prompt: None,
+        })
+    }
+
+    pub(super) fn evaluate_bound(
+        &self,
+        bound: &Bound,
+        promises: &[Promise],
+    ) -> Result<Evaluated, DeskError> {
+        let session = self.turn_of(bound)?.session;
+        let nothing = || stop::Said::new(Decision::Continue, "you promised nothing");
+        let said = stop::by_promise(promises).unwrap_or_else(nothing);
+        let reason = match said.decision {
+            Decision::Continue => said.reason,
+            _ => format!("{}; gates are held against it when your turn ends", said.reason),
+        };
+        Ok(Evaluated {
+            hook: "default".to_owned(),
+            task: session.task.map(|taken| taken.task),
+            iteration: session.iteration,
+            action: said.decision,
+            reason,
+            next_prompt: None,
+            checkpoint_created: false,
+            metadata: Map::new(),
+        })
+    }
+
+    /// A promise in the output is a claim; the rest is up to the loop.
+    pub(super) fn validate_bound(&self, bound: &Bound, output: &str) -> Result<Judged, DeskError> {
+        let promises = promises(output);
+        for promise in &promises {
+            self.claim(bound, *promise, None)?;
+        }
+        let evaluated = self.evaluate_bound(bound, &promises)?;
+        let signal = match evaluated.action {
+            Decision::Continue => Signal::Continue,
+            Decision::Complete => Signal::Complete,
+            Decision::Escalate if promises.contains(&Promise::Blocked) => Signal::Blocked,
+            Decision::Escalate => Signal::Escalate,
+        };
+        Ok(Judged {
+            id: bound.session.clone(),
+            number: evaluated.iteration,
+            passed: false,
+            signal,
+            promises,
+            feedback: vec![
+                "end your turn: the gates run then, and you hear what they say".to_owned(),
+            ],
+            results: Vec::new(),
+            hook: Some(evaluated),
+        })
+    }
+
+    /// What the session is about, in words.
+    pub(super) fn spec(&self) -> Result<Option<String>, DeskError> {
+        let Some(bound) = self.bound() else { return Ok(None) };
+        match self.turn_of(bound)?.session.plan.work {
+            Work::Prompt(prompt) => Ok(Some(prompt)),
+            Work::Spec(path) => {
+                let root = super::visited::runner(self.project())?.root();
+                read_text(&root.join(&path), SPEC_MAX).map(Some).map_err(|why| {
+                    refused("no_spec", format!("{path}: {why}"), "go by your prompt")
+                })
+            }
+            Work::Tasks | Work::Task(_) | Work::Own => Ok(None),
+        }
+    }
+}

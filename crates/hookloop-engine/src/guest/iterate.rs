@@ -1,0 +1,187 @@
+//! An iteration loop that its agent leads: each call takes the session to where the agent is due again.
+
+use hookloop_core::promise::Promise;
+use hookloop_core::session::facts::Left;
+use hookloop_core::session::stop::{self, Validated};
+use hookloop_core::session::{
+    Decision, Outcome, Phase, Step, StopDecided, TurnKind, Work, next_step,
+};
+use serde_json::Map;
+
+use super::visited::Performed;
+use super::words::{Completed, Evaluated, Iteration, Judged, Signal, Start};
+use crate::agents::Report;
+use crate::project::{EngineError, now};
+
+/// Who is said to have decided where nobody is registered.
+const NOBODY: &str = "default";
+
+/// The step before the task is said to be done: that is for the guest to say.
+pub(super) fn is_proven(step: &Step) -> bool {
+    matches!(step, Step::LeaveTask { how: Left::Completed, .. })
+}
+
+pub(super) fn due(session: &Performed<'_>) -> Step {
+    next_step(session.session(), session.active_ms())
+}
+
+pub(super) fn is_over(session: &Performed<'_>) -> bool {
+    session.session().outcome.is_some()
+}
+
+/// The guest's words, held against everything that has to pass.
+pub(super) fn validate(session: &mut Performed<'_>, report: Report) -> Result<Judged, EngineError> {
+    let promises = report.promises.clone();
+    // Again without a next iteration: what would only go on is not worth one.
+    if session.session().phase == Phase::Ready {
+        let evaluated = evaluated(session, &promises)?;
+        if evaluated.action == Decision::Continue {
+            return Ok(judged(session, promises, Some(evaluated), None));
+        }
+        session.go_on(is_proven)?;
+    }
+    if session.session().phase == Phase::Turn(TurnKind::Work) {
+        session.hear(TurnKind::Work, report)?;
+    }
+    // A guest says itself when it goes on.
+    let halts = |step: &Step| is_proven(step) || matches!(step, Step::Begin(_));
+    let (_, told) = session.go_on(halts)?;
+    let decided = session.session().decided.clone();
+    let hook = decided.map(|decided| decision(session, decided));
+    Ok(judged(session, promises, hook, told))
+}
+
+fn judged(
+    session: &Performed<'_>,
+    promises: Vec<Promise>,
+    hook: Option<Evaluated>,
+    told: Option<String>,
+) -> Judged {
+    let state = session.session();
+    let signal = match (&state.outcome, is_proven(&due(session))) {
+        (Some(Outcome::Complete { .. }), _) | (None, true) => Signal::Complete,
+        (None, false) => Signal::Continue,
+        (Some(_), _) if promises.contains(&Promise::Blocked) => Signal::Blocked,
+        (Some(_), _) => Signal::Escalate,
+    };
+    let results: Vec<Validated> = state
+        .receipts
+        .iter()
+        .map(|receipt| Validated {
+            rule: receipt.gate.clone(),
+            passed: receipt.is_green(),
+            any_of: None,
+        })
+        .collect();
+    let mut feedback: Vec<String> = session.waiting();
+    feedback.extend(told);
+    match &state.outcome {
+        Some(Outcome::NeedsHuman { reason }) => feedback.push(format!("needs a human: {reason}")),
+        Some(Outcome::Limit { limit }) => {
+            feedback.push(format!("a limit was reached: {}", limit.name()));
+        }
+        _ => {}
+    }
+    let passed = match signal {
+        Signal::Complete => true,
+        _ => !results.is_empty() && results.iter().all(|result| result.passed),
+    };
+    let (id, number) = (session.journal.id.clone(), state.iteration);
+    Judged { id, number, passed, signal, promises, feedback, results, hook }
+}
+
+pub(super) fn evaluated(
+    session: &mut Performed<'_>,
+    promises: &[Promise],
+) -> Result<Evaluated, EngineError> {
+    let (by, said) = session.ask_ways(promises)?;
+    let stop::Said { decision: action, reason, next_prompt } = said;
+    let failing = stop::failing(&session.validated);
+    let to_mend = (action == Decision::Continue && !failing.is_empty())
+        .then(|| format!("make these rules pass: {}", failing.join(", ")));
+    let decided = StopDecided { decision: action, reason, by, failing: None };
+    Ok(Evaluated { next_prompt: next_prompt.or(to_mend), ..decision(session, decided) })
+}
+
+fn decision(session: &Performed<'_>, decided: StopDecided) -> Evaluated {
+    let StopDecided { decision: action, mut reason, by: hook, .. } = decided;
+    if hook == NOBODY && session.session().plan.stop_when.is_empty() {
+        reason = "No hooks registered for this task".to_owned();
+    }
+    Evaluated {
+        hook,
+        task: session.task.as_ref().map(|task| task.id.clone()),
+        iteration: session.session().iteration,
+        action,
+        reason,
+        next_prompt: None,
+        checkpoint_created: false,
+        metadata: Map::new(),
+    }
+}
+
+/// The inner error is what is in the way.
+pub(super) fn complete(
+    session: &mut Performed<'_>,
+    promise: Promise,
+) -> Result<Result<Completed, Vec<String>>, EngineError> {
+    if promise != Promise::Complete && !is_over(session) {
+        block(session, promise, None)?;
+    }
+    if promise == Promise::Complete && !is_over(session) {
+        // A change since the gates passed voids what they said.
+        if is_proven(&due(session)) {
+            session.see_files();
+        }
+        session.go_on(|step| is_proven(step) || matches!(step, Step::Begin(_) | Step::Decide))?;
+        if !is_proven(&due(session)) && !is_over(session) {
+            return Ok(Err(session.waiting()));
+        }
+        session.go_on(|_| false)?;
+    }
+    let state = session.session();
+    let is_complete = matches!(state.outcome, Some(Outcome::Complete { .. }));
+    if is_complete != (promise == Promise::Complete) {
+        return Ok(Err(session.waiting()));
+    }
+    Ok(Ok(Completed {
+        id: session.journal.id.clone(),
+        task: match &state.plan.work {
+            Work::Task(id) => Some(id.clone()),
+            _ => None,
+        },
+        at: now(),
+        iterations: state.iteration,
+        promise,
+        is_claim: false,
+    }))
+}
+
+/// The agent gives the task up: a human is needed for it.
+pub(super) fn block(
+    session: &mut Performed<'_>,
+    promise: Promise,
+    reason: Option<String>,
+) -> Result<(), EngineError> {
+    let said = stop::by_promise(&[promise]).map(|said| said.reason).unwrap_or_default();
+    let reason = reason.map_or_else(|| said.clone(), |reason| format!("{said}: {reason}"));
+    session.leave_task(Left::Blocked, Some(reason))?;
+    session.go_on(|_| false).map(drop)
+}
+
+pub(super) fn iteration(session: &Performed<'_>, wish: &Start) -> Iteration {
+    let state = session.session();
+    Iteration {
+        id: session.journal.id.clone(),
+        task: session.task.as_ref().map(|task| task.id.clone()),
+        number: state.iteration,
+        max_iterations: state.plan.limits.iterations,
+        promises: match wish.promises.is_empty() {
+            true => vec![Promise::Complete, Promise::Blocked, Promise::Escalate],
+            false => wish.promises.clone(),
+        },
+        circuit_breaker: state.plan.limits.no_progress,
+        started_at: now(),
+        prompt: session.bound(),
+    }
+}

@@ -1,0 +1,218 @@
+//! A session of a guest. Between two visits it is in the log and nowhere else.
+
+use hookloop_core::event::EventBody;
+use hookloop_core::id::SessionId;
+use hookloop_core::session::{
+    Answer, Limits, Outcome, Session, Step, StopWhen, TurnKind, TurnResult, Work,
+};
+use hookloop_store::log::Seq;
+
+use crate::agents::crew::Crew;
+use crate::agents::{MESSAGE_MAX, Report, clipped};
+use crate::files::Files;
+use crate::project::{EngineError, Project, now};
+use crate::runner::Runner;
+use crate::session::journal::Journal;
+use crate::session::open::{self, Drift, Opened, Wish};
+use crate::session::prompt::fenced;
+use crate::session::real::{Onlooker, Real, Stop, Surroundings};
+use crate::session::{Driver, Notice, StartError};
+use crate::trust;
+
+/// Nobody watches: what happens is in the log.
+#[derive(Debug)]
+pub(super) struct Nobody;
+
+impl Onlooker for Nobody {
+    fn notice(&mut self, _notice: Notice<'_>) {}
+
+    fn ask(&mut self, _session: &Session) -> Option<Answer> {
+        None
+    }
+}
+
+pub(super) type Performed<'p> = Driver<'p, Real<'p, Nobody>>;
+
+/// A session of a guest that this program has.
+#[derive(Debug)]
+pub(super) struct Visited {
+    opened: Opened,
+    /// As it was after the last visit.
+    known: Option<(Session, Seq)>,
+    files: Files,
+}
+
+/// What a guest's session is started for.
+pub(super) struct Purpose {
+    pub(super) name: String,
+    /// `guest:…`
+    pub(super) agent: String,
+    pub(super) work: Work,
+    pub(super) stop_when: Vec<StopWhen>,
+    pub(super) limits: Limits,
+}
+
+impl Visited {
+    pub(super) fn start(
+        project: &Project,
+        runner: &Runner,
+        purpose: Purpose,
+    ) -> Result<Visited, StartError> {
+        let Purpose { name, agent, work, stop_when, limits } = purpose;
+        let wish = Wish {
+            name: Some(name),
+            work,
+            agent,
+            fallback: None,
+            conversation: hookloop_core::session::Conversation::Continue,
+            model: None,
+            permissions: None,
+            stop_when: Some(stop_when),
+            at_retry_limit: None,
+            limits,
+            machine: machine(),
+        };
+        let opened = open::start(project, runner, wish)?;
+        Ok(Visited { opened, known: None, files: Files::default() })
+    }
+
+    /// Takes on a session that was begun before; the error is [`StartError::Running`] where another program
+    /// has it.
+    pub(super) fn find(
+        project: &Project,
+        runner: &Runner,
+        id: &SessionId,
+    ) -> Result<Visited, StartError> {
+        let opened = Opened::visit(project, runner, id)?;
+        Ok(Visited { opened, known: None, files: Files::default() })
+    }
+
+    pub(super) fn id(&self) -> &SessionId {
+        &self.opened.id
+    }
+
+    /// Has something done in the session. What was begun is stored, whatever comes of it.
+    pub(super) fn perform<T>(
+        &mut self,
+        project: &Project,
+        stop: &Stop,
+        what: impl FnOnce(&mut Performed<'_>) -> Result<T, EngineError>,
+    ) -> Result<T, StartError> {
+        let runner = runner(project)?;
+        let hooks = project.hooks()?;
+        let around = Surroundings {
+            project,
+            runner,
+            directory: self.opened.directory.clone(),
+            template: String::new(),
+            onlooker: Nobody,
+            stop: stop.clone(),
+            drift: Drift::default(),
+            active_ms: self.opened.active_ms,
+            duration_ms: self.opened.plan.limits.duration_ms,
+        };
+        let crew = Crew::nobody(project.rules(), &self.opened.plan);
+        let failed = |source| StartError::Io { path: self.opened.directory.clone(), source };
+        let mut world = Real::new(around, crew).map_err(failed)?;
+        std::mem::swap(world.files(), &mut self.files);
+        world.remember_base_for(&hooks);
+        let id = &self.opened.id;
+        let journal = match self.known.take() {
+            Some(known) => Journal::known(project, id, known)?,
+            None => Journal::open(project, id)?
+                .ok_or_else(|| StartError::NoSuchSession(id.to_string()))?,
+        };
+        let mut driver = Driver::with(journal, world, hooks).after(self.opened.active_ms);
+        driver.pick_up_task()?;
+        let done = what(&mut driver);
+        if done.is_ok() {
+            driver.commit()?;
+        }
+        let is_over = driver.session().is_over();
+        let (journal, mut world) = driver.into_parts();
+        std::mem::swap(world.files(), &mut self.files);
+        drop(world);
+        self.known = journal.into_known();
+        if is_over {
+            self.opened.tidy();
+        }
+        Ok(done?)
+    }
+}
+
+impl Performed<'_> {
+    /// Ends a session whose hooks are not those that it began with: what they prove is not what was asked.
+    pub(super) fn hold_to_hooks(&mut self, runner: &Runner) {
+        let session = &self.journal.session;
+        let is_same = trust::policy_digest(runner.root(), &self.hooks) == session.plan.hooks;
+        if !is_same && session.outcome.is_none() {
+            let reason = "the hooks are not those that the session began with".to_owned();
+            self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+        }
+    }
+
+    /// The guest's turn is over, and these were its words.
+    pub(super) fn hear(&mut self, kind: TurnKind, report: Report) -> Result<(), EngineError> {
+        // What was stored last is, as a rule, that the turn began.
+        let last = self.journal.project.log().history(&self.journal.subject(), 1)?;
+        let took_ms = last.last().map_or(0, |last| now().millis_since(last.event.at));
+        self.end_turn(kind, report, u64::try_from(took_ms).unwrap_or(0))
+    }
+
+    /// Goes on to where a guest is due, and passes over the turns in which there is only something to tell.
+    /// Answers what was told.
+    pub(super) fn go_on(
+        &mut self,
+        halts: impl Fn(&Step) -> bool,
+    ) -> Result<(Step, Option<String>), EngineError> {
+        let mut told = Vec::new();
+        loop {
+            match self.advance(&halts)? {
+                Step::Turn(kind @ (TurnKind::Delivery | TurnKind::Recovery)) => {
+                    told.extend(self.bound());
+                    self.end_turn(kind, said(""), 0)?;
+                }
+                step => return Ok((step, (!told.is_empty()).then(|| told.join("\n\n")))),
+            }
+        }
+    }
+
+    /// What the turn that is due has for the guest.
+    pub(super) fn bound(&self) -> Option<String> {
+        let Session { bound, plan, .. } = &self.journal.session;
+        texts(bound.iter().map(|piped| fenced(piped, &plan.fence)))
+    }
+
+    /// What waits for the guest's next turn.
+    pub(super) fn waiting(&self) -> Vec<String> {
+        let Session { pending, plan, .. } = &self.journal.session;
+        pending.iter().map(|piped| fenced(piped, &plan.fence)).collect()
+    }
+}
+
+fn texts(texts: impl Iterator<Item = String>) -> Option<String> {
+    let all: Vec<String> = texts.collect();
+    (!all.is_empty()).then(|| all.join("\n\n"))
+}
+
+/// A turn that ended with these words.
+pub(super) fn said(message: &str) -> Report {
+    Report {
+        result: TurnResult::Finished,
+        promises: hookloop_core::promise::promises(message),
+        message: clipped(message, MESSAGE_MAX),
+        ..Report::cancelled()
+    }
+}
+
+pub(super) fn runner(project: &Project) -> Result<&Runner, StartError> {
+    let nowhere = || std::io::Error::other("there is no directory to work in");
+    project
+        .runner()
+        .ok_or_else(|| StartError::Io { path: std::path::PathBuf::new(), source: nowhere() })
+}
+
+/// What this machine is called.
+pub(super) fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,346 @@
+//! Agents that come by themselves: what they can ask for, what they are held to, and that nothing of it is lost
+//! when the program that answers them ends.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fs;
+
+use hookloop_core::command::Command;
+use hookloop_core::id::TaskId;
+use hookloop_core::promise::Promise;
+use hookloop_core::session::{Decision, Outcome};
+use hookloop_core::task::{TaskSpec, TaskState};
+use hookloop_engine::guest::desk::{
+    Change, Checkpoint, Desk, DeskError, Preset, Said, Signal, Start,
+};
+use hookloop_engine::guest::native::{Moment, Reply, Visit, visit};
+use hookloop_engine::kept::Surroundings;
+use hookloop_engine::place::Place;
+use hookloop_engine::project::Project;
+use hookloop_engine::session::open;
+use hookloop_engine::session::real::Stop;
+use serde_json::Map;
+use tempfile::TempDir;
+
+const GATED: &str = "version: 1\nhooks:\n  stop:\n    - {name: answer, file: answer.txt}\n";
+const COMPLETE: &str = "Done.\n<promise>COMPLETE</promise>";
+
+struct Bed {
+    dir: TempDir,
+}
+
+impl Bed {
+    fn new(config: &str) -> Bed {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("project")).unwrap();
+        fs::write(dir.path().join("project/hookloop.yaml"), config).unwrap();
+        Bed { dir }
+    }
+
+    fn project(&self) -> Project {
+        let root = self.dir.path().join("project").canonicalize().unwrap();
+        let place = Place::at(&root, &self.dir.path().join("state"));
+        let environment = std::env::vars_os().collect();
+        let around = Surroundings { store: None, user_file: None, environment, trust: None };
+        Project::open(&place, "tester", &around).unwrap()
+    }
+
+    fn desk(&self) -> Desk {
+        Desk::new(self.project(), None).unwrap()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.dir.path().join("project").join(name), text).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.dir.path().join("project").join(name)).unwrap();
+    }
+
+    fn task(&self, id: &str) {
+        let spec = TaskSpec { goal: "write the answer".into(), ..TaskSpec::default() };
+        let command = Command::AddTask { id: id.parse().unwrap(), spec, depends_on: vec![] };
+        self.project().execute(&command).unwrap();
+    }
+
+    fn state(&self, id: &str) -> TaskState {
+        let id: TaskId = id.parse().unwrap();
+        self.project().read(|view| view.task(&id)).unwrap().unwrap().task.state
+    }
+
+    fn visit(&self, moment: Moment<'_>) -> Reply {
+        let visited = Visit { agent: "codex", conversation: "c1", moment };
+        visit(&self.project(), &visited, &Stop::new().unwrap()).unwrap()
+    }
+
+    /// What the newest session came to.
+    fn outcome(&self) -> Option<Outcome> {
+        let project = self.project();
+        let row = project.read(|view| view.sessions(1)).unwrap().remove(0);
+        open::session(&project, &row.id).unwrap().outcome
+    }
+}
+
+fn start(task: &str) -> Start {
+    Start { task: task.into(), ..Start::default() }
+}
+
+#[track_caller]
+fn code<T: std::fmt::Debug>(result: Result<T, DeskError>) -> &'static str {
+    match result {
+        Err(DeskError::Refused { code, next, .. }) => {
+            assert!(!next.is_empty(), "{code} does not say what to do");
+            code
+        }
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn the_flow_of_an_agent_that_leads_its_own_loop() {
+    let bed = Bed::new(GATED);
+    bed.task("t1");
+    let desk = bed.desk();
+    desk.register("t1", Preset::Default, Map::new()).unwrap();
+    let begun = desk.start(&start("t1")).unwrap();
+    assert_eq!((begun.number, bed.state("t1")), (1, TaskState::Active));
+    let id = begun.id.to_string();
+
+    let judged = desk.validate(&id, "still at it").unwrap();
+    assert_eq!((judged.signal, judged.number), (Signal::Continue, 1));
+    // A claim is not proof.
+    let judged = desk.validate(&id, COMPLETE).unwrap();
+    assert_eq!(judged.signal, Signal::Continue);
+    assert!(judged.feedback.iter().any(|text| text.contains("answer.txt")), "{judged:?}");
+    assert_eq!(code(desk.complete(&id, Promise::Complete)), "not_proven");
+
+    let next = desk.next(&id).unwrap();
+    assert_eq!(next.number, 3);
+    assert!(next.prompt.unwrap().contains("answer.txt"));
+    bed.write("answer.txt", "42");
+    let judged = desk.validate(&id, COMPLETE).unwrap();
+    assert_eq!((judged.signal, judged.passed), (Signal::Complete, true));
+    assert_eq!(bed.state("t1"), TaskState::Active, "the agent says when it is over");
+
+    let done = desk.complete(&id, Promise::Complete).unwrap();
+    assert_eq!((done.iterations, bed.state("t1")), (3, TaskState::Completed));
+    assert_eq!(desk.clear("t1").unwrap(), 1);
+    assert_eq!(bed.outcome(), Some(Outcome::Complete { unproven: false }));
+    assert_eq!(desk.complete(&id, Promise::Complete).unwrap().iterations, 3, "said twice");
+}
+
+#[test]
+fn nothing_is_lost_when_the_server_ends() {
+    let bed = Bed::new(GATED);
+    bed.task("t1");
+    let hook = bed.desk().register("t1", Preset::Promise, Map::new()).unwrap();
+    let id = bed.desk().start(&start("t1")).unwrap().id.to_string();
+    let said = Said { output: COMPLETE.into(), ..Said::default() };
+    let evaluated = bed.desk().evaluate(&id, &said).unwrap();
+    assert_eq!((evaluated.action, &evaluated.hook), (Decision::Complete, &hook.id));
+    assert_eq!(bed.desk().validate(&id, COMPLETE).unwrap().signal, Signal::Continue);
+    assert_eq!(bed.desk().next(&id).unwrap().number, 2);
+    bed.write("answer.txt", "42");
+    assert_eq!(bed.desk().validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    bed.desk().complete(&id, Promise::Complete).unwrap();
+    assert_eq!(bed.state("t1"), TaskState::Completed);
+}
+
+#[test]
+fn a_change_after_green_has_to_be_proven_again() {
+    let bed = Bed::new(GATED);
+    bed.task("t1");
+    let desk = bed.desk();
+    desk.register("t1", Preset::Promise, Map::new()).unwrap();
+    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    bed.write("answer.txt", "42");
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    bed.remove("answer.txt");
+    assert_eq!(code(desk.complete(&id, Promise::Complete)), "not_proven");
+    assert_eq!(bed.state("t1"), TaskState::Active);
+    bed.write("answer.txt", "42");
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    desk.complete(&id, Promise::Complete).unwrap();
+}
+
+#[test]
+fn without_registered_hooks_the_loop_goes_on() {
+    let bed = Bed::new("version: 1\n");
+    bed.task("t1");
+    let desk = bed.desk();
+    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let said = Said { output: COMPLETE.into(), ..Said::default() };
+    let evaluated = desk.evaluate(&id, &said).unwrap();
+    assert_eq!((evaluated.action, evaluated.hook.as_str()), (Decision::Continue, "default"));
+    assert_eq!(evaluated.reason, "No hooks registered for this task");
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Continue);
+}
+
+#[test]
+fn gates_that_never_pass_end_the_loop() {
+    let bed = Bed::new(GATED);
+    bed.task("t1");
+    let desk = bed.desk();
+    desk.register("t1", Preset::Default, Map::new()).unwrap();
+    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let mut signals = Vec::new();
+    for round in 0..10 {
+        bed.write("tried.txt", &round.to_string());
+        let signal = desk.validate(&id, COMPLETE).unwrap().signal;
+        signals.push(signal);
+        if signal != Signal::Continue {
+            break;
+        }
+        desk.next(&id).unwrap();
+    }
+    assert_eq!(signals.len(), 6, "five retries: {signals:?}");
+    assert_eq!(signals.last(), Some(&Signal::Escalate));
+    assert_eq!(bed.state("t1"), TaskState::Blocked);
+    assert_eq!(code(desk.next(&id)), "over");
+}
+
+#[test]
+fn limits_are_lowered_and_never_raised() {
+    let bed = Bed::new("version: 1\nlimits: {iterations: 4, no_progress: 2}\n");
+    bed.task("t1");
+    bed.task("t2");
+    let desk = bed.desk();
+    let wish = |task: &str, count| Start {
+        max_iterations: Some(count),
+        circuit_breaker: Some(count),
+        ..start(task)
+    };
+    let low = desk.start(&Start { circuit_breaker: None, ..wish("t1", 1) }).unwrap();
+    assert_eq!((low.max_iterations, low.circuit_breaker), (1, 2));
+    let high = desk.start(&wish("t2", 1_000)).unwrap();
+    assert_eq!((high.max_iterations, high.circuit_breaker), (4, 2));
+    let id = low.id.to_string();
+    let judged = desk.validate(&id, "still at it").unwrap();
+    assert_eq!(judged.signal, Signal::Escalate);
+    assert_eq!(judged.feedback, ["a limit was reached: iterations"]);
+    assert_eq!(code(desk.next(&id)), "over");
+    assert_eq!(bed.state("t1"), TaskState::Ready);
+}
+
+#[test]
+fn tasks_with_gates_are_not_completed_by_a_word() {
+    let bed = Bed::new(GATED);
+    bed.task("t1");
+    bed.task("t2");
+    let desk = bed.desk();
+    let to = |state| Change { state: Some(state), ..Change::default() };
+    assert_eq!(code(desk.update("t1", &to(TaskState::Completed))), "not_proven");
+    assert_eq!(code(desk.update("t1", &to(TaskState::Active))), "not_allowed");
+    desk.start(&start("t1")).unwrap();
+    assert_eq!(code(desk.update("t1", &to(TaskState::Completed))), "not_proven");
+    let block = Change { blocked_reason: Some("no key".into()), ..to(TaskState::Blocked) };
+    let task = desk.update("t1", &block).unwrap();
+    assert_eq!(task.state, TaskState::Blocked);
+    assert!(task.obstacle.unwrap().reason.contains("no key"));
+    assert_eq!(code(desk.update("t1", &to(TaskState::Ready))), "not_allowed");
+    assert_eq!(bed.state("t2"), TaskState::Ready);
+    let free = Bed::new("version: 1\n");
+    free.task("t1");
+    let done = free.desk().update("t1", &to(TaskState::Completed)).unwrap();
+    assert_eq!(done.state, TaskState::Completed);
+}
+
+#[test]
+fn notes_and_checkpoints_are_kept() {
+    let bed = Bed::new("version: 1\n");
+    bed.task("t1");
+    let note = Change { notes: Some("half way".into()), ..Change::default() };
+    bed.desk().update("t1", &note).unwrap();
+    let detail = bed.desk().task("t1").unwrap();
+    assert_eq!(detail.notes[0].text, "half way");
+    assert_eq!(code(bed.desk().recall("t1", None)), "no_checkpoint");
+    let at = |step| Checkpoint { step: Some(step), ..Checkpoint::default() };
+    let first = bed.desk().checkpoint("t1", at(1)).unwrap();
+    let second = bed.desk().checkpoint("t1", at(2)).unwrap();
+    assert_eq!((first.sequence, second.sequence), (1, 2));
+    assert_eq!(bed.desk().recall("t1", None).unwrap(), second);
+    assert_eq!(bed.desk().recall("t1", Some(&first.id)).unwrap(), first);
+    assert_eq!(code(bed.desk().task("t9")), "no_such_task");
+}
+
+#[test]
+fn a_task_that_others_hold_is_left_alone() {
+    let bed = Bed::new("version: 1\n");
+    bed.task("t1");
+    let (one, other) = (bed.desk(), bed.desk());
+    one.start(&start("t1")).unwrap();
+    assert_eq!(code(other.start(&start("t1"))), "not_ready");
+    assert_eq!(code(other.register("t1", Preset::Promise, Map::new())), "claimed");
+    let note = Change { notes: Some("mine".into()), ..Change::default() };
+    assert_eq!(code(other.update("t1", &note)), "claimed");
+    one.update("t1", &note).unwrap();
+}
+
+#[test]
+fn native_hooks_send_back_until_it_is_proven() {
+    let bed = Bed::new(GATED);
+    assert_eq!(bed.visit(Moment::Start), Reply::Nothing);
+    assert_eq!(bed.visit(Moment::Prompt), Reply::Nothing);
+    let Reply::Block { reason } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
+    assert!(reason.contains("answer.txt") && reason.contains("try 1 of 5"), "{reason}");
+    assert_eq!(hookloop_core::promise::promises(&reason), [], "{reason}");
+    bed.write("answer.txt", "42");
+    let Reply::Pass { note } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
+    assert_eq!(note.as_deref(), Some("hookloop: proven by answer"));
+    assert_eq!(bed.outcome(), Some(Outcome::Complete { unproven: false }));
+    // The next question is the next session.
+    bed.remove("answer.txt");
+    assert!(matches!(bed.visit(Moment::Stop { message: "Done" }), Reply::Block { .. }));
+    assert_eq!(bed.visit(Moment::End), Reply::Nothing);
+    assert_eq!(bed.outcome(), Some(Outcome::Cancelled));
+}
+
+#[test]
+fn native_hooks_end_at_our_limit() {
+    let bed = Bed::new(GATED);
+    let mut blocks = 0;
+    let note = loop {
+        bed.write("tried.txt", &blocks.to_string());
+        match bed.visit(Moment::Stop { message: "Done" }) {
+            Reply::Block { .. } => blocks += 1,
+            Reply::Pass { note } => break note.unwrap(),
+            other => panic!("{other:?}"),
+        }
+        assert!(blocks < 20);
+    };
+    assert_eq!(blocks, 5);
+    assert!(note.contains("a human is needed"), "{note}");
+    assert!(matches!(bed.outcome(), Some(Outcome::NeedsHuman { .. })));
+}
+
+#[test]
+fn an_agent_that_is_blocked_may_stop() {
+    let bed = Bed::new(GATED);
+    let message = "I have no key.\n<promise>BLOCKED</promise>";
+    let Reply::Pass { note } = bed.visit(Moment::Stop { message }) else { panic!() };
+    assert!(note.unwrap().contains("blocked"));
+}
+
+#[test]
+fn gates_that_are_taken_away_prove_nothing() {
+    let bed = Bed::new(GATED);
+    bed.visit(Moment::Start);
+    bed.write(
+        "hookloop.yaml",
+        "version: 1\nhooks:\n  stop:\n    - {name: other, file: hookloop.yaml}\n",
+    );
+    let Reply::Pass { note } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
+    assert!(note.unwrap().contains("the hooks are not those"));
+    assert!(matches!(bed.outcome(), Some(Outcome::NeedsHuman { .. })));
+}
+
+#[test]
+fn the_current_task_is_told_at_the_start() {
+    let bed = Bed::new("version: 1\n");
+    assert_eq!(bed.visit(Moment::Start), Reply::Nothing);
+    bed.task("t1");
+    let command = Command::StartTask { id: "t1".parse().unwrap(), context: None };
+    bed.project().execute(&command).unwrap();
+    let Reply::Context(text) = bed.visit(Moment::Start) else { panic!() };
+    assert!(text.contains("t1") && text.contains("write the answer"), "{text}");
+    assert_eq!(bed.visit(Moment::Stop { message: "" }), Reply::Pass { note: None });
+}

@@ -1,0 +1,36 @@
+use hookloop_core::id::SessionId;
+use hookloop_engine::guest::desk::Bound;
+
+use super::Context;
+use crate::mcp::{Counter, serve};
+use crate::output::Result;
+
+/// Serve an agent by MCP on standard input and output
+///
+/// An agent starts it by itself: add it with `claude mcp add hookloop -- hookloop mcp`, or
+/// `codex mcp add hookloop -- hookloop mcp`. docs/mcp.md has the tools.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The session that started the agent
+    #[arg(long, value_name = "ID", requires = "run", hide = true)]
+    session: Option<SessionId>,
+
+    /// Which start of it
+    #[arg(long, value_name = "N", requires = "session", hide = true)]
+    run: Option<u32>,
+}
+
+/// The session whose agent has started this by itself.
+fn around() -> Option<(SessionId, u32)> {
+    let variable = |name| std::env::var(name).ok();
+    let session = variable("HOOKLOOP_SESSION")?.parse().ok()?;
+    Some((session, variable("HOOKLOOP_RUN")?.parse().ok()?))
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let bound = self.session.zip(self.run).or_else(around);
+        let bound = bound.map(|(session, run)| Bound { session, run });
+        serve(Counter::new(context.door().bound(bound)))
+    }
+}

@@ -1,0 +1,86 @@
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::Context;
+use crate::error::CliError;
+use crate::mcp::Counter;
+use crate::output::{DIM, Result};
+use crate::web::{MCP, Server, Token};
+
+const PORT: u16 = 7411;
+
+/// Serve the project to agents of this machine by MCP over HTTP
+///
+/// It listens on loopback and asks every request for a token, which is in a file that only you can read.
+/// docs/mcp.md has more.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The port; 0 for any that is free
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    port: u16,
+
+    /// The address, one of loopback's
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        if !self.bind.is_loopback() {
+            let message = format!(
+                "{} can be reached from other machines, and the token would cross the network in the clear",
+                self.bind
+            );
+            return Err(CliError::usage(message).hint("ssh -L 7411:127.0.0.1:7411 this-machine"));
+        }
+        let place = context.place()?;
+        place.prepare()?;
+        let (token, path) = Token::of(&place.state)?;
+        let counter = Counter::new(context.door());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let served = runtime.block_on(async {
+            let (mut term, mut int) =
+                (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+            let at = (self.bind, self.port);
+            let server = Server::bind(at, token, counter.clone()).await.map_err(|error| {
+                let failed = CliError::system(format!("{}:{}: {error}", self.bind, self.port));
+                failed.hint("hookloop serve --port 0")
+            })?;
+            say(context, &server, &path)?;
+            let stop = async {
+                tokio::select! {
+                    _ = term.recv() => {}
+                    _ = int.recv() => {}
+                }
+            };
+            server.run(stop).await;
+            Ok(())
+        });
+        // Calls that take longer than the server waits for them end with the process.
+        runtime.shutdown_background();
+        counter.leave();
+        served
+    }
+}
+
+fn say(context: &mut Context, server: &Server, token: &Path) -> Result {
+    let out = &mut context.out;
+    let url = format!("http://{}{MCP}", server.address());
+    if out.json {
+        out.json(&json!({ "url": url, "token_file": token }))?;
+        return out.flush();
+    }
+    let token = token.display();
+    out.line(format_args!("{DIM}serving{DIM:#}  {url}"))?;
+    out.line(format_args!("{DIM}  token{DIM:#}  in {token}"))?;
+    out.line(format_args!(
+        "{DIM} claude{DIM:#}  claude mcp add --transport http hookloop {url} --header \"Authorization: Bearer $(cat {token})\""
+    ))?;
+    out.line(format_args!(
+        "{DIM}  codex{DIM:#}  export HOOKLOOP_TOKEN=\"$(cat {token})\"; codex mcp add hookloop --url {url} --bearer-token-env-var HOOKLOOP_TOKEN"
+    ))?;
+    out.flush()
+}

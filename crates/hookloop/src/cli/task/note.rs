@@ -1,0 +1,30 @@
+use hookloop_core::claim::Fence;
+use hookloop_core::command::Command;
+use hookloop_core::remark::Remark;
+
+use super::{Context, give};
+use crate::ids;
+use crate::output::Result;
+
+/// Leave a note on a task
+///
+/// Agents read it with the task; `task show` has the last ones, the log has all.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The task, or the start of its id
+    task: String,
+
+    /// What is to be said
+    text: String,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let id = ids::resolve(&project, &self.task)?;
+        // Who holds it loses nothing by what a person says.
+        let (remark, fence) = (Remark::Note(self.text), Fence::Override);
+        give(context, &project, "Noted", &Command::RemarkTask { id, remark, fence })?;
+        Ok(())
+    }
+}

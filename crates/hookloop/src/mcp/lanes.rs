@@ -1,0 +1,123 @@
+//! Threads for work that blocks: so many at a time, so many in line.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// Pieces of work at the same time.
+pub(super) const CALLS_MAX: usize = 8;
+/// Pieces that wait for their turn; more are refused.
+pub(super) const WAITING_MAX: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Lanes {
+    /// Those that are worked on and those that wait.
+    places: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unanswered {
+    Busy,
+    /// Who asked has gone.
+    Gone,
+    /// The work broke off.
+    Lost,
+}
+
+/// Takes the answer, and lets the next one have its turn.
+pub(super) struct Reply<T> {
+    to: oneshot::Sender<T>,
+    _place: OwnedSemaphorePermit,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl<T> Reply<T> {
+    pub(super) fn send(self, answer: T) {
+        // Whoever does not wait for it any more need not have it.
+        let _ = self.to.send(answer);
+    }
+}
+
+impl Lanes {
+    pub(super) fn new() -> Lanes {
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Lanes { places: semaphore(CALLS_MAX + WAITING_MAX), turns: semaphore(CALLS_MAX) }
+    }
+
+    /// Returns when `work` has replied, or when the asker is `gone`. Work that has begun goes on to its end, and may
+    /// have more to do after its reply.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        gone: impl Future<Output = ()>,
+        work: impl FnOnce(Reply<T>) + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        let mut gone = pin!(gone);
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Unanswered::Busy)?;
+        let turn = tokio::select! {
+            turn = Arc::clone(&self.turns).acquire_owned() => turn.map_err(|_| Unanswered::Busy)?,
+            () = &mut gone => return Err(Unanswered::Gone),
+        };
+        let (to, answered) = oneshot::channel();
+        tokio::task::spawn_blocking(move || work(Reply { to, _place: place, _turn: turn }));
+        tokio::select! {
+            answer = answered => answer.map_err(|_| Unanswered::Lost),
+            () = &mut gone => Err(Unanswered::Gone),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::sync::mpsc::channel;
+
+    use tokio::task::JoinSet;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn more_than_there_is_room_for_is_refused_at_once() {
+        let lanes = Arc::new(Lanes::new());
+        let (go, waits) = channel::<()>();
+        let waits = Arc::new(std::sync::Mutex::new(waits));
+        let mut asked = JoinSet::new();
+        for i in 0..CALLS_MAX + WAITING_MAX {
+            let (lanes, waits) = (Arc::clone(&lanes), Arc::clone(&waits));
+            asked.spawn(async move {
+                let work = move |reply: Reply<usize>| {
+                    let _ = waits.lock().unwrap().recv();
+                    reply.send(i);
+                };
+                lanes.run(pending(), work).await
+            });
+        }
+        while lanes.places.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let refused = lanes.run(pending(), |reply| reply.send(0)).await;
+        assert_eq!(refused, Err(Unanswered::Busy));
+        drop(go);
+        let mut answers: Vec<usize> =
+            asked.join_all().await.into_iter().map(Result::unwrap).collect();
+        answers.sort_unstable();
+        assert_eq!(answers, (0..CALLS_MAX + WAITING_MAX).collect::<Vec<_>>());
+        assert_eq!(lanes.run(pending(), |reply| reply.send(1)).await, Ok(1));
+    }
+
+    #[tokio::test]
+    async fn who_has_gone_holds_nobody_up() {
+        let lanes = Lanes::new();
+        let (go, waits) = channel::<()>();
+        let work = move |reply: Reply<()>| {
+            let _ = waits.recv();
+            reply.send(());
+        };
+        assert_eq!(lanes.run(ready(()), work).await, Err(Unanswered::Gone));
+        assert_eq!(lanes.run(pending(), |reply| reply.send(2)).await, Ok(2));
+        drop(go);
+        assert_eq!(lanes.run(pending(), drop::<Reply<()>>).await, Err(Unanswered::Lost));
+    }
+}

@@ -1,0 +1,79 @@
+//! Why an agent does not get what it asked for, and what it can do instead.
+
+use std::borrow::Cow;
+
+use hookloop_engine::guest::desk::DeskError;
+use serde_json::{Value, json};
+
+use super::lanes::Unanswered;
+use crate::error::{CliError, Kind};
+
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// For programs; docs/mcp.md has the list.
+    pub(crate) code: &'static str,
+    pub(crate) message: Cow<'static, str>,
+    /// What the agent can do.
+    pub(crate) next: Cow<'static, str>,
+}
+
+impl Refusal {
+    pub(crate) fn new(
+        code: &'static str,
+        message: impl Into<Cow<'static, str>>,
+        next: impl Into<Cow<'static, str>>,
+    ) -> Refusal {
+        Refusal { code, message: message.into(), next: next.into() }
+    }
+
+    /// An argument that can't be understood.
+    pub(crate) fn argument(message: String) -> Refusal {
+        Refusal::new(
+            "invalid_argument",
+            message,
+            "call the tool again with arguments as in its schema",
+        )
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({ "error": { "code": self.code, "message": self.message, "next": self.next } })
+    }
+}
+
+impl From<DeskError> for Refusal {
+    fn from(error: DeskError) -> Refusal {
+        match error {
+            DeskError::Refused { code, message, next } => Refusal::new(code, message, next),
+            DeskError::Engine(error) => CliError::from(error).into(),
+        }
+    }
+}
+
+impl From<CliError> for Refusal {
+    fn from(error: CliError) -> Refusal {
+        let code = match error.kind() {
+            Kind::Refused => "refused",
+            Kind::Usage => "misconfigured",
+            Kind::Untrusted => "untrusted",
+            Kind::System => "system",
+        };
+        // What the command line hints at is for the person at it.
+        let next = match error.tip() {
+            Some(tip) => format!("ask your user to run: {tip}"),
+            None => "tell your user".to_owned(),
+        };
+        Refusal::new(code, error.message().to_owned(), next)
+    }
+}
+
+impl From<Unanswered> for Refusal {
+    fn from(unanswered: Unanswered) -> Refusal {
+        match unanswered {
+            Unanswered::Busy => {
+                Refusal::new("busy", "too many calls at once", "wait for answers, then call again")
+            }
+            Unanswered::Gone => Refusal::new("cancelled", "the call was cancelled", ""),
+            Unanswered::Lost => Refusal::new("system", "the call broke off", "tell your user"),
+        }
+    }
+}

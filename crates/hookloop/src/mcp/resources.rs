@@ -1,0 +1,79 @@
+//! What can be read without a tool: documents of the work at hand.
+
+use hookloop_engine::guest::desk::{Desk, Document};
+use rmcp::model::{ErrorData, ReadResourceResult, Resource, ResourceContents};
+use serde_json::json;
+
+use super::refusal::Refusal;
+
+struct Shelf {
+    uri: &'static str,
+    name: &'static str,
+    about: &'static str,
+    mime: &'static str,
+    document: Document,
+}
+
+const SHELVES: [Shelf; 3] = [
+    Shelf {
+        uri: "hookloop://task/current",
+        name: "current task",
+        about: "The task at hand",
+        mime: "application/json",
+        document: Document::CurrentTask,
+    },
+    Shelf {
+        uri: "hookloop://spec",
+        name: "spec",
+        about: "What the session works on",
+        mime: "text/markdown",
+        document: Document::Spec,
+    },
+    Shelf {
+        uri: "hookloop://gates/last",
+        name: "last gates",
+        about: "What the gates said last",
+        mime: "text/plain",
+        document: Document::LastGates,
+    },
+];
+
+/// Those that there are now.
+pub(super) fn list(desk: &Desk) -> Vec<Resource> {
+    let is_there = |shelf: &&Shelf| matches!(desk.read(shelf.document), Ok(Some(_)));
+    let listed = |shelf: &Shelf| {
+        let resource = Resource::new(shelf.uri, shelf.name).with_description(shelf.about);
+        resource.with_mime_type(shelf.mime)
+    };
+    SHELVES.iter().filter(is_there).map(listed).collect()
+}
+
+pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, Refusal> {
+    let shelf = SHELVES.iter().find(|shelf| shelf.uri == uri);
+    let shelf = shelf.ok_or_else(|| {
+        let known = SHELVES.map(|shelf| shelf.uri).join(", ");
+        Refusal::new(
+            "no_such_resource",
+            "there is no such resource",
+            format!("read one of {known}"),
+        )
+    })?;
+    match desk.read(shelf.document)? {
+        Some(text) => {
+            let contents = ResourceContents::text(text, shelf.uri).with_mime_type(shelf.mime);
+            Ok(ReadResourceResult::new(vec![contents]))
+        }
+        None => Err(Refusal::new(
+            "no_such_resource",
+            format!("{} has nothing now", shelf.uri),
+            "go on without it",
+        )),
+    }
+}
+
+/// Reading has no results that are errors, so these are the protocol's.
+pub(super) fn not_found(refusal: &Refusal, uri: &str) -> ErrorData {
+    let mut data = refusal.json();
+    data["uri"] = json!(uri);
+    ErrorData::resource_not_found(refusal.message.clone(), Some(data))
+}

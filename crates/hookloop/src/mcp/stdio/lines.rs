@@ -1,0 +1,92 @@
+//! Lines of bounded length.
+
+use std::io::{BufRead, ErrorKind};
+
+/// The longest line, without its end.
+pub(super) const LINE_MAX: usize = 1024 * 1024;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    Whole(&'a [u8]),
+    /// It was read over, and none of it kept.
+    TooLong,
+}
+
+pub(super) struct Lines<R> {
+    from: R,
+    line: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(from: R) -> Lines<R> {
+        Lines { from, line: Vec::new() }
+    }
+
+    /// None at the end, and where reading fails. What the last line lacks an end for is a line too.
+    pub(super) fn next(&mut self) -> Option<Line<'_>> {
+        self.line.clear();
+        let (mut is_too_long, mut is_begun) = (false, false);
+        loop {
+            let available = match self.from.fill_buf() {
+                Ok(available) => available,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return None,
+            };
+            if available.is_empty() && !is_begun {
+                return None;
+            }
+            is_begun = true;
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let piece = &available[..end.unwrap_or(available.len())];
+            is_too_long |= self.line.len() + piece.len() > LINE_MAX;
+            if !is_too_long {
+                self.line.extend_from_slice(piece);
+            }
+            let is_over = end.is_some() || available.is_empty();
+            let taken = piece.len() + usize::from(end.is_some());
+            self.from.consume(taken);
+            match (is_over, is_too_long) {
+                (false, _) => {}
+                (true, true) => return Some(Line::TooLong),
+                (true, false) => return Some(Line::Whole(&self.line)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(input: &[u8], expected: &[&str]) {
+        for capacity in [1, 7, 8192] {
+            let mut lines = Lines::new(BufReader::with_capacity(capacity, input));
+            let mut found = Vec::new();
+            while let Some(line) = lines.next() {
+                found.push(match line {
+                    Line::Whole(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                    Line::TooLong => "too long".to_owned(),
+                });
+            }
+            assert_eq!(found, expected, "{capacity} bytes at a time");
+        }
+    }
+
+    #[test]
+    fn lines_are_what_is_between_their_ends() {
+        check(b"", &[]);
+        check(b"a\nb\n", &["a", "b"]);
+        check(b"a\n\nb", &["a", "", "b"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_read_over() {
+        let just = "x".repeat(LINE_MAX);
+        check(format!("a\n{just}\nb\n").as_bytes(), &["a", &just, "b"]);
+        check(format!("a\n{just}x\nb\n").as_bytes(), &["a", "too long", "b"]);
+        check(format!("{just}{just}").as_bytes(), &["too long"]);
+    }
+}

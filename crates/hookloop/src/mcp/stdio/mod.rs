@@ -1,0 +1,212 @@
+//! A message a line over stdio, each looked at by the gate before it reaches rmcp.
+//!
+//! Two plain threads read and write: standard input can't be read without a thread, and a client that
+//! does not read its answers stops the thread that reads its requests.
+
+mod lines;
+
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rmcp::ServiceExt;
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::service::RoleServer;
+use rmcp::transport::Transport;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::desk::Counter;
+use super::gate::{Gate, Verdict};
+use super::handler::Handler;
+use super::open::Open;
+use crate::output::Result;
+use lines::{LINE_MAX, Line, Lines};
+
+/// Messages between the threads and the server.
+const QUEUE: usize = 64;
+/// At the end of input: how long calls may take to be answered, and answers to be written. With what it takes to leave
+/// the store, less than a second.
+const ANSWER_MAX: Duration = Duration::from_millis(400);
+const WRITE_MAX: Duration = Duration::from_millis(150);
+
+/// Serves one agent on stdin and stdout until either ends.
+pub(crate) fn serve(counter: Arc<Counter>) -> Result {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(talk(Handler::new(Arc::clone(&counter))));
+    // Calls that still run end with the process, and what they started does.
+    runtime.shutdown_background();
+    counter.leave();
+    ended
+}
+
+/// Why it is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Input,
+    Output,
+    Signal,
+}
+
+async fn talk(handler: Handler) -> Result {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let (ends, mut ended) = mpsc::channel(2);
+    let (outgoing, to_write) = mpsc::channel(QUEUE);
+    let (incoming, messages) = mpsc::channel(QUEUE);
+    let open = Arc::new(Open::default());
+    // Not through `std::io::stdout`, whose lock is held for as long as a command runs.
+    let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    let stdin = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let writer = Writer { to: stdout, open: Arc::clone(&open), ends: ends.clone() };
+    thread::spawn(move || writer.run(to_write));
+    let reader = Reader {
+        open: Arc::clone(&open),
+        outgoing: outgoing.clone(),
+        incoming,
+        ends: ends.clone(),
+    };
+    thread::spawn(move || reader.run(stdin));
+    let wire = Wire { messages, outgoing: outgoing.clone() };
+    let served = tokio::spawn(async move {
+        if let Ok(service) = handler.serve(wire).await {
+            let _ = service.waiting().await;
+        }
+    });
+    let end = tokio::select! {
+        end = ended.recv() => end.unwrap_or(End::Input),
+        _ = terminated.recv() => End::Signal,
+        _ = interrupted.recv() => End::Signal,
+        _ = served => End::Input,
+    };
+    if end == End::Input {
+        let _ = timeout(ANSWER_MAX, open.is_empty()).await;
+        let (written, is_written) = oneshot::channel();
+        let flush = async {
+            let _ = outgoing.send(Out::Flush(written)).await;
+            let _ = is_written.await;
+        };
+        let _ = timeout(WRITE_MAX, flush).await;
+    }
+    Ok(())
+}
+
+/// Something for the thread that writes.
+#[derive(Debug)]
+enum Out {
+    Message(Box<ServerJsonRpcMessage>),
+    /// An answer that is not the server's.
+    Refused(Value),
+    Flush(oneshot::Sender<()>),
+}
+
+struct Writer {
+    to: File,
+    open: Arc<Open>,
+    ends: mpsc::Sender<End>,
+}
+
+impl Writer {
+    fn run(mut self, mut to_write: mpsc::Receiver<Out>) {
+        while let Some(out) = to_write.blocking_recv() {
+            let written = match &out {
+                Out::Message(message) => self.write(message),
+                Out::Refused(answer) => self.write(answer),
+                Out::Flush(_) => Ok(()),
+            };
+            if written.is_err() {
+                let _ = self.ends.blocking_send(End::Output);
+                return;
+            }
+            match out {
+                Out::Message(message) => self.open.close(answered(&message)),
+                Out::Refused(_) => {}
+                Out::Flush(written) => drop(written.send(())),
+            }
+        }
+    }
+
+    fn write(&mut self, message: &impl Serialize) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        self.to.write_all(&line)
+    }
+}
+
+/// The request that a message answers.
+fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(response) => Some(&response.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        _ => None,
+    }
+}
+
+struct Reader {
+    open: Arc<Open>,
+    outgoing: mpsc::Sender<Out>,
+    incoming: mpsc::Sender<ClientJsonRpcMessage>,
+    ends: mpsc::Sender<End>,
+}
+
+impl Reader {
+    fn run(self, stdin: impl Read) {
+        let mut lines = Lines::new(BufReader::new(stdin));
+        let mut gate = Gate::new(&self.open);
+        while let Some(line) = lines.next() {
+            let verdict = match line {
+                Line::Whole(bytes) => gate.judge(bytes),
+                Line::TooLong => Verdict::too_long(LINE_MAX),
+            };
+            let is_taken = match verdict {
+                Verdict::Pass(message) => self.incoming.blocking_send(*message).is_ok(),
+                Verdict::Answer(error) => self.outgoing.blocking_send(Out::Refused(error)).is_ok(),
+                Verdict::Ignore => true,
+            };
+            if !is_taken {
+                break;
+            }
+        }
+        let _ = self.ends.blocking_send(End::Input);
+    }
+}
+
+/// The threads as rmcp sees them.
+struct Wire {
+    messages: mpsc::Receiver<ClientJsonRpcMessage>,
+    outgoing: mpsc::Sender<Out>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("standard output is closed")]
+struct Closed;
+
+impl Transport<RoleServer> for Wire {
+    type Error = Closed;
+
+    fn send(
+        &mut self,
+        item: ServerJsonRpcMessage,
+    ) -> impl Future<Output = std::result::Result<(), Closed>> + Send + 'static {
+        let outgoing = self.outgoing.clone();
+        async move { outgoing.send(Out::Message(Box::new(item))).await.map_err(|_| Closed) }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        match self.messages.recv().await {
+            Some(message) => Some(message),
+            // rmcp would wait for running calls as long as it likes; `talk` knows how long that may be.
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn close(&mut self) -> std::result::Result<(), Closed> {
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! What an agent wants to find again, after a restart or by another agent.
+
+use hookloop_engine::guest::desk::{Checkpoint, Desk, KeptCheckpoint};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Arguments, Kind, Tool, needed, optional, read};
+
+/// Bytes of a draft that are given back.
+const DRAFT_SHOWN: usize = 64 * 1024;
+const TRIGGER: &str = "manual";
+
+pub(super) const CREATE: Tool = Tool {
+    name: "checkpoint_create",
+    about: "Keep where you are on a task, to resume after a restart.",
+    fields: &[
+        needed("taskId", Kind::Text),
+        optional("trigger", Kind::Text),
+        optional("executionPhase", Kind::Text),
+        optional("executionStep", Kind::Count),
+        optional("agentContext", Kind::Object),
+        optional("draftContent", Kind::Text),
+        optional("draftType", Kind::Text),
+    ],
+    never: None,
+    writes: true,
+    run: create,
+};
+
+pub(super) const RESUME: Tool = Tool {
+    name: "checkpoint_resume",
+    about: "Get a task's last checkpoint, or the one named.",
+    fields: &[needed("taskId", Kind::Text), optional("checkpointId", Kind::Text)],
+    never: None,
+    writes: false,
+    run: resume,
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Create {
+    task_id: String,
+    trigger: Option<String>,
+    execution_phase: Option<String>,
+    execution_step: Option<u32>,
+    agent_context: Option<Map<String, Value>>,
+    draft_content: Option<String>,
+    draft_type: Option<String>,
+}
+
+fn create(desk: &Desk, arguments: Arguments) -> Answer {
+    let wanted: Create = read(arguments)?;
+    let checkpoint = Checkpoint {
+        trigger: wanted.trigger,
+        phase: wanted.execution_phase,
+        step: wanted.execution_step,
+        context: wanted.agent_context,
+        draft_content: wanted.draft_content,
+        draft_type: wanted.draft_type,
+    };
+    let kept = desk.checkpoint(&wanted.task_id, checkpoint)?;
+    Ok(json!({
+        "id": kept.id,
+        "taskId": kept.task,
+        "sequence": kept.sequence,
+        "trigger": kept.checkpoint.trigger.as_deref().unwrap_or(TRIGGER),
+        "createdAt": kept.at,
+        "expiresAt": null,
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Resume {
+    task_id: String,
+    checkpoint_id: Option<String>,
+}
+
+fn resume(desk: &Desk, arguments: Arguments) -> Answer {
+    let wanted: Resume = read(arguments)?;
+    let KeptCheckpoint { id, task, at, checkpoint, .. } =
+        desk.recall(&wanted.task_id, wanted.checkpoint_id.as_deref())?;
+    let task = desk.task(task.as_str())?.task;
+    let draft = checkpoint.draft_content.as_deref();
+    Ok(json!({
+        "taskId": task.id,
+        "taskTitle": task.spec.goal,
+        "checkpointId": id,
+        "checkpointCreatedAt": at,
+        "restoredStatus": task.state.name(),
+        "restoredPhase": checkpoint.phase,
+        "restoredStep": checkpoint.step,
+        "agentContext": checkpoint.context,
+        "hasDraft": draft.is_some(),
+        "draftType": checkpoint.draft_type,
+        "draftPreview": draft.map(shown),
+        "resumeInstructions": instructions(&task.spec.goal, &checkpoint),
+    }))
+}
+
+fn shown(draft: &str) -> &str {
+    &draft[..draft.floor_char_boundary(DRAFT_SHOWN)]
+}
+
+fn instructions(title: &str, checkpoint: &Checkpoint) -> String {
+    let phase = checkpoint.phase.as_ref().map(|phase| format!(", phase {phase}"));
+    let step = checkpoint.step.map(|step| format!(", step {step}"));
+    let draft = checkpoint.draft_content.as_ref().map(|_| " from the draft in draftPreview");
+    format!(
+        "Go on with \"{title}\"{}{}{}. Files may have changed since: look at them first.",
+        phase.unwrap_or_default(),
+        step.unwrap_or_default(),
+        draft.unwrap_or_default()
+    )
+}

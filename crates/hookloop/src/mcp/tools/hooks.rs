@@ -1,0 +1,150 @@
+//! Stop hooks of a task: presets, never commands.
+
+use hookloop_core::session::Decision;
+use hookloop_engine::guest::desk::{Desk, Evaluated, Preset, Registered, Said};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Arguments, Kind, Tool, needed, optional, read};
+
+pub(super) const REGISTER: Tool = Tool {
+    name: "hook_register",
+    about: "Register a stop hook for a task. It decides after each iteration: complete, continue or escalate.",
+    fields: &[
+        needed("taskId", Kind::Text),
+        optional("hookType", Kind::OneOf(&["default", "validation", "promise"])),
+        optional("metadata", Kind::Object),
+    ],
+    never: None,
+    writes: true,
+    run: register,
+};
+
+pub(super) const EVALUATE: Tool = Tool {
+    name: "hook_evaluate",
+    about: "Ask the stop hooks of an iteration's task. iteration_validate does this too.",
+    fields: &[
+        needed("iterationId", Kind::Text),
+        optional("agentOutput", Kind::Text),
+        optional("filesModified", Kind::Texts),
+        optional("draftContent", Kind::Text),
+        optional("draftType", Kind::Text),
+    ],
+    never: None,
+    writes: true,
+    run: evaluate,
+};
+
+pub(super) const LIST: Tool = Tool {
+    name: "hook_list",
+    about: "List the stop hooks of a task.",
+    fields: &[needed("taskId", Kind::Text)],
+    never: None,
+    writes: false,
+    run: list,
+};
+
+pub(super) const CLEAR: Tool = Tool {
+    name: "hook_clear",
+    about: "Remove the stop hooks of a task. The project's gates stay.",
+    fields: &[needed("taskId", Kind::Text)],
+    never: None,
+    writes: true,
+    run: clear,
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Register {
+    task_id: String,
+    hook_type: Option<Preset>,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+fn register(desk: &Desk, arguments: Arguments) -> Answer {
+    let wanted: Register = read(arguments)?;
+    let hook = desk.register(
+        &wanted.task_id,
+        wanted.hook_type.unwrap_or(Preset::Default),
+        wanted.metadata,
+    )?;
+    Ok(json!({
+        "hookId": hook.id,
+        "taskId": hook.task,
+        "hookType": hook.preset.name(),
+        "enabled": hook.enabled,
+        "metadata": hook.metadata,
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Evaluate {
+    iteration_id: String,
+    #[serde(default)]
+    agent_output: String,
+    #[serde(default)]
+    files_modified: Vec<String>,
+    draft_content: Option<String>,
+    draft_type: Option<String>,
+}
+
+fn evaluate(desk: &Desk, arguments: Arguments) -> Answer {
+    let Evaluate { iteration_id, agent_output, files_modified, draft_content, draft_type } =
+        read(arguments)?;
+    let said = Said { output: agent_output, files_modified, draft_content, draft_type };
+    let Evaluated {
+        hook,
+        task,
+        iteration,
+        action,
+        reason,
+        next_prompt,
+        checkpoint_created,
+        metadata,
+    } = desk.evaluate(&iteration_id, &said)?;
+    Ok(json!({
+        "hookId": hook,
+        "taskId": task,
+        "iteration": iteration,
+        "action": action_name(action),
+        "reason": reason,
+        "nextPrompt": next_prompt,
+        "checkpointCreated": checkpoint_created,
+        "metadata": metadata,
+    }))
+}
+
+pub(super) fn action_name(action: Decision) -> &'static str {
+    match action {
+        Decision::Complete => "complete",
+        Decision::Continue => "continue",
+        Decision::Escalate => "escalate",
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OfTask {
+    task_id: String,
+}
+
+fn list(desk: &Desk, arguments: Arguments) -> Answer {
+    let OfTask { task_id } = read(arguments)?;
+    let hooks: Vec<Value> = desk.hooks(&task_id)?.into_iter().map(listed).collect();
+    Ok(json!({ "taskId": task_id, "hookCount": hooks.len(), "hooks": hooks }))
+}
+
+fn listed(hook: Registered) -> Value {
+    let mut metadata = hook.metadata;
+    // What the hook is, not what its metadata calls it.
+    metadata.insert("type".to_owned(), json!(hook.preset.name()));
+    json!({ "id": hook.id, "enabled": hook.enabled, "metadata": metadata })
+}
+
+fn clear(desk: &Desk, arguments: Arguments) -> Answer {
+    let OfTask { task_id } = read(arguments)?;
+    let cleared = desk.clear(&task_id)?;
+    Ok(json!({ "taskId": task_id, "hooksCleared": cleared }))
+}

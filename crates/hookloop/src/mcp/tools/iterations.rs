@@ -1,0 +1,217 @@
+//! Iteration loops that an agent keeps by itself, held against the project's rules.
+
+use hookloop_core::promise::Promise;
+use hookloop_core::session::stop::Validated;
+use hookloop_engine::guest::desk::{Completed, Desk, Evaluated, Iteration, Judged, Signal, Start};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::hooks::action_name;
+use super::{Answer, Arguments, Kind, Never, Tool, needed, optional, present, read};
+use crate::mcp::refusal::Refusal;
+
+pub(super) const START: Tool = Tool {
+    name: "iteration_start",
+    about: "Begin an iteration loop on a task, within the project's limits.",
+    fields: &[
+        needed("taskId", Kind::Text),
+        optional("maxIterations", Kind::Count),
+        optional("completionPromises", Kind::Texts).about("COMPLETE, BLOCKED, ESCALATE"),
+        optional("circuitBreakerThreshold", Kind::Count).about("iterations without progress"),
+    ],
+    // Rules are shell text, and what a shell runs is for people to say.
+    never: Some(Never {
+        field: "validationRules",
+        message: "rules are the project's: an agent can't bring its own",
+        next: "ask a person to put it under `validation:` in hookloop.yaml",
+    }),
+    writes: true,
+    run: start,
+};
+
+pub(super) const VALIDATE: Tool = Tool {
+    name: "iteration_validate",
+    about: "Run the project's checks on an iteration and get the completionSignal: CONTINUE, COMPLETE, BLOCKED or ESCALATE.",
+    fields: &[needed("iterationId", Kind::Text), optional("agentOutput", Kind::Text)],
+    never: None,
+    writes: true,
+    run: validate,
+};
+
+pub(super) const NEXT: Tool = Tool {
+    name: "iteration_next",
+    about: "Go on to the next iteration after CONTINUE.",
+    fields: &[
+        needed("iterationId", Kind::Text),
+        // What agents that know the original send along; what was validated is known here.
+        optional("validationResult", Kind::Anything),
+        optional("agentContext", Kind::Anything),
+    ],
+    never: None,
+    writes: true,
+    run: next,
+};
+
+pub(super) const COMPLETE: Tool = Tool {
+    name: "iteration_complete",
+    about: "End the loop with a promise. COMPLETE is a claim until the project's gates pass.",
+    fields: &[
+        needed("iterationId", Kind::Text),
+        needed("completionPromise", Kind::Text).about("COMPLETE, BLOCKED or ESCALATE"),
+    ],
+    never: None,
+    writes: true,
+    run: complete,
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Wish {
+    task_id: String,
+    max_iterations: Option<u32>,
+    #[serde(default)]
+    completion_promises: Vec<String>,
+    circuit_breaker_threshold: Option<u32>,
+}
+
+fn start(desk: &Desk, arguments: Arguments) -> Answer {
+    let wish: Wish = read(arguments)?;
+    let promises: Result<Vec<Promise>, Refusal> =
+        wish.completion_promises.iter().map(|text| promise(text)).collect();
+    let wish = Start {
+        task: wish.task_id,
+        max_iterations: wish.max_iterations,
+        promises: promises?,
+        circuit_breaker: wish.circuit_breaker_threshold,
+    };
+    let iteration = desk.start(&wish)?;
+    Ok(present([
+        ("iterationId", json!(iteration.id.as_str())),
+        ("taskId", json!(iteration.task)),
+        ("iterationNumber", json!(iteration.number)),
+        ("maxIterations", json!(iteration.max_iterations)),
+        ("config", config(&iteration)),
+        ("createdAt", json!(iteration.started_at)),
+        ("nextPrompt", json!(iteration.prompt)),
+    ]))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Validate {
+    iteration_id: String,
+    #[serde(default)]
+    agent_output: String,
+}
+
+fn validate(desk: &Desk, arguments: Arguments) -> Answer {
+    let Validate { iteration_id, agent_output } = read(arguments)?;
+    let Judged { id, number, passed, signal, promises, feedback, results, hook } =
+        desk.validate(&iteration_id, &agent_output)?;
+    let results: Vec<Value> = results.iter().map(result).collect();
+    Ok(present([
+        ("iterationId", json!(id.as_str())),
+        ("iterationNumber", json!(number)),
+        ("validationPassed", json!(passed)),
+        ("completionSignal", json!(signal_name(signal))),
+        ("detectedPromise", json!(promises.first())),
+        ("feedback", json!(feedback)),
+        ("results", json!(results)),
+        ("completionPromisesDetected", json!(promises)),
+        ("hookDecision", hook.map_or(Value::Null, decision)),
+    ]))
+}
+
+fn result(validated: &Validated) -> Value {
+    let word = if validated.passed { "passed" } else { "failed" };
+    json!({ "ruleName": validated.rule, "passed": validated.passed, "message": word })
+}
+
+fn decision(evaluated: Evaluated) -> Value {
+    present([
+        ("hookId", json!(evaluated.hook)),
+        ("action", json!(action_name(evaluated.action))),
+        ("reason", json!(evaluated.reason)),
+        ("nextPrompt", json!(evaluated.next_prompt)),
+    ])
+}
+
+fn signal_name(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Continue => "CONTINUE",
+        Signal::Complete => "COMPLETE",
+        Signal::Blocked => "BLOCKED",
+        Signal::Escalate => "ESCALATE",
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Next {
+    iteration_id: String,
+    #[serde(rename = "validationResult")]
+    _validation_result: Option<Value>,
+    #[serde(rename = "agentContext")]
+    _agent_context: Option<Value>,
+}
+
+fn next(desk: &Desk, arguments: Arguments) -> Answer {
+    let wanted: Next = read(arguments)?;
+    let iteration = desk.next(&wanted.iteration_id)?;
+    Ok(present([
+        ("iterationId", json!(iteration.id.as_str())),
+        ("iterationNumber", json!(iteration.number)),
+        ("remainingIterations", json!(iteration.max_iterations.saturating_sub(iteration.number))),
+        ("config", config(&iteration)),
+        ("nextPrompt", json!(iteration.prompt)),
+    ]))
+}
+
+fn config(iteration: &Iteration) -> Value {
+    json!({
+        "maxIterations": iteration.max_iterations,
+        "completionPromises": iteration.promises,
+        "circuitBreakerThreshold": iteration.circuit_breaker,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Complete {
+    iteration_id: String,
+    completion_promise: String,
+}
+
+fn complete(desk: &Desk, arguments: Arguments) -> Answer {
+    let wanted: Complete = read(arguments)?;
+    let promised = promise(&wanted.completion_promise)?;
+    let Completed { id, task, at, iterations, promise, is_claim } =
+        desk.complete(&wanted.iteration_id, promised)?;
+    let (status, message) = match is_claim {
+        true => {
+            ("claimed", json!("noted as a claim: gates are held against it when the turn ends"))
+        }
+        false => ("completed", Value::Null),
+    };
+    Ok(present([
+        ("iterationId", json!(id.as_str())),
+        ("taskId", json!(task)),
+        ("completedAt", json!(at)),
+        ("totalIterations", json!(iterations)),
+        ("completionPromise", json!(promise)),
+        ("status", json!(status)),
+        ("message", message),
+    ]))
+}
+
+/// A promise by its word, or as it is written in a message.
+fn promise(text: &str) -> Result<Promise, Refusal> {
+    let inner =
+        text.trim().strip_prefix("<promise>").and_then(|text| text.strip_suffix("</promise>"));
+    match inner.unwrap_or(text).trim() {
+        "COMPLETE" => Ok(Promise::Complete),
+        "BLOCKED" => Ok(Promise::Blocked),
+        "ESCALATE" => Ok(Promise::Escalate),
+        _ => Err(Refusal::argument("a promise is COMPLETE, BLOCKED or ESCALATE".to_owned())),
+    }
+}

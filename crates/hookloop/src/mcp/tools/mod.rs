@@ -1,0 +1,196 @@
+//! The tools: one table each, of which schema and check of arguments are made.
+
+mod checkpoints;
+mod hooks;
+mod iterations;
+mod tasks;
+
+use std::sync::Arc;
+
+use hookloop_engine::guest::desk::Desk;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::refusal::Refusal;
+
+type Arguments = Map<String, Value>;
+pub(super) type Answer = Result<Value, Refusal>;
+
+/// All of them, in the order in which agents see them.
+pub(super) const TOOLS: [&Tool; 14] = [
+    &hooks::REGISTER,
+    &hooks::EVALUATE,
+    &hooks::LIST,
+    &hooks::CLEAR,
+    &iterations::START,
+    &iterations::VALIDATE,
+    &iterations::NEXT,
+    &iterations::COMPLETE,
+    &checkpoints::CREATE,
+    &checkpoints::RESUME,
+    &tasks::GET,
+    &tasks::LIST,
+    &tasks::ADD,
+    &tasks::UPDATE,
+];
+
+pub(super) struct Tool {
+    pub(super) name: &'static str,
+    /// Static: nothing of a repository is ever in it.
+    about: &'static str,
+    fields: &'static [Field],
+    /// What agents know from elsewhere and can't have here.
+    never: Option<Never>,
+    /// It can lead to reactions.
+    pub(super) writes: bool,
+    run: fn(&Desk, Arguments) -> Answer,
+}
+
+struct Field {
+    name: &'static str,
+    kind: Kind,
+    is_needed: bool,
+    about: &'static str,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    /// A whole number, 0 or more.
+    Count,
+    Texts,
+    Object,
+    Anything,
+    OneOf(&'static [&'static str]),
+}
+
+struct Never {
+    field: &'static str,
+    message: &'static str,
+    next: &'static str,
+}
+
+const fn needed(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, is_needed: true, about: "" }
+}
+
+const fn optional(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, is_needed: false, about: "" }
+}
+
+impl Field {
+    const fn about(self, about: &'static str) -> Field {
+        Field { about, ..self }
+    }
+
+    fn schema(&self) -> Value {
+        let mut schema = match self.kind {
+            Kind::Text => json!({ "type": "string" }),
+            Kind::Count => json!({ "type": "integer" }),
+            Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Kind::Object => json!({ "type": "object" }),
+            Kind::Anything => json!({}),
+            Kind::OneOf(words) => json!({ "type": "string", "enum": words }),
+        };
+        if !self.about.is_empty() {
+            schema["description"] = json!(self.about);
+        }
+        schema
+    }
+
+    /// What the value should have been, if it is not.
+    fn mismatch(&self, value: &Value) -> Option<String> {
+        let is_texts = |list: &Vec<Value>| list.iter().all(Value::is_string);
+        let (fits, kind) = match self.kind {
+            Kind::Text => (value.is_string(), "a text".to_owned()),
+            Kind::Count => {
+                let fits = value.as_u64().is_some_and(|n| u32::try_from(n).is_ok());
+                (fits, "a whole number, 0 or more".to_owned())
+            }
+            Kind::Texts => (value.as_array().is_some_and(is_texts), "a list of texts".to_owned()),
+            Kind::Object => (value.is_object(), "an object".to_owned()),
+            Kind::Anything => (true, String::new()),
+            Kind::OneOf(words) => {
+                let fits = value.as_str().is_some_and(|text| words.contains(&text));
+                (fits, format!("one of {}", words.join(", ")))
+            }
+        };
+        (!fits).then(|| format!("`{}` should be {kind}", self.name))
+    }
+}
+
+impl Tool {
+    pub(super) fn named(name: &str) -> Option<&'static Tool> {
+        TOOLS.into_iter().find(|tool| tool.name == name)
+    }
+
+    /// As agents see it.
+    pub(super) fn listed(&self) -> rmcp::model::Tool {
+        rmcp::model::Tool::new(self.name, self.about, Arc::new(self.schema()))
+    }
+
+    fn schema(&self) -> Map<String, Value> {
+        let properties: Map<String, Value> =
+            self.fields.iter().map(|field| (field.name.to_owned(), field.schema())).collect();
+        let needed: Vec<&str> =
+            self.fields.iter().filter(|field| field.is_needed).map(|field| field.name).collect();
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), json!("object"));
+        schema.insert("properties".to_owned(), Value::Object(properties));
+        if !needed.is_empty() {
+            schema.insert("required".to_owned(), json!(needed));
+        }
+        schema
+    }
+
+    /// The arguments without those that are null, which is how some clients leave one out.
+    pub(super) fn check(&self, arguments: Arguments) -> Result<Arguments, Refusal> {
+        let given: Arguments =
+            arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        if let Some(never) = self.never.as_ref().filter(|never| given.contains_key(never.field)) {
+            return Err(Refusal::new("not_allowed", never.message, never.next));
+        }
+        for (name, value) in &given {
+            let field = self.fields.iter().find(|field| field.name == name);
+            if let Some(wrong) = field.ok_or_else(|| self.unknown(name))?.mismatch(value) {
+                return Err(Refusal::argument(wrong));
+            }
+        }
+        let is_missing = |field: &&Field| field.is_needed && !given.contains_key(field.name);
+        match self.fields.iter().find(is_missing) {
+            Some(field) => Err(Refusal::argument(format!("`{}` is missing", field.name))),
+            None => Ok(given),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> Refusal {
+        let known: Vec<&str> = self.fields.iter().map(|field| field.name).collect();
+        let name: String = name.chars().take(NAME_SHOWN).collect();
+        let message =
+            format!("`{}` does not know `{name}`; it takes {}", self.name, known.join(", "));
+        Refusal::argument(message)
+    }
+
+    /// Blocks: it reads and writes the project, and may run gates for minutes.
+    pub(super) fn call(&self, desk: &Desk, checked: Arguments) -> Answer {
+        (self.run)(desk, checked)
+    }
+}
+
+/// Characters of a name nobody knows that are said again.
+const NAME_SHOWN: usize = 64;
+
+/// Arguments that were checked, as what the tool takes.
+fn read<T: DeserializeOwned>(checked: Arguments) -> Result<T, Refusal> {
+    serde_json::from_value(Value::Object(checked))
+        .map_err(|error| Refusal::argument(error.to_string()))
+}
+
+/// The fields that have a value.
+fn present<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(fields.map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+#[cfg(test)]
+mod tests;

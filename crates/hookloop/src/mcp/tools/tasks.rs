@@ -1,0 +1,188 @@
+//! Tasks of the graph, as small as an agent needs them.
+
+use hookloop_core::task::{Priority, Task, TaskSpec, TaskState};
+use hookloop_engine::guest::desk::{Change, Desk, Note, TaskDetail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answer, Arguments, Kind, Tool, needed, optional, present, read};
+use crate::mcp::refusal::Refusal;
+
+/// Tasks in a list unless more are asked for, and at most.
+const LISTED: u32 = 20;
+const LISTED_MAX: u32 = 100;
+
+pub(super) const GET: Tool = Tool {
+    name: "task_get",
+    about: "Get a task with its dependencies and notes.",
+    fields: &[needed("id", Kind::Text)],
+    never: None,
+    writes: false,
+    run: get,
+};
+
+pub(super) const LIST: Tool = Tool {
+    name: "task_list",
+    about: "List tasks, newest first.",
+    fields: &[
+        optional("status", Kind::Text)
+            .about("created, ready, active, submitted, completed, blocked"),
+        optional("label", Kind::Text),
+        optional("limit", Kind::Count).about("20, at most 100"),
+    ],
+    never: None,
+    writes: false,
+    run: list,
+};
+
+pub(super) const ADD: Tool = Tool {
+    name: "task_add",
+    about: "Add a task.",
+    fields: &[
+        needed("title", Kind::Text),
+        optional("description", Kind::Text),
+        optional("labels", Kind::Texts),
+        optional("priority", Kind::Count).about("0 (first) to 9"),
+        optional("type", Kind::Text),
+        optional("dependsOn", Kind::Texts).about("task ids"),
+    ],
+    never: None,
+    writes: true,
+    run: add,
+};
+
+pub(super) const UPDATE: Tool = Tool {
+    name: "task_update",
+    about: "Report on a task: a new status, a note. It completes only when its gates pass.",
+    fields: &[
+        needed("id", Kind::Text),
+        optional("status", Kind::Text).about("in_progress, completed, blocked"),
+        optional("notes", Kind::Text),
+        optional("blockedReason", Kind::Text),
+    ],
+    never: None,
+    writes: true,
+    run: update,
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Get {
+    id: String,
+}
+
+fn get(desk: &Desk, arguments: Arguments) -> Answer {
+    let Get { id } = read(arguments)?;
+    let TaskDetail { task, depends_on, notes } = desk.task(&id)?;
+    let mut answer = small(&task);
+    if !depends_on.is_empty() {
+        answer["dependsOn"] = depends_on.iter().map(|task| json!(task.id)).collect();
+    }
+    if !notes.is_empty() {
+        answer["notes"] = notes.iter().map(note).collect();
+    }
+    Ok(answer)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    status: Option<String>,
+    label: Option<String>,
+    limit: Option<u32>,
+}
+
+fn list(desk: &Desk, arguments: Arguments) -> Answer {
+    let wanted: List = read(arguments)?;
+    let status = wanted.status.as_deref().map(state).transpose()?;
+    let limit = wanted.limit.unwrap_or(LISTED).clamp(1, LISTED_MAX) as usize;
+    let tasks = desk.tasks(status, wanted.label.as_deref(), limit)?;
+    let tasks: Vec<Value> = tasks.iter().map(small).collect();
+    Ok(json!({ "tasks": tasks }))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Add {
+    title: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    labels: Vec<String>,
+    priority: Option<u32>,
+    r#type: Option<String>,
+    #[serde(default)]
+    depends_on: Vec<String>,
+}
+
+fn add(desk: &Desk, arguments: Arguments) -> Answer {
+    let wanted: Add = read(arguments)?;
+    let spec = TaskSpec {
+        goal: wanted.title,
+        description: wanted.description,
+        deliverables: Vec::new(),
+        labels: wanted.labels,
+        priority: wanted.priority.map(priority).transpose()?.unwrap_or_default(),
+        kind: wanted.r#type,
+        parent_task_id: None,
+    };
+    Ok(small(&desk.add(spec, &wanted.depends_on)?))
+}
+
+fn priority(number: u32) -> Result<Priority, Refusal> {
+    let number = u8::try_from(number).unwrap_or(u8::MAX);
+    Priority::try_from(number).map_err(Refusal::argument)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Update {
+    id: String,
+    status: Option<String>,
+    notes: Option<String>,
+    blocked_reason: Option<String>,
+}
+
+fn update(desk: &Desk, arguments: Arguments) -> Answer {
+    let wanted: Update = read(arguments)?;
+    let change = Change {
+        state: wanted.status.as_deref().map(state).transpose()?,
+        notes: wanted.notes,
+        blocked_reason: wanted.blocked_reason,
+    };
+    Ok(small(&desk.update(&wanted.id, &change)?))
+}
+
+/// Our word for a state, or that of the tools that agents know.
+fn state(text: &str) -> Result<TaskState, Refusal> {
+    let known = match text {
+        "pending" => "ready",
+        "in_progress" => "active",
+        text => text,
+    };
+    TaskState::ALL.into_iter().find(|state| state.name() == known).ok_or_else(|| {
+        let names = TaskState::ALL.map(TaskState::name).join(", ");
+        Refusal::argument(format!("`status` should be one of {names}"))
+    })
+}
+
+fn small(task: &Task) -> Value {
+    let spec = &task.spec;
+    let text = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
+    let labels = if spec.labels.is_empty() { Value::Null } else { json!(spec.labels) };
+    present([
+        ("id", json!(task.id)),
+        ("title", json!(spec.goal)),
+        ("status", json!(task.state.name())),
+        ("priority", json!(spec.priority.get())),
+        ("labels", labels),
+        ("type", json!(spec.kind)),
+        ("description", text(&spec.description)),
+        ("blockedReason", json!(task.obstacle.as_ref().map(|obstacle| &obstacle.reason))),
+        ("claimedBy", json!(task.claim.as_ref().map(|claim| &claim.agent))),
+    ])
+}
+
+fn note(note: &Note) -> Value {
+    json!({ "at": note.at, "by": note.by, "text": note.text })
+}

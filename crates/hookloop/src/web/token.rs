@@ -1,0 +1,92 @@
+//! The token that every request has to show, in a file of the user's alone.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use subtle::ConstantTimeEq;
+
+use crate::error::CliError;
+use crate::output::Result;
+
+const FILE_NAME: &str = "serve.token";
+const BYTES: usize = 32;
+/// What is read of a file: a token and the end of its line, and one to see that there is more.
+const READ_MAX: u64 = BYTES as u64 * 2 + 2;
+
+pub(crate) struct Token(String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// The token in a directory of state, which is made there the first time.
+    pub(crate) fn of(state: &Path) -> Result<(Token, PathBuf)> {
+        let path = state.join(FILE_NAME);
+        let token = match make(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => read(&path)?,
+            made => made.map_err(|error| failed(&path, &error))?,
+        };
+        Ok((token, path))
+    }
+
+    /// Takes as long for one that is nearly right as for one that is not.
+    pub(super) fn is(&self, shown: &[u8]) -> bool {
+        self.0.as_bytes().ct_eq(shown).into()
+    }
+
+    #[cfg(test)]
+    pub(super) fn new(text: &str) -> Token {
+        Token(text.to_owned())
+    }
+}
+
+fn make(path: &Path) -> std::io::Result<Token> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes)?;
+    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    writeln!(file, "{token}")?;
+    file.sync_all()?;
+    Ok(Token(token))
+}
+
+fn read(path: &Path) -> Result<Token> {
+    let flags = OFlags::NOFOLLOW.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = file.map_err(|error| failed(path, &error))?;
+    check(&file, path)?;
+    let mut text = String::new();
+    file.take(READ_MAX).read_to_string(&mut text).map_err(|error| failed(path, &error))?;
+    let token = text.strip_suffix('\n').unwrap_or(&text);
+    match token.len() == BYTES * 2 && token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(Token(token.to_owned())),
+        // Also what a process leaves that died while it made one.
+        false => Err(CliError::system(format!("{} holds no token", path.display()))
+            .hint(format!("rm {}", path.display()))),
+    }
+}
+
+/// What others may read is no secret; what others may write is theirs.
+fn check(file: &File, path: &Path) -> Result {
+    let found = file.metadata().map_err(|error| failed(path, &error))?;
+    let shown = path.display();
+    if found.uid() != rustix::process::geteuid().as_raw() || !found.is_file() {
+        let message = format!("{shown} is not a file of yours");
+        return Err(CliError::system(message).hint(format!("rm {shown}")));
+    }
+    if found.mode() & 0o077 != 0 {
+        let message = format!("{shown} is open to other users, who may know the token now");
+        return Err(CliError::system(message).hint(format!("rm {shown}")));
+    }
+    Ok(())
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::system(format!("{}: {error}", path.display()))
+}

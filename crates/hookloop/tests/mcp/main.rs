@@ -1,0 +1,27 @@
+//! The MCP server of the real program, over its real stdin and stdout and over TCP.
+//!
+//! - [`client`], [`http`]: the least that can talk to it
+//! - [`tools`]: what is listed, and what calls come to; [`outcomes`]: what they do
+//! - [`protocol`], [`frames`]: versions and probes; lines that are no messages
+//! - [`guard`], [`token`]: who is let in
+//! - [`fuzz`]: anything at all
+//! - [`official`]: clients that others wrote
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod client;
+mod frames;
+mod fuzz;
+mod guard;
+mod hostile;
+mod http;
+mod official;
+mod outcomes;
+mod protocol;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod support;
+mod token;
+mod tools;
+
+/// A project that asks for nothing.
+const PLAIN: &str = "version: 1\n";

@@ -1,0 +1,124 @@
+//! Clients that others wrote list and call every tool, over both transports.
+//!
+//! `.ci/mcp-clients` puts them where they are looked for: $HOOKLOOP_MCP_CLIENTS, else ~/.cache/hookloop-mcp.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+use crate::client::{Client, VERSIONS};
+use crate::http::Server;
+use crate::support::{PROGRAM, Sandbox};
+use crate::tools::{TOOLS, fitting};
+
+fn installed() -> PathBuf {
+    let usual = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/hookloop-mcp");
+    std::env::var_os("HOOKLOOP_MCP_CLIENTS").map_or_else(usual, PathBuf::from)
+}
+
+/// Where a client is; none, and said so, if it is not installed.
+fn found(path: &str) -> Option<PathBuf> {
+    let path = installed().join(path);
+    if !path.exists() && std::env::var_os("HOOKLOOP_MCP_CLIENTS").is_none() {
+        #[expect(clippy::print_stderr, reason = "that nothing was tested is told")]
+        {
+            eprintln!("{} is not there: .ci/mcp-clients installs it", path.display());
+        }
+        return None;
+    }
+    Some(path)
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/clients").join(name)
+}
+
+/// Arguments for each tool, by its name.
+fn arguments(sandbox: &Sandbox) -> Value {
+    let list = Client::ready(sandbox).request("tools/list", json!({}))["result"]["tools"].clone();
+    let named = |tool: &Value| (tool["name"].as_str().unwrap().to_owned(), fitting(tool));
+    Value::Object(list.as_array().unwrap().iter().map(named).collect())
+}
+
+/// What a client prints that ends well, or with `code`.
+#[track_caller]
+fn run(mut command: Command, sandbox: &Sandbox, code: i32) -> String {
+    command.current_dir(sandbox.project()).env("USER", "tester");
+    let output = command.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    let ended = output.status.code();
+    assert!(ended == Some(0) || ended == Some(code), "{command:?}: {ended:?}\n{told}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_sdk_for_python() {
+    let Some(python) = found("python/bin/python") else { return };
+    let sandbox = Sandbox::new(PLAIN);
+    let server = Server::start(&sandbox);
+    let home = sandbox.project().parent().unwrap().join("home");
+    let ways =
+        [json!({ "command": PROGRAM }), json!({ "url": server.url(), "token": server.token })];
+    for way in ways {
+        // None: it probes first, and takes what it is answered.
+        for version in [Some(VERSIONS[0]), Some(VERSIONS[1]), None] {
+            let mut command = Command::new(&python);
+            let task = json!({ "way": way, "version": version, "calls": arguments(&sandbox) });
+            command.arg(script("sdk.py")).arg(task.to_string()).env("HOME", &home);
+            let said: Value = serde_json::from_str(&run(command, &sandbox, 0)).unwrap();
+            assert_eq!(said["version"], version.unwrap_or(VERSIONS[1]), "{said}");
+            assert_eq!(said["tools"], json!(TOOLS), "{said}");
+            for tool in TOOLS {
+                assert!(said["results"][tool].is_object(), "{tool} of {said}");
+            }
+        }
+    }
+}
+
+/// What the inspector ends with when a tool's result is an error.
+const TOOL_FAILED: i32 = 5;
+
+#[test]
+fn the_inspector() {
+    let Some(inspector) = found("node_modules/.bin/mcp-inspector") else { return };
+    let sandbox = Sandbox::new(PLAIN);
+    let server = Server::start(&sandbox);
+    let home = sandbox.project().parent().unwrap().join("home");
+    let stdio: Vec<String> = vec![PROGRAM.to_owned(), "mcp".to_owned()];
+    let header = format!("Authorization: Bearer {}", server.token);
+    let http = [&server.url(), "--transport", "http", "--header", &header].map(str::to_owned);
+    for way in [stdio, http.into()] {
+        let inspect = |args: &[&str]| {
+            let mut command = Command::new(&inspector);
+            command.arg("--cli").args(&way).args(args).env("HOME", &home);
+            let said = run(command, &sandbox, TOOL_FAILED);
+            serde_json::from_str::<Value>(&said).unwrap()
+        };
+        let list = inspect(&["--method", "tools/list"]);
+        let names: Vec<&Value> =
+            list["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+        assert_eq!(names, TOOLS);
+        for tool in list["tools"].as_array().unwrap() {
+            let mut args =
+                vec!["--method", "tools/call", "--tool-name", tool["name"].as_str().unwrap()];
+            let arguments: Vec<String> = fitting(tool)
+                .as_object()
+                .unwrap()
+                .iter()
+                .map(|(name, value)| match value.as_str() {
+                    Some(text) => format!("{name}={text}"),
+                    None => format!("{name}={value}"),
+                })
+                .collect();
+            for argument in &arguments {
+                args.extend(["--tool-arg", argument]);
+            }
+            let result = inspect(&args);
+            assert!(result["structuredContent"].is_object(), "{result}");
+            let code = &result["structuredContent"]["error"]["code"];
+            assert_ne!(code, "invalid_argument", "{result}");
+        }
+    }
+}

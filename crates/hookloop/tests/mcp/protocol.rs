@@ -1,0 +1,197 @@
+//! Versions, and what real agents send that no specification asks for.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+use crate::client::{Client, PATIENCE, VERSIONS};
+use crate::http::Server;
+use crate::support::Sandbox;
+
+#[test]
+fn the_greeting_says_who_it_is_and_what_holds() {
+    let sandbox = Sandbox::new(PLAIN);
+    for version in VERSIONS {
+        let mut client = Client::start(&sandbox);
+        let greeting = client.initialize(version);
+        assert_eq!(greeting["protocolVersion"], version);
+        assert_eq!(greeting["serverInfo"]["name"], "hookloop");
+        assert_eq!(greeting["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
+        assert!(greeting["capabilities"]["tools"].is_object(), "{greeting}");
+        let instructions = greeting["instructions"].as_str().unwrap();
+        assert!(instructions.contains("<promise>COMPLETE</promise>"), "{instructions}");
+        client.is_alive();
+    }
+}
+
+#[test]
+fn other_versions_are_answered_with_one_that_is_spoken() {
+    let sandbox = Sandbox::new(PLAIN);
+    for (asked, answered) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2026-07-28", "2025-11-25"),
+        ("1999-01-01", "2025-11-25"),
+    ] {
+        let greeting = Client::start(&sandbox).initialize(asked);
+        assert_eq!(greeting["protocolVersion"], answered, "for {asked}");
+    }
+}
+
+#[test]
+fn probes_before_the_greeting_are_answered_and_change_nothing() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::start(&sandbox);
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+    for params in [json!({}), json!({ "_meta": meta })] {
+        assert_eq!(client.request("server/discover", params)["error"]["code"], -32601);
+    }
+    client.notify("notifications/initialized", json!({}));
+    client.notify("notifications/cancelled", json!({ "requestId": 1 }));
+    client.line(&json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
+    client.is_alive();
+    assert_eq!(client.request("tools/list", json!({}))["error"]["code"], -32600);
+    // A greeting that can't be read is none.
+    assert_eq!(client.request("initialize", json!({}))["error"]["code"], -32602);
+    assert_eq!(client.initialize(VERSIONS[1])["serverInfo"]["name"], "hookloop");
+    assert_eq!(client.request("server/discover", json!({}))["error"]["code"], -32601);
+    assert!(client.request("tools/list", json!({}))["result"]["tools"].is_array());
+}
+
+#[test]
+fn what_is_not_for_us_is_passed_over() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    let id = client.ask("ping", json!({}));
+    assert_eq!(client.receive()["id"], id);
+    // Late, for what never was, without a subject, and unheard of.
+    for params in [json!({ "requestId": id }), json!({ "requestId": "x" }), json!({}), json!(null)]
+    {
+        client.notify("notifications/cancelled", params);
+    }
+    client.notify("notifications/whatever", json!({ "a": [1] }));
+    client.notify("notifications/roots/list_changed", json!({}));
+    client.line(&json!({ "jsonrpc": "2.0", "id": 99, "error": { "code": 1, "message": "x" } }));
+    client.is_alive();
+    for method in ["prompts/get", "logging/setLevel", "completions/x", "tasks/get", "x", ""] {
+        let answer = client.request(method, json!({}));
+        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
+    }
+    client.is_alive();
+}
+
+#[test]
+fn the_end_of_input_is_the_end() {
+    let sandbox = Sandbox::new(PLAIN);
+    // Before anything, and after what was asked is answered.
+    let mut client = Client::start(&sandbox);
+    client.end_input();
+    assert!(client.ended(PATIENCE).success());
+    let mut client = Client::ready(&sandbox);
+    let ids: Vec<i64> =
+        (0..20).map(|_| client.ask("tools/call", json!({ "name": "task_list" }))).collect();
+    client.end_input();
+    let mut answered: Vec<i64> =
+        ids.iter().map(|_| client.receive()["id"].as_i64().unwrap()).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, ids);
+    assert!(client.ended(Duration::from_secs(1)).success());
+}
+
+/// The first call finds reactions that a program which was killed has left, and does them after its answer.
+#[test]
+fn the_end_of_input_ends_what_is_running() {
+    let hook = "echo begun >> begun; exec sleep 61";
+    let sandbox =
+        Sandbox::new(&format!("version: 1\nhooks:\n  task_created: [{{command: '{hook}'}}]\n"));
+    sandbox.json(&["hooks", "trust", "--yes"]);
+    let begun = sandbox.project().join("begun");
+    let wait = || {
+        let start = Instant::now();
+        while !begun.exists() {
+            assert!(start.elapsed() < PATIENCE, "the hook does not begin");
+            thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::remove_file(&begun).unwrap();
+    };
+    let mut killed = sandbox.command(&["task", "add", "Parser"]).spawn().unwrap();
+    wait();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let mut client = Client::ready(&sandbox);
+    client.call("task_list", json!({}));
+    wait();
+    // Meanwhile it answers, also what needs the project.
+    client.is_alive();
+    client.call("task_list", json!({}));
+    client.end_input();
+    assert!(client.ended(Duration::from_secs(1)).success());
+}
+
+#[test]
+fn a_request_to_end_is_one() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    let id = rustix::process::Pid::from_raw(client.pid() as i32).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert!(client.ended(Duration::from_secs(1)).success());
+}
+
+#[test]
+fn over_http_each_request_stands_for_itself() {
+    let sandbox = Sandbox::new(PLAIN);
+    let server = Server::start(&sandbox);
+    for version in VERSIONS {
+        let client = json!({ "name": "test", "version": "0" });
+        let params =
+            json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client });
+        let greeting = server.request("initialize", params);
+        assert_eq!(greeting["result"]["protocolVersion"], version);
+        let head = format!("{}MCP-Protocol-Version: {version}\r\n", server.head());
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
+        assert_eq!(server.send("POST", "/mcp", &head, ping.as_bytes()).status, 200);
+    }
+    let notification = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(server.post(&notification).status, 202);
+    let late = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    assert_eq!(server.post(&late).status, 202);
+    for method in ["GET", "DELETE", "PUT"] {
+        assert_eq!(server.send(method, "/mcp", &server.head(), b"").status, 405);
+    }
+    let discover = json!({ "jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {} });
+    let answer: Value = serde_json::from_str(&server.post(&discover).body).unwrap();
+    assert_eq!(answer["error"]["code"], -32601);
+    assert!(server.request("tools/list", json!({}))["result"]["tools"].is_array());
+}
+
+#[test]
+fn a_server_that_is_asked_to_end_does_and_another_takes_its_place() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut first = Server::start(&sandbox);
+    let second = Server::start(&sandbox);
+    // Two on one project, with one token.
+    assert_eq!(first.token, second.token);
+    for server in [&first, &second] {
+        assert!(server.request("tools/list", json!({}))["result"]["tools"].is_array());
+    }
+    let port = first.port.to_string();
+    let taken = sandbox.run(&["serve", "--port", &port]);
+    assert_eq!(taken.status.code(), Some(70));
+    first.terminate();
+    assert_eq!(first.ended(Duration::from_secs(8)), Some(0));
+    let again = Server::spawn(sandbox.command(&["serve", "--port", &port]));
+    assert!(again.request("tools/list", json!({}))["result"]["tools"].is_array());
+}
+
+#[test]
+fn only_loopback_is_served() {
+    let sandbox = Sandbox::new(PLAIN);
+    for address in ["0.0.0.0", "::", "192.168.1.1", "1.2.3.4"] {
+        let output = sandbox.run(&["serve", "--port", "0", "--bind", address]);
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("other machines"), "{said}");
+    }
+}

@@ -1,0 +1,251 @@
+//! What is listed, and what calls come to that the desk never sees.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::PLAIN;
+use crate::client::{Called, Client, VERSIONS};
+use crate::http::Server;
+use crate::support::Sandbox;
+
+pub(crate) const TOOLS: [&str; 14] = [
+    "hook_register",
+    "hook_evaluate",
+    "hook_list",
+    "hook_clear",
+    "iteration_start",
+    "iteration_validate",
+    "iteration_next",
+    "iteration_complete",
+    "checkpoint_create",
+    "checkpoint_resume",
+    "task_get",
+    "task_list",
+    "task_add",
+    "task_update",
+];
+/// What `tools/list` may cost an agent.
+const TOKENS_MAX: usize = 2_500;
+/// Of what `tools/list` answers. Agents read it as instructions: who changes a word of it, changes this.
+const DIGEST: &str = "f190b5c54ac75f560bb14ff8e2005b3069ecb24bf17575bcfb123c2299092042";
+
+fn listed(client: &mut Client) -> Value {
+    client.request("tools/list", json!({}))["result"].clone()
+}
+
+/// Arguments that fit the schema of a tool.
+pub(crate) fn fitting(tool: &Value) -> Value {
+    let properties = tool["inputSchema"]["properties"].as_object().unwrap();
+    let value = |(name, schema): (&String, &Value)| {
+        let value = match (name.as_str(), schema["type"].as_str()) {
+            ("completionPromise", _) => json!("COMPLETE"),
+            ("completionPromises", _) => json!(["COMPLETE"]),
+            ("status", _) => json!("ready"),
+            (_, Some("integer")) => json!(1),
+            (_, Some("array")) => json!([]),
+            (_, Some("object") | None) => json!({}),
+            _ => schema["enum"].get(0).cloned().unwrap_or(json!("x")),
+        };
+        (name.clone(), value)
+    };
+    Value::Object(properties.iter().map(value).collect())
+}
+
+#[test]
+fn the_list_is_short_and_does_not_drift() {
+    let sandbox = Sandbox::new(PLAIN);
+    let list = listed(&mut Client::ready(&sandbox));
+    let names: Vec<&str> = list["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, TOOLS);
+    let text = list.to_string();
+    for noise in ["$schema", "$defs", "title\":{\"title", "outputSchema", "resultType"] {
+        assert!(!text.contains(noise), "{noise} in {text}");
+    }
+    let tokens = tiktoken_rs::o200k_base().unwrap().encode_ordinary(&text).len();
+    assert!(tokens <= TOKENS_MAX, "{tokens} tokens");
+    let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(digest, DIGEST, "{tokens} tokens: {text}");
+}
+
+#[test]
+fn the_list_is_the_same_by_any_way() {
+    let sandbox = Sandbox::new(PLAIN);
+    let expected = listed(&mut Client::ready(&sandbox));
+    for version in VERSIONS {
+        let mut client = Client::start(&sandbox);
+        client.initialize(version);
+        assert_eq!(listed(&mut client), expected);
+    }
+    let server = Server::start(&sandbox);
+    assert_eq!(server.request("tools/list", json!({}))["result"], expected);
+    // Nothing of a repository gets into it.
+    let elsewhere = Sandbox::empty();
+    assert_eq!(listed(&mut Client::ready(&elsewhere)), expected);
+}
+
+#[test]
+fn every_tool_can_be_called_and_answers_in_both_forms() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    let server = Server::start(&sandbox);
+    for tool in listed(&mut client)["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        for called in [client.call(name, fitting(tool)), server.call(name, fitting(tool))] {
+            let code = &called.value["error"]["code"];
+            assert!(!called.is_error || code != "invalid_argument", "{name}: {called:?}");
+        }
+    }
+}
+
+/// A result that is an error, never an error of the protocol.
+#[test]
+fn arguments_that_do_not_fit_are_told_to_the_agent() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    for tool in listed(&mut client)["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let mut unknown = fitting(tool);
+        unknown["frobnicate"] = json!(1);
+        let error = client.refused(name, unknown);
+        assert_eq!(error["code"], "invalid_argument");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains("`frobnicate`"), "{message}");
+        for needed in tool["inputSchema"]["required"].as_array().into_iter().flatten() {
+            assert!(message.contains(needed.as_str().unwrap()), "{message}");
+            let mut without = fitting(tool);
+            without.as_object_mut().unwrap().remove(needed.as_str().unwrap());
+            let error = client.refused(name, without);
+            assert_eq!(error["message"], format!("`{}` is missing", needed.as_str().unwrap()));
+        }
+    }
+    let error = client.refused("hook_register", json!({ "taskId": "a", "hookType": "rm -rf /" }));
+    assert_eq!(error["message"], "`hookType` should be one of default, validation, promise");
+    let error = client.refused("task_list", json!({ "status": "done" }));
+    assert!(error["message"].as_str().unwrap().contains("created, ready"), "{error}");
+    let error = client
+        .refused("iteration_complete", json!({ "iterationId": "x", "completionPromise": "done" }));
+    assert_eq!(error["code"], "invalid_argument");
+}
+
+#[test]
+fn shell_text_does_not_come_in_by_the_back_door() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    let rules = json!([{ "name": "t", "command": "touch /tmp/x" }]);
+    let error =
+        client.refused("iteration_start", json!({ "taskId": "a", "validationRules": rules }));
+    assert_eq!(error["code"], "not_allowed");
+    assert!(error["next"].as_str().unwrap().contains("`validation:` in hookloop.yaml"), "{error}");
+}
+
+/// There is no argument by which any tool could be given these.
+#[test]
+fn no_tool_takes_what_is_for_people_to_say() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    let names = [
+        "command",
+        "script",
+        "shell",
+        "run",
+        "callback",
+        "http",
+        "url",
+        "env",
+        "hooks",
+        "rules",
+        "validationRules",
+        "gates",
+        "skipGates",
+        "enabled",
+        "disabled",
+        "trust",
+        "digest",
+        "limits",
+        "budget",
+        "force",
+        "epoch",
+        "claim",
+        "policy",
+        "config",
+        "state",
+        "cwd",
+        "path",
+    ];
+    for tool in listed(&mut client)["tools"].as_array().unwrap() {
+        for name in names {
+            let mut arguments = fitting(tool);
+            arguments[name] = json!("touch /tmp/x");
+            let error = client.refused(tool["name"].as_str().unwrap(), arguments);
+            let code = error["code"].as_str().unwrap();
+            assert!(["invalid_argument", "not_allowed"].contains(&code), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_that_is_none_is_an_error_of_the_protocol() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    for params in [json!({ "name": "rm" }), json!({ "name": 3 }), json!({})] {
+        let answer = client.request("tools/call", params);
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+    client.is_alive();
+}
+
+#[test]
+fn without_a_project_tools_say_what_to_do() {
+    let mut sandbox = Sandbox::empty();
+    let mut client = Client::ready(&sandbox);
+    let error = client.refused("task_list", json!({}));
+    assert_eq!(error["code"], "no_project");
+    assert_eq!(error["next"], "ask your user to run: hookloop init");
+    assert_eq!(client.request("resources/list", json!({}))["result"]["resources"], json!([]));
+    // It is there as soon as it is there.
+    sandbox.init();
+    let called = client.call("task_list", json!({}));
+    assert_ne!(called.value["error"]["code"], "no_project");
+}
+
+#[test]
+fn a_configuration_that_is_broken_or_changed_shows_at_the_next_call() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    let code = |called: Called| called.value["error"]["code"].clone();
+    assert_ne!(code(client.call("task_list", json!({}))), "misconfigured");
+    let path = sandbox.project().join("hookloop.yaml");
+    std::fs::write(&path, "version: 1\nhooks: 3\n").unwrap();
+    assert_eq!(code(client.call("task_list", json!({}))), "misconfigured");
+    std::fs::write(&path, PLAIN).unwrap();
+    assert_ne!(code(client.call("task_list", json!({}))), "misconfigured");
+}
+
+#[test]
+fn a_resource_that_is_not_there_says_so() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut client = Client::ready(&sandbox);
+    assert_eq!(client.request("resources/list", json!({}))["result"]["resources"], json!([]));
+    for uri in ["hookloop://nothing", "file:///etc/passwd", "hookloop://task/current"] {
+        let answer = client.request("resources/read", json!({ "uri": uri }));
+        assert_eq!(answer["error"]["code"], -32002, "{answer}");
+        assert_eq!(answer["error"]["data"]["uri"], uri);
+        assert!(answer["error"]["data"]["error"]["next"].is_string(), "{answer}");
+    }
+}
+
+#[test]
+fn an_agent_of_a_session_is_bound_to_it_by_both_options() {
+    let sandbox = Sandbox::new(PLAIN);
+    for args in [vec!["mcp", "--session", "abc"], vec!["mcp", "--run", "1"]] {
+        assert_eq!(sandbox.run(&args).status.code(), Some(2));
+    }
+    let mut client = Client::start_with(&sandbox, &["--session", "abc", "--run", "1"]);
+    client.initialize(VERSIONS[0]);
+    client.is_alive();
+}

@@ -14,6 +14,9 @@ use hookloop_engine::store::{JetStreamError, LogError, OpenError, Refusal, Store
 use hookloop_engine::trust::TrustError;
 use serde_json::json;
 
+use crate::native::file::FileError;
+use crate::native::plan::PlanError;
+
 /// The kinds of failure; each has its exit code, which scripts may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -78,6 +81,14 @@ impl CliError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// What happened and what to type, in one line.
+    pub(crate) fn told(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{} (try: {hint})", self.message),
+            None => self.message.clone(),
+        }
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -242,6 +253,33 @@ impl From<Unfit> for CliError {
             Unfit::Unreadable { .. } => (Kind::System, None),
         };
         CliError { kind, message: error.to_string(), hint }
+    }
+}
+
+impl From<PlanError> for CliError {
+    fn from(error: PlanError) -> CliError {
+        let message = error.to_string();
+        match error {
+            PlanError::Fault { path, fault } => {
+                CliError::usage(message).hint(format!("$EDITOR +{} {}", fault.line, path.display()))
+            }
+            PlanError::NoText(_) => CliError::usage(message),
+            PlanError::NoHome => CliError::usage(message).hint("export HOME=/home/you"),
+            PlanError::LeadsOut { .. } => {
+                CliError::refused(message).hint("the same with --user, or put a file there")
+            }
+            PlanError::File(error) => error.into(),
+        }
+    }
+}
+
+impl From<FileError> for CliError {
+    fn from(error: FileError) -> CliError {
+        match error {
+            FileError::Changed(_) => CliError::refused(error).hint("the same again"),
+            FileError::Long(_) | FileError::NoFile(_) => CliError::usage(error),
+            FileError::Io { .. } => CliError::system(error),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod cli;
 mod error;
 mod ids;
 mod mcp;
+mod native;
 mod output;
 mod progress;
 mod web;
@@ -14,6 +15,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 use hookloop_engine::process::{KEEPER_ARGUMENT, STEP_ARGUMENT, confine, keep};
 
+/// The exit code of a command line that is not understood.
+const USAGE: u8 = 2;
+
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
         Some(argument) if argument == KEEPER_ARGUMENT => return keep(),
@@ -22,14 +26,28 @@ fn main() -> ExitCode {
     }
     // As `Cli::parse()`, but the parser is not taken apart again: the process ends soon enough.
     let mut parser = std::mem::ManuallyDrop::new(cli::Cli::command());
-    let matches = parser.get_matches_mut();
-    let cli = match cli::Cli::from_arg_matches(&matches) {
+    let parsed = parser
+        .try_get_matches_from_mut(std::env::args_os())
+        .and_then(|matches| cli::Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => error.format(&mut parser).exit(),
+        Err(error) => return misunderstood(&error.format(&mut parser)),
     };
     let json = cli.wants_json();
     match cli.run() {
         Ok(code) => ExitCode::from(code),
         Err(error) => error.report(json),
+    }
+}
+
+/// Says what is wrong with the command line, or the help that was asked for.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    // An agent takes 2 for a hook's refusal, and would go on and on.
+    let is_hook = std::env::args_os().nth(1).is_some_and(|name| name == cli::HOOK);
+    match error.exit_code() {
+        0 => ExitCode::SUCCESS,
+        _ if is_hook => ExitCode::FAILURE,
+        _ => ExitCode::from(USAGE),
     }
 }

@@ -69,6 +69,11 @@ fn usage() {
 }
 
 #[test]
+fn native_hooks() {
+    check_commands("docs/native-hooks.md");
+}
+
+#[test]
 fn agents() {
     check_commands("docs/agents.md");
 }

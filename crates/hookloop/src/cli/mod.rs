@@ -5,9 +5,11 @@ mod completions;
 mod demo;
 mod dispatch;
 mod doctor;
+mod hook;
 mod hooks;
 mod import;
 mod init;
+mod install;
 mod log;
 mod mcp;
 mod message;
@@ -22,6 +24,7 @@ mod session;
 mod sessions;
 mod status;
 mod task;
+mod uninstall;
 mod usage;
 mod verify;
 mod why;
@@ -38,6 +41,9 @@ use hookloop_engine::user::{self, BadStoreName, User};
 use crate::error::CliError;
 use crate::mcp::Door;
 use crate::output::{Output, Result};
+
+/// The command that agents' own hooks run.
+pub(crate) const HOOK: &str = "hook";
 
 /// Hooks, gates and a task graph for coding agents.
 #[derive(Parser)]
@@ -57,7 +63,8 @@ struct Global {
     json: bool,
 
     /// Work in this directory's project instead of the current one's
-    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    #[arg(short = 'C', long, global = true, value_name = "DIR", num_args = 0..=1)]
+    #[arg(default_missing_value = ".")]
     project: Option<PathBuf>,
 
     /// Run the repository's hooks this time if this is their digest (`hookloop hooks trust --show`)
@@ -98,6 +105,9 @@ enum Command {
     /// See the agents that can do the work, and agree to what a repository has for them
     #[command(subcommand)]
     Agents(agents::Command),
+    Install(install::Args),
+    Uninstall(uninstall::Args),
+    Hook(hook::Args),
     Mcp(mcp::Args),
     Serve(serve::Args),
     Log(log::Args),
@@ -138,6 +148,9 @@ impl Cli {
             Command::Task(command) => command.run(context),
             Command::Hooks(command) => command.run(context),
             Command::Agents(command) => command.run(context),
+            Command::Install(args) => args.run(context),
+            Command::Uninstall(args) => args.run(context),
+            Command::Hook(args) => args.run(context),
             Command::Mcp(args) => args.run(context),
             Command::Serve(args) => args.run(context),
             Command::Log(args) => args.run(context),
@@ -197,6 +210,11 @@ impl Context {
 
     fn place(&self) -> Result<Place> {
         Ok(Place::find(&self.directory()?, &state_home()?)?)
+    }
+
+    /// Works in this directory, unless the user named one.
+    fn enter(&mut self, directory: &Path) {
+        self.directory.get_or_insert_with(|| directory.to_owned());
     }
 
     /// Opens the project, and finishes what a process that died has left undone.

@@ -9,6 +9,7 @@ mod contract;
 #[path = "../documents/mod.rs"]
 mod documents;
 mod looping;
+mod native;
 mod stage;
 mod tools;
 

@@ -171,6 +171,13 @@ const COMMANDS: &[&[&str]] = &[
     &["agents", "list"],
     &["agents", "trust", "--show"],
     &["agents", "trust"],
+    &["hook", "Stop"],
+    &["hook", "SessionStart", "--agent", "claude"],
+    &["install", "claude", "--yes"],
+    &["install", "codex", "--yes"],
+    &["install", "gemini"],
+    &["install", "--list"],
+    &["uninstall", "claude", "--yes"],
     &["run", "x"],
     &["run", "x", "--agent", "mine"],
     &["run", "x", "--agent", "claude"],
@@ -200,6 +207,9 @@ fn nothing_of_a_repository_runs_unasked() {
     let root = tempfile::tempdir().unwrap();
     let canary = root.path().join("canary");
     let touch = format!("touch {}", canary.display());
+    // What an agent says to its hooks.
+    let said = root.path().join("said");
+    fs::write(&said, r#"{"session_id":"s","last_assistant_message":"Done."}"#).unwrap();
     for configuration in configurations(&touch) {
         let project = Project::bare();
         plant(&project.root(), &touch);
@@ -208,6 +218,9 @@ fn nothing_of_a_repository_runs_unasked() {
             let trace = root.path().join("trace");
             let mut command = project.command("strace");
             command.args(["-f", "-qq", "-e", "trace=execve,execveat", "-o"]).arg(&trace);
+            if args[0] == "hook" {
+                command.stdin(fs::File::open(&said).unwrap());
+            }
             let output = command.arg(BINARY).args(*args).output().unwrap();
             let code = output.status.code();
             assert!(matches!(code, Some(0..=4)), "{args:?} {code:?}: {output:?}");

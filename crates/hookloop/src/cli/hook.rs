@@ -1,0 +1,115 @@
+//! `hookloop hook`
+
+use std::io::{IsTerminal, Read};
+use std::path::Path;
+
+use hookloop_engine::guest::native::{Visit, visit};
+use hookloop_engine::place::PlaceError;
+use hookloop_engine::session::real::Stop;
+
+use super::Context;
+use crate::error::CliError;
+use crate::native::agent::Agent;
+use crate::native::dialect::{Event, Payload, answer, message};
+use crate::output::Result;
+
+/// No agent says more at once; it is mostly its last message.
+const PAYLOAD_MAX: u64 = 8 * 1024 * 1024;
+
+/// Answer an agent's own hook
+///
+/// Claude Code, Codex and Gemini run this when their hooks are installed (`hookloop install`): one JSON object on
+/// standard input, an answer in the agent's own dialect on standard output. It does nothing where there is no
+/// project, and where `hookloop run` started the agent and runs the gates itself.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The event by the agent's name for it, such as Stop or AfterAgent; others than hookloop knows are ignored
+    event: String,
+
+    /// Whose hook it is: claude, codex or gemini; else it is told by the input
+    #[arg(long)]
+    agent: Option<String>,
+}
+
+impl Args {
+    /// Ends with 0 or 1, whatever happens: 2, and for Gemini everything above 1, has an agent go on.
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        if std::io::stdin().is_terminal() {
+            return Err(CliError::usage("an agent's hook runs this, with JSON on standard input")
+                .hint("hookloop install claude"));
+        }
+        let payload = read_input()?;
+        if std::env::var_os("HOOKLOOP_SESSION").is_some() {
+            return Ok(());
+        }
+        let payload = Payload::read(&payload)
+            .map_err(|error| CliError::refused(format!("the input of this hook: {error}")))?;
+        match self.reply(context, &payload) {
+            Ok(()) => Ok(()),
+            Err(error) => self.admit(context, &error),
+        }
+    }
+
+    fn reply(&self, context: &mut Context, payload: &Payload) -> Result {
+        let agent = self.agent(payload)?;
+        let event = Event::of_name(&self.event);
+        let Some(moment) = payload.moment(event) else { return Ok(()) };
+        if let Some(directory) = payload.directory() {
+            context.enter(Path::new(directory));
+        }
+        if is_elsewhere(context)? {
+            return Ok(());
+        }
+        let project = context.project()?;
+        let visitor = Visit { agent: agent.name(), conversation: payload.conversation(), moment };
+        let reply = visit(&project, &visitor, &Stop::new()?)?;
+        match answer(agent, payload, &self.event, reply) {
+            Some(answer) => context.out.json(&answer),
+            None => Ok(()),
+        }
+    }
+
+    fn agent(&self, payload: &Payload) -> Result<Agent> {
+        let Some(name) = &self.agent else { return Ok(payload.agent()) };
+        let unknown = || CliError::refused(format!("`{name}` is no agent that has hooks"));
+        Agent::of_name(name).ok_or_else(unknown)
+    }
+
+    /// Something of ours does not work. Who blocked then would hold the agent for ever, for a reason that it can't
+    /// mend; so it may stop, and its user is told that nothing was checked.
+    fn admit(&self, context: &mut Context, error: &CliError) -> Result {
+        let what = match Event::of_name(&self.event) {
+            Event::Stop => "the stop gates did NOT run",
+            Event::Start | Event::Prompt => "the agent was not told what is pending",
+            // Nobody reads an answer to these.
+            Event::End | Event::Other => return Err(CliError::refused(error.told())),
+        };
+        context.out.json(&message(&format!("hookloop: {what}: {}", error.told())))
+    }
+}
+
+/// All of standard input.
+fn read_input() -> Result<Vec<u8>> {
+    let mut input = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(PAYLOAD_MAX + 1)
+        .read_to_end(&mut input)
+        .map_err(|error| CliError::refused(format!("the input of this hook: {error}")))?;
+    match input.len() as u64 > PAYLOAD_MAX {
+        true => Err(CliError::refused(format!(
+            "the input of this hook has more than {PAYLOAD_MAX} bytes"
+        ))),
+        false => Ok(input),
+    }
+}
+
+/// Whether the agent works where there is no project.
+fn is_elsewhere(context: &Context) -> Result<bool> {
+    let directory = context.directory()?;
+    match hookloop_engine::place::Place::find(&directory, &super::state_home()?) {
+        Err(PlaceError::NoProject(_)) => Ok(true),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(false),
+    }
+}

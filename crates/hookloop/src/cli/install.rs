@@ -1,0 +1,292 @@
+//! `hookloop install`
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::hooks::trust::ask;
+use super::{Context, state_home};
+use crate::error::CliError;
+use crate::native::agent::{Agent, Homes, Scope, program_of};
+use crate::native::diff::{Sign, hunks};
+use crate::native::plan::{self, Change, Ground, Plan, PlanError};
+use crate::native::record::Records;
+use crate::native::settings;
+use crate::output::{BOLD, Cell, DIM, Output, Result, plain};
+
+/// The name that a shell looks for.
+const PROGRAM: &str = "hookloop";
+
+/// Have an agent that you start yourself ask hookloop before it stops
+///
+/// Adds hookloop's hooks to the settings of Claude Code, Codex or Gemini, and a skill that teaches the agent the
+/// loop's rules. Shows what changes and asks first; `hookloop uninstall` takes it back byte for byte.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// claude, codex or gemini
+    #[arg(required_unless_present = "list")]
+    agent: Option<String>,
+
+    #[command(flatten)]
+    scope: ScopeArgs,
+
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+
+    /// Show what is installed where, and whether its command can be started
+    #[arg(long, conflicts_with_all = ["agent", "user", "yes"])]
+    list: bool,
+}
+
+#[derive(clap::Args)]
+pub(super) struct ScopeArgs {
+    /// For you, in all your projects; without it for this project and everybody who works in it (`--project`)
+    #[arg(long)]
+    user: bool,
+}
+
+impl ScopeArgs {
+    /// The files that are meant.
+    pub(super) fn ground(&self, context: &Context, agent: Agent) -> Result<Ground> {
+        if self.user {
+            return Ok(Ground::of_user(agent, &homes())?);
+        }
+        match context.place() {
+            Ok(place) => Ok(Ground::of_project(agent, &place.root)),
+            Err(error) if context.directory.is_some() => Err(error),
+            Err(_) => Err(CliError::usage("this is no project; name the settings that are meant")
+                .hint(format!("hookloop install {} --user, or hookloop init", agent.name()))),
+        }
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let Some(name) = &self.agent else { return list(context) };
+        let agent = agent_of(name)?;
+        let ground = self.scope.ground(context, agent)?;
+        let mut records = Records::load(&state_home()?);
+        let plan = plan::install(&ground, &program()?, &records)?;
+        let out = &mut context.out;
+        screen(out, &plan)?;
+        let hint = format!("hookloop install {} --{} --yes", agent.name(), ground.scope.name());
+        if !(plan.changes.is_empty() || self.yes || agreed(out, agent, &hint)?) {
+            return Err(CliError::refused("nothing was written"));
+        }
+        plan::perform(&plan, &mut records, &state_home()?)?;
+        if out.json {
+            return out.json(&outcome(&ground, &plan));
+        }
+        conclude(out, &plan)?;
+        if plan.changes.is_empty() {
+            out.line(format_args!("Nothing to do: {}", place_of(&ground.settings())))?;
+        }
+        terms(out, &ground)
+    }
+}
+
+pub(super) fn agent_of(name: &str) -> Result<Agent> {
+    if let Some(agent) = Agent::of_name(name) {
+        return Ok(agent);
+    }
+    Err(match name {
+        "opencode" => CliError::usage(
+            "impossible for opencode: its plugins are JavaScript, and none can keep it from stopping",
+        )
+        .hint("hookloop run \"…\" --agent opencode, which holds the gates itself"),
+        _ => CliError::usage(format!("`{name}` is no agent that hooks can be installed in"))
+            .hint("hookloop install claude, codex or gemini"),
+    })
+}
+
+fn agreed(out: &mut Output, agent: Agent, hint: &str) -> Result<bool> {
+    ask(out, &format!("these changes for {}", agent.name()), "Write this?", hint)
+}
+
+/// Where the environment says that agents keep their settings.
+pub(super) fn homes() -> Homes {
+    let variable = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    Homes {
+        home: variable("HOME"),
+        claude: variable("CLAUDE_CONFIG_DIR"),
+        codex: variable("CODEX_HOME"),
+        gemini: variable("GEMINI_CLI_HOME"),
+    }
+}
+
+/// What starts this program: its name if that is enough.
+fn program() -> Result<String> {
+    let own = env::current_exe()?;
+    if found_on_path(PROGRAM).is_some_and(|found| found.canonicalize().is_ok_and(|it| it == own)) {
+        return Ok(PROGRAM.to_owned());
+    }
+    let no_text = |_| CliError::usage("the path of hookloop is not UTF-8");
+    own.into_os_string().into_string().map_err(no_text)
+}
+
+fn found_on_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    // What is found in the current directory is whoever's repository this is.
+    let directories = env::split_paths(&path).filter(|directory| directory.is_absolute());
+    directories.map(|directory| directory.join(name)).find(|file| is_program(file))
+}
+
+fn is_program(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+fn place_of(path: &Path) -> String {
+    plain(&path.display().to_string()).into_owned()
+}
+
+/// Shows what will change.
+pub(super) fn screen(out: &mut Output, plan: &Plan) -> Result {
+    if out.json {
+        return Ok(());
+    }
+    for change in &plan.changes {
+        show(out, change)?;
+    }
+    Ok(())
+}
+
+fn show(out: &mut Output, change: &Change) -> Result {
+    let (old, new, path) = (change.old_text(), change.new_text(), place_of(&change.path));
+    let verb = match (old.is_empty(), change.removes()) {
+        (_, true) => "remove",
+        (true, _) => "new",
+        _ => "change",
+    };
+    out.line(format_args!("{BOLD}{path}{BOLD:#} {DIM}{verb}{DIM:#}"))?;
+    for hunk in hunks(&old, &new) {
+        out.line(format_args!("{DIM}{}{DIM:#}", hunk.heading()))?;
+        for line in &hunk.lines {
+            let style = match line.sign {
+                Sign::Same => anstyle::Style::new(),
+                Sign::Gone => anstyle::AnsiColor::Red.on_default(),
+                Sign::New => anstyle::AnsiColor::Green.on_default(),
+            };
+            let sign = match line.sign {
+                Sign::Same => ' ',
+                Sign::Gone => '-',
+                Sign::New => '+',
+            };
+            let text = line.text.trim_end_matches('\n').trim_end_matches('\r');
+            out.line(format_args!("{style}{sign}{}{style:#}", plain(text)))?;
+        }
+    }
+    out.line("")
+}
+
+/// Says what was done.
+pub(super) fn conclude(out: &mut Output, plan: &Plan) -> Result {
+    for change in &plan.changes {
+        let verb = if change.removes() { "Removed" } else { "Wrote" };
+        out.line(format_args!("{verb} {}", place_of(&change.path)))?;
+    }
+    for path in &plan.left {
+        out.line(format_args!("Left {}: it is not hookloop's", place_of(path)))?;
+    }
+    Ok(())
+}
+
+pub(super) fn outcome(ground: &Ground, plan: &Plan) -> serde_json::Value {
+    let removed = |change: &&Change| change.removes();
+    let written: Vec<_> =
+        plan.changes.iter().filter(|it| !it.removes()).map(|it| &it.path).collect();
+    let removed: Vec<_> = plan.changes.iter().filter(removed).map(|it| &it.path).collect();
+    json!({ "agent": ground.agent.name(), "scope": ground.scope.name(), "written": written,
+        "removed": removed, "left": plan.left })
+}
+
+/// Says what the agent can be held to, and what is left to its user.
+fn terms(out: &mut Output, ground: &Ground) -> Result {
+    let agent = ground.agent;
+    out.line("")?;
+    for (force, text) in agent.terms() {
+        out.line(format_args!("{BOLD}{:<10}{BOLD:#}  {text}", force.name()))?;
+    }
+    out.line("")?;
+    if ground.scope == Scope::Project {
+        out.line(format_args!(
+            "`hookloop run --agent {}` here heeds these files after: hookloop agents trust",
+            agent.name()
+        ))?;
+    }
+    out.line(format_args!("hookloop's tools, if you want them: {}", agent.mcp_line()))
+}
+
+/// What is installed where.
+fn list(context: &mut Context) -> Result {
+    let mut grounds = Vec::new();
+    for agent in Agent::ALL {
+        if let Ok(place) = context.place() {
+            grounds.push(Ground::of_project(agent, &place.root));
+        }
+        grounds.extend(Ground::of_user(agent, &homes()).ok());
+    }
+    let mut rows = Vec::new();
+    for ground in &grounds {
+        rows.extend(Standing::of(ground)?);
+    }
+    let out = &mut context.out;
+    if out.json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                json!({ "agent": row.agent.name(), "scope": row.scope.name(), "file": row.file,
+                    "events": row.events, "state": row.state })
+            })
+            .collect();
+        return out.json(&rows);
+    }
+    if rows.is_empty() {
+        return out.line("Nothing is installed. Try: hookloop install claude");
+    }
+    let cells = |row: &Standing| {
+        vec![
+            Cell::new(row.agent.name()),
+            Cell::new(row.scope.name()),
+            Cell::new(&row.state),
+            Cell::new(row.file.display()),
+        ]
+    };
+    let rows: Vec<_> = rows.iter().map(cells).collect();
+    out.table(&["agent", "scope", "state", "file"], &rows)
+}
+
+/// hookloop's entries in one file.
+struct Standing {
+    agent: Agent,
+    scope: Scope,
+    file: PathBuf,
+    events: Vec<String>,
+    state: String,
+}
+
+impl Standing {
+    /// None if there are none.
+    fn of(ground: &Ground) -> Result<Option<Standing>> {
+        let file = ground.settings();
+        let Some(text) = ground.settings_text()? else { return Ok(None) };
+        let at = |fault| PlanError::Fault { path: file.clone(), fault };
+        let found = settings::installed(&text).map_err(at)?;
+        let Some(first) = found.first() else { return Ok(None) };
+        let program = program_of(&first.command).unwrap_or_default();
+        let can_start = match program.contains('/') {
+            true => is_program(Path::new(&program)),
+            false => found_on_path(&program).is_some(),
+        };
+        let is_whole = settings::is_current(&text, &ground.agent.entries(&program)).map_err(at)?;
+        let state = match (can_start, is_whole) {
+            (false, _) => format!("broken: {program} can't be started"),
+            (true, false) => "not as this version installs it".to_owned(),
+            (true, true) => "installed".to_owned(),
+        };
+        let events = found.into_iter().map(|found| found.event).collect();
+        Ok(Some(Standing { agent: ground.agent, scope: ground.scope, file, events, state }))
+    }
+}

@@ -1,0 +1,52 @@
+//! `hookloop uninstall`
+
+use super::hooks::trust::ask;
+use super::install::{ScopeArgs, agent_of, conclude, outcome, screen};
+use super::{Context, state_home};
+use crate::error::CliError;
+use crate::native::plan;
+use crate::native::record::Records;
+use crate::output::Result;
+
+/// Take hookloop's hooks out of an agent's settings
+///
+/// Files that nobody changed since are as they were before `hookloop install`, byte for byte; of others exactly
+/// hookloop's entries go.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// claude, codex or gemini
+    agent: String,
+
+    #[command(flatten)]
+    scope: ScopeArgs,
+
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let agent = agent_of(&self.agent)?;
+        let ground = self.scope.ground(context, agent)?;
+        let mut records = Records::load(&state_home()?);
+        let plan = plan::uninstall(&ground, &records)?;
+        let out = &mut context.out;
+        screen(out, &plan)?;
+        let (name, scope) = (agent.name(), ground.scope.name());
+        if !plan.changes.is_empty() && !self.yes {
+            let hint = format!("hookloop uninstall {name} --{scope} --yes");
+            if !ask(out, &format!("these changes for {name}"), "Write this?", &hint)? {
+                return Err(CliError::refused("nothing was written"));
+            }
+        }
+        plan::perform(&plan, &mut records, &state_home()?)?;
+        match (out.json, plan.changes.is_empty()) {
+            (true, _) => out.json(&outcome(&ground, &plan)),
+            (false, true) => {
+                out.line(format_args!("Nothing of hookloop is installed for {name} ({scope})"))
+            }
+            (false, false) => conclude(out, &plan),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What agents say to their hooks, and what they understand: JSON in, JSON out, each in its own way.
+
+use hookloop_engine::guest::native::{Moment, Reply};
+use serde_json::{Value, json};
+
+use super::agent::Agent;
+
+/// The beginning of what a gate has an agent told. Gemini hands it to its own hooks as if its user had asked it.
+const FEEDBACK: &str = "hookloop: not done yet.";
+
+/// An event as hookloop understands it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Start,
+    Prompt,
+    Stop,
+    End,
+    /// Nothing is done about it.
+    Other,
+}
+
+impl Event {
+    /// By any agent's name for it, in any spelling.
+    pub(crate) fn of_name(name: &str) -> Event {
+        let letters: String = name.chars().filter(|c| !matches!(c, '-' | '_')).collect();
+        match letters.to_ascii_lowercase().as_str() {
+            "sessionstart" => Event::Start,
+            "userpromptsubmit" | "beforeagent" => Event::Prompt,
+            "stop" | "afteragent" => Event::Stop,
+            "sessionend" => Event::End,
+            _ => Event::Other,
+        }
+    }
+}
+
+/// What an agent's hook was given.
+#[derive(Debug)]
+pub(crate) struct Payload {
+    fields: Value,
+}
+
+impl Payload {
+    /// Reads what is one JSON object.
+    pub(crate) fn read(text: &[u8]) -> Result<Payload, String> {
+        match serde_json::from_slice(text) {
+            Ok(fields @ Value::Object(_)) => Ok(Payload { fields }),
+            Ok(_) => Err("it is no object".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn text(&self, field: &str) -> &str {
+        self.fields[field].as_str().unwrap_or_default()
+    }
+
+    /// Where the agent works.
+    pub(crate) fn directory(&self) -> Option<&str> {
+        Some(self.text("cwd")).filter(|directory| !directory.is_empty())
+    }
+
+    /// The agent's own name for its conversation.
+    pub(crate) fn conversation(&self) -> &str {
+        self.text("session_id")
+    }
+
+    /// Whose payload this is, by what only one of them has.
+    pub(crate) fn agent(&self) -> Agent {
+        let has = |field: &str| self.fields.get(field).is_some();
+        let is_gemini = matches!(self.text("hook_event_name"), "AfterAgent" | "BeforeAgent");
+        let transcript = self.text("transcript_path").rsplit('/').next().unwrap_or_default();
+        match () {
+            () if is_gemini || has("timestamp") => Agent::Gemini,
+            () if has("turn_id") || transcript.starts_with("rollout-") => Agent::Codex,
+            () => Agent::Claude,
+        }
+    }
+
+    /// What has happened.
+    pub(crate) fn moment(&self, event: Event) -> Option<Moment<'_>> {
+        match event {
+            Event::Start => Some(Moment::Start),
+            Event::Prompt if self.text("prompt").contains(FEEDBACK) => None,
+            Event::Prompt => Some(Moment::Prompt),
+            Event::Stop => Some(Moment::Stop { message: self.last_words() }),
+            Event::End => Some(Moment::End),
+            Event::Other => None,
+        }
+    }
+
+    fn last_words(&self) -> &str {
+        match self.text("last_assistant_message") {
+            "" => self.text("prompt_response"),
+            words => words,
+        }
+    }
+
+    /// The event as the payload has it, else as the command line does.
+    fn event_name<'a>(&'a self, named: &'a str) -> &'a str {
+        match self.text("hook_event_name") {
+            "" => named,
+            name => name,
+        }
+    }
+}
+
+/// What the agent is answered; nothing if there is nothing to say.
+pub(crate) fn answer(agent: Agent, payload: &Payload, named: &str, reply: Reply) -> Option<Value> {
+    match reply {
+        Reply::Nothing | Reply::Pass { note: None } => None,
+        Reply::Context(text) => {
+            let name = payload.event_name(named);
+            Some(
+                json!({ "hookSpecificOutput": { "hookEventName": name, "additionalContext": text } }),
+            )
+        }
+        Reply::Block { reason } => {
+            let decision = match agent {
+                Agent::Claude | Agent::Codex => "block",
+                Agent::Gemini => "deny",
+            };
+            Some(json!({ "decision": decision, "reason": format!("{FEEDBACK}\n{reason}") }))
+        }
+        Reply::Pass { note: Some(note) } => Some(message(&note)),
+    }
+}
+
+/// Words for the agent's user.
+pub(crate) fn message(text: &str) -> Value {
+    json!({ "systemMessage": text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_have_many_spellings() {
+        for (name, event) in [
+            ("Stop", Event::Stop),
+            ("AfterAgent", Event::Stop),
+            ("after-agent", Event::Stop),
+            ("session_start", Event::Start),
+            ("USERPROMPTSUBMIT", Event::Prompt),
+            ("BeforeAgent", Event::Prompt),
+            ("SessionEnd", Event::End),
+            ("SubagentStop", Event::Other),
+            ("PreToolUse", Event::Other),
+            ("", Event::Other),
+        ] {
+            assert_eq!(Event::of_name(name), event, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_reply_is_said_in_the_agents_way() {
+        let payload = Payload::read(br#"{"hook_event_name":"BeforeAgent"}"#).unwrap();
+        let say = |agent, reply| answer(agent, &payload, "before-agent", reply);
+        let block = || Reply::Block { reason: "a test fails".to_owned() };
+        let reason = "hookloop: not done yet.\na test fails";
+        assert_eq!(
+            say(Agent::Claude, block()).unwrap(),
+            json!({"decision": "block", "reason": reason})
+        );
+        assert_eq!(
+            say(Agent::Codex, block()).unwrap(),
+            json!({"decision": "block", "reason": reason})
+        );
+        assert_eq!(
+            say(Agent::Gemini, block()).unwrap(),
+            json!({"decision": "deny", "reason": reason})
+        );
+        let pass = |note: Option<&str>| Reply::Pass { note: note.map(str::to_owned) };
+        assert_eq!(say(Agent::Codex, pass(Some("n"))).unwrap(), json!({"systemMessage": "n"}));
+        assert_eq!(say(Agent::Codex, pass(None)), None);
+        assert_eq!(say(Agent::Gemini, Reply::Nothing), None);
+        let context = json!({"hookEventName": "BeforeAgent", "additionalContext": "t"});
+        let said = say(Agent::Gemini, Reply::Context("t".to_owned())).unwrap();
+        assert_eq!(said, json!({"hookSpecificOutput": context}));
+        // What a gate had an agent told is nothing that its user asks for.
+        let told = json!({"hook_event_name": "BeforeAgent", "prompt": reason}).to_string();
+        assert_eq!(Payload::read(told.as_bytes()).unwrap().moment(Event::Prompt), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! What was installed, so that it can be taken back as it was: kept in the user's state directory, never needed.
+//!
+//! Of a file there are only digests and places, not a byte of it: settings may hold secrets, and a copy would outlive
+//! them.
+
+use std::ops::Range;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::file::{self, FileError};
+
+const FILE_NAME: &str = "installed.json";
+/// Who has hooks in more files starts anew with the oldest.
+const FILES_MAX: usize = 1000;
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Records {
+    files: Vec<Record>,
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) path: PathBuf,
+    /// Of the file as it was left.
+    pub(crate) digest: String,
+    /// What was put in.
+    pub(crate) inserted: Vec<Range<usize>>,
+    /// Whether the file was made.
+    pub(crate) created: bool,
+    /// Directories that were made for it, outermost first.
+    pub(crate) directories: Vec<PathBuf>,
+}
+
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Records {
+    /// What is known; nothing if the file can't be read, since all of it can be done without.
+    pub(crate) fn load(state_home: &Path) -> Records {
+        let text = file::read(&state_home.join(FILE_NAME)).ok().flatten().unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// What is known about a file that is still as it was left.
+    pub(crate) fn of(&self, path: &Path, bytes: &[u8]) -> Option<&Record> {
+        let found = self.files.iter().find(|record| record.path == path)?;
+        (found.digest == digest(bytes)).then_some(found)
+    }
+
+    /// The directories that were made for a file.
+    pub(crate) fn directories(&self, path: &Path) -> Vec<PathBuf> {
+        let found = self.files.iter().find(|record| record.path == path);
+        found.map(|record| record.directories.clone()).unwrap_or_default()
+    }
+
+    /// Puts a record in the place of what was known about its file.
+    pub(crate) fn put(&mut self, mut record: Record) {
+        let before = self.directories(&record.path);
+        record.directories = before.into_iter().chain(record.directories).collect();
+        self.forget(&record.path);
+        self.files.push(record);
+        let excess = self.files.len().saturating_sub(FILES_MAX);
+        self.files.drain(..excess);
+    }
+
+    pub(crate) fn forget(&mut self, path: &Path) {
+        self.files.retain(|record| record.path != path);
+    }
+
+    pub(crate) fn store(&self, state_home: &Path) -> Result<(), FileError> {
+        let path = state_home.join(FILE_NAME);
+        let failed = |source| FileError::Io { path: path.clone(), source };
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(state_home).map_err(failed)?;
+        let text = serde_json::to_vec(self).map_err(|error| failed(error.into()))?;
+        let before = file::read(&path)?;
+        file::replace(&path, before.as_deref(), Some(&text)).map(drop)
+    }
+}

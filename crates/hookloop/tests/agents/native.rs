@@ -1,0 +1,230 @@
+//! Real agents that are started by themselves, with hookloop in their own hooks.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use hookloop_testbed::model::Turn;
+
+use crate::stage::{Stage, Who, installed};
+
+/// What the installed hooks hold the agent to.
+const GATED: &str = "version: 1
+hooks:
+  session_start:
+    - {name: hello, command: 'echo the-pending-words', pipe_output: true, timeout: 10s}
+  stop:
+    - name: answer
+      command: echo >> $HOME/judged; grep -qx 42 answer.txt || { echo 'the answer is wrong' >&2; exit 2; }
+      timeout: 10s
+";
+
+/// Nothing that an agent does lets it stop.
+const HOPELESS: &str = "version: 1
+hooks:
+  stop:
+    - {name: never, command: 'echo >> $HOME/judged; echo not today >&2; exit 2', timeout: 10s}
+";
+
+/// As often a gate that never passes is asked: the first time, and the retries that are the default.
+const TIMES: usize = 6;
+
+impl Stage {
+    /// With hookloop in the agent's hooks, by the command that users type.
+    fn native(who: Who, config: &str, scope: &str) -> Stage {
+        let stage = Stage::with(config, who, []);
+        let done = stage.command(&["install", who.name(), scope, "--yes"]).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        if who == Who::Codex {
+            // What its user would have said to the question whether the folder is trusted.
+            let config = stage.root().join("codex/config.toml");
+            let text = fs::read_to_string(&config).unwrap();
+            let root = stage.project().canonicalize().unwrap();
+            let trusted =
+                format!("{text}[projects.\"{}\"]\ntrust_level = \"trusted\"\n", root.display());
+            fs::write(config, trusted).unwrap();
+        }
+        stage
+    }
+
+    /// The agent as its user would start it.
+    fn agent(&self, prompt: &str) -> Output {
+        let args: &[&str] = match self.who {
+            Who::Claude => &[
+                "-p",
+                prompt,
+                "--output-format",
+                "stream-json",
+                "--verbose",
+                "--permission-mode",
+                "bypassPermissions",
+            ],
+            Who::Codex => &[
+                "exec",
+                "--dangerously-bypass-hook-trust",
+                "--dangerously-bypass-approvals-and-sandbox",
+                prompt,
+            ],
+            Who::Gemini => {
+                &["-p", prompt, "--output-format", "stream-json", "--approval-mode", "yolo"]
+            }
+            other => panic!("{other:?} has no hooks"),
+        };
+        let mut command = Command::new(installed().join("node_modules/.bin").join(self.who.name()));
+        command.args(args).current_dir(self.project()).env_clear();
+        for (name, value) in self.command(&[]).get_envs() {
+            command.env(name, value.unwrap());
+        }
+        let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output
+    }
+
+    fn times_judged(&self) -> usize {
+        fs::read_to_string(self.root().join("home/judged")).unwrap_or_default().lines().count()
+    }
+
+    fn logged(&self, kind: &str) -> Vec<serde_json::Value> {
+        let log = self.hookloop(&["log"]);
+        log.events.into_iter().filter(|event| event["type"] == kind).collect()
+    }
+}
+
+fn all_said(output: &Output) -> String {
+    let of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    of(&output.stdout) + &of(&output.stderr)
+}
+
+/// A gate blocks, the agent is told why, mends it, and may stop; the receipt is there.
+fn mends_what_the_gate_says(who: Who) {
+    let stage = Stage::native(who, GATED, "--project");
+    stage.model.extend([
+        Turn::say("I am done."),
+        Turn::call("I mend it.", who.run("echo 42 > answer.txt")),
+        Turn::say("Now I am done.\n<promise>COMPLETE</promise>"),
+    ]);
+    let output = stage.agent("Make the answer 42");
+    let asked = stage.model.requests();
+    assert_eq!(asked.len(), 3, "{}", all_said(&output));
+    assert!(!asked[0].text().contains("the answer is wrong"));
+    assert!(asked[1].text().contains("the answer is wrong"), "{}", asked[1].text());
+    assert_eq!(stage.times_judged(), 2);
+    let receipts = stage.logged("receipt_made");
+    let last = &receipts.last().unwrap()["data"];
+    assert_eq!((&last["gate"], &last["status"]), (&"answer".into(), &"passed".into()));
+    stage.assert_nobody_left();
+}
+
+/// A gate never passes: hookloop's limit ends it, and the agent ends as if nothing was.
+fn is_let_go_at_the_limit(who: Who) {
+    let stage = Stage::native(who, HOPELESS, "--project");
+    // Gemini ends a turn of equal answers by itself.
+    stage.model.extend((0..20).map(|at| Turn::say(&format!("I am done, for the {at}. time."))));
+    let output = stage.agent("Do it");
+    assert_eq!(stage.times_judged(), TIMES, "{}", all_said(&output));
+    assert_eq!(stage.model.requests().len(), TIMES);
+    let sessions = stage.hookloop(&["sessions", "list"]);
+    assert!(format!("{sessions:?}").contains("needs_human"), "{sessions:?}");
+}
+
+/// What is pending, and the task that is being worked on, are in the first question to the model.
+fn is_told_what_is_pending(who: Who) {
+    let stage = Stage::native(who, GATED, "--project");
+    stage.hookloop(&["task", "add", "Find the answer to everything", "--id", "answer"]);
+    stage.hookloop(&["task", "start", "answer"]);
+    fs::write(stage.path("answer.txt"), "42\n").unwrap();
+    stage.model.extend([Turn::say("Done.")]);
+    stage.agent("What is there to do?");
+    let first = stage.model.requests()[0].text();
+    assert!(first.contains("the-pending-words"), "{first}");
+    assert!(first.contains("Find the answer to everything"), "{first}");
+}
+
+/// hookloop is broken: the agent may stop, and its user is told that nothing was checked.
+fn says_what_is_broken(who: Who) {
+    let stage = Stage::native(who, HOPELESS, "--project");
+    fs::write(stage.path("hookloop.yaml"), "version: 1\nhooks: 1\n").unwrap();
+    stage.model.extend([Turn::say("Done.")]);
+    let output = stage.agent("Do it");
+    assert_eq!(stage.model.requests().len(), 1);
+    // `codex exec` shows such words to nobody; that its hook did not fail is what it says.
+    let expected =
+        if who == Who::Codex { "hook: Stop Completed" } else { "the stop gates did NOT run" };
+    assert!(all_said(&output).contains(expected), "{}", all_said(&output));
+    stage.assert_nobody_left();
+}
+
+/// `hookloop run` holds the gates: the agent's own hooks leave them to it.
+fn leaves_a_session_to_hookloop(who: Who) {
+    let stage = Stage::native(who, GATED, "--user");
+    stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
+    stage.model.extend([
+        Turn::call("I write.", who.run("echo 42 > answer.txt")),
+        Turn::say("Done.\n<promise>COMPLETE</promise>"),
+    ]);
+    let ran = stage.run(&["Make the answer 42", "--stop-when", "promise"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(stage.times_judged(), 1, "{ran:#?}");
+    assert_eq!(stage.logged("session_started").len(), 1);
+}
+
+/// It finds the skill.
+fn knows_the_rules(who: Who) {
+    let stage = Stage::native(who, "version: 1\n", "--project");
+    stage.model.extend([Turn::say("Done.")]);
+    stage.agent("Do it");
+    let first = stage.model.requests()[0].text();
+    assert!(first.contains("Rules of work in a project with hookloop.yaml"), "{first}");
+}
+
+macro_rules! native {
+    ($name:ident, $who:expr, [$(#[$slow:meta])*], [$(#[$engine:meta])*]) => {
+        mod $name {
+            use super::*;
+
+            #[test]
+            $(#[$engine])*
+            fn mends_what_the_gate_says() {
+                super::mends_what_the_gate_says($who);
+            }
+
+            #[test]
+            $(#[$engine])*
+            fn is_let_go_at_the_limit() {
+                super::is_let_go_at_the_limit($who);
+            }
+
+            #[test]
+            $(#[$engine])*
+            fn is_told_what_is_pending() {
+                super::is_told_what_is_pending($who);
+            }
+
+            #[test]
+            $(#[$slow])*
+            fn says_what_is_broken() {
+                super::says_what_is_broken($who);
+            }
+
+            #[test]
+            $(#[$slow])*
+            fn leaves_a_session_to_hookloop() {
+                super::leaves_a_session_to_hookloop($who);
+            }
+
+            #[test]
+            $(#[$slow])*
+            fn knows_the_rules() {
+                super::knows_the_rules($who);
+            }
+        }
+    };
+}
+
+native! { native_claude, Who::Claude, [], [#[ignore = "the engine answers no visits yet"]] }
+native! { native_codex, Who::Codex, [], [#[ignore = "the engine answers no visits yet"]] }
+native! {
+    native_gemini,
+    Who::Gemini,
+    [#[ignore = "takes minutes, see CONTRIBUTING.md"]],
+    [#[ignore = "takes minutes, see CONTRIBUTING.md"]]
+}

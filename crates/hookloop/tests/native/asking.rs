@@ -1,0 +1,131 @@
+//! `hookloop hook`, given what real agents gave their hooks.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::cli::{Project, Run};
+
+/// What agents said, word for word but for ids and paths: Codex 0.166.0, Claude Code 2.1.325, Gemini 0.61.0.
+const PAYLOADS: &str = include_str!("payloads.jsonl");
+
+fn payloads(project: &Project) -> Vec<Value> {
+    let root = project.root().display().to_string();
+    let lines = PAYLOADS.lines().map(|line| line.replace("$W", &root));
+    lines.map(|line| serde_json::from_str(&line).unwrap()).collect()
+}
+
+fn of(project: &Project, agent: &str, event: &str) -> Value {
+    let is_it = |payload: &&Value| {
+        payload["hook_event_name"] == event
+            && payload["transcript_path"].as_str().unwrap().contains(agent)
+    };
+    payloads(project).iter().find(is_it).unwrap().clone()
+}
+
+fn hook(project: &Project, event: &str, payload: &Value) -> Run {
+    project.run_with_input(&["hook", event], &payload.to_string())
+}
+
+#[test]
+fn every_payload_is_understood() {
+    let project = Project::new();
+    let payloads = payloads(&project);
+    assert!(payloads.len() >= 14, "{}", payloads.len());
+    for payload in payloads {
+        let event = payload["hook_event_name"].as_str().unwrap();
+        let run = hook(&project, event, &payload);
+        assert!(run.code == 0 && run.stderr.is_empty(), "{payload}: {run:?}");
+        assert!(run.stdout.is_empty() || run.stdout.starts_with('{'), "{payload}: {run:?}");
+    }
+}
+
+#[test]
+fn where_there_is_no_project_it_is_silent() {
+    let project = Project::bare();
+    for payload in payloads(&project) {
+        let run = hook(&project, payload["hook_event_name"].as_str().unwrap(), &payload);
+        assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""), "{payload}");
+    }
+    assert!(!project.home().join(".local").exists());
+}
+
+/// `hookloop run` holds the gates itself: not even the configuration is looked at.
+#[test]
+fn under_a_session_of_hookloops_own_it_is_silent() {
+    let project = Project::with_config("not: [yaml");
+    for payload in payloads(&project) {
+        let event = payload["hook_event_name"].as_str().unwrap();
+        let mut command = project.hookloop(&["hook", event]);
+        command.env("HOOKLOOP_SESSION", "s").stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), payload.to_string().as_bytes())
+            .unwrap();
+        let run: Run = child.wait_with_output().unwrap().into();
+        assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (0, "", ""), "{payload}");
+    }
+    assert!(!project.home().join(".local").exists());
+}
+
+/// The project is the agent's, wherever the hook is started.
+#[test]
+fn the_project_is_where_the_agent_works() {
+    let (here, there) = (Project::bare(), Project::with_config("hooks: 1\n"));
+    let run = hook(&here, "Stop", &of(&there, "claude", "Stop"));
+    assert!(run.stdout.contains("did NOT run"), "{run:?}");
+}
+
+/// A hookloop that does not work lets the agent stop, and says so where its user sees it.
+#[test]
+fn a_failure_of_ours_is_loud_and_holds_nobody() {
+    let project = Project::with_config("hooks: 1\n");
+    for (agent, event) in [("claude", "Stop"), ("codex", "Stop"), ("gemini", "AfterAgent")] {
+        let run = hook(&project, event, &of(&project, agent, event));
+        assert!(run.code == 0 && run.stderr.is_empty(), "{run:?}");
+        let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
+        let said = answer["systemMessage"].as_str().unwrap();
+        assert!(said.starts_with("hookloop: the stop gates did NOT run: "), "{said}");
+        assert!(said.contains("hookloop.yaml") && said.contains("try: $EDITOR"), "{said}");
+    }
+    let run = hook(&project, "SessionStart", &of(&project, "claude", "SessionStart"));
+    assert!(run.code == 0 && run.stdout.contains("was not told what is pending"), "{run:?}");
+    let run = hook(&project, "SessionEnd", &of(&project, "codex", "SessionEnd"));
+    assert!(run.code == 1 && run.stdout.is_empty() && !run.stderr.is_empty(), "{run:?}");
+}
+
+/// 2 has an agent go on, and Gemini takes everything above 1 for that: neither is ever the answer to a mistake.
+#[test]
+fn no_mistake_is_taken_for_a_refusal() {
+    let project = Project::new();
+    for input in ["", "{", "[]", "null", "\u{0}", "{\"cwd\": }"] {
+        let run = project.run_with_input(&["hook", "Stop"], input);
+        assert!(run.code == 1 && run.stdout.is_empty(), "{input}: {run:?}");
+        assert!(run.stderr.contains("the input of this hook"), "{run:?}");
+    }
+    for args in [&["hook"][..], &["hook", "Stop", "--agents"], &["hook", "Stop", "--agent"]] {
+        let run = project.run_with_input(args, "{}");
+        assert!(run.code == 1 && run.stdout.is_empty(), "{args:?}: {run:?}");
+    }
+    let run = project.run_with_input(&["hook", "Stop", "--agent", "clod"], "{}");
+    assert!(run.code == 0 && run.stdout.contains("`clod` is no agent"), "{run:?}");
+    let long = json!({ "last_assistant_message": "x".repeat(9 * 1024 * 1024) }).to_string();
+    let mut child = project
+        .hookloop(&["hook", "Stop"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It does not read to the end.
+    let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), long.as_bytes());
+    let run: Run = child.wait_with_output().unwrap().into();
+    assert!(run.code == 1 && run.stderr.contains("more than 8388608 bytes"), "{run:?}");
+}
+
+#[test]
+fn on_a_terminal_it_says_what_it_is_for() {
+    let project = Project::new();
+    let run = project.shell("script -qec 'hookloop hook Stop' /dev/null");
+    assert!(run.code == 2 && run.stdout.contains("an agent's hook runs this"), "{run:?}");
+}

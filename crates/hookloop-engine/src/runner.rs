@@ -126,6 +126,19 @@ impl Runner {
     }
 
     /// How a hook stands, as it is now.
+    /// Has something of the project's state to itself until what this gives is dropped.
+    pub(crate) fn alone(&self, name: &str) -> Result<std::fs::File, crate::session::StartError> {
+        let path = self.state.join(name);
+        let mut options = std::fs::OpenOptions::new();
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let opened = options.create(true).truncate(false).write(true).open(&path);
+        let locked = opened.and_then(|file| {
+            rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+            Ok(file)
+        });
+        locked.map_err(|source| crate::session::StartError::Io { path, source })
+    }
+
     pub fn standing(&self, hook: &Hook) -> Standing {
         if hook.source == Source::Builtin {
             return Standing::Own;

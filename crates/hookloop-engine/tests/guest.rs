@@ -218,7 +218,8 @@ fn limits_are_lowered_and_never_raised() {
     assert_eq!(judged.signal, Signal::Escalate);
     assert_eq!(judged.feedback, ["a limit was reached: iterations"]);
     assert_eq!(code(desk.next(&id)), "over");
-    assert_eq!(bed.state("t1"), TaskState::Ready);
+    // It could have as much again otherwise.
+    assert_eq!(bed.state("t1"), TaskState::Blocked);
 }
 
 #[test]
@@ -343,4 +344,72 @@ fn the_current_task_is_told_at_the_start() {
     let Reply::Context(text) = bed.visit(Moment::Start) else { panic!() };
     assert!(text.contains("t1") && text.contains("write the answer"), "{text}");
     assert_eq!(bed.visit(Moment::Stop { message: "" }), Reply::Pass { note: None });
+}
+
+/// All of them, not only one.
+#[test]
+fn gates_that_are_all_taken_away_prove_nothing() {
+    let bed = Bed::new(GATED);
+    bed.visit(Moment::Start);
+    bed.write("hookloop.yaml", "version: 1\n");
+    let Reply::Pass { note } = bed.visit(Moment::Stop { message: "Done" }) else { panic!() };
+    assert!(note.unwrap().contains("the hooks are not those"));
+}
+
+#[test]
+fn a_loop_whose_gates_change_is_for_a_person_to_look_at() {
+    let bed = Bed::new(GATED);
+    bed.task("t1");
+    let desk = bed.desk();
+    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    bed.write("hookloop.yaml", "version: 1\n");
+    let after = desk.reopened(bed.project());
+    assert_eq!(after.validate(&id, COMPLETE).unwrap().signal, Signal::Escalate);
+    assert_eq!(bed.state("t1"), TaskState::Blocked);
+    assert_eq!(code(after.start(&start("t1"))), "not_ready");
+    bed.task("t2");
+    let done = Change { state: Some(TaskState::Completed), ..Change::default() };
+    assert_eq!(code(after.update("t2", &done)), "not_proven", "there were gates");
+}
+
+#[test]
+fn what_is_called_off_can_be_asked_for_again() {
+    let bed = Bed::new(GATED);
+    bed.task("t1");
+    let desk = bed.desk();
+    desk.register("t1", Preset::Promise, Map::new()).unwrap();
+    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let stop = Stop::new().unwrap();
+    stop.by_user();
+    let _ = desk.for_call(stop).validate(&id, COMPLETE);
+    assert_eq!(bed.state("t1"), TaskState::Active);
+    bed.write("answer.txt", "42");
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    desk.complete(&id, Promise::Complete).unwrap();
+}
+
+#[test]
+fn what_is_left_to_say_is_said_with_the_end() {
+    let bed = Bed::new(GATED);
+    bed.task("t1");
+    let desk = bed.desk();
+    desk.register("t1", Preset::Promise, Map::new()).unwrap();
+    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    bed.write("answer.txt", "42");
+    desk.validate(&id, COMPLETE).unwrap();
+    open::message(&bed.project(), Some(&id), "and mind the gap").unwrap();
+    let done = desk.complete(&id, Promise::Complete).unwrap();
+    assert!(done.prompt.unwrap().contains("and mind the gap"));
+}
+
+#[test]
+fn rules_that_run_cost_an_iteration_each_time() {
+    let bed =
+        Bed::new("version: 1\nhooks:\n  validation:\n    - {name: answer, file: answer.txt}\n");
+    bed.task("t1");
+    let desk = bed.desk();
+    desk.register("t1", Preset::Validation, Map::new()).unwrap();
+    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let numbers: Vec<u32> = (0..3).map(|_| desk.validate(&id, "").unwrap().number).collect();
+    assert_eq!(numbers, [1, 2, 3]);
 }

@@ -161,7 +161,17 @@ fn ending(session: &Session, is_over: bool) -> Step {
     let Some(outcome) = &session.outcome else { return Step::Hooks(Point::SessionEnd) };
     // A task that is still held goes back.
     if session.task.is_some() {
-        return Step::LeaveTask { how: Left::Released, reason: Some(outcome.name().to_owned()) };
+        return match outcome {
+            // A guest could take it again, and so have as much again.
+            Outcome::Limit { limit } if session.plan.has_guest() => {
+                let reason = format!("a limit was reached: {}", limit.name());
+                Step::LeaveTask { how: Left::Blocked, reason: Some(reason) }
+            }
+            outcome => {
+                let reason = Some(outcome.name().to_owned());
+                Step::LeaveTask { how: Left::Released, reason }
+            }
+        };
     }
     // A guest that is given up would begin again if it were told why.
     let is_heard = !session.plan.has_guest() || matches!(outcome, Outcome::Complete { .. });

@@ -99,6 +99,7 @@ impl Desk {
             iterations: iteration,
             promise,
             is_claim: true,
+            prompt: None,
         })
     }
 

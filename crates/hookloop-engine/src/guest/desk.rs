@@ -2,7 +2,9 @@
 //! loosen a gate, raise a limit, or complete what is not proven.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
@@ -12,12 +14,16 @@ use hookloop_core::promise::{Promise, promises};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::{Checkpointed, Noted, Remark, StopHook};
 use hookloop_core::session::plan::GUEST;
-use hookloop_core::session::{Limits, Phase, Piped, Receipt, StopWhen, TaskTaken, TurnKind, Work};
-use hookloop_core::task::{Obstacle, Outcome, Task, TaskSpec, TaskState};
-use hookloop_store::view::{Remarked, TaskFilter};
+use hookloop_core::session::{
+    Limits, Outcome as Ended, Phase, Piped, Receipt, Step, StopWhen, TaskTaken, TurnKind, Work,
+};
+use hookloop_core::task::{Obstacle as Why, Outcome, Task, TaskSpec, TaskState};
+use hookloop_store::view::{Remarked, SessionRow, TaskFilter};
 use serde_json::{Map, Value, json};
 
-use super::iterate::{block, complete, due, evaluated, is_over, is_proven, iteration, validate};
+use super::iterate::{
+    Obstacle, block, complete, due, evaluated, is_over, is_proven, iteration, joined, validate,
+};
 use super::visited::{Performed, Purpose, Visited, runner, said};
 use crate::project::{EngineError, Project, now};
 use crate::session::open::{self, random_word};
@@ -30,22 +36,57 @@ pub use super::words::*;
 
 /// What a guest by tools is called, behind [`GUEST`].
 const MCP: &str = "mcp";
+/// An agent that has asked for nothing for so long may be gone.
+const SILENT_MAX: Duration = Duration::from_secs(2 * 60 * 60);
+/// Sessions that are looked at for the one whose task is at hand.
+const SESSIONS_MAX: usize = 100;
 
 /// Answers one agent, or several that share it.
 #[derive(Clone, Debug)]
 pub struct Desk {
     project: Project,
     bound: Option<Bound>,
-    open: Arc<Mutex<BTreeMap<SessionId, Arc<Mutex<Visited>>>>>,
+    open: Arc<Mutex<BTreeMap<SessionId, Open>>>,
     /// Of the tasks that these sessions hold.
     beats: Arc<Mutex<BTreeMap<SessionId, Beats>>>,
+    /// For how long a guest is waited for that says nothing; none where it is gone when this program is.
+    patience: Option<Duration>,
+    /// The project has had gates since this program knows it.
+    had_gates: Arc<AtomicBool>,
     stop: Stop,
+}
+
+/// A session that this program has, and when it was last asked for.
+#[derive(Debug)]
+struct Open {
+    visited: Arc<Mutex<Visited>>,
+    used: Instant,
 }
 
 impl Desk {
     pub fn new(project: Project, bound: Option<Bound>) -> std::io::Result<Desk> {
         let (open, beats) = (Arc::default(), Arc::default());
-        Ok(Desk { project, bound, open, beats, stop: Stop::new()? })
+        let had_gates = Arc::new(AtomicBool::new(has_gates(&project)));
+        Ok(Desk { project, bound, open, beats, patience: None, had_gates, stop: Stop::new()? })
+    }
+
+    /// One whose agents may go away without a word.
+    #[must_use]
+    pub fn shared(self) -> Desk {
+        Desk { patience: Some(SILENT_MAX), ..self }
+    }
+
+    /// The same desk, with what is under way there, where the project was opened anew.
+    #[must_use]
+    pub fn reopened(&self, project: Project) -> Desk {
+        self.had_gates.fetch_or(has_gates(&project), Ordering::Relaxed);
+        Desk { project, ..self.clone() }
+    }
+
+    /// The desk for one call, which ends when `stop` says so. What it was doing can be asked for again.
+    #[must_use]
+    pub fn for_call(&self, stop: Stop) -> Desk {
+        Desk { stop, ..self.clone() }
     }
 
     pub fn project(&self) -> &Project {
@@ -88,7 +129,11 @@ impl Desk {
         if let Some(bound) = self.bound_to(iteration)? {
             return self.evaluate_bound(&bound, &promises);
         }
-        self.perform(iteration, |session| evaluated(session, &promises))
+        let answer = self.perform(iteration, |session| match is_over(session) {
+            true => Ok(None),
+            false => evaluated(session, &promises).map(Some),
+        })?;
+        answer.ok_or_else(over)
     }
 
     /// Begins to iterate on a task, or goes on with what was begun.
@@ -100,10 +145,7 @@ impl Desk {
         let rules = self.project.rules();
         let own = rules.limits.session;
         if let Some(id) = self.iterated_by(&task)? {
-            return self.perform(id.as_str(), |session| {
-                session.go_on(is_proven)?;
-                Ok(iteration(session, wish))
-            });
+            return self.begin(id.as_str(), wish);
         }
         if task.state != TaskState::Ready {
             return Err(not_ready(&task));
@@ -124,11 +166,20 @@ impl Desk {
         };
         let visited = Visited::start(&self.project, runner(&self.project)?, purpose)?;
         let id = visited.id().clone();
-        lock(&self.open).insert(id.clone(), Arc::new(Mutex::new(visited)));
-        self.perform(id.as_str(), |session| {
-            session.go_on(is_proven)?;
-            Ok(iteration(session, wish))
-        })
+        let visited = Arc::new(Mutex::new(visited));
+        lock(&self.open).insert(id.clone(), Open { visited, used: Instant::now() });
+        self.begin(id.as_str(), wish)
+    }
+
+    fn begin(&self, id: &str, wish: &Start) -> Result<Iteration, DeskError> {
+        // First the task: from then on there are signs of life, whatever hooks take.
+        let halts = |step: &Step| is_proven(step) || matches!(step, Step::Begin(_));
+        let first = self.perform(id, |session| Ok(session.go_on(halts)?.1))?;
+        let begun = self.perform(id, |session| {
+            let told = session.go_on(is_proven)?.1;
+            Ok(iteration(session, wish, joined(first, told)))
+        })?;
+        begun.map_err(|outcome| ended(&outcome))
     }
 
     /// The guest says that it has done something: hooks, ways to stop and gates are asked.
@@ -147,23 +198,24 @@ impl Desk {
                 "end your turn; the next one begins with what the gates say",
             ));
         }
-        self.perform(iteration_id, |session| {
+        let next = self.perform(iteration_id, |session| {
+            let mut told = None;
             if session.session().phase == Phase::Turn(TurnKind::Work) {
-                validate(session, said(""))?;
+                told = texts(validate(session, said(""))?.feedback);
             }
             if is_over(session) || is_proven(&due(session)) {
                 return Ok(None);
             }
-            session.go_on(is_proven)?;
-            Ok((!session.session().is_over()).then(|| iteration(session, &Start::default())))
-        })?
-        .ok_or_else(|| {
-            refused(
-                "over",
-                "this loop has no next iteration",
-                "call iteration_validate to see what it came to",
-            )
-        })
+            // What waits is in the prompt of the turn that begins.
+            let more = session.go_on(is_proven)?.1;
+            let told = if session.bound().is_some() { None } else { told };
+            Ok(Some(iteration(session, &Start::default(), joined(told, more))))
+        })?;
+        match next {
+            Some(Ok(iteration)) => Ok(iteration),
+            Some(Err(outcome)) => Err(ended(&outcome)),
+            None => Err(over()),
+        }
     }
 
     /// Ends the loop: complete if it is proven, else in need of a human.
@@ -172,16 +224,16 @@ impl Desk {
             return self.claim(&bound, promise, None);
         }
         let done = self.perform(iteration, |session| complete(session, promise))?;
-        done.map_err(|feedback| {
-            let message = match feedback.is_empty() {
-                true => "nothing has proven this iteration yet".to_owned(),
-                false => format!("gates do not pass:\n\n{}", feedback.join("\n\n")),
-            };
-            refused(
-                "not_proven",
-                message,
-                "mend it, then call iteration_validate with an output that ends in the line <promise>COMPLETE</promise>",
-            )
+        done.map_err(|obstacle| match obstacle {
+            Obstacle::Over(outcome) => ended(&outcome),
+            Obstacle::Unproven(said) => {
+                let message = match said.is_empty() {
+                    true => "nothing has proven this iteration yet".to_owned(),
+                    false => format!("gates do not pass:\n\n{}", said.join("\n\n")),
+                };
+                let next = "mend it, then call iteration_validate with an output that ends in the line <promise>COMPLETE</promise>";
+                refused("not_proven", message, next)
+            }
         })
     }
 
@@ -252,9 +304,6 @@ impl Desk {
 
     pub fn update(&self, id: &str, change: &Change) -> Result<Task, DeskError> {
         let task = self.existing(id)?;
-        if let Some(notes) = &change.notes {
-            self.remark(&task.id, Remark::Note(notes.clone()))?;
-        }
         match change.state {
             None => {}
             Some(TaskState::Completed) => self.complete_task(&task)?,
@@ -268,6 +317,9 @@ impl Desk {
                 let message = "only a person puts a task back";
                 return Err(refused("not_allowed", message, "say in a note why it should be"));
             }
+        }
+        if let Some(notes) = &change.notes {
+            self.remark(&task.id, Remark::Note(notes.clone()))?;
         }
         self.existing(id)
     }
@@ -296,7 +348,8 @@ impl Desk {
         let is_gated = [Point::Stop, Point::Validation]
             .iter()
             .any(|point| !hooks.resolve(point.name(), kind).is_empty());
-        if is_gated {
+        // Gates that were there and are gone are for a person to explain.
+        if is_gated || self.had_gates.load(Ordering::Relaxed) {
             let message = format!("task `{}` has gates, and nothing has proven it", task.id);
             let next = "call iteration_start with its id, do the work, then iteration_validate";
             return Err(refused("not_proven", message, next));
@@ -318,7 +371,7 @@ impl Desk {
             return self.perform(id.as_str(), blocked);
         }
         let reason = reason.unwrap_or_else(|| "an agent says that it can't go on".to_owned());
-        let obstacle = Obstacle { reason, required_knowledge: None };
+        let obstacle = Why { reason, required_knowledge: None };
         self.execute(&Command::BlockTask { id: task.id.clone(), obstacle, fence: Fence::None })
     }
 
@@ -366,20 +419,26 @@ impl Desk {
         let Some(id) = session_of(&claim.agent) else { return Ok(None) };
         let row = self.project.read(|view| view.session(&id))?;
         let is_own = row.is_some_and(|row| !row.is_over() && row.agent == format!("{GUEST}{MCP}"));
-        if !is_own || self.visited(&id).is_err() {
-            return Ok(None);
-        }
-        Ok(Some(id))
+        let is_here = || lock(&self.open).contains_key(&id);
+        let is_free = || runner(&self.project).is_ok_and(|runner| !open::is_running(runner, &id));
+        Ok((is_own && (is_here() || is_free())).then_some(id))
     }
 
     fn visited(&self, id: &SessionId) -> Result<Arc<Mutex<Visited>>, DeskError> {
         let mut open = lock(&self.open);
-        if let Some(visited) = open.get(id) {
-            return Ok(Arc::clone(visited));
+        // Others can have what nobody has asked for in a long time.
+        let is_wanted = |open: &Open| {
+            self.patience.is_none_or(|patience| open.used.elapsed() < patience)
+                || Arc::strong_count(&open.visited) > 1
+        };
+        open.retain(|known, open| known == id || is_wanted(open));
+        if let Some(known) = open.get_mut(id) {
+            known.used = Instant::now();
+            return Ok(Arc::clone(&known.visited));
         }
         let visited = Visited::find(&self.project, runner(&self.project)?, id)?;
         let visited = Arc::new(Mutex::new(visited));
-        open.insert(id.clone(), Arc::clone(&visited));
+        open.insert(id.clone(), Open { visited: Arc::clone(&visited), used: Instant::now() });
         Ok(visited)
     }
 
@@ -391,14 +450,30 @@ impl Desk {
     ) -> Result<T, DeskError> {
         let id = self.iteration_id(iteration)?;
         let visited = self.visited(&id)?;
-        let mut visited = lock(&visited);
+        let mut visited = match visited.try_lock() {
+            Ok(visited) => visited,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let message = "another call is at work on this iteration";
+                return Err(refused("busy", message, "wait for its answer, then call again"));
+            }
+        };
         let runner = runner(&self.project)?;
-        let (done, held) = visited.perform(&self.project, &self.stop, |session| {
-            session.hold_to_hooks(runner);
+        let (done, held, is_over) = visited.perform(&self.project, &self.stop, |session| {
+            self.show_life(&id, session.session().task.clone());
+            session.hold_to_hooks(runner)?;
+            // What is about to end ends first.
+            if is_over(session) {
+                session.go_on(|_| false)?;
+            }
             let done = what(session)?;
-            Ok((done, session.session().task.clone()))
+            let state = session.session();
+            Ok((done, state.task.clone(), state.is_over()))
         })?;
         self.show_life(&id, held);
+        if is_over {
+            lock(&self.open).remove(&id);
+        }
         Ok(done)
     }
 
@@ -421,8 +496,15 @@ impl Desk {
         match held {
             None => drop(beats.remove(id)),
             Some(TaskTaken { task, epoch }) => {
-                let project = || self.project.clone();
-                beats.entry(id.clone()).or_insert_with(|| Beats::start(project(), &task, epoch));
+                let beat = || {
+                    let project = self.project.clone();
+                    Beats::start_for(project, &task, epoch, self.patience)
+                };
+                match self.patience {
+                    None => drop(beats.entry(id.clone()).or_insert_with(beat)),
+                    // From now on for as long again.
+                    Some(_) => drop(beats.insert(id.clone(), beat())),
+                }
             }
         }
     }
@@ -431,14 +513,10 @@ impl Desk {
         let held = match &self.bound {
             Some(_) => self.bound_task()?,
             None => {
-                let beating = lock(&self.beats).keys().next_back().cloned();
-                match beating {
-                    Some(id) => self
-                        .project
-                        .read(|view| view.session(&id))?
-                        .and_then(|row| row.task.and_then(|task| task.parse::<TaskId>().ok())),
-                    None => None,
-                }
+                let open = self.project.read(|view| view.open_sessions(SESSIONS_MAX))?;
+                let is_led = |row: &SessionRow| row.agent.strip_prefix(GUEST) == Some(MCP);
+                let held = open.into_iter().filter(is_led).find_map(|row| row.task);
+                held.and_then(|task| task.parse::<TaskId>().ok())
             }
         };
         let Some(id) = held else { return Ok(None) };
@@ -475,6 +553,32 @@ impl Desk {
             .collect();
         Ok((!lines.is_empty()).then(|| lines.join("\n")))
     }
+}
+
+/// Whether anything has to pass before something is done here.
+fn has_gates(project: &Project) -> bool {
+    let is_gate = |point: &Point| matches!(point, Point::Stop | Point::Validation);
+    project.rules().hooks.list().iter().any(|hook| hook.points.iter().any(is_gate))
+}
+
+fn over() -> DeskError {
+    let message = "this loop has no next iteration";
+    refused("over", message, "call iteration_validate to see what it came to")
+}
+
+fn ended(outcome: &Ended) -> DeskError {
+    let what = match outcome {
+        Ended::NeedsHuman { reason } => format!("a human is needed: {reason}"),
+        Ended::Limit { limit } => format!("a limit was reached: {}", limit.name()),
+        outcome => outcome.name().to_owned(),
+    };
+    let next = "stop working on it, and say why; a person decides how it goes on";
+    refused("over", format!("this loop is over: {what}"), next)
+}
+
+/// Several texts as one; none of none.
+fn texts(all: Vec<String>) -> Option<String> {
+    (!all.is_empty()).then(|| all.join("\n\n"))
 }
 
 fn not_ready(task: &Task) -> DeskError {

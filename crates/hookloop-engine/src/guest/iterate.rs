@@ -1,10 +1,11 @@
 //! An iteration loop that its agent leads: each call takes the session to where the agent is due again.
 
+use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::stop::{self, Validated};
 use hookloop_core::session::{
-    Decision, Outcome, Phase, Step, StopDecided, TurnKind, Work, next_step,
+    Decision, Outcome, Phase, Step, StopDecided, StopWhen, TurnKind, Work, next_step,
 };
 use serde_json::Map;
 
@@ -32,23 +33,38 @@ pub(super) fn is_over(session: &Performed<'_>) -> bool {
 /// The guest's words, held against everything that has to pass.
 pub(super) fn validate(session: &mut Performed<'_>, report: Report) -> Result<Judged, EngineError> {
     let promises = report.promises.clone();
-    // Again without a next iteration: what would only go on is not worth one.
+    let mut told = None;
+    // Again without a next iteration: what runs nothing and would only go on is not worth one.
     if session.session().phase == Phase::Ready {
-        let evaluated = evaluated(session, &promises)?;
-        if evaluated.action == Decision::Continue {
-            return Ok(judged(session, promises, Some(evaluated), None));
+        if runs_nothing(session) {
+            let evaluated = evaluated(session, &promises)?;
+            if evaluated.action == Decision::Continue {
+                return Ok(judged(session, promises, Some(evaluated), None));
+            }
         }
-        session.go_on(is_proven)?;
+        told = session.go_on(is_proven)?.1;
     }
     if session.session().phase == Phase::Turn(TurnKind::Work) {
         session.hear(TurnKind::Work, report)?;
     }
     // A guest says itself when it goes on.
     let halts = |step: &Step| is_proven(step) || matches!(step, Step::Begin(_));
-    let (_, told) = session.go_on(halts)?;
+    let (_, more) = session.go_on(halts)?;
+    let told = joined(told, more);
     let decided = session.session().decided.clone();
     let hook = decided.map(|decided| decision(session, decided));
     Ok(judged(session, promises, hook, told))
+}
+
+/// Whether the ways to stop start no command and read no file.
+fn runs_nothing(session: &Performed<'_>) -> bool {
+    let plan = &session.session().plan;
+    session.hooks_at(&Point::Validation).is_empty() && !plan.stop_when.iter().any(StopWhen::is_hook)
+}
+
+pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    let parts: Vec<String> = first.into_iter().chain(second).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 fn judged(
@@ -83,7 +99,7 @@ fn judged(
         _ => {}
     }
     let passed = match signal {
-        Signal::Complete => true,
+        Signal::Complete => !state.has_accepted,
         _ => !results.is_empty() && results.iter().all(|result| result.passed),
     };
     let (id, number) = (session.journal.id.clone(), state.iteration);
@@ -120,11 +136,19 @@ fn decision(session: &Performed<'_>, decided: StopDecided) -> Evaluated {
     }
 }
 
-/// The inner error is what is in the way.
+/// What is in the way of an end.
+pub(super) enum Obstacle {
+    /// Gates that say no, in their words; none if none was asked.
+    Unproven(Vec<String>),
+    /// It has ended otherwise.
+    Over(Outcome),
+}
+
 pub(super) fn complete(
     session: &mut Performed<'_>,
     promise: Promise,
-) -> Result<Result<Completed, Vec<String>>, EngineError> {
+) -> Result<Result<Completed, Obstacle>, EngineError> {
+    let mut told = None;
     if promise != Promise::Complete && !is_over(session) {
         block(session, promise, None)?;
     }
@@ -133,16 +157,19 @@ pub(super) fn complete(
         if is_proven(&due(session)) {
             session.see_files();
         }
-        session.go_on(|step| is_proven(step) || matches!(step, Step::Begin(_) | Step::Decide))?;
+        let halts = |step: &Step| is_proven(step) || matches!(step, Step::Begin(_) | Step::Decide);
+        told = session.go_on(halts)?.1;
         if !is_proven(&due(session)) && !is_over(session) {
-            return Ok(Err(session.waiting()));
+            return Ok(Err(Obstacle::Unproven(session.waiting())));
         }
-        session.go_on(|_| false)?;
+        told = joined(told, session.go_on(|_| false)?.1);
     }
     let state = session.session();
-    let is_complete = matches!(state.outcome, Some(Outcome::Complete { .. }));
-    if is_complete != (promise == Promise::Complete) {
-        return Ok(Err(session.waiting()));
+    match &state.outcome {
+        Some(Outcome::Complete { .. }) if promise == Promise::Complete => {}
+        Some(Outcome::NeedsHuman { .. }) if promise != Promise::Complete => {}
+        Some(outcome) => return Ok(Err(Obstacle::Over(outcome.clone()))),
+        None => return Ok(Err(Obstacle::Unproven(session.waiting()))),
     }
     Ok(Ok(Completed {
         id: session.journal.id.clone(),
@@ -154,6 +181,7 @@ pub(super) fn complete(
         iterations: state.iteration,
         promise,
         is_claim: false,
+        prompt: told,
     }))
 }
 
@@ -169,9 +197,17 @@ pub(super) fn block(
     session.go_on(|_| false).map(drop)
 }
 
-pub(super) fn iteration(session: &Performed<'_>, wish: &Start) -> Iteration {
+/// Where the loop stands; nowhere if it is over.
+pub(super) fn iteration(
+    session: &Performed<'_>,
+    wish: &Start,
+    told: Option<String>,
+) -> Result<Iteration, Outcome> {
     let state = session.session();
-    Iteration {
+    if let Some(outcome) = &state.outcome {
+        return Err(outcome.clone());
+    }
+    Ok(Iteration {
         id: session.journal.id.clone(),
         task: session.task.as_ref().map(|task| task.id.clone()),
         number: state.iteration,
@@ -182,6 +218,6 @@ pub(super) fn iteration(session: &Performed<'_>, wish: &Start) -> Iteration {
         },
         circuit_breaker: state.plan.limits.no_progress,
         started_at: now(),
-        prompt: session.bound(),
-    }
+        prompt: joined(told, session.bound()),
+    })
 }

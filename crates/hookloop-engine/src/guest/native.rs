@@ -10,14 +10,20 @@ use hookloop_core::session::{Limits, Outcome, Phase, Session, Step, StopWhen, Tu
 use hookloop_core::task::Task;
 
 use super::visited::{Performed, Purpose, Visited, machine, runner, said};
+use crate::agents::Report;
 use crate::project::{EngineError, Project};
 use crate::session::StartError;
+use crate::session::open;
 use crate::session::real::Stop;
 
 /// Sessions that are looked at for the one of a conversation.
 const OPEN_MAX: usize = 1_000;
 /// Claude Code lets itself be sent back eight times in a row, then stops: our limit comes first.
 const CLAUDE_RETRIES_MAX: u32 = 7;
+/// What is locked while a session is looked for and started.
+const STARTING: &str = "guests.lock";
+/// Sessions of agents that are gone that are ended at a time.
+const SWEPT_MAX: usize = 10;
 /// The most of a description that a context has.
 const DESCRIPTION_MAX: usize = 4 * 1024;
 
@@ -121,13 +127,33 @@ impl Host<'_> {
         Visited::start(self.project, runner(self.project)?, purpose)
     }
 
-    /// A session for what comes; none where the hooks may not run.
-    fn started(&self) -> Result<Option<Visited>, StartError> {
+    /// The session of this conversation, or one for what comes; none where the hooks may not run.
+    fn open_or_start(&self) -> Result<Option<Visited>, StartError> {
+        // An agent that has us in its hooks twice asks twice at the same moment.
+        let _alone = runner(self.project)?.alone(STARTING)?;
+        if let Some(visited) = self.open()? {
+            return Ok(Some(visited));
+        }
+        self.sweep()?;
         match self.start() {
             Ok(visited) => Ok(Some(visited)),
             Err(StartError::Untrusted(_)) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Ends some of the sessions whose agents were not heard of for long.
+    fn sweep(&self) -> Result<(), StartError> {
+        for id in open::silent_guests(self.project, SWEPT_MAX)? {
+            let Ok(mut gone) = Visited::find(self.project, runner(self.project)?, &id) else {
+                continue;
+            };
+            gone.perform(self.project, self.stop, |session| {
+                session.journal.note(EventBody::SessionEnding(Outcome::Interrupted));
+                session.advance(|_| false).map(drop)
+            })?;
+        }
+        Ok(())
     }
 
     fn begin(&self) -> Result<Reply, StartError> {
@@ -145,12 +171,10 @@ impl Host<'_> {
 
     /// What the first turn has for the agent; of a conversation that goes on, the one that is under way.
     fn begin_session(&self) -> Result<Option<String>, StartError> {
-        let visited = match self.open()? {
-            Some(visited) => Some(visited),
-            None => self.started()?,
-        };
-        let Some(mut visited) = visited else { return Ok(None) };
+        let Some(mut visited) = self.open_or_start()? else { return Ok(None) };
+        let runner = runner(self.project)?;
         visited.perform(self.project, self.stop, |session| {
+            session.hold_to_hooks(runner)?;
             session.advance(|_| false)?;
             Ok(session.bound())
         })
@@ -169,11 +193,10 @@ impl Host<'_> {
     }
 
     fn stop(&self, message: &str) -> Result<Reply, StartError> {
-        if !self.has_hooks {
-            return Ok(Reply::Pass { note: None });
-        }
+        // A session that is open is held to the hooks that it began with, also where there are none any more.
         let mut visited = match self.open()? {
             Some(visited) => visited,
+            None if !self.has_hooks => return Ok(Reply::Pass { note: None }),
             None => match self.start() {
                 Ok(visited) => visited,
                 Err(StartError::Untrusted(names)) => {
@@ -185,7 +208,7 @@ impl Host<'_> {
         let id = visited.id().clone();
         let runner = runner(self.project)?;
         visited.perform(self.project, self.stop, |session| {
-            session.hold_to_hooks(runner);
+            session.hold_to_hooks(runner)?;
             // What an earlier stop has left undone comes first.
             let was_judging = matches!(
                 session.session().phase,
@@ -206,7 +229,11 @@ impl Host<'_> {
                 if session.session().outcome.is_none() {
                     session.journal.note(EventBody::SessionEnding(Outcome::Cancelled));
                 }
-                session.advance(|_| false).map(drop)
+                // What is left to say is said to nobody.
+                while let Step::Turn(kind) = session.advance(|_| false)? {
+                    session.end_turn(kind, Report::cancelled(), 0)?;
+                }
+                Ok(())
             })?;
         }
         Ok(Reply::Nothing)

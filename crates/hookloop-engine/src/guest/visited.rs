@@ -2,6 +2,7 @@
 
 use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
+use hookloop_core::session::facts::Left;
 use hookloop_core::session::{
     Answer, Limits, Outcome, Session, Step, StopWhen, TurnKind, TurnResult, Work,
 };
@@ -129,6 +130,7 @@ impl Visited {
             driver.commit()?;
         }
         let is_over = driver.session().is_over();
+        self.opened.active_ms = driver.active_ms();
         let (journal, mut world) = driver.into_parts();
         std::mem::swap(world.files(), &mut self.files);
         drop(world);
@@ -142,13 +144,21 @@ impl Visited {
 
 impl Performed<'_> {
     /// Ends a session whose hooks are not those that it began with: what they prove is not what was asked.
-    pub(super) fn hold_to_hooks(&mut self, runner: &Runner) {
+    pub(super) fn hold_to_hooks(&mut self, runner: &Runner) -> Result<(), EngineError> {
         let session = &self.journal.session;
         let is_same = trust::policy_digest(runner.root(), &self.hooks) == session.plan.hooks;
-        if !is_same && session.outcome.is_none() {
-            let reason = "the hooks are not those that the session began with".to_owned();
-            self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+        let is_at_stake = match session.outcome {
+            None | Some(Outcome::Complete { .. }) => !session.is_over(),
+            Some(_) => false,
+        };
+        if is_same || !is_at_stake {
+            return Ok(());
         }
+        let reason = "the hooks are not those that the session began with".to_owned();
+        // Nobody takes it again before a person has seen it.
+        self.leave_task(Left::Blocked, Some(reason.clone()))?;
+        self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+        Ok(())
     }
 
     /// The guest's turn is over, and these were its words.

@@ -167,6 +167,8 @@ pub struct Completed {
     pub promise: Promise,
     /// Gates are held against it when the turn ends.
     pub is_claim: bool,
+    /// What is left to say to the agent.
+    pub prompt: Option<String>,
 }
 
 /// A checkpoint that is kept.

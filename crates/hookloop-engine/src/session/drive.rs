@@ -109,7 +109,8 @@ impl<'p, W: World> Driver<'p, W> {
         loop {
             self.heed_user();
             let step = next_step(&self.journal.session, self.active_ms());
-            if matches!(step, Step::Turn(_) | Step::Rest) || halts(&step) {
+            let is_left = self.journal.session.plan.has_guest() && self.world.is_cancelled();
+            if matches!(step, Step::Turn(_) | Step::Rest) || halts(&step) || is_left {
                 self.commit()?;
                 return Ok(step);
             }
@@ -155,6 +156,10 @@ impl<'p, W: World> Driver<'p, W> {
 
     fn heed_user(&mut self) {
         let session = &self.journal.session;
+        // A guest that does not wait for the answer may come back for it.
+        if session.plan.has_guest() {
+            return;
+        }
         // What is complete but for its proof will not be proven any more.
         let is_ending = match session.phase {
             Phase::Ending => !session.is_unproven(),

@@ -268,6 +268,17 @@ fn may_come_back(project: &Project, row: &SessionRow) -> Result<bool, StartError
     Ok(silent_ms < GUEST_SILENT_MAX_MS)
 }
 
+/// Sessions of guests that do not come back, at most so many.
+pub(crate) fn silent_guests(project: &Project, max: usize) -> Result<Vec<SessionId>, StartError> {
+    let mut gone = Vec::new();
+    for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
+        if gone.len() < max && is_of_guest(&row) && !may_come_back(project, &row)? {
+            gone.push(row.id);
+        }
+    }
+    Ok(gone)
+}
+
 /// Asks a running session to pause before its next iteration.
 pub fn pause(project: &Project, wanted: Option<&str>) -> Result<SessionId, StartError> {
     let row = find_open(project, wanted)?;

@@ -411,11 +411,23 @@ impl Beats {
     const BETWEEN: Duration = Duration::from_secs(LEASE.as_secs() / 4);
 
     pub(crate) fn start(project: Project, task: &TaskId, epoch: u64) -> Beats {
+        Beats::start_for(project, task, epoch, None)
+    }
+
+    /// For so long, if nobody stops it before.
+    pub(crate) fn start_for(
+        project: Project,
+        task: &TaskId,
+        epoch: u64,
+        longest: Option<Duration>,
+    ) -> Beats {
+        let until = longest.map(|longest| Instant::now() + longest);
         let over = Arc::new(AtomicBool::new(false));
         let (of_thread, task) = (Arc::clone(&over), task.clone());
         let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(move || {
             let mut next = Instant::now();
-            while !of_thread.load(Ordering::SeqCst) {
+            let is_due = || until.is_none_or(|until| Instant::now() < until);
+            while !of_thread.load(Ordering::SeqCst) && is_due() {
                 if Instant::now() >= next {
                     // Who has lost the task is told when it is written to.
                     let _ = project.heartbeat(&task, epoch);

@@ -1,10 +1,10 @@
 //! `hookloop hook`
 
 use std::io::{IsTerminal, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hookloop_engine::guest::native::{Visit, visit};
-use hookloop_engine::place::PlaceError;
+use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::session::real::Stop;
 
 use super::Context;
@@ -54,11 +54,20 @@ impl Args {
         let agent = self.agent(payload)?;
         let event = Event::of_name(&self.event);
         let Some(moment) = payload.moment(event) else { return Ok(()) };
-        if let Some(directory) = payload.directory() {
+        // Where the agent was started; where it works now is up to what it has run.
+        let started = agent.directory_variable().and_then(|name| std::env::var(name).ok());
+        let directory = started.filter(|directory| !directory.is_empty());
+        if let Some(directory) = directory.as_deref().or(payload.directory()) {
             context.enter(Path::new(directory));
         }
-        if is_elsewhere(context)? {
-            return Ok(());
+        match whereabouts(context)? {
+            Whereabouts::Project => {}
+            Whereabouts::Elsewhere => return Ok(()),
+            Whereabouts::Deserted(root) if event == Event::Stop => {
+                let message = format!("hookloop.yaml is gone from {}", root.display());
+                return Err(CliError::usage(message).hint("git checkout hookloop.yaml"));
+            }
+            Whereabouts::Deserted(_) => return Ok(()),
         }
         let project = context.project()?;
         let visitor = Visit { agent: agent.name(), conversation: payload.conversation(), moment };
@@ -104,12 +113,23 @@ fn read_input() -> Result<Vec<u8>> {
     }
 }
 
-/// Whether the agent works where there is no project.
-fn is_elsewhere(context: &Context) -> Result<bool> {
-    let directory = context.directory()?;
-    match hookloop_engine::place::Place::find(&directory, &super::state_home()?) {
-        Err(PlaceError::NoProject(_)) => Ok(true),
+enum Whereabouts {
+    Project,
+    Elsewhere,
+    /// There was a project, and its file is gone.
+    Deserted(PathBuf),
+}
+
+/// Where the agent works.
+fn whereabouts(context: &Context) -> Result<Whereabouts> {
+    let (directory, state) = (context.directory()?, super::state_home()?);
+    match Place::find(&directory, &state) {
+        Ok(_) => Ok(Whereabouts::Project),
+        Err(PlaceError::NoProject(real)) => {
+            let was_project = |root: &&Path| Place::at(root, &state).state.is_dir();
+            let root = real.ancestors().find(was_project).map(Path::to_owned);
+            Ok(root.map_or(Whereabouts::Elsewhere, Whereabouts::Deserted))
+        }
         Err(error) => Err(error.into()),
-        Ok(_) => Ok(false),
     }
 }

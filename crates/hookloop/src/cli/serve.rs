@@ -1,4 +1,4 @@
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use serde_json::json;
@@ -7,7 +7,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::Context;
 use crate::error::CliError;
 use crate::mcp::Counter;
-use crate::output::{DIM, Result};
+use crate::native::agent::quoted;
+use crate::output::{DIM, Result, plain};
 use crate::web::{MCP, Server, Token};
 
 const PORT: u16 = 7411;
@@ -29,9 +30,11 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        if !self.bind.is_loopback() {
+        // Other addresses of loopback are no names of this server.
+        if ![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)].contains(&self.bind)
+        {
             let message = format!(
-                "{} can be reached from other machines, and the token would cross the network in the clear",
+                "{} is neither 127.0.0.1 nor ::1; where other machines get to, the token would cross the network in the clear",
                 self.bind
             );
             return Err(CliError::usage(message).hint("ssh -L 7411:127.0.0.1:7411 this-machine"));
@@ -39,7 +42,7 @@ impl Args {
         let place = context.place()?;
         place.prepare()?;
         let (token, path) = Token::of(&place.state)?;
-        let counter = Counter::new(context.door());
+        let counter = Counter::new(context.door().shared());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let served = runtime.block_on(async {
             let (mut term, mut int) =
@@ -73,14 +76,19 @@ fn say(context: &mut Context, server: &Server, token: &Path) -> Result {
         out.json(&json!({ "url": url, "token_file": token }))?;
         return out.flush();
     }
-    let token = token.display();
+    let path = token.to_string_lossy();
+    let quoted = quoted(&path);
     out.line(format_args!("{DIM}serving{DIM:#}  {url}"))?;
-    out.line(format_args!("{DIM}  token{DIM:#}  in {token}"))?;
     out.line(format_args!(
-        "{DIM} claude{DIM:#}  claude mcp add --transport http hookloop {url} --header \"Authorization: Bearer $(cat {token})\""
+        "{DIM}  token{DIM:#}  export HOOKLOOP_TOKEN=\"$(cat {})\"",
+        plain(&quoted)
+    ))?;
+    // The token itself is in no command line, and in no file of the agents'.
+    out.line(format_args!(
+        "{DIM} claude{DIM:#}  claude mcp add --transport http hookloop {url} --header 'Authorization: Bearer ${{HOOKLOOP_TOKEN}}'"
     ))?;
     out.line(format_args!(
-        "{DIM}  codex{DIM:#}  export HOOKLOOP_TOKEN=\"$(cat {token})\"; codex mcp add hookloop --url {url} --bearer-token-env-var HOOKLOOP_TOKEN"
+        "{DIM}  codex{DIM:#}  codex mcp add hookloop --url {url} --bearer-token-env-var HOOKLOOP_TOKEN"
     ))?;
     out.flush()
 }

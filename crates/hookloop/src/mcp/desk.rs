@@ -12,6 +12,7 @@ use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::project::Project;
+use hookloop_engine::session::real::Stop;
 use hookloop_engine::trust;
 
 use super::lanes::{Lanes, Reply};
@@ -28,6 +29,8 @@ pub(crate) struct Door {
     directory: Option<PathBuf>,
     trust: Option<String>,
     bound: Option<Bound>,
+    /// Agents that come this way may go without a word.
+    is_shared: bool,
     opened: Mutex<Option<Opened>>,
 }
 
@@ -40,7 +43,12 @@ struct Opened {
 
 impl Door {
     pub(crate) fn new(directory: Option<PathBuf>, trust: Option<String>) -> Door {
-        Door { directory, trust, bound: None, opened: Mutex::new(None) }
+        Door { directory, trust, bound: None, is_shared: false, opened: Mutex::new(None) }
+    }
+
+    /// For agents that are not this program's parents.
+    pub(crate) fn shared(self) -> Door {
+        Door { is_shared: true, ..self }
     }
 
     /// For an agent that a session started.
@@ -70,7 +78,14 @@ impl Door {
         }
         let project =
             Project::open(&place, &self.actor(), &surroundings).map_err(CliError::from)?;
-        let desk = Desk::new(project, self.bound.clone()).map_err(CliError::from)?;
+        let desk = match opened.as_ref() {
+            // What is under way goes on under the new rules.
+            Some(before) => before.desk.reopened(project),
+            None => {
+                let desk = Desk::new(project, self.bound.clone()).map_err(CliError::from)?;
+                if self.is_shared { desk.shared() } else { desk }
+            }
+        };
         *opened = Some(Opened { desk: desk.clone(), stamps });
         Ok(desk)
     }
@@ -122,16 +137,27 @@ impl Counter {
         work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let counter = Arc::clone(self);
+        let stop = Stop::new().map_err(CliError::from)?;
+        let of_call = stop.clone();
         let work = move |reply: Reply<_>| {
+            // Who has gone while it waited wants nothing any more.
+            if reply.is_unwanted() {
+                return;
+            }
             let desk = match counter.door.desk() {
-                Ok(desk) => desk,
+                Ok(desk) => desk.for_call(of_call),
                 Err(refusal) => return reply.send(Err(refusal)),
             };
             reply.send(work(&desk));
             counter.is_due.fetch_or(writes, Ordering::AcqRel);
             counter.tend(desk.project());
         };
-        self.lanes.run(gone, work).await.unwrap_or_else(|unanswered| Err(unanswered.into()))
+        let answered = self.lanes.run(gone, work).await;
+        if answered.is_err() {
+            // What it has begun is called off.
+            stop.by_user();
+        }
+        answered.unwrap_or_else(|unanswered| Err(unanswered.into()))
     }
 
     /// Does the reactions that calls led to, after their answers, on one thread at a time.

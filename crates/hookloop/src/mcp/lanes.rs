@@ -35,6 +35,11 @@ pub(super) struct Reply<T> {
 }
 
 impl<T> Reply<T> {
+    /// Whether nobody waits for it any more.
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.to.is_closed()
+    }
+
     pub(super) fn send(self, answer: T) {
         // Whoever does not wait for it any more need not have it.
         let _ = self.to.send(answer);

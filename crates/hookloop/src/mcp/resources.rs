@@ -75,5 +75,8 @@ pub(super) fn read(desk: &Desk, uri: &str) -> Result<ReadResourceResult, Refusal
 pub(super) fn not_found(refusal: &Refusal, uri: &str) -> ErrorData {
     let mut data = refusal.json();
     data["uri"] = json!(uri);
-    ErrorData::resource_not_found(refusal.message.clone(), Some(data))
+    match refusal.code {
+        "no_such_resource" => ErrorData::resource_not_found(refusal.message.clone(), Some(data)),
+        _ => ErrorData::internal_error(refusal.message.clone(), Some(data)),
+    }
 }

@@ -49,6 +49,15 @@ pub(crate) struct Homes {
 }
 
 impl Agent {
+    /// In a hook's environment: the directory that the agent was started in.
+    pub(crate) fn directory_variable(self) -> Option<&'static str> {
+        match self {
+            Agent::Claude => Some("CLAUDE_PROJECT_DIR"),
+            Agent::Gemini => Some("GEMINI_PROJECT_DIR"),
+            Agent::Codex => None,
+        }
+    }
+
     pub(crate) const ALL: [Agent; 3] = [Agent::Claude, Agent::Codex, Agent::Gemini];
 
     pub(crate) fn name(self) -> &'static str {
@@ -223,7 +232,7 @@ impl Force {
 }
 
 /// A word as a shell reads it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%=:,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),

@@ -32,7 +32,11 @@ pub(crate) fn target(path: &Path) -> Result<PathBuf, FileError> {
     match path.canonicalize() {
         Ok(real) => Ok(real),
         Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
-            Ok(path.to_owned())
+            // What is there of the way may be links.
+            match (path.parent(), path.file_name()) {
+                (Some(parent), Some(name)) => Ok(target(parent)?.join(name)),
+                _ => Ok(path.to_owned()),
+            }
         }
         Err(source) => Err(FileError::Io { path: path.to_owned(), source }),
     }

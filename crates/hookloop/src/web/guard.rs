@@ -7,10 +7,11 @@
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, ORIGIN, WWW_AUTHENTICATE,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, ORIGIN,
+    WWW_AUTHENTICATE,
 };
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -115,8 +116,9 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 impl IntoResponse for Denied {
+    /// Who was denied has to come again: what it sent along is not looked at.
     fn into_response(self) -> Response {
-        match self {
+        let mut response = match self {
             Denied::Host => (StatusCode::FORBIDDEN, "not a name of this server\n").into_response(),
             Denied::Origin => (StatusCode::FORBIDDEN, "not for pages of others\n").into_response(),
             Denied::Token => {
@@ -127,7 +129,9 @@ impl IntoResponse for Denied {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json\n").into_response()
             }
             Denied::TooLarge => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
-        }
+        };
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
     }
 }
 

@@ -28,9 +28,12 @@ impl Token {
     /// The token in a directory of state, which is made there the first time.
     pub(crate) fn of(state: &Path) -> Result<(Token, PathBuf)> {
         let path = state.join(FILE_NAME);
-        let token = match make(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => read(&path)?,
-            made => made.map_err(|error| failed(&path, &error))?,
+        let token = match path.symlink_metadata() {
+            Ok(_) => read(&path)?,
+            Err(_) => match make(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => read(&path)?,
+                made => made.map_err(|error| failed(&path, &error))?,
+            },
         };
         Ok((token, path))
     }
@@ -47,13 +50,17 @@ impl Token {
 }
 
 fn make(path: &Path) -> std::io::Result<Token> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    writeln!(file, "{token}")?;
-    file.sync_all()?;
-    Ok(Token(token))
+    // It has its name when it is whole: another server may read it at once.
+    let whole = path.with_extension(format!("new-{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole)?;
+    let made = writeln!(file, "{token}")
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::hard_link(&whole, path));
+    let _ = std::fs::remove_file(&whole);
+    made.map(|()| Token(token))
 }
 
 fn read(path: &Path) -> Result<Token> {
@@ -66,7 +73,6 @@ fn read(path: &Path) -> Result<Token> {
     let token = text.strip_suffix('\n').unwrap_or(&text);
     match token.len() == BYTES * 2 && token.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         true => Ok(Token(token.to_owned())),
-        // Also what a process leaves that died while it made one.
         false => Err(CliError::system(format!("{} holds no token", path.display()))
             .hint(format!("rm {}", path.display()))),
     }

@@ -1,5 +1,7 @@
 //! What tools do, against the document that they come from.
 
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -200,7 +202,7 @@ fn tasks_are_added_found_and_reported_on() {
 #[test]
 fn the_end_of_input_ends_what_is_running() {
     let sandbox = Sandbox::new(
-        "version: 1\nhooks:\n  validation: [{command: 'echo begun > begun; exec sleep 61'}]\n",
+        "version: 1\nhooks:\n  validation: [{command: 'echo $$ > begun; exec sleep 61'}]\n",
     );
     sandbox.json(&["hooks", "trust", "--yes"]);
     let mut client = Client::ready(&sandbox);
@@ -213,11 +215,18 @@ fn the_end_of_input_ends_what_is_running() {
     );
     let begun = sandbox.project().join("begun");
     let since = Instant::now();
-    while !begun.exists() {
+    while fs::read_to_string(&begun).unwrap_or_default().is_empty() {
         assert!(since.elapsed() < Duration::from_secs(30), "the gate did not begin");
         std::thread::sleep(Duration::from_millis(5));
     }
     client.is_alive();
     client.end_input();
+    let gate = fs::read_to_string(&begun).unwrap();
     assert!(client.ended(Duration::from_secs(1)).success());
+    // Nor does the gate go on.
+    let since = Instant::now();
+    while Path::new("/proc").join(gate.trim()).exists() {
+        assert!(since.elapsed() < Duration::from_secs(10), "the gate goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -185,7 +185,7 @@ struct Complete {
 fn complete(desk: &Desk, arguments: Arguments) -> Answer {
     let wanted: Complete = read(arguments)?;
     let promised = promise(&wanted.completion_promise)?;
-    let Completed { id, task, at, iterations, promise, is_claim } =
+    let Completed { id, task, at, iterations, promise, is_claim, prompt } =
         desk.complete(&wanted.iteration_id, promised)?;
     let (status, message) = match is_claim {
         true => {
@@ -198,6 +198,7 @@ fn complete(desk: &Desk, arguments: Arguments) -> Answer {
         ("taskId", json!(task)),
         ("completedAt", json!(at)),
         ("totalIterations", json!(iterations)),
+        ("nextPrompt", json!(prompt)),
         ("completionPromise", json!(promise)),
         ("status", json!(status)),
         ("message", message),

@@ -105,7 +105,7 @@ fn no_mistake_is_taken_for_a_refusal() {
         assert!(run.stderr.contains("the input of this hook"), "{run:?}");
     }
     for args in [&["hook"][..], &["hook", "Stop", "--agents"], &["hook", "Stop", "--agent"]] {
-        let run = project.run_with_input(args, "{}");
+        let run = project.run(args);
         assert!(run.code == 1 && run.stdout.is_empty(), "{args:?}: {run:?}");
     }
     let run = project.run_with_input(&["hook", "Stop", "--agent", "clod"], "{}");

@@ -5,6 +5,7 @@
 //! - [`figures`]: medians, percentiles, tables
 //! - [`hooks`]: hooks that do nothing, against a loop of the shell
 //! - [`loops`]: what the loop adds to an agent, against a loop of the shell
+//! - [`mcp`]: calls of tools, against a program that sends them back
 //! - [`nats`]: events and claims straight on JetStream
 //! - [`ours`]: the same through the product
 //! - [`pair`]: two sides of one measurement, taken in turns
@@ -22,6 +23,7 @@ pub mod bare;
 pub mod figures;
 pub mod hooks;
 pub mod loops;
+pub mod mcp;
 pub mod nats;
 pub mod ours;
 pub mod pair;

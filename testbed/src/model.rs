@@ -52,6 +52,7 @@ impl Turn {
 /// A tool of the agent's, and what it is used with.
 #[derive(Clone, Debug)]
 pub struct Call {
+    /// A tool in a name space, as Codex has them, is `space/tool`.
     pub tool: String,
     pub input: Input,
 }
@@ -61,6 +62,35 @@ pub enum Input {
     Json(Value),
     /// Some tools take plain text.
     Text(String),
+}
+
+/// In the input of a call: the id of the iteration that a tool told of last.
+pub const ITERATION_ID: &str = "<iterationId>";
+
+impl Call {
+    /// With what the conversation has told so far.
+    fn filled(&self, conversation: &str) -> Call {
+        let input = match &self.input {
+            Input::Json(value) => {
+                let id = told(conversation, "iterationId").unwrap_or_default();
+                let text = value.to_string().replace(ITERATION_ID, id);
+                Input::Json(serde_json::from_str(&text).unwrap())
+            }
+            text => text.clone(),
+        };
+        Call { tool: self.tool.clone(), input }
+    }
+}
+
+/// The last value of a field that anybody told, however deep it is quoted.
+fn told<'c>(conversation: &'c str, field: &str) -> Option<&'c str> {
+    let is_word = |c: char| c.is_ascii_alphanumeric();
+    let value = |at: usize| {
+        let rest =
+            conversation[at + field.len()..].trim_start_matches(|c: char| "\\\": ".contains(c));
+        Some(rest.split(|c| !is_word(c)).next()?).filter(|word| !word.is_empty())
+    };
+    conversation.rmatch_indices(field).find_map(|(at, _)| value(at))
 }
 
 /// What the model was asked.
@@ -175,6 +205,7 @@ impl Shared {
                 http::answer_json(&mut stream, status, &wire::refusal(status, &message));
             }
             Turn::Answer { text, call } => {
+                let call = call.map(|call| call.filled(&body.to_string()));
                 let said = wire::Said { text: &text, call: call.as_ref(), number };
                 match route.streams || body["stream"] == true {
                     true => http::answer_events(&mut stream, &route.api.events(&said)),

@@ -1,4 +1,4 @@
-//! `bench [--quick] [in-process|processes|hooks|loops|size]…`: prints the tables of docs/benchmarks.md.
+//! `bench [--quick] [in-process|processes|hooks|loops|tools|size]…`: prints the tables of docs/benchmarks.md.
 //!
 //! Expects `hookloop` and `floor` beside itself, built with the same profile.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a measuring tool")]
@@ -12,7 +12,7 @@ use std::time::Instant;
 use hookloop_bench::bare::Bare;
 use hookloop_bench::figures::{Sample, ms, table, times};
 use hookloop_bench::processes::{Runner, round_robin};
-use hookloop_bench::{hooks, loops};
+use hookloop_bench::{hooks, loops, mcp};
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::task::{Outcome, TaskSpec};
@@ -45,6 +45,12 @@ fn main() {
     }
     if wanted("loops") {
         loops::overhead(&beside("hookloop"), if quick { 2 } else { 15 });
+    }
+    if wanted("tools") {
+        let sizes: &[i64] = if quick { &[100] } else { &[100, 10_000, 100_000, 1_000_000] };
+        let tasks = |size| lines(size, "", |_| vec![]);
+        let rounds = if quick { 20 } else { 200 };
+        mcp::tools(&beside("hookloop"), &beside("floor"), sizes, rounds, tasks);
     }
     if wanted("size") {
         size(if quick { 20_000 } else { 1_000_000 });

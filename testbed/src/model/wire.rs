@@ -135,10 +135,19 @@ fn items(said: &Said<'_>) -> Vec<Value> {
     ];
     if let Some(call) = said.call {
         let (id, call_id) = (said.id("item"), said.id("call"));
-        let name = &call.tool;
+        let (space, name) = match call.tool.rsplit_once('/') {
+            Some((space, name)) => (Some(space), name),
+            None => (None, call.tool.as_str()),
+        };
         items.push(match &call.input {
-            Input::Json(_) => json!({ "type": "function_call", "id": id, "call_id": call_id,
-                "name": name, "arguments": arguments(call) }),
+            Input::Json(_) => {
+                let mut item = json!({ "type": "function_call", "id": id, "call_id": call_id,
+                    "name": name, "arguments": arguments(call) });
+                if let Some(space) = space {
+                    item["namespace"] = space.into();
+                }
+                item
+            }
             Input::Text(text) => json!({ "type": "custom_tool_call", "id": id,
                 "call_id": call_id, "name": name, "input": text }),
         });

@@ -124,6 +124,8 @@ pub struct Session {
     pub has_accepted: bool,
     pub tasks_completed: Vec<TaskId>,
     pub tasks_blocked: Vec<TaskId>,
+    /// Others have a task that was held here.
+    pub has_lost: bool,
 }
 
 impl Session {
@@ -164,6 +166,7 @@ impl Session {
             has_accepted: false,
             tasks_completed: Vec::new(),
             tasks_blocked: Vec::new(),
+            has_lost: false,
         }
     }
 
@@ -549,7 +552,8 @@ impl Session {
         match left.how {
             Left::Completed => self.tasks_completed.push(left.task.clone()),
             Left::Blocked => self.tasks_blocked.push(left.task.clone()),
-            Left::Released | Left::Lost => {}
+            Left::Lost => self.has_lost = true,
+            Left::Released => {}
         }
         if !matches!(self.phase, Phase::Ending) {
             self.phase = Phase::Ready;

@@ -120,7 +120,13 @@ fn after_task(session: &Session) -> Step {
         let reason = format!("task `{id}` needs a human");
         return Step::End(Outcome::NeedsHuman { reason });
     }
-    Step::TakeTask
+    match session.has_lost {
+        true => {
+            let reason = format!("task `{id}` is not in these hands any more");
+            Step::End(Outcome::NeedsHuman { reason })
+        }
+        false => Step::TakeTask,
+    }
 }
 
 fn pause(session: &Session) -> Pause {

@@ -65,7 +65,7 @@ impl Tools {
 
 /// Whether what an agent asks for, by the title that it has for it, is a tool of ours.
 pub(crate) fn is_ours(title: &str) -> bool {
-    let shapes = |tool: &&str| {
+    let shapes = |tool: &str| {
         [
             format!("mcp__{SERVER}__{tool}"),
             format!("mcp.{SERVER}.{tool}"),
@@ -75,5 +75,5 @@ pub(crate) fn is_ours(title: &str) -> bool {
             format!("{tool} ({SERVER} MCP Server)"),
         ]
     };
-    TOOLS.iter().any(|tool| shapes(&tool).iter().any(|shape| shape == title.trim()))
+    TOOLS.iter().any(|tool| shapes(tool).iter().any(|shape| shape == title.trim()))
 }

@@ -61,6 +61,8 @@ pub(crate) struct Journal<'p> {
     version: Seq,
     /// What is in `session` and not in the log.
     unsaved: Vec<Entry>,
+    /// What others have stored, and nobody was told of yet.
+    news: Vec<StoredEvent>,
 }
 
 impl<'p> Journal<'p> {
@@ -74,7 +76,8 @@ impl<'p> Journal<'p> {
             return Ok(None);
         };
         let version = events.last().map_or(0, |stored| stored.seq);
-        Ok(Some(Journal { project, id: id.clone(), session, version, unsaved: Vec::new() }))
+        let (unsaved, news) = (Vec::new(), Vec::new());
+        Ok(Some(Journal { project, id: id.clone(), session, version, unsaved, news }))
     }
 
     /// A session that was read before, and what others have stored since.
@@ -83,8 +86,8 @@ impl<'p> Journal<'p> {
         id: &SessionId,
         (session, version): (Session, Seq),
     ) -> Result<Journal<'p>, EngineError> {
-        let mut journal =
-            Journal { project, id: id.clone(), session, version, unsaved: Vec::new() };
+        let (unsaved, news) = (Vec::new(), Vec::new());
+        let mut journal = Journal { project, id: id.clone(), session, version, unsaved, news };
         journal.look()?;
         Ok(journal)
     }
@@ -114,7 +117,7 @@ impl<'p> Journal<'p> {
     /// Stores what was noted; gives what is new in the log, of whoever wrote it.
     pub(crate) fn commit(&mut self) -> Result<Vec<StoredEvent>, EngineError> {
         if self.unsaved.is_empty() {
-            return Ok(Vec::new());
+            return Ok(std::mem::take(&mut self.news));
         }
         for _ in 0..TRIES_MAX {
             match self.store()? {
@@ -281,6 +284,8 @@ impl<'p> Journal<'p> {
             }
         }
         self.session = session;
+        let before = self.version;
+        self.news.extend(events.iter().filter(|stored| stored.seq > before).cloned());
         self.version = events.last().map_or(0, |stored| stored.seq);
         Ok(())
     }
@@ -303,6 +308,7 @@ impl<'p> Journal<'p> {
             limit *= 2;
         };
         let new: Vec<StoredEvent> = new.collect();
+        let mut all = std::mem::take(&mut self.news);
         for stored in &new {
             if !own.iter().any(|entry| is_own(entry, stored)) {
                 self.session.apply(&stored.event.body);
@@ -311,7 +317,8 @@ impl<'p> Journal<'p> {
         if let Some(last) = new.last() {
             self.version = last.seq;
         }
-        Ok(new)
+        all.extend(new);
+        Ok(all)
     }
 }
 

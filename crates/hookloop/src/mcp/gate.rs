@@ -85,24 +85,19 @@ impl Gate<'_> {
         else {
             return invalid(Some(id), "this is no JSON-RPC 2.0 request");
         };
-        if let JsonRpcMessage::Request(request) = &message
-            && matches!(request.request, ClientRequest::InitializeRequest(_))
-        {
-            self.is_begun = true;
-        } else if !self.is_begun && method_of(&message) == Some("initialize") {
-            return answer(
-                Some(id),
-                ErrorData::invalid_params("params do not fit initialize", None),
-            );
+        let is_greeting = is_greeting(&message);
+        if !self.is_begun && !is_greeting && is_unread(&message) {
+            let error = ErrorData::invalid_params("params do not fit initialize", None);
+            return answer(Some(id), error);
         }
-        match self.open.begin(&id) {
-            true => Verdict::Pass(Box::new(message)),
+        if !self.open.begin(&id) {
             // Not as an answer to that id: who waits would take it for that of the request at work.
-            false => {
-                let data = Some(json!({ "id": id }));
-                answer(None, ErrorData::new(ErrorCode::INVALID_REQUEST, "the id is in use", data))
-            }
+            let data = Some(json!({ "id": id }));
+            let error = ErrorData::new(ErrorCode::INVALID_REQUEST, "the id is in use", data);
+            return answer(None, error);
         }
+        self.is_begun |= is_greeting;
+        Verdict::Pass(Box::new(message))
     }
 
     /// The server has use for two of them.
@@ -124,14 +119,15 @@ impl Gate<'_> {
     }
 }
 
-fn method_of(message: &ClientJsonRpcMessage) -> Option<&str> {
-    match message {
-        JsonRpcMessage::Request(request) => match &request.request {
-            ClientRequest::CustomRequest(request) => Some(&request.method),
-            _ => None,
-        },
-        _ => None,
-    }
+fn is_greeting(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Request(request)
+        if matches!(request.request, ClientRequest::InitializeRequest(_)))
+}
+
+/// What rmcp knows no parameters for, it takes for a method of somebody else's.
+fn is_unread(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Request(request)
+        if matches!(request.request, ClientRequest::CustomRequest(_)))
 }
 
 fn request_id(id: &Value) -> Option<RequestId> {
@@ -149,4 +145,56 @@ fn invalid(id: Option<RequestId>, message: &'static str) -> Verdict {
 /// Not as a message of rmcp's, which has no id where there is none to name; JSON-RPC wants it to be null.
 fn answer(id: Option<RequestId>, error: ErrorData) -> Verdict {
     Verdict::Answer(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of lines, one after the other: passed, ignored, or the code of an error and its id.
+    #[track_caller]
+    fn check(lines: &[(&str, &str)]) {
+        let open = Open::default();
+        let mut gate = Gate::new(&open);
+        for (line, expected) in lines {
+            let found = match gate.judge(line.as_bytes()) {
+                Verdict::Pass(_) => "pass".to_owned(),
+                Verdict::Ignore => "ignore".to_owned(),
+                Verdict::Answer(answer) => format!("{} {}", answer["error"]["code"], answer["id"]),
+            };
+            assert_eq!(found, *expected, "{line}");
+        }
+    }
+
+    const GREETING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"0"}}}"#;
+    const GREETED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    const CANCEL: &str =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+
+    #[test]
+    fn nothing_but_a_greeting_and_pings_before_the_greeting() {
+        let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+        check(&[(GREETED, "ignore"), (list, "-32600 2"), (GREETING, "pass"), (GREETED, "pass")]);
+        check(&[(r#"{"jsonrpc":"2.0","id":3,"method":"initialize"}"#, "-32602 3")]);
+    }
+
+    #[test]
+    fn a_greeting_that_is_refused_begins_nothing() {
+        check(&[(PING, "pass"), (GREETING, "-32600 null"), (GREETED, "ignore")]);
+    }
+
+    /// Its answer may still come.
+    #[test]
+    fn a_cancelled_id_is_not_used_again() {
+        let other = GREETING.replace("\"id\":1", "\"id\":0");
+        check(&[(&other, "pass"), (CANCEL, "ignore"), (PING, "pass"), (PING, "-32600 null")]);
+        check(&[
+            (&other, "pass"),
+            (PING, "pass"),
+            (CANCEL, "pass"),
+            (PING, "-32600 null"),
+            (CANCEL, "ignore"),
+        ]);
+    }
 }

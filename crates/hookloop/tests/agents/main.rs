@@ -11,6 +11,7 @@ mod documents;
 mod looping;
 mod native;
 mod stage;
+mod tools;
 
 #[allow(dead_code, reason = "each test uses its part")]
 #[path = "../support/mod.rs"]

@@ -3,6 +3,7 @@
 //! - [`client`], [`http`]: the least that can talk to it
 //! - [`tools`]: what is listed, and what calls come to; [`outcomes`]: what they do
 //! - [`protocol`], [`frames`]: versions and probes; lines that are no messages
+//! - [`matrix`]: what agents may not do
 //! - [`guard`], [`token`]: who is let in
 //! - [`fuzz`]: anything at all
 //! - [`official`]: clients that others wrote
@@ -14,6 +15,7 @@ mod fuzz;
 mod guard;
 mod hostile;
 mod http;
+mod matrix;
 mod official;
 mod outcomes;
 mod protocol;

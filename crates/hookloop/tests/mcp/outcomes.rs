@@ -1,6 +1,6 @@
 //! What tools do, against the document that they come from.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -205,13 +205,16 @@ fn the_end_of_input_ends_what_is_running() {
     sandbox.json(&["hooks", "trust", "--yes"]);
     let mut client = Client::ready(&sandbox);
     let task = task(&mut client);
+    client.ok("hook_register", json!({ "taskId": task, "hookType": "validation" }));
     let iteration = iteration(&mut client, &task);
     client.ask(
         "tools/call",
         json!({ "name": "iteration_validate", "arguments": { "iterationId": iteration } }),
     );
     let begun = sandbox.project().join("begun");
+    let since = Instant::now();
     while !begun.exists() {
+        assert!(since.elapsed() < Duration::from_secs(30), "the gate did not begin");
         std::thread::sleep(Duration::from_millis(5));
     }
     client.is_alive();

@@ -41,6 +41,8 @@ impl Guard<'_> {
         match wish.kind {
             ToolKind::Read | ToolKind::Search | ToolKind::Think => true,
             ToolKind::Other => is_ours(wish.title),
+            // What Codex calls everything that it runs, tools of servers among it.
+            ToolKind::Execute => wish.title.starts_with("mcp.") && is_ours(wish.title),
             ToolKind::Edit | ToolKind::Move => self.may_edit() && self.are_inside(wish.paths),
             // What is gone is gone: only what is known to be the project's.
             ToolKind::Delete => {
@@ -175,6 +177,7 @@ mod tests {
         assert!(allows(ToolKind::Other, "task_update (hookloop MCP Server)"));
         assert!(!allows(ToolKind::Other, "mcp__other__task_update"));
         assert!(!allows(ToolKind::Other, "hookloop_task_update; rm -rf /"));
+        assert!(allows(ToolKind::Execute, "mcp.hookloop.task_update"));
         assert!(!allows(ToolKind::Execute, "hookloop_task_update"));
     }
 

@@ -115,19 +115,21 @@ struct Writer {
 impl Writer {
     fn run(mut self, mut to_write: mpsc::Receiver<Out>) {
         while let Some(out) = to_write.blocking_recv() {
-            let written = match &out {
-                Out::Message(message) => self.write(message),
-                Out::Refused(answer) => self.write(answer),
-                Out::Flush(_) => Ok(()),
+            let written = match out {
+                Out::Message(message) => {
+                    // Before it is out: who has the answer may use the id again at once.
+                    self.open.close(answered(&message));
+                    self.write(&message)
+                }
+                Out::Refused(answer) => self.write(&answer),
+                Out::Flush(written) => {
+                    let _ = written.send(());
+                    Ok(())
+                }
             };
             if written.is_err() {
                 let _ = self.ends.blocking_send(End::Output);
                 return;
-            }
-            match out {
-                Out::Message(message) => self.open.close(answered(&message)),
-                Out::Refused(_) => {}
-                Out::Flush(written) => drop(written.send(())),
             }
         }
     }

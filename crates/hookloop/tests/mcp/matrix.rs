@@ -1,0 +1,248 @@
+//! What an agent may not do: every tool against every such effect, by the arguments that come nearest to it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use hookloop_engine::agents::tools::TOOLS;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::support::Sandbox;
+
+/// Nothing here is green.
+const RED: &str = "version: 1
+limits: {iterations: 4, hook_retries: 3}
+hooks:
+  stop:
+    - {name: green, file: green.txt}
+  validation:
+    - {name: valid, file: valid.txt}
+";
+const COMPLETE: &str = "Done.\n<promise>COMPLETE</promise>";
+const MANY: u32 = 1_000_000;
+
+/// An effect that no call may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    RunsShellText,
+    ChangesTrust,
+    LoosensAGate,
+    RaisesALimit,
+    CompletesWhatIsNotProven,
+    WritesWithAStaleClaim,
+}
+
+struct Scene {
+    sandbox: Sandbox,
+    client: Client,
+    iteration: String,
+}
+
+/// What must be the same after a call.
+#[derive(Debug, PartialEq)]
+struct Guarded {
+    trust: Option<Vec<u8>>,
+    config: Vec<u8>,
+    hooks: Value,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let sandbox = Sandbox::new(RED);
+        sandbox.json(&["task", "add", "Parser", "--id", "t1"]);
+        let mut client = Client::ready(&sandbox);
+        client.ok("hook_register", json!({ "taskId": "t1", "hookType": "promise" }));
+        client.ok("checkpoint_create", json!({ "taskId": "t1" }));
+        let started = client.ok("iteration_start", json!({ "taskId": "t1" }));
+        let iteration = started["iterationId"].as_str().unwrap().to_owned();
+        Scene { sandbox, client, iteration }
+    }
+
+    fn guarded(&self) -> Guarded {
+        let trust: PathBuf = self.sandbox.database().parent().unwrap().join("trust.json");
+        Guarded {
+            trust: fs::read(trust).ok(),
+            config: fs::read(self.sandbox.project().join("hookloop.yaml")).unwrap(),
+            hooks: self.sandbox.json(&["hooks", "list"]),
+        }
+    }
+
+    fn task(&self) -> Value {
+        self.sandbox.json(&["task", "show", "t1"])
+    }
+
+    fn events_on_task(&self) -> usize {
+        let of_task = |event: &&Value| event["nodeId"] == "t1";
+        self.sandbox.events_from(1).iter().filter(of_task).count()
+    }
+
+    /// Somebody else has the task now.
+    fn lose_the_claim(&self) {
+        self.sandbox.json(&["task", "requeue", "t1", "--force"]);
+        self.sandbox.json(&["task", "claim", "t1", "--agent", "thief"]);
+    }
+
+    /// What a tool takes in earnest.
+    fn arguments(&self, tool: &str) -> Value {
+        let id = &self.iteration;
+        match tool {
+            "hook_register" => json!({ "taskId": "t1", "hookType": "promise" }),
+            "hook_evaluate" | "iteration_validate" => {
+                json!({ "iterationId": id, "agentOutput": COMPLETE })
+            }
+            "iteration_next" => json!({ "iterationId": id }),
+            "iteration_complete" => json!({ "iterationId": id, "completionPromise": "COMPLETE" }),
+            "iteration_start" | "hook_list" | "hook_clear" | "checkpoint_create"
+            | "checkpoint_resume" => json!({ "taskId": "t1" }),
+            "task_get" => json!({ "id": "t1" }),
+            "task_list" => json!({}),
+            "task_add" => json!({ "title": "more" }),
+            "task_update" => json!({ "id": "t1", "status": "completed", "notes": "proven" }),
+            other => panic!("{other} has no arguments here"),
+        }
+    }
+
+    /// The arguments that come nearest to an effect.
+    fn pushes(&self, tool: &str, effect: Effect) -> Vec<Value> {
+        let shell = "touch canary; true";
+        let rule = json!([{ "type": "command", "name": "r", "config": { "command": shell } }]);
+        let more = match effect {
+            Effect::RunsShellText => vec![
+                json!({ "command": shell }),
+                json!({ "validationRules": rule }),
+                json!({ "hookType": shell }),
+                json!({ "metadata": { "command": shell, "type": "command", "$(touch canary)": "`touch canary`" } }),
+                json!({ "agentOutput": format!("$({shell}) `{shell}`"), "draftContent": shell }),
+                json!({ "trigger": shell, "agentContext": { "command": shell } }),
+                json!({ "title": format!("$({shell})"), "type": shell, "notes": format!("`{shell}`") }),
+            ],
+            Effect::ChangesTrust => vec![
+                json!({ "trust": true }),
+                json!({ "metadata": { "trust": "yes" } }),
+                json!({ "yes": true, "force": true }),
+            ],
+            Effect::LoosensAGate => vec![
+                json!({ "enabled": false }),
+                json!({ "gates": [] }),
+                json!({ "metadata": { "enabled": false, "gates": [], "on_failure": "open" } }),
+                json!({ "stopWhen": "turn", "force": true }),
+                json!({ "type": "ungated" }),
+            ],
+            Effect::RaisesALimit => vec![
+                json!({ "maxIterations": MANY, "circuitBreakerThreshold": MANY }),
+                json!({ "hookRetries": MANY }),
+                json!({ "limits": { "iterations": MANY } }),
+            ],
+            Effect::CompletesWhatIsNotProven => vec![
+                json!({}),
+                json!({ "force": true }),
+                json!({ "status": "completed", "notes": COMPLETE }),
+                json!({ "completionPromise": "<promise>COMPLETE</promise>" }),
+                json!({ "validationResult": { "overallPassed": true } }),
+            ],
+            Effect::WritesWithAStaleClaim => vec![json!({}), json!({ "epoch": 2, "force": true })],
+        };
+        let with = |more: Value| {
+            let mut all = self.arguments(tool);
+            all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            all
+        };
+        more.into_iter().map(with).collect()
+    }
+
+    fn assert_without(&self, effect: Effect, before: &Guarded, context: &str) {
+        match effect {
+            Effect::RunsShellText => {
+                for place in [self.sandbox.project(), self.sandbox.project().join("..")] {
+                    assert!(!place.join("canary").exists(), "{context}");
+                }
+            }
+            Effect::ChangesTrust | Effect::LoosensAGate => {
+                assert_eq!(self.guarded(), *before, "{context}");
+            }
+            Effect::RaisesALimit => {
+                for event in self.sandbox.events_from(1) {
+                    if event["type"] == "session_started" {
+                        let limits = &event["data"]["limits"];
+                        assert_eq!(
+                            (&limits["iterations"], &limits["hookRetries"]),
+                            (&json!(4), &json!(3)),
+                            "{context}"
+                        );
+                    }
+                }
+            }
+            Effect::CompletesWhatIsNotProven => {
+                assert_ne!(self.task()["state"], "completed", "{context}");
+            }
+            Effect::WritesWithAStaleClaim => {
+                let task = self.task();
+                let claim = (&task["state"], &task["claim"]["agent"]);
+                assert_eq!(claim, (&json!("active"), &json!("thief")), "{context}");
+            }
+        }
+    }
+}
+
+fn check(effect: Effect) {
+    let mut scene = Scene::new();
+    let before = scene.guarded();
+    if effect == Effect::WritesWithAStaleClaim {
+        scene.lose_the_claim();
+    }
+    for tool in TOOLS {
+        for arguments in scene.pushes(tool, effect) {
+            let events = scene.events_on_task();
+            let context = format!("{tool} {arguments}");
+            scene.client.call(tool, arguments);
+            scene.assert_without(effect, &before, &context);
+            if effect == Effect::WritesWithAStaleClaim {
+                assert_eq!(scene.events_on_task(), events, "{context}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_tool_runs_shell_text() {
+    check(Effect::RunsShellText);
+}
+
+#[test]
+fn no_tool_changes_trust() {
+    check(Effect::ChangesTrust);
+}
+
+#[test]
+fn no_tool_loosens_a_gate() {
+    check(Effect::LoosensAGate);
+}
+
+#[test]
+fn no_tool_raises_a_limit() {
+    check(Effect::RaisesALimit);
+}
+
+#[test]
+fn no_tool_completes_what_is_not_proven() {
+    check(Effect::CompletesWhatIsNotProven);
+}
+
+#[test]
+fn no_tool_writes_with_a_stale_claim() {
+    check(Effect::WritesWithAStaleClaim);
+}
+
+/// With the gates green the same calls do complete it: the tests above can fail.
+#[test]
+fn what_is_proven_is_completed() {
+    let mut scene = Scene::new();
+    for name in ["green.txt", "valid.txt"] {
+        fs::write(scene.sandbox.project().join(name), "").unwrap();
+    }
+    for tool in ["iteration_validate", "task_update"] {
+        let arguments = scene.arguments(tool);
+        scene.client.ok(tool, arguments);
+    }
+    assert_eq!(scene.task()["state"], "completed");
+}

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::cli::{Project, Run};
+use crate::cli::{Project, Run, fields};
 
 /// What agents said, word for word but for ids and paths: Codex 0.166.0, Claude Code 2.1.325, Gemini 0.61.0.
 const PAYLOADS: &str = include_str!("payloads.jsonl");
@@ -105,7 +105,7 @@ fn no_mistake_is_taken_for_a_refusal() {
         assert!(run.stderr.contains("the input of this hook"), "{run:?}");
     }
     for args in [&["hook"][..], &["hook", "Stop", "--agents"], &["hook", "Stop", "--agent"]] {
-        let run = project.run_with_input(args, "{}");
+        let run = project.run(args);
         assert!(run.code == 1 && run.stdout.is_empty(), "{args:?}: {run:?}");
     }
     let run = project.run_with_input(&["hook", "Stop", "--agent", "clod"], "{}");
@@ -128,4 +128,49 @@ fn on_a_terminal_it_says_what_it_is_for() {
     let project = Project::new();
     let run = project.shell("script -qec 'hookloop hook Stop' /dev/null");
     assert!(run.code == 2 && run.stdout.contains("an agent's hook runs this"), "{run:?}");
+}
+
+const GATED: &str = "hooks:
+  session_start: [{name: hello, command: echo the-pending-words, pipe_output: true}]
+  stop: [{name: done, command: 'test -e done || { echo it is not done >&2; exit 2; }'}]
+";
+
+/// The stop gate, as each agent hears of it: blocked, then passed.
+#[test]
+fn a_gate_speaks_each_dialect() {
+    for (agent, event, decision) in
+        [("claude", "Stop", "block"), ("codex", "Stop", "block"), ("gemini", "AfterAgent", "deny")]
+    {
+        let project = Project::with_config(GATED);
+        project.ok(&["hooks", "trust", "--yes"]);
+        let answer = |event: &str| -> Value {
+            let run = hook(&project, event, &of(&project, agent, event));
+            assert!(run.code == 0 && run.stderr.is_empty(), "{agent}: {run:?}");
+            serde_json::from_str(&run.stdout).unwrap()
+        };
+        let told = answer("SessionStart");
+        assert_eq!(told["hookSpecificOutput"]["hookEventName"], "SessionStart", "{told}");
+        let context = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        assert!(context.contains("the-pending-words"), "{told}");
+        let blocked = answer(event);
+        assert_eq!(fields(&blocked), ["decision", "reason"].into());
+        assert_eq!(blocked["decision"], decision);
+        let reason = blocked["reason"].as_str().unwrap();
+        assert!(reason.starts_with("hookloop: not done yet.\n"), "{reason}");
+        assert!(reason.contains("it is not done"), "{reason}");
+        project.write("done", "");
+        let passed = answer(event);
+        assert_eq!(passed, json!({ "systemMessage": "hookloop: proven by done" }));
+    }
+}
+
+/// Gates that nobody agreed to do not run, and that is said.
+#[test]
+fn what_nobody_trusts_does_not_run() {
+    let project = Project::with_config(GATED);
+    let run = hook(&project, "Stop", &of(&project, "codex", "Stop"));
+    assert_eq!(run.code, 0, "{run:?}");
+    let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(fields(&answer), ["systemMessage"].into());
+    assert!(answer["systemMessage"].as_str().unwrap().contains("hookloop hooks trust"), "{answer}");
 }

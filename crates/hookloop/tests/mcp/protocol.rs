@@ -188,7 +188,7 @@ fn a_server_that_is_asked_to_end_does_and_another_takes_its_place() {
 #[test]
 fn only_loopback_is_served() {
     let sandbox = Sandbox::new(PLAIN);
-    for address in ["0.0.0.0", "::", "192.168.1.1", "1.2.3.4"] {
+    for address in ["0.0.0.0", "::", "192.168.1.1", "1.2.3.4", "127.0.0.2"] {
         let output = sandbox.run(&["serve", "--port", "0", "--bind", address]);
         assert_eq!(output.status.code(), Some(2));
         let said = String::from_utf8(output.stderr).unwrap();

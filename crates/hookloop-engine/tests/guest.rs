@@ -48,6 +48,15 @@ impl Bed {
         Desk::new(self.project(), None).unwrap()
     }
 
+    /// A desk at which an agent iterates on task `t1`, and the iteration's id.
+    fn iterating(&self, preset: Preset) -> (Desk, String) {
+        self.task("t1");
+        let desk = self.desk();
+        desk.register("t1", preset, Map::new()).unwrap();
+        let id = desk.start(&start("t1")).unwrap().id.to_string();
+        (desk, id)
+    }
+
     fn write(&self, name: &str, text: &str) {
         fs::write(self.dir.path().join("project").join(name), text).unwrap();
     }
@@ -148,10 +157,7 @@ fn nothing_is_lost_when_the_server_ends() {
 #[test]
 fn a_change_after_green_has_to_be_proven_again() {
     let bed = Bed::new(GATED);
-    bed.task("t1");
-    let desk = bed.desk();
-    desk.register("t1", Preset::Promise, Map::new()).unwrap();
-    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let (desk, id) = bed.iterating(Preset::Promise);
     bed.write("answer.txt", "42");
     assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
     bed.remove("answer.txt");
@@ -178,10 +184,7 @@ fn without_registered_hooks_the_loop_goes_on() {
 #[test]
 fn gates_that_never_pass_end_the_loop() {
     let bed = Bed::new(GATED);
-    bed.task("t1");
-    let desk = bed.desk();
-    desk.register("t1", Preset::Default, Map::new()).unwrap();
-    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let (desk, id) = bed.iterating(Preset::Default);
     let mut signals = Vec::new();
     for round in 0..10 {
         bed.write("tried.txt", &round.to_string());
@@ -375,10 +378,7 @@ fn a_loop_whose_gates_change_is_for_a_person_to_look_at() {
 #[test]
 fn what_is_called_off_can_be_asked_for_again() {
     let bed = Bed::new(GATED);
-    bed.task("t1");
-    let desk = bed.desk();
-    desk.register("t1", Preset::Promise, Map::new()).unwrap();
-    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let (desk, id) = bed.iterating(Preset::Promise);
     let stop = Stop::new().unwrap();
     stop.by_user();
     let _ = desk.for_call(stop).validate(&id, COMPLETE);
@@ -391,10 +391,7 @@ fn what_is_called_off_can_be_asked_for_again() {
 #[test]
 fn what_is_left_to_say_is_said_with_the_end() {
     let bed = Bed::new(GATED);
-    bed.task("t1");
-    let desk = bed.desk();
-    desk.register("t1", Preset::Promise, Map::new()).unwrap();
-    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let (desk, id) = bed.iterating(Preset::Promise);
     bed.write("answer.txt", "42");
     desk.validate(&id, COMPLETE).unwrap();
     open::message(&bed.project(), Some(&id), "and mind the gap").unwrap();
@@ -406,10 +403,7 @@ fn what_is_left_to_say_is_said_with_the_end() {
 fn rules_that_run_cost_an_iteration_each_time() {
     let bed =
         Bed::new("version: 1\nhooks:\n  validation:\n    - {name: answer, file: answer.txt}\n");
-    bed.task("t1");
-    let desk = bed.desk();
-    desk.register("t1", Preset::Validation, Map::new()).unwrap();
-    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    let (desk, id) = bed.iterating(Preset::Validation);
     let numbers: Vec<u32> = (0..3).map(|_| desk.validate(&id, "").unwrap().number).collect();
     assert_eq!(numbers, [1, 2, 3]);
 }

@@ -1,11 +1,11 @@
 //! Real agents that are started by themselves, with hookloop in their own hooks.
 
 use std::fs;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use hookloop_testbed::model::Turn;
 
-use crate::stage::{Stage, Who, installed};
+use crate::stage::{Stage, Who};
 
 /// What the installed hooks hold the agent to.
 const GATED: &str = "version: 1
@@ -69,12 +69,7 @@ impl Stage {
             }
             other => panic!("{other:?} has no hooks"),
         };
-        let mut command = Command::new(installed().join("node_modules/.bin").join(self.who.name()));
-        command.args(args).current_dir(self.project()).env_clear();
-        for (name, value) in self.command(&[]).get_envs() {
-            command.env(name, value.unwrap());
-        }
-        let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+        let output = self.by_hand(args);
         assert!(output.status.success(), "{output:?}");
         output
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,15 @@ use crate::support::Sandbox;
 
 /// No agent that is alone with a model takes longer, on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The answer has to be 42.
+pub(crate) const GATED: &str = "version: 1
+hooks:
+  stop:
+    - name: answer
+      command: grep -qx 42 answer.txt || { echo 'the answer is wrong' >&2; exit 2; }
+      timeout: 10s
+";
 
 /// An agent of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,6 +285,16 @@ impl Stage {
 
     pub(crate) fn hookloop(&self, args: &[&str]) -> Ran {
         Ran::of(&self.command(args).output().unwrap())
+    }
+
+    /// The agent itself, as its user would start it.
+    pub(crate) fn by_hand(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(installed().join("node_modules/.bin").join(self.who.name()));
+        command.args(args).current_dir(self.project()).env_clear();
+        for (name, value) in self.command(&[]).get_envs() {
+            command.env(name, value.unwrap());
+        }
+        command.stdin(Stdio::null()).output().unwrap()
     }
 
     /// Processes that were started here, or are at work here.

@@ -2,20 +2,12 @@
 //! that it was started for.
 
 use std::fs;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use hookloop_testbed::model::{Call, ITERATION_ID, Input, Turn};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, Who, installed};
-
-const GATED: &str = "version: 1
-hooks:
-  stop:
-    - name: answer
-      command: grep -qx 42 answer.txt || { echo 'the answer is wrong' >&2; exit 2; }
-      timeout: 10s
-";
+use crate::stage::{GATED, Stage, Who};
 
 impl Who {
     /// A tool of hookloop's, as the agent calls it.
@@ -75,12 +67,7 @@ impl Stage {
             settings.iter().for_each(|setting| args.extend(["-c", setting]));
             args.push(prompt);
         }
-        let mut command = Command::new(installed().join("node_modules/.bin").join(self.who.name()));
-        command.args(args).current_dir(self.project()).env_clear();
-        for (name, value) in self.command(&[]).get_envs() {
-            command.env(name, value.unwrap());
-        }
-        command.stdin(Stdio::null()).output().unwrap()
+        self.by_hand(&args)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is listed, and what calls come to that the desk never sees.
 
+pub(crate) use hookloop_engine::agents::tools::TOOLS;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -8,22 +9,6 @@ use crate::client::{Called, Client, VERSIONS};
 use crate::http::Server;
 use crate::support::Sandbox;
 
-pub(crate) const TOOLS: [&str; 14] = [
-    "hook_register",
-    "hook_evaluate",
-    "hook_list",
-    "hook_clear",
-    "iteration_start",
-    "iteration_validate",
-    "iteration_next",
-    "iteration_complete",
-    "checkpoint_create",
-    "checkpoint_resume",
-    "task_get",
-    "task_list",
-    "task_add",
-    "task_update",
-];
 /// What `tools/list` may cost an agent.
 const TOKENS_MAX: usize = 2_500;
 /// Of what `tools/list` answers. Agents read it as instructions: who changes a word of it, changes this.

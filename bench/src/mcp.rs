@@ -23,7 +23,8 @@ struct Server {
 impl Server {
     fn start(program: &Path, args: &[&str], directory: &Path) -> Server {
         let mut command = Command::new(program);
-        command.args(args).current_dir(directory).env("HOME", directory);
+        let home = directory.parent().unwrap();
+        command.args(args).current_dir(directory).env("HOME", home);
         command.env_remove("XDG_STATE_HOME").stderr(Stdio::null());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
@@ -77,10 +78,12 @@ pub fn tools(
     let mut rows = Vec::new();
     for &size in sizes {
         let dir = tempfile::tempdir().unwrap();
-        let work = dir.path();
+        let home = dir.path();
+        let work = &home.join("project");
+        std::fs::create_dir(work).unwrap();
         std::fs::write(work.join("hookloop.yaml"), "version: 1\n").unwrap();
         // Looks at the log are what is measured, not how soon an agent that gets nowhere is stopped.
-        let own = work.join(".config/hookloop");
+        let own = home.join(".config/hookloop");
         std::fs::create_dir_all(&own).unwrap();
         std::fs::write(
             own.join("config.yaml"),
@@ -91,7 +94,7 @@ pub fn tools(
         let imported = Command::new(hookloop)
             .args(["task", "import", "tasks.jsonl"])
             .current_dir(work)
-            .env("HOME", work)
+            .env("HOME", home)
             .env_remove("XDG_STATE_HOME")
             .output()
             .unwrap();

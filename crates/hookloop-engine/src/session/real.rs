@@ -80,7 +80,10 @@ pub struct Real<'p, O> {
     template: String,
     onlooker: O,
     files: Files,
-    git: Option<Git<'p>>,
+    /// Looked for when it is needed: that takes a process. The inner one is none outside of a repository.
+    git: Option<Option<Git<'p>>>,
+    /// Where our index and objects of git are.
+    git_state: PathBuf,
     /// The tree that the session began with.
     base: PathBuf,
     transcript: PathBuf,
@@ -125,10 +128,6 @@ impl<'p, O: Onlooker> Real<'p, O> {
             duration_ms,
         } = around;
         let left = Duration::from_millis(duration_ms.saturating_sub(active_ms));
-        let path = runner.environment().iter().find(|(name, _)| name == "PATH");
-        let path = path.map(|(_, path)| path.clone());
-        let (keepers, cancel) = (runner.keepers(), stop.cancel.clone());
-        let git = Git::find(runner.root(), keepers, directory.join(GIT), path, cancel);
         let deadline = Deadline::new(left, stop.cancel.clone(), Clock::new(&directory, active_ms));
         Ok(Real {
             runner,
@@ -137,7 +136,8 @@ impl<'p, O: Onlooker> Real<'p, O> {
             template,
             onlooker,
             files: Files::default(),
-            git,
+            git: None,
+            git_state: directory.join(GIT),
             base: directory.join("base"),
             transcript: directory.join("transcript.jsonl"),
             drift,
@@ -172,12 +172,23 @@ impl<'p, O: Onlooker> Real<'p, O> {
         }
     }
 
+    /// The repository that the project is in.
+    fn git(&mut self) -> Option<&mut Git<'p>> {
+        let (runner, state, cancel) = (self.runner, &self.git_state, &self.stop.cancel);
+        let found = self.git.get_or_insert_with(|| {
+            let path = runner.environment().iter().find(|(name, _)| name == "PATH");
+            let path = path.map(|(_, path)| path.clone());
+            Git::find(runner.root(), runner.keepers(), state.clone(), path, cancel.clone())
+        });
+        found.as_mut()
+    }
+
     /// The tree that the session began with; the first look makes it.
     fn base_tree(&mut self) -> Option<String> {
         if let Ok(tree) = fs::read_to_string(&self.base) {
             return Some(tree);
         }
-        let tree = self.git.as_mut()?.tree().ok()?;
+        let tree = self.git()?.tree().ok()?;
         fs::write(&self.base, &tree).ok()?;
         Some(tree)
     }
@@ -204,7 +215,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
 
     fn changes(&mut self) -> Option<Vec<(String, u64)>> {
         let base = self.base_tree()?;
-        let git = self.git.as_mut()?;
+        let git = self.git()?;
         let now = git.tree().ok()?;
         git.diff(&base, &now).ok()
     }
@@ -294,7 +305,7 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn tree(&mut self) -> Option<String> {
-        self.git.as_mut()?.tree().ok()
+        self.git()?.tree().ok()
     }
 
     fn drifted(&mut self) -> Vec<String> {

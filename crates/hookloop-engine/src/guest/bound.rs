@@ -15,9 +15,7 @@ use super::words::{
 use crate::files::read_text;
 use crate::project::now;
 use crate::session::journal::Journal;
-
-/// The most of a spec that is read out.
-const SPEC_MAX: u64 = 512 * 1024;
+use crate::session::real::SPEC_MAX;
 
 impl Desk {
     /// The session that started this agent, if that is what `iteration` names.

@@ -15,16 +15,17 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::{Checkpointed, Noted, Remark, StopHook};
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::{
-    Limits, Outcome as Ended, Phase, Piped, Receipt, Step, StopWhen, TaskTaken, TurnKind, Work,
+    Limits, Outcome as Ended, Phase, Piped, Receipt, StopWhen, TaskTaken, TurnKind, Work,
 };
 use hookloop_core::task::{Obstacle as Why, Outcome, Task, TaskSpec, TaskState};
 use hookloop_store::view::{Remarked, SessionRow, TaskFilter};
 use serde_json::{Map, Value, json};
 
 use super::iterate::{
-    Obstacle, block, complete, due, evaluated, is_over, is_proven, iteration, joined, validate,
+    Obstacle, block, complete, due, evaluated, is_for_guest, is_over, is_proven, iteration,
+    validate,
 };
-use super::visited::{Performed, Purpose, Visited, runner, said};
+use super::visited::{Performed, Purpose, Visited, joined, runner, said};
 use crate::project::{EngineError, Project, now};
 use crate::session::open::{self, random_word};
 use crate::session::prompt::fenced;
@@ -173,11 +174,10 @@ impl Desk {
 
     fn begin(&self, id: &str, wish: &Start) -> Result<Iteration, DeskError> {
         // First the task: from then on there are signs of life, whatever hooks take.
-        let halts = |step: &Step| is_proven(step) || matches!(step, Step::Begin(_));
-        let first = self.perform(id, |session| Ok(session.go_on(halts)?.1))?;
+        let first = self.perform(id, |session| Ok(session.go_on(is_for_guest)?.1))?;
         let begun = self.perform(id, |session| {
             let told = session.go_on(is_proven)?.1;
-            Ok(iteration(session, wish, joined(first, told)))
+            Ok(iteration(session, wish, joined(first.into_iter().chain(told))))
         })?;
         begun.map_err(|outcome| ended(&outcome))
     }
@@ -201,7 +201,7 @@ impl Desk {
         let next = self.perform(iteration_id, |session| {
             let mut told = None;
             if session.session().phase == Phase::Turn(TurnKind::Work) {
-                told = texts(validate(session, said(""))?.feedback);
+                told = joined(validate(session, said(""))?.feedback);
             }
             if is_over(session) || is_proven(&due(session)) {
                 return Ok(None);
@@ -209,7 +209,8 @@ impl Desk {
             // What waits is in the prompt of the turn that begins.
             let more = session.go_on(is_proven)?.1;
             let told = if session.bound().is_some() { None } else { told };
-            Ok(Some(iteration(session, &Start::default(), joined(told, more))))
+            let told = joined(told.into_iter().chain(more));
+            Ok(Some(iteration(session, &Start::default(), told)))
         })?;
         match next {
             Some(Ok(iteration)) => Ok(iteration),
@@ -418,7 +419,7 @@ impl Desk {
         let Some(claim) = &task.claim else { return Ok(None) };
         let Some(id) = session_of(&claim.agent) else { return Ok(None) };
         let row = self.project.read(|view| view.session(&id))?;
-        let is_own = row.is_some_and(|row| !row.is_over() && row.agent == format!("{GUEST}{MCP}"));
+        let is_own = row.is_some_and(|row| !row.is_over() && is_led(&row));
         let is_here = || lock(&self.open).contains_key(&id);
         let is_free = || runner(&self.project).is_ok_and(|runner| !open::is_running(runner, &id));
         Ok((is_own && (is_here() || is_free())).then_some(id))
@@ -484,7 +485,7 @@ impl Desk {
         };
         let id: SessionId = iteration.parse().map_err(|_| unknown())?;
         let row = self.project.read(|view| view.session(&id))?.ok_or_else(unknown)?;
-        match row.agent.strip_prefix(GUEST) == Some(MCP) {
+        match is_led(&row) {
             true => Ok(id),
             false => Err(unknown()),
         }
@@ -514,7 +515,6 @@ impl Desk {
             Some(_) => self.bound_task()?,
             None => {
                 let open = self.project.read(|view| view.open_sessions(SESSIONS_MAX))?;
-                let is_led = |row: &SessionRow| row.agent.strip_prefix(GUEST) == Some(MCP);
                 let held = open.into_iter().filter(is_led).find_map(|row| row.task);
                 held.and_then(|task| task.parse::<TaskId>().ok())
             }
@@ -555,6 +555,11 @@ impl Desk {
     }
 }
 
+/// Whether a session is led by an agent with these tools.
+fn is_led(row: &SessionRow) -> bool {
+    row.agent.strip_prefix(GUEST) == Some(MCP)
+}
+
 /// Whether anything has to pass before something is done here.
 fn has_gates(project: &Project) -> bool {
     let is_gate = |point: &Point| matches!(point, Point::Stop | Point::Validation);
@@ -574,11 +579,6 @@ fn ended(outcome: &Ended) -> DeskError {
     };
     let next = "stop working on it, and say why; a person decides how it goes on";
     refused("over", format!("this loop is over: {what}"), next)
-}
-
-/// Several texts as one; none of none.
-fn texts(all: Vec<String>) -> Option<String> {
-    (!all.is_empty()).then(|| all.join("\n\n"))
 }
 
 fn not_ready(task: &Task) -> DeskError {

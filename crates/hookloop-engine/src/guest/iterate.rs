@@ -9,7 +9,7 @@ use hookloop_core::session::{
 };
 use serde_json::Map;
 
-use super::visited::Performed;
+use super::visited::{Performed, joined};
 use super::words::{Completed, Evaluated, Iteration, Judged, Signal, Start};
 use crate::agents::Report;
 use crate::project::{EngineError, now};
@@ -20,6 +20,11 @@ const NOBODY: &str = "default";
 /// The step before the task is said to be done: that is for the guest to say.
 pub(super) fn is_proven(step: &Step) -> bool {
     matches!(step, Step::LeaveTask { how: Left::Completed, .. })
+}
+
+/// The steps that a guest takes itself: to go on, and to be done.
+pub(super) fn is_for_guest(step: &Step) -> bool {
+    is_proven(step) || matches!(step, Step::Begin(_))
 }
 
 pub(super) fn due(session: &Performed<'_>) -> Step {
@@ -47,10 +52,8 @@ pub(super) fn validate(session: &mut Performed<'_>, report: Report) -> Result<Ju
     if session.session().phase == Phase::Turn(TurnKind::Work) {
         session.hear(TurnKind::Work, report)?;
     }
-    // A guest says itself when it goes on.
-    let halts = |step: &Step| is_proven(step) || matches!(step, Step::Begin(_));
-    let (_, more) = session.go_on(halts)?;
-    let told = joined(told, more);
+    let (_, more) = session.go_on(is_for_guest)?;
+    let told = joined(told.into_iter().chain(more));
     let decided = session.session().decided.clone();
     let hook = decided.map(|decided| decision(session, decided));
     Ok(judged(session, promises, hook, told))
@@ -60,11 +63,6 @@ pub(super) fn validate(session: &mut Performed<'_>, report: Report) -> Result<Ju
 fn runs_nothing(session: &Performed<'_>) -> bool {
     let plan = &session.session().plan;
     session.hooks_at(&Point::Validation).is_empty() && !plan.stop_when.iter().any(StopWhen::is_hook)
-}
-
-pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
-    let parts: Vec<String> = first.into_iter().chain(second).collect();
-    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 fn judged(
@@ -157,12 +155,12 @@ pub(super) fn complete(
         if is_proven(&due(session)) {
             session.see_files();
         }
-        let halts = |step: &Step| is_proven(step) || matches!(step, Step::Begin(_) | Step::Decide);
+        let halts = |step: &Step| is_for_guest(step) || *step == Step::Decide;
         told = session.go_on(halts)?.1;
         if !is_proven(&due(session)) && !is_over(session) {
             return Ok(Err(Obstacle::Unproven(session.waiting())));
         }
-        told = joined(told, session.go_on(|_| false)?.1);
+        told = joined(told.into_iter().chain(session.go_on(|_| false)?.1));
     }
     let state = session.session();
     match &state.outcome {
@@ -218,6 +216,6 @@ pub(super) fn iteration(
         },
         circuit_breaker: state.plan.limits.no_progress,
         started_at: now(),
-        prompt: joined(told, session.bound()),
+        prompt: joined(told.into_iter().chain(session.bound())),
     })
 }

@@ -14,7 +14,7 @@ use crate::files::Files;
 use crate::project::{EngineError, Project, now};
 use crate::runner::Runner;
 use crate::session::journal::Journal;
-use crate::session::open::{self, Drift, Opened, Wish};
+use crate::session::open::{self, Drift, Opened, Wish, machine};
 use crate::session::prompt::fenced;
 use crate::session::real::{Onlooker, Real, Stop, Surroundings};
 use crate::session::{Driver, Notice, StartError};
@@ -182,7 +182,7 @@ impl Performed<'_> {
                     told.extend(self.bound());
                     self.end_turn(kind, said(""), 0)?;
                 }
-                step => return Ok((step, (!told.is_empty()).then(|| told.join("\n\n")))),
+                step => return Ok((step, joined(told))),
             }
         }
     }
@@ -190,7 +190,7 @@ impl Performed<'_> {
     /// What the turn that is due has for the guest.
     pub(super) fn bound(&self) -> Option<String> {
         let Session { bound, plan, .. } = &self.journal.session;
-        texts(bound.iter().map(|piped| fenced(piped, &plan.fence)))
+        joined(bound.iter().map(|piped| fenced(piped, &plan.fence)))
     }
 
     /// What waits for the guest's next turn.
@@ -200,8 +200,9 @@ impl Performed<'_> {
     }
 }
 
-fn texts(texts: impl Iterator<Item = String>) -> Option<String> {
-    let all: Vec<String> = texts.collect();
+/// Several texts as one; none of none.
+pub(super) fn joined(texts: impl IntoIterator<Item = String>) -> Option<String> {
+    let all: Vec<String> = texts.into_iter().collect();
     (!all.is_empty()).then(|| all.join("\n\n"))
 }
 
@@ -220,9 +221,4 @@ pub(super) fn runner(project: &Project) -> Result<&Runner, StartError> {
     project
         .runner()
         .ok_or_else(|| StartError::Io { path: std::path::PathBuf::new(), source: nowhere() })
-}
-
-/// What this machine is called.
-pub(super) fn machine() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -505,7 +505,7 @@ impl<'p, W: World> Driver<'p, W> {
     }
 
     /// Text that waits for the next prompt.
-    pub(crate) fn tell(&mut self, from: &str, point: &Point, status: Option<&str>, text: String) {
+    pub(super) fn tell(&mut self, from: &str, point: &Point, status: Option<&str>, text: String) {
         let (from, point) = (from.to_owned(), point.name().to_owned());
         let text = clipped(&text, PIPED_MAX);
         let piped = Piped { from, point, status: status.map(str::to_owned), text };

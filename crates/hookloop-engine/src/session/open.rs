@@ -436,6 +436,11 @@ fn tidy(runner: &Runner) {
     }
 }
 
+/// What this machine is called.
+pub fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 pub(crate) fn random_word() -> String {
     let bytes = uuid::Uuid::new_v4();
     bytes.as_bytes().iter().take(8).map(|byte| format!("{byte:02x}")).collect()

@@ -33,7 +33,7 @@ use crate::runner::{Occasion, Runner, SessionContext};
 use crate::turns;
 
 /// The most of a spec that a prompt has.
-const SPEC_MAX: u64 = 512 * 1024;
+pub(crate) const SPEC_MAX: u64 = 512 * 1024;
 
 /// Someone who watches.
 pub trait Onlooker {

@@ -36,6 +36,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{self, Place};
 use hookloop_engine::project::{EngineError, Project};
+pub(crate) use hookloop_engine::session::open::machine;
 use hookloop_engine::user::{self, BadStoreName, User};
 
 use crate::error::CliError;
@@ -292,11 +293,6 @@ pub(crate) fn actor() -> String {
     }
     let name = ["USER", "LOGNAME"].iter().find_map(|name| env::var(name).ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
-}
-
-/// What this machine is called.
-pub(crate) fn machine() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Fails with what to do if a file can't be read.

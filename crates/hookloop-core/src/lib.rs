@@ -9,6 +9,7 @@
 //! - [`claim`]: who holds a task, and the fence that keeps others out
 //! - [`event`]: the facts a log holds, and their stored format
 //! - [`command`]: what can be asked for
+//! - [`delivery`]: how finished work gets into the branch that it is for
 //! - [`decide`]: from a command and the facts it touches to events, or a refusal
 //! - [`refusal`]: why a command was not accepted
 //! - [`remark`]: what is said about a task beside its state
@@ -41,6 +42,7 @@ pub mod claim;
 pub mod command;
 pub mod command_line;
 pub mod decide;
+pub mod delivery;
 pub mod event;
 pub mod feedback;
 pub mod graph;

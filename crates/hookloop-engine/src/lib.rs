@@ -10,6 +10,7 @@
 //! - [`work`]: a command and what follows from it, as one batch
 //! - [`session`]: the loop: sessions, gates, receipts
 //! - [`agents`]: who does the work
+//! - [`forge`]: where branches are asked to be merged
 //! - [`guest`]: agents that come by themselves: by tools, or by hooks of their own
 //! - [`files`]: what the project's files are; `git`: the repository that they are in
 //! - [`explain`]: what would run at a point, in order, and why
@@ -44,6 +45,7 @@ pub mod dispatcher;
 pub mod doctor;
 pub mod explain;
 pub mod files;
+pub mod forge;
 mod git;
 pub mod guest;
 pub mod kept;

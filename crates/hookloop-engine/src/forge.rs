@@ -1,5 +1,6 @@
 //! Where branches are asked to be merged.
 //!
+//! - [`github`]: pull requests, by GitHub's API
 //! - [`branches`]: no forge: a branch that was pushed is all there is
 //! - [`remote`]: which repository of a forge the address of a remote means
 //!
@@ -7,6 +8,7 @@
 //! Only a comment is made anew each time: an answer that was lost may leave it there twice.
 
 pub mod branches;
+pub mod github;
 pub mod remote;
 
 use std::time::Duration;

@@ -1,0 +1,264 @@
+//! Pull requests, by GitHub's REST API.
+//!
+//! - `client`: one request and its answer
+//! - `refusal`: what it means that there was none, or another one
+//! - `address`: where the API is, and the address of each thing
+//! - `token`: what lets one in
+//! - `answers`: what is read of them
+//! - `review`: labels, reviewers, drafts
+//! - `checks`: what the checks of a commit say together
+//! - `merging`: merging, and why it was not done
+//!
+//! That a draft becomes ready, or the reverse, is the one thing that only GraphQL can do.
+
+mod address;
+mod answers;
+mod checks;
+mod client;
+mod merging;
+mod refusal;
+mod review;
+mod token;
+
+use serde_json::{Value, json};
+
+use super::remote::{is_owner, is_repository};
+use super::{Checks, Forge, ForgeError, MergeWish, Merged, Request, RequestState, Wish};
+use address::Route;
+use answers::Pull;
+use checks::{Check, RunsPage, StatusesPage};
+use client::Client;
+
+pub use address::{Api, BadApi};
+pub use token::Token;
+
+/// The longest texts that GitHub takes, in characters.
+const TITLE_MAX: usize = 256;
+const BODY_MAX: usize = 65_536;
+/// What a longer one ends with.
+const CUT: &str = "…";
+
+/// A repository on GitHub, and how to get in.
+#[derive(Clone, Debug)]
+pub struct GitHubSettings {
+    pub api: Api,
+    pub owner: String,
+    pub repo: String,
+    pub token: Token,
+}
+
+/// GitHub, or a server of one's own that speaks like it.
+#[derive(Debug)]
+pub struct GitHub {
+    client: Client,
+    owner: String,
+    repo: String,
+}
+
+impl GitHub {
+    pub fn new(settings: GitHubSettings) -> Result<GitHub, ForgeError> {
+        let GitHubSettings { api, owner, repo, token } = settings;
+        if !is_owner(&owner) || !is_repository(&repo) {
+            let why = format!("`{owner}/{repo}` is no repository of GitHub");
+            return Err(ForgeError::Permanent { why });
+        }
+        Ok(GitHub { client: Client::new(api, &token)?, owner, repo })
+    }
+
+    fn route(&self, parts: &[&str]) -> Route {
+        Route::new(&[&["repos", self.owner.as_str(), self.repo.as_str()], parts].concat())
+    }
+
+    fn pull_route(&self, number: u64, parts: &[&str]) -> Route {
+        self.route(&[&["pulls", number.to_string().as_str()], parts].concat())
+    }
+
+    fn issue_route(&self, number: u64, parts: &[&str]) -> Route {
+        self.route(&[&["issues", number.to_string().as_str()], parts].concat())
+    }
+
+    fn pull(&self, number: u64) -> Result<Pull, ForgeError> {
+        Ok(self.client.get(&self.pull_route(number, &[]))?)
+    }
+
+    /// Makes an open request what is wished.
+    fn fulfil(&self, pull: Pull, wish: &Wish) -> Result<Request, ForgeError> {
+        let request = pull.request()?;
+        let number = pull.number;
+        match request.state {
+            RequestState::Open => {}
+            RequestState::Merged { .. } => return Ok(request),
+            RequestState::Closed => {
+                return Err(ForgeError::NeedsHuman {
+                    why: format!("#{number} was closed"),
+                    hint: format!("open it again if it is wanted: {}", pull.html_url),
+                });
+            }
+        }
+        if pull.head.branch != wish.branch {
+            let why = format!("#{number} is for `{}`, not `{}`", pull.head.branch, wish.branch);
+            return Err(ForgeError::Permanent { why });
+        }
+        if pull.head.sha != wish.head {
+            let why = format!("#{number} is at {}, not at {}", pull.head.sha, wish.head);
+            return Err(ForgeError::Stale { why });
+        }
+        let pull = self.reword(pull, wish)?;
+        self.set_draft(&pull, wish.is_draft)?;
+        self.add_labels(&pull, wish)?;
+        self.ask_for_reviews(&pull, wish)?;
+        Ok(Request { is_draft: wish.is_draft, ..pull.request()? })
+    }
+
+    fn reword(&self, pull: Pull, wish: &Wish) -> Result<Pull, ForgeError> {
+        let (title, body) = (cut(&wish.title, TITLE_MAX), cut(&wish.body, BODY_MAX));
+        let is_same = pull.title == title
+            && pull.body.as_deref().unwrap_or_default() == body
+            && pull.base.branch == wish.base;
+        if is_same {
+            return Ok(pull);
+        }
+        let mut change = json!({ "title": title, "body": body });
+        // To name the base it has is refused where it may not be changed.
+        if pull.base.branch != wish.base {
+            change["base"] = wish.base.as_str().into();
+        }
+        Ok(self.client.patch(&self.pull_route(pull.number, &[]), &change)?)
+    }
+
+    /// The open request of a branch, where it could not be opened because there is one.
+    fn opened_before(&self, wish: &Wish) -> Result<Option<u64>, ForgeError> {
+        let found = self.find(&wish.branch, &wish.base)?;
+        let open = found.filter(|request| request.state == RequestState::Open);
+        Ok(open.and_then(|request| request.number))
+    }
+}
+
+impl Forge for GitHub {
+    fn name(&self) -> &'static str {
+        "github"
+    }
+
+    fn find(&self, branch: &str, base: &str) -> Result<Option<Request>, ForgeError> {
+        let head = format!("{}:{branch}", self.owner);
+        let query = [
+            ("head", head.as_str()),
+            ("base", base),
+            ("state", "all"),
+            ("sort", "created"),
+            ("direction", "desc"),
+        ];
+        let pulls =
+            self.client.list(&self.route(&["pulls"]).with(&query), |page: Vec<Pull>| page)?;
+        // A filter that GitHub does not understand is none.
+        let own = format!("{}/{}", self.owner, self.repo);
+        let is_meant = |pull: &&Pull| {
+            let is_own = |repo: &answers::Repo| repo.full_name.eq_ignore_ascii_case(&own);
+            pull.head.branch == branch
+                && pull.base.branch == base
+                && pull.head.repo.as_ref().is_some_and(is_own)
+        };
+        let requests: Result<Vec<Request>, ForgeError> =
+            pulls.things.iter().filter(is_meant).map(Pull::request).collect();
+        let rank = |request: &Request| match request.state {
+            RequestState::Open => 0,
+            RequestState::Merged { .. } => 1,
+            RequestState::Closed => 2,
+        };
+        // Of equals it gives the first, which is the newest.
+        Ok(requests?.into_iter().min_by_key(rank))
+    }
+
+    fn get(&self, number: u64) -> Result<Request, ForgeError> {
+        self.pull(number)?.request()
+    }
+
+    fn open(&self, wish: &Wish) -> Result<Request, ForgeError> {
+        let body = json!({
+            "title": cut(&wish.title, TITLE_MAX),
+            "body": cut(&wish.body, BODY_MAX),
+            "head": wish.branch,
+            "base": wish.base,
+            "draft": wish.is_draft,
+        });
+        match self.client.post::<Pull>(&self.route(&["pulls"]), &body) {
+            Ok(pull) => self.fulfil(pull, wish),
+            Err(refusal) if refusal.status == Some(422) => match self.opened_before(wish)? {
+                Some(number) => self.update(number, wish),
+                // It was pushed, and is not seen yet.
+                None if refusal.fields.iter().any(|field| field == "head") => {
+                    Err(ForgeError::Stale { why: refusal.error.to_string() })
+                }
+                None => Err(refusal.error),
+            },
+            Err(refusal) => Err(refusal.error),
+        }
+    }
+
+    fn update(&self, number: u64, wish: &Wish) -> Result<Request, ForgeError> {
+        self.fulfil(self.pull(number)?, wish)
+    }
+
+    fn checks(&self, commit: &str) -> Result<Checks, ForgeError> {
+        let of = |what: &str| self.route(&["commits", commit, what]);
+        let latest = of("check-runs").with(&[("filter", "latest")]);
+        let each_run = |page: RunsPage| page.check_runs.into_iter().map(Check::from).collect();
+        let each_status = |page: StatusesPage| page.statuses.into_iter().map(Check::from).collect();
+        let runs = self.client.list(&latest, each_run);
+        let pages = runs.and_then(|runs| Ok([runs, self.client.list(&of("status"), each_status)?]));
+        let pages = pages.map_err(|refusal| match refusal.status {
+            // It was pushed, and is not seen yet.
+            Some(422) => ForgeError::Stale { why: refusal.error.to_string() },
+            _ => refusal.error,
+        });
+        checks::together(pages?)
+    }
+
+    fn merge(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError> {
+        self.merged(number, how)
+    }
+
+    fn comment(&self, number: u64, text: &str) -> Result<(), ForgeError> {
+        let body = json!({ "body": cut(text, BODY_MAX) });
+        Ok(self.client.post::<Value>(&self.issue_route(number, &["comments"]), &body).map(drop)?)
+    }
+
+    fn close(&self, number: u64) -> Result<(), ForgeError> {
+        let body = json!({ "state": "closed" });
+        Ok(self.client.patch::<Value>(&self.pull_route(number, &[]), &body).map(drop)?)
+    }
+}
+
+/// A text of at most `max` characters.
+fn cut(text: &str, max: usize) -> String {
+    match text.chars().nth(max) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(max - 1).chain(CUT.chars()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_fit() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+    }
+
+    #[test]
+    fn only_repositories_have_routes() {
+        let settings = |owner: &str, repo: &str| GitHubSettings {
+            api: Api::default(),
+            owner: owner.into(),
+            repo: repo.into(),
+            token: Token::new("ghp_0123456789").unwrap(),
+        };
+        assert!(GitHub::new(settings("o", "r")).is_ok());
+        for (owner, repo) in [("o", ".."), ("o/x", "r"), ("o", "r?x"), ("", "r"), ("-o", "r")] {
+            let error = GitHub::new(settings(owner, repo)).unwrap_err();
+            assert!(matches!(error, ForgeError::Permanent { .. }), "{owner}/{repo}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What the checks of a commit say together: check runs, and the statuses that came before them.
+
+use serde::Deserialize;
+
+use super::super::{Checks, ForgeError};
+use super::client::Pages;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RunsPage {
+    pub(super) check_runs: Vec<Run>,
+}
+
+/// Words of GitHub's that are read as words: it may get new ones, and those are no success.
+#[derive(Debug, Deserialize)]
+pub(super) struct Run {
+    name: String,
+    status: String,
+    conclusion: Option<String>,
+    html_url: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct StatusesPage {
+    pub(super) statuses: Vec<Status>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    context: String,
+    state: String,
+    target_url: Option<String>,
+}
+
+/// One check, whatever kind it is of.
+#[derive(Debug)]
+pub(super) struct Check {
+    name: String,
+    url: Option<String>,
+    says: Says,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Says {
+    Passed,
+    Pending,
+    Failed,
+    Nothing,
+}
+
+impl From<Run> for Check {
+    fn from(run: Run) -> Check {
+        let says = match (run.status.as_str(), run.conclusion.as_deref()) {
+            ("completed", Some("success")) => Says::Passed,
+            ("completed", Some("neutral" | "skipped")) => Says::Nothing,
+            ("completed", Some(_)) => Says::Failed,
+            _ => Says::Pending,
+        };
+        Check { name: run.name, url: run.html_url, says }
+    }
+}
+
+impl From<Status> for Check {
+    fn from(status: Status) -> Check {
+        let says = match status.state.as_str() {
+            "success" => Says::Passed,
+            "failure" | "error" => Says::Failed,
+            _ => Says::Pending,
+        };
+        Check { name: status.context, url: status.target_url, says }
+    }
+}
+
+/// All checks of a commit as one answer.
+pub(super) fn together(pages: [Pages<Check>; 2]) -> Result<Checks, ForgeError> {
+    let is_whole = pages.iter().all(|pages| pages.is_whole);
+    let checks: Vec<Check> = pages.into_iter().flat_map(|pages| pages.things).collect();
+    let that = |says: Says| checks.iter().filter(move |check| check.says == says);
+    let names = |says: Says| {
+        let mut names: Vec<String> = that(says).map(|check| check.name.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    };
+    let (failed, pending) = (names(Says::Failed), names(Says::Pending));
+    if !failed.is_empty() {
+        let urls = that(Says::Failed).filter_map(|check| check.url.clone()).collect();
+        return Ok(Checks::Failed { names: failed, urls });
+    }
+    if !is_whole {
+        let why = format!("the commit has more checks than can be read ({})", checks.len());
+        return Err(ForgeError::Permanent { why });
+    }
+    if !pending.is_empty() {
+        return Ok(Checks::Pending { names: pending });
+    }
+    match that(Says::Passed).next() {
+        Some(_) => Ok(Checks::Passed),
+        None => Ok(Checks::None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(name: &str, status: &str, conclusion: Option<&str>) -> Check {
+        let conclusion = conclusion.map(str::to_owned);
+        let html_url = Some(format!("https://x/{name}"));
+        Run { name: name.into(), status: status.into(), conclusion, html_url }.into()
+    }
+
+    fn status(context: &str, state: &str) -> Check {
+        Status { context: context.into(), state: state.into(), target_url: None }.into()
+    }
+
+    fn of(runs: Vec<Check>, statuses: Vec<Check>) -> Checks {
+        let whole = |things| Pages { things, is_whole: true };
+        together([whole(runs), whole(statuses)]).unwrap()
+    }
+
+    #[test]
+    fn only_success_is_success() {
+        for conclusion in ["failure", "cancelled", "timed_out", "action_required", "stale", "new"] {
+            let checks = of(vec![run("a", "completed", Some(conclusion))], vec![]);
+            assert!(matches!(checks, Checks::Failed { .. }), "{conclusion}: {checks:?}");
+        }
+        for state in ["queued", "in_progress", "waiting", "requested", "pending", "new"] {
+            // Also with a conclusion, which would be of the run before.
+            let checks = of(vec![run("a", state, Some("success"))], vec![]);
+            assert!(matches!(checks, Checks::Pending { .. }), "{state}: {checks:?}");
+        }
+        let checks = of(vec![run("a", "completed", None)], vec![]);
+        assert_eq!(checks, Checks::Pending { names: vec!["a".into()] });
+        for (state, failed) in
+            [("failure", true), ("error", true), ("pending", false), ("x", false)]
+        {
+            let checks = of(vec![], vec![status("s", state)]);
+            assert_eq!(matches!(checks, Checks::Failed { .. }), failed, "{state}: {checks:?}");
+            assert_ne!(checks, Checks::Passed);
+        }
+    }
+
+    #[test]
+    fn both_kinds_count_and_the_worst_decides() {
+        let good = || run("good", "completed", Some("success"));
+        let bad = || run("bad", "completed", Some("failure"));
+        assert_eq!(of(vec![], vec![]), Checks::None);
+        assert_eq!(of(vec![run("a", "completed", Some("skipped"))], vec![]), Checks::None);
+        assert_eq!(of(vec![good()], vec![status("s", "success")]), Checks::Passed);
+        let checks = of(vec![good()], vec![status("s", "pending")]);
+        assert_eq!(checks, Checks::Pending { names: vec!["s".into()] });
+        let checks = of(vec![bad(), good()], vec![status("s", "pending")]);
+        let urls = vec!["https://x/bad".to_owned()];
+        assert_eq!(checks, Checks::Failed { names: vec!["bad".into()], urls });
+    }
+
+    #[test]
+    fn what_was_not_read_has_not_passed() {
+        let some = |things| Pages { things, is_whole: false };
+        let good = || run("good", "completed", Some("success"));
+        assert!(together([some(vec![good()]), some(vec![])]).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! Merging a pull request, and why GitHub did not.
+
+use serde_json::json;
+
+use super::super::{ForgeError, MergeWish, Merged, Method, RequestState};
+use super::answers::{MergeAnswer, Pull, Repo};
+use super::{BODY_MAX, GitHub, TITLE_MAX, cut};
+
+impl GitHub {
+    pub(super) fn merged(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError> {
+        let mut body = json!({ "sha": how.head, "merge_method": how.method.name() });
+        // A rebase keeps the messages that there are.
+        if how.method != Method::Rebase {
+            body["commit_title"] = cut(&how.title, TITLE_MAX).into();
+            body["commit_message"] = cut(&how.message, BODY_MAX).into();
+        }
+        let route = self.pull_route(number, &["merge"]);
+        match self.client.put::<MergeAnswer>(&route, &body) {
+            Ok(MergeAnswer { sha, merged: true }) => Ok(Merged { commit: sha }),
+            Ok(MergeAnswer { merged: false, .. }) => {
+                Err(ForgeError::Stale { why: format!("#{number} was not merged") })
+            }
+            Err(refusal) => match refusal.status {
+                // What is in the way is asked for: the same status may mean that it was merged before.
+                Some(405 | 409 | 422) => self.in_the_way(number, how, &refusal.error),
+                _ => Err(refusal.error),
+            },
+        }
+    }
+
+    fn in_the_way(
+        &self,
+        number: u64,
+        how: &MergeWish,
+        said: &ForgeError,
+    ) -> Result<Merged, ForgeError> {
+        let pull = self.pull(number)?;
+        let is_same = pull.head.sha == how.head;
+        let stale = |why: &str| ForgeError::Stale { why: format!("#{number} {why}: {said}") };
+        let human = |why: &str, hint: &str| ForgeError::NeedsHuman {
+            why: format!("#{number} {why}: {said}"),
+            hint: format!("{hint}: {}", pull.html_url),
+        };
+        match pull.state()? {
+            // An answer was lost.
+            RequestState::Merged { commit } if is_same => return Ok(Merged { commit }),
+            RequestState::Merged { .. } => return Err(stale("was merged with other commits")),
+            RequestState::Closed => {
+                return Err(human("was closed", "open it again if it is wanted"));
+            }
+            RequestState::Open => {}
+        }
+        if !is_same {
+            return Err(stale("has another head by now"));
+        }
+        if pull.draft {
+            return Err(human("is a draft", "mark it as ready for review"));
+        }
+        match obstacle(&pull) {
+            Obstacle::Rules => Err(human(
+                "may not be merged yet by the rules of its base",
+                "give the reviews and checks that they ask for",
+            )),
+            Obstacle::Moved(why) => Err(stale(why)),
+            Obstacle::None if self.forbids(how.method)? => Err(human(
+                &format!(
+                    "can't be merged by `{}`, which the repository does not allow",
+                    how.method
+                ),
+                "allow it there, or choose another method",
+            )),
+            // The base moved while it was merged, for one.
+            Obstacle::None => Err(stale("was not merged this time")),
+        }
+    }
+
+    /// Whether the repository's settings rule a method out; those who may not merge are not told.
+    fn forbids(&self, method: Method) -> Result<bool, ForgeError> {
+        let repo: Repo = self.client.get(&self.route(&[]))?;
+        let allowed = match method {
+            Method::Squash => repo.allow_squash_merge,
+            Method::Rebase => repo.allow_rebase_merge,
+            Method::Merge => repo.allow_merge_commit,
+        };
+        Ok(allowed == Some(false))
+    }
+}
+
+enum Obstacle {
+    /// Head and base don't fit, or it is not known yet.
+    Moved(&'static str),
+    /// Branch protection.
+    Rules,
+    None,
+}
+
+fn obstacle(pull: &Pull) -> Obstacle {
+    match (pull.mergeable, pull.mergeable_state.as_deref()) {
+        (_, Some("blocked")) => Obstacle::Rules,
+        (_, Some("behind")) => Obstacle::Moved("is behind its base"),
+        (Some(false), _) | (_, Some("dirty")) => Obstacle::Moved("conflicts with its base"),
+        (None, _) | (_, Some("unknown") | None) => Obstacle::Moved("is being looked at by GitHub"),
+        (Some(true), Some(_)) => Obstacle::None,
+    }
+}

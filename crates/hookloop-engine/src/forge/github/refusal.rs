@@ -1,0 +1,150 @@
+//! What it means that GitHub did not do what it was asked.
+//!
+//! Told by the status, by headers and by fields that have a grammar. What a message says is for people.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Deserialize;
+use serde_json::Value;
+use ureq::http::HeaderMap;
+
+use super::super::ForgeError;
+
+/// GitHub counts by the hour: what is told to be farther away is not waited for.
+const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
+/// Complaints of one answer that are passed on.
+const COMPLAINTS_MAX: usize = 5;
+
+/// A request that came to nothing.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// None if there was no answer that could be read.
+    pub(super) status: Option<u16>,
+    /// Fields of the request that are said to be wrong.
+    pub(super) fields: Vec<String>,
+    /// What it means wherever nothing more is known.
+    pub(super) error: ForgeError,
+}
+
+impl From<Refusal> for ForgeError {
+    fn from(refusal: Refusal) -> ForgeError {
+        refusal.error
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    message: Option<String>,
+    documentation_url: Option<String>,
+    errors: Vec<Value>,
+}
+
+impl Refusal {
+    pub(super) fn plain(error: ForgeError) -> Refusal {
+        Refusal { status: None, fields: Vec::new(), error }
+    }
+
+    pub(super) fn of_answer(
+        status: u16,
+        headers: &HeaderMap,
+        body: &[u8],
+        words: impl Fn(&str) -> String,
+    ) -> Refusal {
+        let told: Told = serde_json::from_slice(body).unwrap_or_default();
+        let why = words(&told.text(status));
+        let is_limited = told.is_about_limits() || is_spent(headers);
+        let error = match status {
+            429 => ForgeError::Retry { why, after: wait(headers) },
+            403 if is_limited => ForgeError::Retry { why, after: wait(headers) },
+            408 | 500.. => ForgeError::Retry { why, after: wait(headers) },
+            401 => ForgeError::NeedsHuman {
+                why,
+                hint:
+                    "the token is not valid any more: gh auth login, or set HOOKLOOP_GITHUB_TOKEN"
+                        .to_owned(),
+            },
+            403 => ForgeError::NeedsHuman {
+                why,
+                hint: "give the token what it lacks: write access to contents and pull requests, \
+                       read access to checks and commit statuses"
+                    .to_owned(),
+            },
+            409 => ForgeError::Stale { why },
+            301..=308 => ForgeError::Permanent {
+                why: format!(
+                    "{why}; the repository has moved: git remote set-url origin <its address>"
+                ),
+            },
+            404 => ForgeError::Permanent {
+                why: format!("{why}; it is not there, or the token does not let us see it"),
+            },
+            _ => ForgeError::Permanent { why },
+        };
+        let field = |error: &Value| error["field"].as_str().map(str::to_owned);
+        let fields = told.errors.iter().filter_map(field).collect();
+        Refusal { status: Some(status), fields, error }
+    }
+
+    /// An error of GraphQL, whose status is always that of success.
+    pub(super) fn of_graphql(error: &Value, words: impl Fn(&str) -> String) -> Refusal {
+        let message = error["message"].as_str().unwrap_or("it does not say why");
+        let why = words(&format!("GitHub refused: {message}"));
+        let error = match error["type"].as_str() {
+            Some("RATE_LIMITED") => ForgeError::Retry { why, after: None },
+            Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => ForgeError::NeedsHuman {
+                why,
+                hint: "give the token write access to pull requests".to_owned(),
+            },
+            _ => ForgeError::Permanent { why },
+        };
+        Refusal::plain(error)
+    }
+}
+
+impl Told {
+    fn text(&self, status: u16) -> String {
+        let mut text = format!("GitHub answered {status}");
+        let complaint = |error: &Value| {
+            let word = |name: &str| error[name].as_str().unwrap_or_default().to_owned();
+            match (error.as_str(), error["message"].as_str()) {
+                (Some(text), _) | (None, Some(text)) => text.to_owned(),
+                (None, None) => format!("{} is {}", word("field"), word("code")),
+            }
+        };
+        let complaints = self.errors.iter().take(COMPLAINTS_MAX).map(complaint);
+        for part in self.message.iter().cloned().chain(complaints) {
+            text.push_str(": ");
+            text.push_str(&part);
+        }
+        text
+    }
+
+    /// Where a request was one too many and no header says so, the page does that explains it.
+    fn is_about_limits(&self) -> bool {
+        self.documentation_url.as_ref().is_some_and(|page| page.contains("rate-limit"))
+    }
+}
+
+fn is_spent(headers: &HeaderMap) -> bool {
+    number(headers, "x-ratelimit-remaining") == Some(0) || headers.contains_key("retry-after")
+}
+
+/// What the other side asks to wait.
+fn wait(headers: &HeaderMap) -> Option<Duration> {
+    let asked = number(headers, "retry-after").map(Duration::from_secs);
+    let reset = || {
+        number(headers, "x-ratelimit-remaining").filter(|left| *left == 0)?;
+        let at = UNIX_EPOCH
+            + Duration::from_secs(number(headers, "x-ratelimit-reset")?.min(u64::from(u32::MAX)));
+        Some(at.duration_since(SystemTime::now()).unwrap_or_default())
+    };
+    asked.or_else(reset).map(|wait| wait.min(WAIT_MAX))
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+use super::*;
+
+const LIMITS_PAGE: &str = r#"{"documentation_url": "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api"}"#;
+
+fn told(status: u16, headers: &[(&'static str, &str)], body: &str) -> ForgeError {
+    let headers =
+        headers.iter().map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()));
+    let headers: HeaderMap = headers.collect();
+    Refusal::of_answer(status, &headers, body.as_bytes(), str::to_owned).error
+}
+
+#[test]
+fn what_to_do_next_follows_from_status_and_headers() {
+    let retry = |error: &ForgeError| matches!(error, ForgeError::Retry { .. });
+    let human = |error: &ForgeError| matches!(error, ForgeError::NeedsHuman { .. });
+    let stale = |error: &ForgeError| matches!(error, ForgeError::Stale { .. });
+    let permanent = |error: &ForgeError| matches!(error, ForgeError::Permanent { .. });
+    type Is = fn(&ForgeError) -> bool;
+    let rows: [(u16, &[(&str, &str)], &str, Is); 17] = [
+        (500, &[], "", retry),
+        (502, &[], "<html>", retry),
+        (503, &[], "{}", retry),
+        (408, &[], "", retry),
+        (429, &[], "", retry),
+        (403, &[("retry-after", "60")], "{}", retry),
+        (403, &[("x-ratelimit-remaining", "0")], "{}", retry),
+        (403, &[], LIMITS_PAGE, retry),
+        (403, &[("x-ratelimit-remaining", "4999")], "{}", human),
+        // Words decide nothing.
+        (403, &[], r#"{"message": "rate limit, retry, 500"}"#, human),
+        (401, &[], "{}", human),
+        (409, &[], "{}", stale),
+        (404, &[], "{}", permanent),
+        (422, &[], r#"{"message": "Validation Failed", "errors": ["x"]}"#, permanent),
+        (400, &[], "null", permanent),
+        (301, &[("location", "https://evil.example/")], "", permanent),
+        (451, &[], "[]", permanent),
+    ];
+    for (status, headers, body, is) in rows {
+        let error = told(status, headers, body);
+        assert!(is(&error), "{status} {headers:?} {body}: {error:?}");
+    }
+}
+
+#[test]
+fn a_wait_is_what_was_asked_for_within_reason() {
+    let after = |headers: &[(&'static str, &str)]| match told(429, headers, "") {
+        ForgeError::Retry { after, .. } => after,
+        error => panic!("{error:?}"),
+    };
+    let soon = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 100;
+    let soon = soon.to_string();
+    let spent = ("x-ratelimit-remaining", "0");
+    assert_eq!(after(&[]), None);
+    assert_eq!(after(&[("retry-after", "7")]), Some(Duration::from_secs(7)));
+    assert_eq!(after(&[("retry-after", "soon")]), None);
+    assert_eq!(after(&[("retry-after", "99999999999")]), Some(WAIT_MAX));
+    assert_eq!(after(&[spent, ("x-ratelimit-reset", "18446744073709551615")]), Some(WAIT_MAX));
+    assert_eq!(after(&[spent, ("x-ratelimit-reset", "1")]), Some(Duration::ZERO));
+    let within = after(&[spent, ("x-ratelimit-reset", &soon)]).unwrap();
+    assert!((90..=100).contains(&within.as_secs()), "{within:?}");
+    // There is a reset in every answer.
+    assert_eq!(after(&[("x-ratelimit-reset", &soon)]), None);
+}
+
+#[test]
+fn errors_of_graphql_have_a_type() {
+    let of = |kind: &str| {
+        let error = serde_json::json!({ "type": kind, "message": "m" });
+        Refusal::of_graphql(&error, str::to_owned).error
+    };
+    assert!(matches!(of("RATE_LIMITED"), ForgeError::Retry { .. }));
+    assert!(matches!(of("FORBIDDEN"), ForgeError::NeedsHuman { .. }));
+    assert!(matches!(of("NOT_FOUND"), ForgeError::Permanent { .. }));
+}

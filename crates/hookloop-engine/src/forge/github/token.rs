@@ -1,0 +1,91 @@
+//! What lets one into GitHub: kept in memory only, and shown nowhere.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::time::Duration;
+
+use hookloop_core::redact::SHORTEST_SECRET;
+
+use super::super::ForgeError;
+use crate::doctor::is_on_path;
+use crate::process::{How, Job};
+use crate::runner::Runner;
+
+/// Meant for us alone, so it goes wherever the user has us go.
+const OWN: &str = "HOOKLOOP_GITHUB_TOKEN";
+/// Meant for github.com and shown to no other host.
+const USUAL: [&str; 2] = ["GH_TOKEN", "GITHUB_TOKEN"];
+const GITHUB: &str = "github.com";
+/// GitHub's are of 40 to 255 characters; those of its apps may get longer.
+const LENGTH_MAX: usize = 4096;
+/// It reads a file, or asks the user's key ring.
+const GH_WITHIN: Duration = Duration::from_secs(10);
+
+/// A token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// None if this can't be one: it would break a header, or could not be kept out of messages.
+    pub fn new(text: &str) -> Option<Token> {
+        let is_sound = (SHORTEST_SECRET..=LENGTH_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_sound.then(|| Token(text.to_owned()))
+    }
+
+    /// The user's token for a host: from the environment, else from GitHub's own program.
+    pub fn find(runner: &Runner, host: &str) -> Result<Token, ForgeError> {
+        let usual = USUAL.into_iter().filter(|_| host == GITHUB);
+        for name in [OWN].into_iter().chain(usual) {
+            let found = runner.environment().iter().find(|(known, _)| known == name);
+            let Some((_, value)) = found.filter(|(_, value)| !value.is_empty()) else { continue };
+            let token = value.to_str().map(str::trim).and_then(Token::new);
+            return token.ok_or_else(|| ForgeError::NeedsHuman {
+                why: format!("the value of {name} is not a token"),
+                hint: format!("set {name} to a token of {host}"),
+            });
+        }
+        of_gh(runner, host).ok_or_else(|| ForgeError::NeedsHuman {
+            why: format!("there is no token for {host}"),
+            hint: format!("gh auth login --hostname {host}, or set {OWN}"),
+        })
+    }
+
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What GitHub's own program has for this host, if it is there.
+fn of_gh(runner: &Runner, host: &str) -> Option<Token> {
+    if !is_on_path("gh", runner.ground().path) {
+        return None;
+    }
+    let argv = ["gh", "auth", "token", "--hostname", host].map(OsString::from).to_vec();
+    let mut env = runner.environment().to_vec();
+    env.push(("GH_PROMPT_DISABLED".into(), "1".into()));
+    let job = Job { env, ..Job::new(argv, runner.root().to_owned(), GH_WITHIN) };
+    let ran = runner.keepers().run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
+    let said = ran.output.stdout.whole()?;
+    Token::new(std::str::from_utf8(&said).ok()?.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_not_shown_and_breaks_no_header() {
+        let token = Token::new("ghp_0123456789").unwrap();
+        assert_eq!(format!("{token:?}"), "Token(…)");
+        for text in ["", "short", "a token", "line\nfeed123", "tökentöken", &"x".repeat(5000)] {
+            assert_eq!(Token::new(text), None, "{text}");
+        }
+    }
+}

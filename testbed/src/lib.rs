@@ -1,14 +1,16 @@
-//! Real NATS servers for tests and figures: started, killed, paused, cut off from each other; and a model
-//! for real agents.
+//! Real NATS servers for tests and figures: started, killed, paused, cut off from each other; a model for
+//! real agents; a forge with real git behind it.
 //!
 //! - [`server`]: one server with its ports, its data and its log
 //! - [`cluster`]: three of them
 //! - [`disk`]: disks whose power can be cut
+//! - [`github`]: a forge on loopback, as much of it as is used
 //! - [`model`]: what agents ask, on loopback, with answers from a script
 //! - [`network`]: namespaces on a bridge that can be parted
 //! - [`proxy`]: a way to a server on which things go wrong when a test says so
 //! - [`wire`]: one request over the NATS protocol, and the monitoring pages
 //! - `binary`, `lease`, `process`: where the server is, whose ports are whose, children that die with us
+//! - `http`: requests and answers on loopback
 //!
 //! Nothing here outlives the test process: servers are killed with it, and what it leaves on disk or in
 //! the network is cleared by the next one that takes the same lease. Every wait has a deadline, and a
@@ -23,6 +25,8 @@
 mod binary;
 pub mod cluster;
 pub mod disk;
+pub mod github;
+mod http;
 mod lease;
 pub mod model;
 pub mod network;

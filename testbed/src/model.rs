@@ -4,7 +4,6 @@
 //! request takes the next turn of the script, but for agents' own chores (naming a conversation, guessing
 //! what comes next), which get an answer of their own.
 
-mod http;
 mod wire;
 
 use std::collections::VecDeque;
@@ -13,6 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
+
+use crate::http;
 
 pub use wire::Api;
 

@@ -1,4 +1,4 @@
-//! As much of HTTP as agents need: one request, one answer, the end.
+//! As much of HTTP as agents and forges need: one request, one answer, the end.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Write};
 use std::net::TcpStream;
@@ -6,31 +6,34 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A request that is longer is no agent's.
+/// A request that is longer is nobody's.
 const BODY_MAX: usize = 64 * 1024 * 1024;
 
-pub(super) struct Asked {
-    pub(super) method: String,
-    pub(super) path: String,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
-pub(super) fn read(stream: &mut TcpStream) -> Result<Asked> {
+pub(crate) fn read(stream: &mut TcpStream) -> Result<Asked> {
     let mut reader = BufReader::new(stream);
     let first = line(&mut reader)?;
     let mut words = first.split(' ');
     let method = words.next().unwrap_or_default().to_owned();
     let path = words.next().ok_or(ErrorKind::InvalidData)?.to_owned();
     let (mut length, mut is_chunked, mut waits) = (0, false, false);
-    loop {
-        let header = line(&mut reader)?.to_ascii_lowercase();
-        match header.split_once(':').map(|(name, value)| (name, value.trim())) {
-            Some(("content-length", value)) => length = value.parse().unwrap_or(0),
-            Some(("transfer-encoding", value)) => is_chunked = value.contains("chunked"),
-            Some(("expect", value)) => waits = value == "100-continue",
-            Some(_) => {}
-            None => break,
+    let mut headers = Vec::new();
+    while let Some((name, value)) = line(&mut reader)?.split_once(':') {
+        let (name, value) = (name.to_ascii_lowercase(), value.trim());
+        match name.as_str() {
+            "content-length" => length = value.parse().unwrap_or(0),
+            "transfer-encoding" => is_chunked = value.to_ascii_lowercase().contains("chunked"),
+            "expect" => waits = value.eq_ignore_ascii_case("100-continue"),
+            _ => {}
         }
+        headers.push((name, value.to_owned()));
     }
     if waits {
         reader.get_mut().write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?;
@@ -45,7 +48,7 @@ pub(super) fn read(stream: &mut TcpStream) -> Result<Asked> {
         is_chunked = size > 0;
     }
     append(&mut reader, &mut body, length)?;
-    Ok(Asked { method, path, body })
+    Ok(Asked { method, path, headers, body })
 }
 
 fn append(reader: &mut impl Read, body: &mut Vec<u8>, size: usize) -> Result<()> {
@@ -65,19 +68,27 @@ fn line(reader: &mut impl BufRead) -> Result<String> {
     }
 }
 
-pub(super) fn answer_json(stream: &mut TcpStream, status: u16, body: &Value) {
-    let body = body.to_string();
-    let length = body.len();
-    // An agent may hang up at any time.
-    let _ = write!(
-        stream,
-        "HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    );
+pub(crate) fn answer_json(stream: &mut TcpStream, status: u16, body: &Value) {
+    answer_with(stream, status, &[], body.to_string().as_bytes());
+}
+
+pub(crate) fn answer_with(
+    stream: &mut TcpStream,
+    status: u16,
+    headers: &[(String, String)],
+    body: &[u8],
+) {
+    let mut head = format!("HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str(&format!("Content-Length: {}\r\nConnection: close\r\n\r\n", body.len()));
+    // Who asked may hang up at any time.
+    let _ = stream.write_all(&[head.as_bytes(), body].concat());
 }
 
 /// Events, each with its name if it has one.
-pub(super) fn answer_events(stream: &mut TcpStream, events: &[(Option<&str>, String)]) {
+pub(crate) fn answer_events(stream: &mut TcpStream, events: &[(Option<&str>, String)]) {
     let mut text =
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
             .to_owned();
@@ -91,7 +102,7 @@ pub(super) fn answer_events(stream: &mut TcpStream, events: &[(Option<&str>, Str
 }
 
 /// Returns when the other side is gone.
-pub(super) fn wait_for_end(stream: &mut TcpStream, limit: Duration) {
+pub(crate) fn wait_for_end(stream: &mut TcpStream, limit: Duration) {
     let _ = stream.set_read_timeout(Some(limit));
     let _ = stream.read(&mut [0]);
 }

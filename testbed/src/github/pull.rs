@@ -1,0 +1,113 @@
+//! Pull requests as the forge keeps them.
+
+use serde_json::{Value, json};
+
+use super::git::Bare;
+
+#[derive(Clone, Debug)]
+pub struct Pull {
+    pub number: u64,
+    pub title: String,
+    pub body: String,
+    pub branch: String,
+    pub base: String,
+    /// The last commit that the branch was seen at.
+    pub head: String,
+    pub is_draft: bool,
+    pub state: State,
+    pub labels: Vec<String>,
+    /// Users and teams who are asked for a review.
+    pub reviewers: Vec<String>,
+    pub teams: Vec<String>,
+    pub comments: Vec<String>,
+    /// Everybody who was ever asked, as events.
+    pub(super) events: Vec<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    Open,
+    Merged(String),
+    Closed,
+}
+
+/// Whether it can be merged, as GitHub tells it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mergeable {
+    pub(super) is: Option<bool>,
+    pub(super) state: &'static str,
+}
+
+impl Pull {
+    /// What pushes have made of it.
+    pub(super) fn settle(&mut self, git: &Bare) {
+        if self.state != State::Open {
+            return;
+        }
+        match (git.head(&self.branch), git.head(&self.base)) {
+            (Some(head), Some(base)) => {
+                if git.is_in(&head, &base) {
+                    self.state = State::Merged(base);
+                }
+                self.head = head;
+            }
+            _ => self.state = State::Closed,
+        }
+    }
+
+    pub(super) fn ask(&mut self, users: Vec<String>, teams: Vec<String>) {
+        for login in users {
+            let user = json!({ "login": login });
+            self.events.push(json!({ "event": "review_requested", "requested_reviewer": user }));
+            self.reviewers.push(login);
+        }
+        for slug in teams {
+            let team = json!({ "slug": slug, "name": slug });
+            self.events.push(json!({ "event": "review_requested", "requested_team": team }));
+            self.teams.push(slug);
+        }
+    }
+
+    /// As an answer of the API, in a list or by itself.
+    pub(super) fn told(&self, repository: &str, base: &str, mergeable: Option<Mergeable>) -> Value {
+        let number = self.number;
+        let commit = match &self.state {
+            State::Merged(commit) => Some(commit),
+            _ => None,
+        };
+        let owner = repository.split('/').next().unwrap();
+        let side = |branch: &str, sha: &str| {
+            json!({
+                "label": format!("{owner}:{branch}"),
+                "ref": branch,
+                "sha": sha,
+                "repo": { "full_name": repository },
+            })
+        };
+        let named = |field: &str, names: &[String]| -> Vec<Value> {
+            names.iter().map(|name| json!({ field: name })).collect()
+        };
+        let mut told = json!({
+            "number": number,
+            "node_id": format!("PR_{number}"),
+            "html_url": format!("https://github.com/{repository}/pull/{number}"),
+            "state": if self.state == State::Open { "open" } else { "closed" },
+            "draft": self.is_draft,
+            "title": self.title,
+            "body": self.body,
+            "merged_at": commit.map(|_| "2026-01-01T00:00:00Z"),
+            "merge_commit_sha": commit,
+            "head": side(&self.branch, &self.head),
+            "base": side(&self.base, base),
+            "labels": named("name", &self.labels),
+            "requested_reviewers": named("login", &self.reviewers),
+            "requested_teams": named("slug", &self.teams),
+        });
+        if let Some(mergeable) = mergeable {
+            told["merged"] = commit.is_some().into();
+            told["mergeable"] = mergeable.is.into();
+            told["mergeable_state"] = mergeable.state.into();
+        }
+        told
+    }
+}

@@ -30,7 +30,7 @@ use checks::{Check, RunsPage, StatusesPage};
 use client::Client;
 
 pub use address::{Api, BadApi};
-pub use token::Token;
+pub use token::{Asked, Token};
 
 /// The longest texts that GitHub takes, in characters.
 const TITLE_MAX: usize = 256;

@@ -1,14 +1,15 @@
 //! What lets one into GitHub: kept in memory only, and shown nowhere.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use hookloop_core::redact::SHORTEST_SECRET;
 
 use super::super::ForgeError;
 use crate::doctor::is_on_path;
-use crate::process::{How, Job};
+use crate::process::{How, Job, KeeperPool};
 use crate::runner::Runner;
 
 /// Meant for us alone, so it goes wherever the user has us go.
@@ -41,17 +42,25 @@ impl Token {
 
     /// The user's token for a host: from the environment, else from GitHub's own program.
     pub fn find(runner: &Runner, host: &str) -> Result<Token, ForgeError> {
+        let (environment, cwd) = (runner.environment(), runner.root());
+        Token::of_user(&Asked { environment, cwd, keepers: runner.keepers(), host })
+    }
+
+    /// The same, of a user whose surroundings are these.
+    pub fn of_user(asked: &Asked<'_>) -> Result<Token, ForgeError> {
+        let host = asked.host;
         let usual = USUAL.into_iter().filter(|_| host == GITHUB);
         for name in [OWN].into_iter().chain(usual) {
-            let found = runner.environment().iter().find(|(known, _)| known == name);
-            let Some((_, value)) = found.filter(|(_, value)| !value.is_empty()) else { continue };
+            let Some(value) = asked.variable(name).filter(|value| !value.is_empty()) else {
+                continue;
+            };
             let token = value.to_str().map(str::trim).and_then(Token::new);
             return token.ok_or_else(|| ForgeError::NeedsHuman {
                 why: format!("the value of {name} is not a token"),
                 hint: format!("set {name} to a token of {host}"),
             });
         }
-        of_gh(runner, host).ok_or_else(|| ForgeError::NeedsHuman {
+        asked.of_gh().ok_or_else(|| ForgeError::NeedsHuman {
             why: format!("there is no token for {host}"),
             hint: format!("gh auth login --hostname {host}, or set {OWN}"),
         })
@@ -62,18 +71,35 @@ impl Token {
     }
 }
 
-/// What GitHub's own program has for this host, if it is there.
-fn of_gh(runner: &Runner, host: &str) -> Option<Token> {
-    if !is_on_path("gh", runner.ground().path) {
-        return None;
+/// Whose token is asked for, and for where.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The user's own.
+    pub environment: &'a [(OsString, OsString)],
+    pub cwd: &'a Path,
+    pub keepers: &'a KeeperPool,
+    pub host: &'a str,
+}
+
+impl Asked<'_> {
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        let found = self.environment.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_os_str())
     }
-    let argv = ["gh", "auth", "token", "--hostname", host].map(OsString::from).to_vec();
-    let mut env = runner.environment().to_vec();
-    env.push(("GH_PROMPT_DISABLED".into(), "1".into()));
-    let job = Job { env, ..Job::new(argv, runner.root().to_owned(), GH_WITHIN) };
-    let ran = runner.keepers().run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
-    let said = ran.output.stdout.whole()?;
-    Token::new(std::str::from_utf8(&said).ok()?.trim())
+
+    /// What GitHub's own program has for this host, if it is there.
+    fn of_gh(&self) -> Option<Token> {
+        if !is_on_path("gh", self.variable("PATH")?) {
+            return None;
+        }
+        let argv = ["gh", "auth", "token", "--hostname", self.host].map(OsString::from).to_vec();
+        let mut env = self.environment.to_vec();
+        env.push(("GH_PROMPT_DISABLED".into(), "1".into()));
+        let job = Job { env, ..Job::new(argv, self.cwd.to_owned(), GH_WITHIN) };
+        let ran = self.keepers.run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
+        let said = ran.output.stdout.whole()?;
+        Token::new(std::str::from_utf8(&said).ok()?.trim())
+    }
 }
 
 #[cfg(test)]

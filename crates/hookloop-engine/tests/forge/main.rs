@@ -1,0 +1,13 @@
+//! GitHub, as far as it is used: against a forge on loopback with real git behind it, and against GitHub's own
+//! description of its API.
+//!
+//! - [`ground`]: a repository with branches, and the forge over it
+//! - [`flows`]: requests from their opening to their end
+//! - [`failures`]: what goes wrong, and what is to be done then
+//! - [`contract`]: every request that is ever sent is one that GitHub describes
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod contract;
+mod failures;
+mod flows;
+mod ground;

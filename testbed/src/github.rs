@@ -6,6 +6,7 @@
 
 mod answer;
 mod check;
+mod described;
 mod git;
 mod pull;
 mod route;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 pub use check::{Check, Kind, Says};
+pub use described::Described;
 pub use pull::{Pull, State};
 pub use route::Route;
 

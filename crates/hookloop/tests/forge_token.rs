@@ -1,0 +1,99 @@
+//! Where the user's token for a forge comes from, with a program of GitHub's that is really started.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use hookloop_engine::forge::ForgeError;
+use hookloop_engine::forge::github::{Asked, Token};
+use hookloop_engine::process::KeeperPool;
+use tempfile::TempDir;
+
+/// Says which host it was asked for, and what it was told to say.
+const GH: &str = "#!/bin/sh\n\
+    [ \"$*\" = \"auth token --hostname $HOST_EXPECTED\" ] || exit 3\n\
+    [ \"$GH_PROMPT_DISABLED\" = 1 ] || exit 4\n\
+    printf '%s\\n' \"$SAYS\"\n\
+    exit \"${CODE:-0}\"\n";
+
+struct User {
+    home: TempDir,
+    keepers: KeeperPool,
+}
+
+impl User {
+    fn new() -> User {
+        let home = tempfile::tempdir().unwrap();
+        let gh = home.path().join("gh");
+        fs::write(&gh, GH).unwrap();
+        fs::set_permissions(&gh, fs::Permissions::from_mode(0o755)).unwrap();
+        User { home, keepers: KeeperPool::new(env!("CARGO_BIN_EXE_hookloop").into()) }
+    }
+
+    fn token(&self, host: &str, variables: &[(&str, &str)]) -> Result<Token, ForgeError> {
+        let path = format!("{}:/usr/bin:/bin", self.home.path().display());
+        let given = variables.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        let usual = [("PATH", path), ("HOST_EXPECTED", host.to_owned())];
+        let environment: Vec<(OsString, OsString)> = usual
+            .into_iter()
+            .chain(given)
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
+        let (environment, cwd) = (environment.as_slice(), self.home.path());
+        Token::of_user(&Asked { environment, cwd, keepers: &self.keepers, host })
+    }
+}
+
+fn token(text: &str) -> Token {
+    Token::new(text).unwrap()
+}
+
+#[test]
+fn the_environment_comes_first_and_our_own_variable_before_all() {
+    let user = User::new();
+    let all = [
+        ("HOOKLOOP_GITHUB_TOKEN", "own-token"),
+        ("GH_TOKEN", "gh-token"),
+        ("GITHUB_TOKEN", "github-token"),
+        ("SAYS", "said-token"),
+    ];
+    for (from, expected) in
+        ["own-token", "gh-token", "github-token", "said-token"].iter().enumerate()
+    {
+        assert_eq!(user.token("github.com", &all[from..]), Ok(token(expected)));
+    }
+    let empty = [("GH_TOKEN", ""), ("GITHUB_TOKEN", "github-token")];
+    assert_eq!(user.token("github.com", &empty), Ok(token("github-token")));
+}
+
+#[test]
+fn a_token_of_github_is_shown_to_no_other_host() {
+    let user = User::new();
+    let usual =
+        [("GH_TOKEN", "gh-token"), ("GITHUB_TOKEN", "github-token"), ("SAYS", "its-own-token")];
+    assert_eq!(user.token("git.example", &usual), Ok(token("its-own-token")));
+    assert!(user.token("git.example", &usual[..2]).is_err());
+    let own = [("HOOKLOOP_GITHUB_TOKEN", "own-token")];
+    assert_eq!(user.token("git.example", &own), Ok(token("own-token")));
+}
+
+#[test]
+fn without_a_token_somebody_is_told_what_to_do() {
+    let user = User::new();
+    let rows: [&[(&str, &str)]; 4] = [
+        &[],
+        &[("SAYS", "said-token"), ("CODE", "1")],
+        &[("SAYS", "two words")],
+        // What is set and no token is not passed over.
+        &[("GH_TOKEN", "no token at all"), ("SAYS", "said-token")],
+    ];
+    for variables in rows {
+        let error = user.token("github.com", variables).unwrap_err();
+        let ForgeError::NeedsHuman { hint, .. } = &error else { panic!("{error:?}") };
+        assert!(hint.contains("_TOKEN"), "{hint}");
+        for (_, value) in variables.iter().filter(|(name, _)| *name != "CODE") {
+            assert!(!format!("{error} {error:?}").contains(value), "{error:?}");
+        }
+    }
+}

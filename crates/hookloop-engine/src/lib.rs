@@ -10,6 +10,7 @@
 //! - [`work`]: a command and what follows from it, as one batch
 //! - [`session`]: the loop: sessions, gates, receipts
 //! - [`agents`]: who does the work
+//! - [`delivery`]: from finished work to a branch that is merged
 //! - [`forge`]: where branches are asked to be merged
 //! - [`guest`]: agents that come by themselves: by tools, or by hooks of their own
 //! - [`files`]: what the project's files are; `git`: the repository that they are in
@@ -40,6 +41,7 @@ pub mod bulk;
 pub mod claim;
 pub mod condition;
 pub mod config;
+pub mod delivery;
 pub mod dispatch;
 pub mod dispatcher;
 pub mod doctor;

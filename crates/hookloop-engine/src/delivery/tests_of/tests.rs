@@ -1,0 +1,189 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A project of these files, and programs that are said to be installed.
+struct Ground {
+    home: TempDir,
+}
+
+impl Ground {
+    fn new(files: &[(&str, &str)], programs: &[&str]) -> Ground {
+        let home = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = home.path().join("project").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::create_dir_all(home.path().join("project")).unwrap();
+        fs::create_dir(home.path().join("bin")).unwrap();
+        for program in programs {
+            let path = home.path().join("bin").join(program);
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        Ground { home }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.home.path().join("project")
+    }
+
+    fn detect(&self) -> Result<Vec<TestCommand>, NoTests> {
+        detect(&self.root(), self.home.path().join("bin").as_os_str())
+    }
+
+    fn runnable(&self) -> Result<Vec<TestCommand>, NoTests> {
+        runnable(&self.root(), self.home.path().join("bin").as_os_str())
+    }
+}
+
+fn lines(files: &[(&str, &str)]) -> Vec<String> {
+    match Ground::new(files, &[]).detect() {
+        Ok(found) => found.iter().map(|command| command.argv.join(" ")).collect(),
+        Err(NoTests::NoneFound { .. }) => Vec::new(),
+        Err(error) => panic!("{files:?}: {error}"),
+    }
+}
+
+const SCRIPT: &str = r#"{"scripts": {"test": "vitest run"}}"#;
+
+#[test]
+fn each_runner_is_told_by_its_files() {
+    let rows: &[(&[(&str, &str)], &[&str])] = &[
+        (&[("Cargo.toml", "")], &["cargo test --workspace"]),
+        (&[("go.mod", "module m")], &["go test ./..."]),
+        (&[("package.json", SCRIPT)], &["npm test"]),
+        (&[("package.json", SCRIPT), ("package-lock.json", "")], &["npm test"]),
+        (&[("package.json", SCRIPT), ("pnpm-lock.yaml", "")], &["pnpm test"]),
+        (&[("package.json", SCRIPT), ("yarn.lock", "")], &["yarn test"]),
+        (&[("package.json", SCRIPT), ("bun.lock", "")], &["bun run test"]),
+        (&[("package.json", SCRIPT), ("bun.lockb", "")], &["bun run test"]),
+        (&[("package.json", SCRIPT), ("package-lock.json", ""), ("yarn.lock", "")], &["yarn test"]),
+        (
+            &[
+                ("package.json", r#"{"packageManager": "pnpm@9.1.0", "scripts": {"test": "x"}}"#),
+                ("package-lock.json", ""),
+            ],
+            &["pnpm test"],
+        ),
+        (&[("package.json", "\u{feff}{\"scripts\": {\"test\": \"x\"}}")], &["npm test"]),
+        (&[("pytest.ini", "")], &["pytest"]),
+        (&[("pyproject.toml", "[tool.pytest.ini_options]\n")], &["pytest"]),
+        (&[("tox.ini", "[tox]\n[pytest]\n")], &["pytest"]),
+        (&[("setup.cfg", "[tool:pytest]\n")], &["pytest"]),
+        (&[("tests/unit/test_a.py", "")], &["pytest"]),
+        (&[("test/a_test.py", "")], &["pytest"]),
+        (&[("test_a.py", "")], &["pytest"]),
+        (&[("Makefile", "all:\n\ttrue\ntest: all\n\ttrue\n")], &["make test"]),
+        (&[("Makefile", "check test:\n")], &["make test"]),
+        (&[("makefile", "test::\n")], &["make test"]),
+        (&[("GNUmakefile", "all:\n"), ("Makefile", "test:\n")], &[]),
+        (&[("justfile", "test:\n  true\n")], &["just test"]),
+        (&[("Justfile", "@test name='x': build\n")], &["just test"]),
+        (&[(".justfile", "alias test := t\nt:\n")], &["just test"]),
+        (&[("Makefile", "test:\n"), ("justfile", "test:\n")], &["make test"]),
+    ];
+    for (files, expected) in rows {
+        assert_eq!(lines(files), *expected, "{files:?}");
+    }
+}
+
+#[test]
+fn what_is_no_test() {
+    let rows: &[&[(&str, &str)]] = &[
+        &[],
+        &[("package.json", "{}")],
+        &[("package.json", r#"{"scripts": {}}"#)],
+        &[(
+            "package.json",
+            r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#,
+        )],
+        &[("package.json", r#"{"scripts": {"test": "  "}}"#)],
+        &[("package.json", r#"{"scripts": {"test": "exit 0"}}"#)],
+        &[("package.json", r#"{"scripts": {"test": 1, "tests": "x"}}"#)],
+        &[("pyproject.toml", "[project]\n")],
+        &[("tests/helper.py", ""), ("tests/test_a.txt", "")],
+        &[("Makefile", "test := 1\n")],
+        &[("Makefile", "test ::= 1\n")],
+        &[("Makefile", "x = a test: b\n")],
+        &[("Makefile", ".PHONY: test\n")],
+        &[("Makefile", "all:\n\ttest: x\n")],
+        &[("Makefile", "# test: x\ntests:\ntest-all:\n")],
+        &[("justfile", "test := 'x'\n")],
+        &[("justfile", "tests:\n  test: x\n# test:\n")],
+        &[("sub/Cargo.toml", "")],
+        // Directories are no files.
+        &[("Cargo.toml/x", ""), ("go.mod/x", "")],
+    ];
+    for files in rows {
+        let ground = Ground::new(files, &["make", "npm", "just", "pytest"]);
+        let found = ground.detect();
+        assert!(matches!(found, Err(NoTests::NoneFound { .. })), "{files:?}: {found:?}");
+        assert!(found.unwrap_err().to_string().contains("`command: …`"));
+    }
+}
+
+#[test]
+fn all_languages_count_and_recipes_only_without_one() {
+    let files = [
+        ("Cargo.toml", ""),
+        ("package.json", SCRIPT),
+        ("tests/test_a.py", ""),
+        ("go.mod", ""),
+        ("Makefile", "test:\n"),
+        ("justfile", "test:\n"),
+    ];
+    let expected = ["cargo test --workspace", "npm test", "pytest", "go test ./..."];
+    assert_eq!(lines(&files), expected);
+}
+
+#[test]
+fn a_program_that_is_missing_is_named() {
+    let files = [("Cargo.toml", ""), ("go.mod", "")];
+    let ground = Ground::new(&files, &["cargo"]);
+    let found: Vec<bool> = ground.detect().unwrap().iter().map(|c| c.program_found).collect();
+    assert_eq!(found, [true, false]);
+    let missing = NoTests::NoProgram { runner: "go", program: "go".into() };
+    assert_eq!(ground.runnable(), Err(missing));
+    assert_eq!(Ground::new(&files, &["cargo", "go"]).runnable().unwrap().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error() {
+    let long = " ".repeat(5 * 1024 * 1024);
+    for files in [
+        [("package.json", "{")],
+        [("package.json", "[]")],
+        [("package.json", r#"{"packageManager": "evil@1", "scripts": {"test": "x"}}"#)],
+        [("package.json", long.as_str())],
+    ] {
+        let found = Ground::new(&files, &[]).detect();
+        assert!(matches!(found, Err(NoTests::Unreadable { .. })), "{found:?}");
+    }
+}
+
+#[test]
+fn links_are_followed_inside_of_the_project_only() {
+    let ground = Ground::new(&[("build/Cargo.toml", "")], &[]);
+    symlink("build/Cargo.toml", ground.root().join("Cargo.toml")).unwrap();
+    assert_eq!(ground.detect().unwrap()[0].runner, "cargo");
+
+    let ground = Ground::new(&[("go.mod", "")], &[]);
+    fs::write(ground.home.path().join("package.json"), SCRIPT).unwrap();
+    symlink("../package.json", ground.root().join("package.json")).unwrap();
+    assert!(matches!(ground.detect(), Err(NoTests::Unreadable { .. })));
+
+    let ground = Ground::new(&[("go.mod", "")], &[]);
+    symlink("nowhere", ground.root().join("Cargo.toml")).unwrap();
+    assert!(matches!(ground.detect(), Err(NoTests::Unreadable { .. })));
+
+    let ground = Ground::new(&[], &[]);
+    fs::create_dir(ground.home.path().join("outside")).unwrap();
+    fs::write(ground.home.path().join("outside/test_a.py"), "").unwrap();
+    symlink("../outside", ground.root().join("tests")).unwrap();
+    assert!(matches!(ground.detect(), Err(NoTests::NoneFound { .. })));
+}

@@ -17,6 +17,7 @@
 //! - [`action`]: what a hook may ask for
 //! - [`point`]: where hooks run
 //! - [`hook`]: hooks, their registry, and the order they run in
+//! - [`review`]: a gatekeeper's verdict, and what several come to
 //! - [`rule`]: validation rules that need no process
 //! - [`limits`]: what a hook may use of the machine
 //! - [`options`]: what a hook may be told beside what it does
@@ -56,6 +57,7 @@ pub mod purse;
 pub mod redact;
 pub mod refusal;
 pub mod remark;
+pub mod review;
 pub mod rule;
 pub mod session;
 pub mod task;

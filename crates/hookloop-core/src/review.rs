@@ -1,0 +1,200 @@
+//! What a gatekeeper says: an agent that reviews, and answers by a schema or not at all.
+//!
+//! A verdict is the whole message: one JSON object, as it is or as the only content of one fenced block. Prose is
+//! never understood, so "not approved" approves nothing, and neither does an object that stands in a sentence, or
+//! beside a second one. The object names the review by an id that was made for it alone: text that somebody
+//! planted in the files under review can't know it.
+//!
+//! - `strict`: JSON in which nothing is passed over
+
+mod strict;
+
+use serde_json::{Value, json};
+
+use strict::Object;
+
+/// A longer message is no verdict.
+pub const MESSAGE_MAX: usize = 16 * 1024;
+pub const FINDINGS_MAX: usize = 50;
+/// Lines of a file are counted from one.
+const LINE_MAX: u64 = u32::MAX as u64;
+
+/// What a review came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    pub decision: Decision,
+    pub summary: String,
+    pub findings: Vec<Finding>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Approve,
+    Reject,
+}
+
+/// Something that a reviewer saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Inside of the project.
+    pub file: Option<String>,
+    pub line: Option<u64>,
+    pub message: String,
+    pub severity: Severity,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It must not be merged like this.
+    Blocker,
+    Warning,
+    Note,
+}
+
+/// A message that is no verdict. It counts neither as a yes nor as a no.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the reviewer's message is no verdict: {why}")]
+pub struct NoVerdict {
+    pub why: String,
+}
+
+fn none<T>(why: impl Into<String>) -> Result<T, NoVerdict> {
+    Err(NoVerdict { why: why.into() })
+}
+
+/// The verdict that a message is, in the review of this id.
+pub fn verdict(message: &str, review_id: &str) -> Result<Verdict, NoVerdict> {
+    if review_id.is_empty() {
+        return none("the review has no id");
+    }
+    if message.len() > MESSAGE_MAX {
+        return none(format!("it is longer than {MESSAGE_MAX} bytes"));
+    }
+    let mut object = Object::read(unfenced(message)?)?;
+    if object.text("review")? != review_id {
+        return none("it has the id of another review");
+    }
+    let decision = match object.text("verdict")?.as_str() {
+        "approve" => Decision::Approve,
+        "reject" => Decision::Reject,
+        _ => return none("`verdict` is neither `approve` nor `reject`"),
+    };
+    let summary = object.text("summary")?;
+    let findings = object.objects("findings", FINDINGS_MAX)?;
+    let findings = findings.into_iter().map(finding).collect::<Result<Vec<Finding>, _>>()?;
+    object.end()?;
+    sound(Verdict { decision, summary, findings })
+}
+
+fn finding(mut object: Object) -> Result<Finding, NoVerdict> {
+    let severity = match object.text("severity")?.as_str() {
+        "blocker" => Severity::Blocker,
+        "warning" => Severity::Warning,
+        "note" => Severity::Note,
+        _ => return none("`severity` is neither `blocker` nor `warning` nor `note`"),
+    };
+    let message = object.text("message")?;
+    if message.trim().is_empty() {
+        return none("a finding has no message");
+    }
+    let file = object.optional_text("file")?;
+    if file.as_ref().is_some_and(|file| !is_inside(file)) {
+        return none("`file` is not a path inside of the project");
+    }
+    let line = object.optional_number("line")?;
+    if line.is_some_and(|line| !(1..=LINE_MAX).contains(&line)) {
+        return none("`line` is not the number of a line");
+    }
+    if line.is_some() && file.is_none() {
+        return none("a finding has a line and no file");
+    }
+    object.end()?;
+    Ok(Finding { file, line, message, severity })
+}
+
+/// A verdict that does not contradict itself.
+fn sound(verdict: Verdict) -> Result<Verdict, NoVerdict> {
+    let is_blocked = verdict.findings.iter().any(|found| found.severity == Severity::Blocker);
+    let has_place = verdict.findings.iter().any(|found| found.file.is_some());
+    match verdict.decision {
+        Decision::Approve if is_blocked => none("it approves, and has a finding that is a blocker"),
+        Decision::Reject if !has_place => none("it rejects, and no finding names a file"),
+        _ => Ok(verdict),
+    }
+}
+
+/// The object in a message: all of it, or all that is in its one fence.
+fn unfenced(message: &str) -> Result<&str, NoVerdict> {
+    let message = message.trim_matches(WHITESPACE);
+    let Some(rest) = message.strip_prefix("```") else { return Ok(message) };
+    let inside = rest.strip_prefix("json").and_then(|rest| rest.strip_suffix("```"));
+    // The marks have lines of their own.
+    let inside = inside.map(|inside| inside.trim_matches([' ', '\t', '\r']));
+    match inside.and_then(|inside| inside.strip_prefix('\n')?.strip_suffix('\n')) {
+        Some(inside) => Ok(inside),
+        None => none("its fence is not one block of JSON with nothing around it"),
+    }
+}
+
+/// As JSON has it. Characters that only look like nothing are something.
+const WHITESPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+
+/// A path that leads to something below the project, however it is read.
+fn is_inside(path: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let is_plain = !path.contains(|c: char| c.is_control() || c == '\\');
+    // `C:` is absolute somewhere.
+    is_plain && path.as_bytes().get(1) != Some(&b':') && path.split('/').all(is_part)
+}
+
+/// The JSON Schema of a verdict, as a reviewer is shown it.
+pub fn schema(review_id: &str) -> Value {
+    let finding = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["message", "severity"],
+        "properties": {
+            "file": { "type": "string", "description": "A path relative to the project. A rejection needs one." },
+            "line": { "type": "integer", "minimum": 1, "maximum": LINE_MAX },
+            "message": { "type": "string", "minLength": 1 },
+            "severity": { "enum": ["blocker", "warning", "note"] },
+        },
+    });
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["review", "verdict", "summary", "findings"],
+        "properties": {
+            "review": { "const": review_id },
+            "verdict": { "enum": ["approve", "reject"] },
+            "summary": { "type": "string" },
+            "findings": { "type": "array", "maxItems": FINDINGS_MAX, "items": finding },
+        },
+    })
+}
+
+/// How many of several reviewers have to approve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quorum {
+    All,
+    Any,
+}
+
+/// What several reviews come to: yes, no, or nothing, which is no yes either. None stands for a reviewer who gave
+/// no verdict.
+///
+/// - All: one no is a no, whatever is missing; yes needs every one, and at least one.
+/// - Any: one yes is a yes. Else, as long as one is missing, it could have been the yes: nothing. A no needs that
+///   all have said so.
+pub fn quorum(kind: Quorum, verdicts: &[Option<bool>]) -> Option<bool> {
+    let is_missing = verdicts.is_empty() || verdicts.contains(&None);
+    let (has_yes, has_no) = (verdicts.contains(&Some(true)), verdicts.contains(&Some(false)));
+    match kind {
+        Quorum::All if has_no => Some(false),
+        Quorum::Any if has_yes => Some(true),
+        _ if is_missing => None,
+        Quorum::All => Some(true),
+        Quorum::Any => Some(false),
+    }
+}

@@ -1,0 +1,154 @@
+//! JSON objects in which nothing is passed over: no field twice, none left, no type turned into another.
+//!
+//! Read by a visitor, since `serde_json::Value` keeps the last of two fields and says nothing. Depth is bounded by
+//! the types: a value is a text, a number, nothing, or a list of flat objects.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::{NoVerdict, none};
+
+/// More fields than any object of a verdict has.
+const FIELDS_MAX: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Object(BTreeMap<String, Field>);
+
+#[derive(Debug)]
+enum Field {
+    Text(String),
+    Number(u64),
+    Nothing,
+    Objects(Vec<Object>),
+}
+
+impl Object {
+    /// The one object that a text is.
+    pub(super) fn read(text: &str) -> Result<Object, NoVerdict> {
+        if !text.starts_with('{') {
+            return none("it is not one JSON object and nothing else");
+        }
+        let read = serde_json::from_str(text).map(|At::<true>(object)| object);
+        read.map_err(|error| NoVerdict { why: format!("it is not one JSON object: {error}") })
+    }
+
+    pub(super) fn text(&mut self, name: &str) -> Result<String, NoVerdict> {
+        match self.0.remove(name) {
+            Some(Field::Text(text)) => Ok(text),
+            Some(_) => none(format!("`{name}` is not a text")),
+            None => none(format!("`{name}` is missing")),
+        }
+    }
+
+    pub(super) fn optional_text(&mut self, name: &str) -> Result<Option<String>, NoVerdict> {
+        match self.0.remove(name) {
+            None | Some(Field::Nothing) => Ok(None),
+            Some(Field::Text(text)) => Ok(Some(text)),
+            Some(_) => none(format!("`{name}` is not a text")),
+        }
+    }
+
+    pub(super) fn optional_number(&mut self, name: &str) -> Result<Option<u64>, NoVerdict> {
+        match self.0.remove(name) {
+            None | Some(Field::Nothing) => Ok(None),
+            Some(Field::Number(number)) => Ok(Some(number)),
+            Some(_) => none(format!("`{name}` is not a number")),
+        }
+    }
+
+    pub(super) fn objects(&mut self, name: &str, max: usize) -> Result<Vec<Object>, NoVerdict> {
+        match self.0.remove(name) {
+            Some(Field::Objects(all)) if all.len() <= max => Ok(all),
+            Some(Field::Objects(_)) => none(format!("`{name}` has more than {max} entries")),
+            Some(_) => none(format!("`{name}` is not a list")),
+            None => none(format!("`{name}` is missing")),
+        }
+    }
+
+    /// All fields have been taken.
+    pub(super) fn end(&self) -> Result<(), NoVerdict> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(name) => none(format!("`{}` is no field of it", name.escape_debug())),
+        }
+    }
+}
+
+/// An object at a depth: at the top its fields may be lists of objects, below not.
+struct At<const IS_TOP: bool>(Object);
+struct FieldAt<const IS_TOP: bool>(Field);
+
+impl<'de, const IS_TOP: bool> Deserialize<'de> for At<IS_TOP> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor::<IS_TOP>).map(At)
+    }
+}
+
+impl<'de, const IS_TOP: bool> Deserialize<'de> for FieldAt<IS_TOP> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FieldVisitor::<IS_TOP>).map(FieldAt)
+    }
+}
+
+struct ObjectVisitor<const IS_TOP: bool>;
+
+impl<'de, const IS_TOP: bool> Visitor<'de> for ObjectVisitor<IS_TOP> {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+        let mut fields = BTreeMap::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let FieldAt(field) = map.next_value::<FieldAt<IS_TOP>>()?;
+            if fields.len() == FIELDS_MAX {
+                return Err(A::Error::custom("it has too many fields"));
+            }
+            if fields.insert(name, field).is_some() {
+                return Err(A::Error::custom("a field is there twice"));
+            }
+        }
+        Ok(Object(fields))
+    }
+}
+
+struct FieldVisitor<const IS_TOP: bool>;
+
+/// What is not here is refused: truth values, fractions, numbers below zero, objects.
+impl<'de, const IS_TOP: bool> Visitor<'de> for FieldVisitor<IS_TOP> {
+    type Value = Field;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match IS_TOP {
+            true => f.write_str("a text, a whole number or a list of findings"),
+            false => f.write_str("a text or a whole number"),
+        }
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Field, E> {
+        Ok(Field::Text(text.to_owned()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Field, E> {
+        Ok(Field::Number(number))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Field, E> {
+        Ok(Field::Nothing)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Field, A::Error> {
+        if !IS_TOP {
+            return Err(A::Error::custom("a list is not what belongs here"));
+        }
+        let mut all = Vec::new();
+        while let Some(At(object)) = list.next_element::<At<false>>()? {
+            all.push(object);
+        }
+        Ok(Field::Objects(all))
+    }
+}

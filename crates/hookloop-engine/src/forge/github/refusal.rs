@@ -37,7 +37,8 @@ impl From<Refusal> for ForgeError {
 struct Told {
     message: Option<String>,
     documentation_url: Option<String>,
-    errors: Vec<Value>,
+    /// A list of objects or texts; now and then one text.
+    errors: Value,
 }
 
 impl Refusal {
@@ -82,7 +83,7 @@ impl Refusal {
             _ => ForgeError::Permanent { why },
         };
         let field = |error: &Value| error["field"].as_str().map(str::to_owned);
-        let fields = told.errors.iter().filter_map(field).collect();
+        let fields = told.errors().filter_map(field).collect();
         Refusal { status: Some(status), fields, error }
     }
 
@@ -103,6 +104,11 @@ impl Refusal {
 }
 
 impl Told {
+    fn errors(&self) -> impl Iterator<Item = &Value> {
+        let one = Some(&self.errors).filter(|errors| errors.is_string());
+        self.errors.as_array().into_iter().flatten().chain(one)
+    }
+
     fn text(&self, status: u16) -> String {
         let mut text = format!("GitHub answered {status}");
         let complaint = |error: &Value| {
@@ -112,7 +118,7 @@ impl Told {
                 (None, None) => format!("{} is {}", word("field"), word("code")),
             }
         };
-        let complaints = self.errors.iter().take(COMPLAINTS_MAX).map(complaint);
+        let complaints = self.errors().take(COMPLAINTS_MAX).map(complaint);
         for part in self.message.iter().cloned().chain(complaints) {
             text.push_str(": ");
             text.push_str(&part);

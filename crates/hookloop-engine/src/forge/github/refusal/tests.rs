@@ -43,6 +43,19 @@ fn what_to_do_next_follows_from_status_and_headers() {
 }
 
 #[test]
+fn complaints_are_passed_on_in_any_shape() {
+    for (errors, expected) in [
+        (r#"[{"field": "head", "code": "invalid"}]"#, "GitHub answered 422: no: head is invalid"),
+        (r#"[{"code": "custom", "message": "x"}, "y"]"#, "GitHub answered 422: no: x: y"),
+        (r#""x""#, "GitHub answered 422: no: x"),
+        (r#"{"a": 1}"#, "GitHub answered 422: no"),
+    ] {
+        let body = format!(r#"{{"message": "no", "errors": {errors}}}"#);
+        assert_eq!(told(422, &[], &body).to_string(), expected);
+    }
+}
+
+#[test]
 fn a_wait_is_what_was_asked_for_within_reason() {
     let after = |headers: &[(&'static str, &str)]| match told(429, headers, "") {
         ForgeError::Retry { after, .. } => after,

@@ -64,7 +64,8 @@ impl Api {
     pub fn of_host(host: &str) -> Option<Api> {
         match host {
             GITHUB => Some(Api::default()),
-            host => format!("https://{host}{ENTERPRISE}").parse().ok(),
+            host if is_host(host) => format!("https://{host}{ENTERPRISE}").parse().ok(),
+            _ => None,
         }
     }
 

@@ -1,5 +1,4 @@
 //! Messages of gatekeepers: which are verdicts, and that nothing else ever is.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod hostile;
 
@@ -119,7 +118,8 @@ fn the_schema_names_what_is_read() {
 #[test]
 fn several_reviews_come_to_one() {
     let (yes, no, missing) = (Some(true), Some(false), None);
-    let rows: &[(&[Option<bool>], Option<bool>, Option<bool>)] = &[
+    type Said = Option<bool>;
+    let rows: &[(&[Said], Said, Said)] = &[
         (&[], None, None),
         (&[yes], yes, yes),
         (&[no], no, no),

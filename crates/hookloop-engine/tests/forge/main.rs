@@ -5,7 +5,7 @@
 //! - [`flows`]: requests from their opening to their end
 //! - [`failures`]: what goes wrong, and what is to be done then
 //! - [`contract`]: every request that is ever sent is one that GitHub describes
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod contract;
 mod failures;

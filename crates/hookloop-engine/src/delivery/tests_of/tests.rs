@@ -5,13 +5,16 @@ use tempfile::TempDir;
 
 use super::*;
 
+/// Names, and what is in them.
+type Files<'a> = &'a [(&'a str, &'a str)];
+
 /// A project of these files, and programs that are said to be installed.
 struct Ground {
     home: TempDir,
 }
 
 impl Ground {
-    fn new(files: &[(&str, &str)], programs: &[&str]) -> Ground {
+    fn new(files: Files<'_>, programs: &[&str]) -> Ground {
         let home = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = home.path().join("project").join(name);
@@ -41,7 +44,7 @@ impl Ground {
     }
 }
 
-fn lines(files: &[(&str, &str)]) -> Vec<String> {
+fn lines(files: Files<'_>) -> Vec<String> {
     match Ground::new(files, &[]).detect() {
         Ok(found) => found.iter().map(|command| command.argv.join(" ")).collect(),
         Err(NoTests::NoneFound { .. }) => Vec::new(),
@@ -53,7 +56,7 @@ const SCRIPT: &str = r#"{"scripts": {"test": "vitest run"}}"#;
 
 #[test]
 fn each_runner_is_told_by_its_files() {
-    let rows: &[(&[(&str, &str)], &[&str])] = &[
+    let rows: &[(Files<'_>, &[&str])] = &[
         (&[("Cargo.toml", "")], &["cargo test --workspace"]),
         (&[("go.mod", "module m")], &["go test ./..."]),
         (&[("package.json", SCRIPT)], &["npm test"]),
@@ -94,7 +97,7 @@ fn each_runner_is_told_by_its_files() {
 
 #[test]
 fn what_is_no_test() {
-    let rows: &[&[(&str, &str)]] = &[
+    let rows: &[Files<'_>] = &[
         &[],
         &[("package.json", "{}")],
         &[("package.json", r#"{"scripts": {}}"#)],

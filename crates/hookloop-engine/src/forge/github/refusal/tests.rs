@@ -2,7 +2,9 @@ use super::*;
 
 const LIMITS_PAGE: &str = r#"{"documentation_url": "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api"}"#;
 
-fn told(status: u16, headers: &[(&'static str, &str)], body: &str) -> ForgeError {
+type Headers<'a> = &'a [(&'static str, &'a str)];
+
+fn told(status: u16, headers: Headers<'_>, body: &str) -> ForgeError {
     let headers =
         headers.iter().map(|(name, value)| ((*name).parse().unwrap(), value.parse().unwrap()));
     let headers: HeaderMap = headers.collect();
@@ -16,7 +18,7 @@ fn what_to_do_next_follows_from_status_and_headers() {
     let stale = |error: &ForgeError| matches!(error, ForgeError::Stale { .. });
     let permanent = |error: &ForgeError| matches!(error, ForgeError::Permanent { .. });
     type Is = fn(&ForgeError) -> bool;
-    let rows: [(u16, &[(&str, &str)], &str, Is); 17] = [
+    let rows: [(u16, Headers<'_>, &str, Is); 17] = [
         (500, &[], "", retry),
         (502, &[], "<html>", retry),
         (503, &[], "{}", retry),
@@ -57,7 +59,7 @@ fn complaints_are_passed_on_in_any_shape() {
 
 #[test]
 fn a_wait_is_what_was_asked_for_within_reason() {
-    let after = |headers: &[(&'static str, &str)]| match told(429, headers, "") {
+    let after = |headers: Headers<'_>| match told(429, headers, "") {
         ForgeError::Retry { after, .. } => after,
         error => panic!("{error:?}"),
     };

@@ -42,8 +42,14 @@ pub(crate) struct Git<'a> {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GitError {
+    /// Git was asked, and did not do it.
     #[error("git {command}: {why}")]
     Failed { command: String, why: String },
+    /// Git was not run, or not to its end.
+    #[error("git {command}: {why}")]
+    NotRun { command: String, why: String },
+    #[error("git was cancelled")]
+    Cancelled,
 }
 
 impl<'a> Git<'a> {

@@ -13,6 +13,7 @@
 //! - [`delivery`]: from finished work to a branch that is merged
 //! - [`forge`]: where branches are asked to be merged
 //! - [`guest`]: agents that come by themselves: by tools, or by hooks of their own
+//! - [`delivery`]: how finished work gets into the branch that it is for
 //! - [`files`]: what the project's files are; `git`: the repository that they are in
 //! - [`explain`]: what would run at a point, in order, and why
 //! - [`doctor`]: what is likely to go wrong with hooks

@@ -1,0 +1,361 @@
+//! The repository of a project, as delivery uses it: a worktree for each task, merges, and what goes to a remote.
+//!
+//! The user's checkout, branches, index, stash and remote-tracking refs are not touched. What is ours in the
+//! user's repository: task branches, their worktrees, and refs under `refs/hookloop/`.
+//!
+//! **No configuration of the repository is in effect.** An agent can write to it, and much of it is commands. All
+//! that reads or writes content is done with [`depot`], a repository of our own that borrows the user's objects;
+//! in the user's own only refs and worktrees are named.
+//!
+//! - [`commit`]: names of commits, and commits made from their parts; [`names`]: names of branches and remotes
+//! - [`depot`]: the repository of our own
+//! - [`worktree`]: made, or found again; `copied`: ignored files that go along; `listing`: which there are
+//! - [`work`]: what is in a worktree, and committing it
+//! - [`merge`]: two commits to one tree; `rebase`, `train`: what is made of that; `conflict`: what an agent settles
+//! - [`remote`]: branches elsewhere; `land`: moving the target
+//! - `scratch`: a checkout that is thrown away
+
+pub mod commit;
+pub mod error;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use hookloop_core::id::TaskId;
+
+use crate::process::{Cancel, KeeperPool};
+use crate::runner::Runner;
+pub use commit::Commit;
+pub use error::{Operation, RepoError, Unfinished};
+
+/// What a project's configuration says about its repository.
+#[derive(Clone, Debug)]
+pub struct RepoWish {
+    /// The branch that work is for.
+    pub base: Option<String>,
+    /// The name of the remote that it is on.
+    pub remote: Option<String>,
+    /// What the names of task branches begin with.
+    pub prefix: String,
+    /// Ignored files that a worktree is to have, too.
+    pub copy: Vec<String>,
+}
+
+/// Where a repository is looked for, and what git is run with.
+#[derive(Clone, Copy, Debug)]
+pub struct Grounds<'r> {
+    /// The project's directory.
+    pub root: &'r Path,
+    /// The directory of its state.
+    pub state: &'r Path,
+    /// The user's environment.
+    pub environment: &'r [(OsString, OsString)],
+    pub keepers: &'r KeeperPool,
+}
+
+#[derive(Debug)]
+pub struct Repo<'r> {
+    grounds: Grounds<'r>,
+    target: Target,
+    cancel: Cancel,
+}
+
+/// The branch that work is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// None if it is the user's own branch.
+    pub remote: Option<Remote>,
+    pub branch: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    pub name: String,
+    /// Where it is fetched from.
+    pub url: String,
+    /// Where it is pushed to.
+    pub push_url: String,
+}
+
+/// A task's own checkout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Worktree {
+    pub task: TaskId,
+    /// Its top directory.
+    pub path: PathBuf,
+    /// The project in it, which may be a directory further down.
+    pub project: PathBuf,
+    pub branch: String,
+    /// Where its branch and the target part, as far as the target is known.
+    pub base: Commit,
+    /// It was made just now.
+    pub is_new: bool,
+    /// What git keeps of it.
+    git_dir: PathBuf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreeInfo {
+    pub task: TaskId,
+    pub path: PathBuf,
+    pub branch: String,
+    pub head: Commit,
+    pub is_dirty: bool,
+    /// Commits that the target, as far as it is known, does not have.
+    pub ahead: u32,
+    pub last_used: std::time::SystemTime,
+}
+
+/// How a worktree is to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    pub branch: BranchFate,
+    pub unsaved: Unsaved,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BranchFate {
+    Kept,
+    Deleted,
+}
+
+/// What happens to work that is nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsaved {
+    /// It stays, and so does its worktree; `delivered` is a head that is known to be in the target, as one commit
+    /// or several others.
+    Stays { delivered: Option<Commit> },
+    /// It goes, but for a ref under `refs/hookloop/kept`.
+    Goes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Removed {
+    Done,
+    NotThere,
+    /// It stayed, for this reason.
+    Stayed {
+        why: String,
+    },
+}
+
+/// What a worktree is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkState {
+    Clean,
+    Dirty,
+    Unfinished(Unfinished),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diff {
+    pub text: String,
+    /// Bytes that `text` does not have.
+    pub left_out_bytes: u64,
+    pub files: Vec<Changed>,
+    /// Files that `files` does not have.
+    pub left_out_files: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    pub path: String,
+    /// Lines; 0 for what is no text.
+    pub added: u64,
+    pub deleted: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rebased {
+    UpToDate,
+    Done { from: Commit, to: Commit },
+    Conflict { files: Vec<Conflicted> },
+}
+
+/// A file that two sides changed in ways that do not go together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflicted {
+    pub path: String,
+    /// The places, with both sides.
+    pub excerpt: String,
+}
+
+/// A conflict that is laid out in a worktree's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    pub onto: Commit,
+    pub files: Vec<Conflicted>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// No conflict was laid out.
+    Nothing,
+    Done {
+        commit: Commit,
+    },
+    Unresolved {
+        files: Vec<String>,
+        why: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    Done,
+    AlreadyThere,
+}
+
+/// What becomes of a branch's commits when it is merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Squash,
+    Rebase,
+    Merge,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeHow {
+    pub method: Method,
+    /// Of the commit that is made; with [`Method::Rebase`] commits keep their own.
+    pub message: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MergedOnto {
+    Done {
+        commit: Commit,
+        /// The way that was taken: commits among which there are merges are not rebased, but squashed.
+        method: Method,
+    },
+    AlreadyIn,
+    Conflict {
+        files: Vec<Conflicted>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Landed {
+    Done,
+    AlreadyThere,
+    /// Somebody else was first.
+    Lost {
+        now: Commit,
+    },
+}
+
+/// A checkout that is thrown away.
+#[derive(Debug)]
+pub struct Scratch {
+    pub path: PathBuf,
+    pub project: PathBuf,
+}
+
+impl<'r> Repo<'r> {
+    /// The repository that a project is in.
+    pub fn open(runner: &'r Runner, wish: RepoWish, cancel: &Cancel) -> Result<Self, RepoError> {
+        let (environment, keepers) = (runner.environment(), runner.keepers());
+        let grounds = Grounds { root: runner.root(), state: runner.state(), environment, keepers };
+        Repo::at(grounds, wish, cancel)
+    }
+
+    pub fn at(grounds: Grounds<'r>, wish: RepoWish, cancel: &Cancel) -> Result<Self, RepoError> {
+        let _ = (grounds, wish, cancel);
+        Err(RepoError::permanent("not yet"))
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
+/// Signatures that are being filled in.
+impl Repo<'_> {
+    /// The target's newest commit, fetched now.
+    pub fn newest_base(&self) -> Result<Commit, RepoError> {
+        Err(RepoError::permanent("not yet"))
+    }
+
+    pub fn worktree(&self, task: &TaskId) -> Result<Worktree, RepoError> {
+        Err(RepoError::permanent(task.as_str()))
+    }
+
+    pub fn worktrees(&self) -> Result<Vec<WorktreeInfo>, RepoError> {
+        Err(RepoError::permanent("not yet"))
+    }
+
+    pub fn remove_worktree(&self, task: &TaskId, how: &Removal) -> Result<Removed, RepoError> {
+        Err(RepoError::permanent(format!("{task} {how:?}")))
+    }
+
+    /// Commits all files that are not ignored; none if there is nothing to commit.
+    pub fn commit_all(&self, w: &Worktree, message: &str) -> Result<Option<Commit>, RepoError> {
+        Err(RepoError::permanent(format!("{w:?} {message}")))
+    }
+
+    pub fn head(&self, w: &Worktree) -> Result<Commit, RepoError> {
+        Err(RepoError::permanent(format!("{w:?}")))
+    }
+
+    pub fn tree_of(&self, commit: &Commit) -> Result<String, RepoError> {
+        Err(RepoError::permanent(commit.as_str()))
+    }
+
+    pub fn state(&self, w: &Worktree) -> Result<WorkState, RepoError> {
+        Err(RepoError::permanent(format!("{w:?}")))
+    }
+
+    pub fn is_ancestor(&self, a: &Commit, b: &Commit) -> Result<bool, RepoError> {
+        Err(RepoError::permanent(format!("{a} {b}")))
+    }
+
+    /// Commits that `head` has and `base` does not.
+    pub fn ahead(&self, base: &Commit, head: &Commit) -> Result<u32, RepoError> {
+        Err(RepoError::permanent(format!("{base} {head}")))
+    }
+
+    pub fn diff(&self, base: &Commit, head: &Commit, max: usize) -> Result<Diff, RepoError> {
+        Err(RepoError::permanent(format!("{base} {head} {max}")))
+    }
+
+    pub fn rebase(&self, w: &Worktree, onto: &Commit) -> Result<Rebased, RepoError> {
+        Err(RepoError::permanent(format!("{w:?} {onto}")))
+    }
+
+    pub fn lay_out_conflict(&self, w: &Worktree, onto: &Commit) -> Result<Conflict, RepoError> {
+        Err(RepoError::permanent(format!("{w:?} {onto}")))
+    }
+
+    pub fn settle_conflict(&self, w: &Worktree) -> Result<Settled, RepoError> {
+        Err(RepoError::permanent(format!("{w:?}")))
+    }
+
+    pub fn remote_head(&self, branch: &str) -> Result<Option<Commit>, RepoError> {
+        Err(RepoError::permanent(branch))
+    }
+
+    pub fn push(&self, branch: &str, commit: &Commit) -> Result<Pushed, RepoError> {
+        Err(RepoError::permanent(format!("{branch} {commit}")))
+    }
+
+    pub fn delete_remote(&self, branch: &str, expected: &Commit) -> Result<(), RepoError> {
+        Err(RepoError::permanent(format!("{branch} {expected}")))
+    }
+
+    pub fn merge_onto(
+        &self,
+        tip: &Commit,
+        head: &Commit,
+        how: &MergeHow,
+    ) -> Result<MergedOnto, RepoError> {
+        Err(RepoError::permanent(format!("{tip} {head} {how:?}")))
+    }
+
+    pub fn scratch(&self, commit: &Commit, name: &str) -> Result<Scratch, RepoError> {
+        Err(RepoError::permanent(format!("{commit} {name}")))
+    }
+
+    pub fn land(&self, commit: &Commit, expected: &Commit) -> Result<Landed, RepoError> {
+        Err(RepoError::permanent(format!("{commit} {expected}")))
+    }
+}

@@ -4,26 +4,20 @@
 //! What is not committed is read through an index and an object directory of our own: the user's index,
 //! branches and objects are not touched.
 
+mod call;
+mod settings;
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::process::{Cancel, How, Job, KeeperPool};
+pub(crate) use call::{Answer, Call, Said};
+pub(crate) use settings::{HARMLESS, Variable, variables};
+
+use crate::process::{Cancel, KeeperPool};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Settings that would run something or ask somebody, as they are while we ask.
-const HARMLESS: [(&str, &str); 9] = [
-    ("core.fsmonitor", "false"),
-    ("core.hooksPath", "/dev/null"),
-    ("core.pager", "cat"),
-    ("core.askPass", ""),
-    ("credential.helper", ""),
-    ("protocol.file.allow", "user"),
-    ("safe.bareRepository", "explicit"),
-    ("submodule.recurse", "false"),
-    ("core.untrackedCache", "false"),
-];
 /// Filters are turned off one by one; who has more of them is not asked about trees.
 const FILTERS_MAX: usize = 64;
 
@@ -144,25 +138,23 @@ impl<'a> Git<'a> {
 
     /// Its exit code, and what it said: where it failed, why.
     fn run(&self, args: &[&str]) -> Result<(Option<i32>, String), GitError> {
-        let argv = ["git"].into_iter().chain(args.iter().copied()).map(OsString::from).collect();
-        let job = Job {
+        let call = Call {
+            args: args.iter().map(OsString::from).collect(),
             env: self.environment(),
-            cancel: Some(&self.cancel),
-            ..Job::new(argv, self.root.to_owned(), TIMEOUT)
+            cwd: self.root.to_owned(),
+            stdin: Vec::new(),
+            timeout: TIMEOUT,
+            answer: Answer::Short,
         };
-        let ran = self.keepers.run(job).map_err(|error| failed(args, &error.to_string()))?;
-        match (ran.how, ran.output.stdout.whole()) {
-            (How::Exited(0), None) => Err(failed(args, "it said too much")),
-            (How::Exited(0), Some(whole)) => {
-                Ok((Some(0), String::from_utf8_lossy(&whole).into_owned()))
-            }
-            (How::Exited(code), _) => Ok((Some(code), ran.output.stderr.excerpt())),
-            (how, _) => Err(failed(args, &format!("{how:?}"))),
-        }
+        let said = call.run(self.keepers, &self.cancel)?;
+        Ok(match said.code {
+            0 => (Some(0), String::from_utf8_lossy(&said.stdout).into_owned()),
+            code => (Some(code), said.stderr),
+        })
     }
 
-    fn environment(&self) -> Vec<(OsString, OsString)> {
-        let mut env: Vec<(OsString, OsString)> = vec![
+    fn environment(&self) -> Vec<Variable> {
+        let mut env: Vec<Variable> = vec![
             ("GIT_TERMINAL_PROMPT".into(), "0".into()),
             ("GIT_OPTIONAL_LOCKS".into(), "0".into()),
             ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
@@ -170,13 +162,9 @@ impl<'a> Git<'a> {
             ("GIT_NO_LAZY_FETCH".into(), "1".into()),
             ("GIT_ALLOW_PROTOCOL".into(), "none".into()),
             ("LC_ALL".into(), "C".into()),
-            ("GIT_CONFIG_COUNT".into(), self.settings.len().to_string().into()),
         ];
-        // Not as arguments: there a `=` in a name would end it.
-        for (number, (name, value)) in self.settings.iter().enumerate() {
-            env.push((format!("GIT_CONFIG_KEY_{number}").into(), name.into()));
-            env.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.into()));
-        }
+        let own = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        env.extend(variables(own));
         env.extend(self.path.clone().map(|path| ("PATH".into(), path)));
         if let Some(objects) = &self.objects {
             env.push(("GIT_INDEX_FILE".into(), self.index().into()));

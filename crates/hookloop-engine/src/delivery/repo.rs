@@ -15,18 +15,48 @@
 //! - [`remote`]: branches elsewhere; `land`: moving the target
 //! - `scratch`: a checkout that is thrown away
 
+mod asking;
 pub mod commit;
+mod conflict;
+mod copied;
+mod depot;
+mod diff;
 pub mod error;
+mod found;
+mod land;
+mod listing;
+mod merge;
+mod moving;
+mod names;
+mod notes;
+mod rebase;
+mod remote;
+mod scratch;
+mod slot;
+mod target;
+mod train;
+mod work;
+mod worktree;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::id::TaskId;
 
-use crate::process::{Cancel, KeeperPool};
-use crate::runner::Runner;
+use asking::{Asker, Ssh};
+use found::Found;
+use notes::Held;
+use slot::Slot;
+
 pub use commit::Commit;
 pub use error::{Operation, RepoError, Unfinished};
+pub use scratch::Scratch;
+
+use crate::process::{Cancel, KeeperPool};
+use crate::runner::Runner;
+
+/// Held while the depot or refs of ours are changed.
+const LOCK: &str = "depot.lock";
 
 /// What a project's configuration says about its repository.
 #[derive(Clone, Debug)]
@@ -55,9 +85,13 @@ pub struct Grounds<'r> {
 
 #[derive(Debug)]
 pub struct Repo<'r> {
-    grounds: Grounds<'r>,
+    asker: Asker<'r>,
+    found: Found,
     target: Target,
-    cancel: Cancel,
+    prefix: String,
+    copy: Vec<String>,
+    /// Where worktrees are.
+    worktrees: PathBuf,
 }
 
 /// The branch that work is for.
@@ -244,13 +278,6 @@ pub enum Landed {
     },
 }
 
-/// A checkout that is thrown away.
-#[derive(Debug)]
-pub struct Scratch {
-    pub path: PathBuf,
-    pub project: PathBuf,
-}
-
 impl<'r> Repo<'r> {
     /// The repository that a project is in.
     pub fn open(runner: &'r Runner, wish: RepoWish, cancel: &Cancel) -> Result<Self, RepoError> {
@@ -260,102 +287,37 @@ impl<'r> Repo<'r> {
     }
 
     pub fn at(grounds: Grounds<'r>, wish: RepoWish, cancel: &Cancel) -> Result<Self, RepoError> {
-        let _ = (grounds, wish, cancel);
-        Err(RepoError::permanent("not yet"))
+        let found = Found::look(grounds.root)?;
+        let state = grounds.state.canonicalize().map_err(RepoError::io(grounds.state))?;
+        let (common, depot) = (found.common.clone(), state.join("depot.git"));
+        let cancel = cancel.clone();
+        let mut asker = Asker { grounds, cancel, common, depot, ssh: Ssh::Unasked };
+        let alone = Held::wait(&grounds.state.join(LOCK), &asker.cancel)?;
+        asker.check_whole()?;
+        let remote = asker.remote(&wish, &found)?;
+        asker.prepare_depot(remote.as_ref())?;
+        asker.find_ssh()?;
+        let branch = asker.base(&wish, remote.as_ref())?;
+        drop(alone);
+        let target = Target { remote, branch };
+        let RepoWish { prefix, copy, .. } = wish;
+        let worktrees = state.join("worktrees");
+        let repo = Repo { asker, found, target, prefix, copy, worktrees };
+        repo.sweep_scratches()?;
+        Ok(repo)
     }
 
     pub fn target(&self) -> &Target {
         &self.target
     }
-}
 
-/// Signatures that are being filled in.
-impl Repo<'_> {
-    /// The target's newest commit, fetched now.
-    pub fn newest_base(&self) -> Result<Commit, RepoError> {
-        Err(RepoError::permanent("not yet"))
+    /// Has the depot and the refs to itself.
+    fn alone(&self) -> Result<Held, RepoError> {
+        Held::wait(&self.asker.grounds.state.join(LOCK), &self.asker.cancel)
     }
 
-    pub fn worktree(&self, task: &TaskId) -> Result<Worktree, RepoError> {
-        Err(RepoError::permanent(task.as_str()))
-    }
-
-    pub fn worktrees(&self) -> Result<Vec<WorktreeInfo>, RepoError> {
-        Err(RepoError::permanent("not yet"))
-    }
-
-    pub fn remove_worktree(&self, task: &TaskId, how: &Removal) -> Result<Removed, RepoError> {
-        Err(RepoError::permanent(format!("{task} {how:?}")))
-    }
-
-    /// Commits all files that are not ignored; none if there is nothing to commit.
-    pub fn commit_all(&self, w: &Worktree, message: &str) -> Result<Option<Commit>, RepoError> {
-        Err(RepoError::permanent(format!("{w:?} {message}")))
-    }
-
-    pub fn head(&self, w: &Worktree) -> Result<Commit, RepoError> {
-        Err(RepoError::permanent(format!("{w:?}")))
-    }
-
-    pub fn tree_of(&self, commit: &Commit) -> Result<String, RepoError> {
-        Err(RepoError::permanent(commit.as_str()))
-    }
-
-    pub fn state(&self, w: &Worktree) -> Result<WorkState, RepoError> {
-        Err(RepoError::permanent(format!("{w:?}")))
-    }
-
-    pub fn is_ancestor(&self, a: &Commit, b: &Commit) -> Result<bool, RepoError> {
-        Err(RepoError::permanent(format!("{a} {b}")))
-    }
-
-    /// Commits that `head` has and `base` does not.
-    pub fn ahead(&self, base: &Commit, head: &Commit) -> Result<u32, RepoError> {
-        Err(RepoError::permanent(format!("{base} {head}")))
-    }
-
-    pub fn diff(&self, base: &Commit, head: &Commit, max: usize) -> Result<Diff, RepoError> {
-        Err(RepoError::permanent(format!("{base} {head} {max}")))
-    }
-
-    pub fn rebase(&self, w: &Worktree, onto: &Commit) -> Result<Rebased, RepoError> {
-        Err(RepoError::permanent(format!("{w:?} {onto}")))
-    }
-
-    pub fn lay_out_conflict(&self, w: &Worktree, onto: &Commit) -> Result<Conflict, RepoError> {
-        Err(RepoError::permanent(format!("{w:?} {onto}")))
-    }
-
-    pub fn settle_conflict(&self, w: &Worktree) -> Result<Settled, RepoError> {
-        Err(RepoError::permanent(format!("{w:?}")))
-    }
-
-    pub fn remote_head(&self, branch: &str) -> Result<Option<Commit>, RepoError> {
-        Err(RepoError::permanent(branch))
-    }
-
-    pub fn push(&self, branch: &str, commit: &Commit) -> Result<Pushed, RepoError> {
-        Err(RepoError::permanent(format!("{branch} {commit}")))
-    }
-
-    pub fn delete_remote(&self, branch: &str, expected: &Commit) -> Result<(), RepoError> {
-        Err(RepoError::permanent(format!("{branch} {expected}")))
-    }
-
-    pub fn merge_onto(
-        &self,
-        tip: &Commit,
-        head: &Commit,
-        how: &MergeHow,
-    ) -> Result<MergedOnto, RepoError> {
-        Err(RepoError::permanent(format!("{tip} {head} {how:?}")))
-    }
-
-    pub fn scratch(&self, commit: &Commit, name: &str) -> Result<Scratch, RepoError> {
-        Err(RepoError::permanent(format!("{commit} {name}")))
-    }
-
-    pub fn land(&self, commit: &Commit, expected: &Commit) -> Result<Landed, RepoError> {
-        Err(RepoError::permanent(format!("{commit} {expected}")))
+    /// Has a worktree to itself, while it is made or removed.
+    fn alone_in(&self, slot: &Slot) -> Result<Held, RepoError> {
+        Held::wait(&slot.notes.with_extension("lock"), &self.asker.cancel)
     }
 }

@@ -1,0 +1,279 @@
+//! A conflict that an agent settles: laid out in its worktree's files, since it may have neither a shell nor git.
+//!
+//! What the files are afterwards is the resolution, if nothing in them says that it is none, and nothing of the
+//! target is lost in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::asking::Objects;
+use super::error::RepoError;
+use super::merge::{BETWEEN, Merged, OURS, THEIRS};
+use super::slot::Slot;
+use super::{Commit, Conflict, Conflicted, Repo, Settled, Worktree, notes};
+
+/// Files that are named where something is wrong with them.
+const NAMED_MAX: usize = 50;
+
+/// What was laid out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Layout {
+    /// The worktree's own commit.
+    head: Commit,
+    onto: Commit,
+    /// What was written: a tree with markers in it.
+    tree: String,
+    files: Vec<Shown>,
+    phase: Phase,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Shown {
+    /// As bytes: a name need not be text.
+    path: Vec<u8>,
+    excerpt: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Phase {
+    /// Some of the files may be written: nobody has worked on them.
+    Writing,
+    Written,
+}
+
+impl Layout {
+    fn conflict(&self) -> Conflict {
+        let shown = |file: &Shown| Conflicted {
+            path: String::from_utf8_lossy(&file.path).into_owned(),
+            excerpt: file.excerpt.clone(),
+        };
+        Conflict { onto: self.onto.clone(), files: self.files.iter().map(shown).collect() }
+    }
+}
+
+/// What is wrong with a resolution.
+enum Wrong {
+    Marked,
+    /// What the target changed is not in it.
+    Lost,
+    Deleted,
+}
+
+impl Repo<'_> {
+    /// Writes the merge of a worktree's head and `onto` into its files, with markers where that does not work
+    /// out. Index and HEAD stay. What is laid out already stays as it is, also if that is for another `onto`.
+    pub fn lay_out_conflict(&self, w: &Worktree, onto: &Commit) -> Result<Conflict, RepoError> {
+        self.finish_moving(w)?;
+        let slot = self.slot_of(w);
+        let layout = match self.layout(&slot)? {
+            Some(layout) if layout.phase == Phase::Written => return Ok(layout.conflict()),
+            Some(layout) => layout,
+            None => self.new_layout(w, onto)?,
+        };
+        note(&slot, &layout)?;
+        let index = slot.index();
+        let args = ["read-tree", "--reset", "-u", &layout.tree];
+        let question = self.asker.ask(slot.files(&index), &args);
+        question.objects(Objects::Users).done()?;
+        let layout = Layout { phase: Phase::Written, ..layout };
+        note(&slot, &layout)?;
+        Ok(layout.conflict())
+    }
+
+    fn new_layout(&self, w: &Worktree, onto: &Commit) -> Result<Layout, RepoError> {
+        self.check_clean(w)?;
+        let head = self.head(w)?;
+        self.hand_over_base(onto)?;
+        let (tree, clashes) = match self.asker.merge(&head, onto, Objects::Users)? {
+            Merged::Clean { tree } => (tree, Vec::new()),
+            Merged::Conflict { tree, clashes } => (tree, clashes),
+        };
+        self.check_free(&w.path, head.as_str(), &tree)?;
+        self.asker.keep(&w.task, &head)?;
+        let shown = self.asker.shown(&tree, &clashes)?;
+        let files = clashes.into_iter().zip(shown);
+        let files = files.map(|(clash, shown)| Shown { path: clash.path, excerpt: shown.excerpt });
+        let files = files.collect();
+        Ok(Layout { head, onto: onto.clone(), tree, files, phase: Phase::Writing })
+    }
+
+    /// Takes the files of a worktree for the resolution of the conflict that is laid out there.
+    pub fn settle_conflict(&self, w: &Worktree) -> Result<Settled, RepoError> {
+        self.finish_moving(w)?;
+        let slot = self.slot_of(w);
+        let Some(layout) = self.layout(&slot)? else { return Ok(Settled::Nothing) };
+        if layout.phase == Phase::Writing {
+            // Nobody has seen it.
+            self.lay_out_conflict(w, &layout.onto)?;
+        }
+        match self.check_finished(w) {
+            Err(RepoError::Unfinished { what, .. }) => {
+                let why = format!("the worktree is {what}");
+                return Ok(Settled::Unresolved { files: Vec::new(), why });
+            }
+            checked => checked?,
+        }
+        let head = self.head(w)?;
+        let tree = self.tree_of_files(w, &head)?;
+        if let Some(unresolved) = self.wrong(&layout, &tree)? {
+            return Ok(unresolved);
+        }
+        let is_committed = tree == self.tree_of(&head)? && self.is_ancestor(&layout.onto, &head)?;
+        let commit = match is_committed {
+            true => head,
+            false => {
+                let message = format!("Merge {} into {}", self.target.branch, w.branch);
+                let parents = match self.is_ancestor(&layout.onto, &head)? {
+                    true => vec![head.clone()],
+                    false => vec![head.clone(), layout.onto.clone()],
+                };
+                let commit = self.commit_tree(tree, parents, &message)?;
+                self.asker.move_branch(&slot.full_branch(), Some(&head), &commit)?;
+                commit
+            }
+        };
+        self.show_index(w)?;
+        notes::remove(&slot.conflict())?;
+        Ok(Settled::Done { commit })
+    }
+
+    /// What speaks against a resolution, if anything does.
+    fn wrong(&self, layout: &Layout, tree: &str) -> Result<Option<Settled>, RepoError> {
+        let mut wrong: BTreeMap<Vec<u8>, Wrong> = self.lost_paths(layout, tree)?;
+        for Shown { path, .. } in &layout.files {
+            if self.is_marked(layout, tree, path)? {
+                wrong.insert(path.clone(), Wrong::Marked);
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(None);
+        }
+        let (mut files, mut why) = (Vec::new(), Vec::new());
+        for (path, wrong) in wrong.iter().take(NAMED_MAX) {
+            let path = String::from_utf8_lossy(path).into_owned();
+            why.push(match wrong {
+                Wrong::Marked => format!("{path} still has conflict markers in it"),
+                Wrong::Lost => format!(
+                    "{path} is what it was before: what `{}` changed in it is lost",
+                    self.target.branch
+                ),
+                Wrong::Deleted => {
+                    format!(
+                        "{path} is gone, and with it what `{}` changed in it",
+                        self.target.branch
+                    )
+                }
+            });
+            files.push(path);
+        }
+        Ok(Some(Settled::Unresolved { files, why: why.join("\n") }))
+    }
+
+    /// Paths that the target changed, and of which the resolution has nothing.
+    fn lost_paths(
+        &self,
+        layout: &Layout,
+        tree: &str,
+    ) -> Result<BTreeMap<Vec<u8>, Wrong>, RepoError> {
+        let (head, onto) = (layout.head.as_str(), layout.onto.as_str());
+        let args = ["merge-base", "--", head, onto];
+        let bases = self.asker.depot(&args).text()?;
+        let base = bases.lines().next().unwrap_or_default();
+        let changed = self.differing(base, onto)?;
+        // What merges by itself to what was there before loses nothing.
+        let merged = self.differing(head, &layout.tree)?;
+        let clashes: BTreeSet<&Vec<u8>> = layout.files.iter().map(|file| &file.path).collect();
+        let resolved = self.differing(head, tree)?;
+        let gone = self.gone(onto, tree)?;
+        let mut lost = BTreeMap::new();
+        for path in changed {
+            let is_same = !resolved.contains(&path);
+            let is_due = merged.contains(&path) || clashes.contains(&path);
+            match (is_same && is_due, gone.contains(&path)) {
+                (true, _) => lost.insert(path, Wrong::Lost),
+                (false, true) if is_due => lost.insert(path, Wrong::Deleted),
+                _ => None,
+            };
+        }
+        Ok(lost)
+    }
+
+    /// Paths at which two trees have different things.
+    fn differing(&self, from: &str, to: &str) -> Result<BTreeSet<Vec<u8>>, RepoError> {
+        self.names_between(from, to, "--diff-filter=ACDMT")
+    }
+
+    fn gone(&self, from: &str, to: &str) -> Result<BTreeSet<Vec<u8>>, RepoError> {
+        self.names_between(from, to, "--diff-filter=D")
+    }
+
+    fn names_between(
+        &self,
+        from: &str,
+        to: &str,
+        filter: &str,
+    ) -> Result<BTreeSet<Vec<u8>>, RepoError> {
+        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", filter, from, to, "--"];
+        let said = self.asker.depot(&args).long().bytes()?;
+        let names = said.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(<[u8]>::to_vec).collect())
+    }
+
+    /// Whether a file has markers that neither side brought along.
+    fn is_marked(&self, layout: &Layout, tree: &str, path: &[u8]) -> Result<bool, RepoError> {
+        let Some(now) = self.asker.blob(tree, path)? else { return Ok(false) };
+        let blob = |commit: &Commit| self.asker.blob(commit.as_str(), path);
+        let sides =
+            [blob(&layout.head)?.unwrap_or_default(), blob(&layout.onto)?.unwrap_or_default()];
+        Ok(has_markers(&now, &sides))
+    }
+
+    fn layout(&self, slot: &Slot) -> Result<Option<Layout>, RepoError> {
+        let Some(bytes) = notes::read(&slot.conflict())? else { return Ok(None) };
+        let unread =
+            |_| RepoError::permanent(format!("{} can't be read", slot.conflict().display()));
+        serde_json::from_slice(&bytes).map(Some).map_err(unread)
+    }
+}
+
+fn note(slot: &Slot, layout: &Layout) -> Result<(), RepoError> {
+    let bytes =
+        serde_json::to_vec(layout).map_err(|error| RepoError::permanent(error.to_string()))?;
+    notes::write(&slot.conflict(), &bytes)
+}
+
+/// Whether there are lines like markers that are not in the sides. The middle one may be a heading's underline, so
+/// it is counted.
+fn has_markers(now: &[u8], sides: &[Vec<u8>; 2]) -> bool {
+    let lines =
+        |text: &[u8]| text.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect::<Vec<_>>();
+    let own: BTreeSet<Vec<u8>> = sides.iter().flat_map(|side| lines(side)).collect();
+    let between =
+        |text: &[u8]| lines(text).iter().filter(|line| line.trim_ascii_end() == BETWEEN).count();
+    let is_marker = |line: &Vec<u8>| {
+        (line.starts_with(OURS) || line.starts_with(THEIRS)) && !own.contains(line)
+    };
+    lines(now).iter().any(is_marker) || between(now) > between(&sides[0]) + between(&sides[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_those_that_neither_side_had() {
+        let check = |now: &str, ours: &str, theirs: &str, expected: bool| {
+            let sides = [ours.as_bytes().to_vec(), theirs.as_bytes().to_vec()];
+            assert_eq!(has_markers(now.as_bytes(), &sides), expected, "{now}");
+        };
+        check("a\nb\n", "a\n", "b\n", false);
+        check("<<<<<<< x\na\n", "a\n", "b\n", true);
+        check("a\n>>>>>>> y\n", "a\n", "b\n", true);
+        check("a\n=======\nb\n", "a\n", "b\n", true);
+        check("Title\n=======\n", "Title\n=======\n", "Title\n=======\n", false);
+        check("Title\n=======\n=======\n=======\n", "Title\n=======\n", "Title\n=======\n", true);
+        check("<<<<<<< shown\n", "<<<<<<< shown\n", "", false);
+        check("a\r\n=======\r\nb", "a\r\n", "b\r\n", true);
+    }
+}

@@ -1,0 +1,197 @@
+//! The depot: a bare repository of our own beside the project's state, with a configuration that we alone write.
+//!
+//! It borrows the user's objects, so every commit of the user's is here without a copy. What is fetched and what is
+//! merged is kept here, until a worktree or the user's branch needs it: then it is handed over as a pack.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::asking::{Asker, Objects};
+use super::error::RepoError;
+use super::{Commit, Remote, notes};
+
+/// Settings about what files look like, with the values that they may have: they are taken over.
+const TAKEN_OVER: [(&str, &[&str]); 6] = [
+    ("core.autocrlf", &["true", "false", "input"]),
+    ("core.eol", &["lf", "crlf", "native"]),
+    ("core.symlinks", &["true", "false"]),
+    ("core.filemode", &["true", "false"]),
+    ("core.ignorecase", &["true", "false"]),
+    ("core.precomposeunicode", &["true", "false"]),
+];
+/// Files of the repository's that say what is ignored, and how files are treated.
+const INFO: [&str; 2] = ["info/exclude", "info/attributes"];
+
+/// How the user's repository names objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    Sha1,
+    Sha256,
+}
+
+impl Asker<'_> {
+    /// That all objects are here: what git would fetch when it needs it, it would fetch by the repository's
+    /// configuration.
+    pub(super) fn check_whole(&self) -> Result<(), RepoError> {
+        match self.setting("extensions.partialclone")? {
+            None => Ok(()),
+            Some(remote) => Err(RepoError::NeedsHuman {
+                why:
+                    "the repository is a partial clone, and has no more than a part of its objects"
+                        .to_owned(),
+                hint: format!(
+                    "git fetch --refetch --no-filter {remote} && git config --unset extensions.partialClone"
+                ),
+            }),
+        }
+    }
+
+    /// Makes the depot, or brings it up to date with what the user's repository is like now.
+    pub(super) fn prepare_depot(&self, remote: Option<&Remote>) -> Result<(), RepoError> {
+        let depot = &self.depot;
+        for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
+            notes::make_directory(&depot.join(directory))?;
+        }
+        // Written anew each time: whatever got in there is gone.
+        notes::write(&depot.join("config"), self.depot_config(remote)?.as_bytes())?;
+        let mut objects = self.users_objects().into_os_string().into_encoded_bytes();
+        objects.push(b'\n');
+        notes::write(&depot.join("objects/info/alternates"), &objects)?;
+        for name in INFO {
+            self.take_over(name)?;
+        }
+        self.take_over("shallow")?;
+        // The last one: without it this is no repository.
+        notes::write(&depot.join("HEAD"), b"ref: refs/heads/none\n")
+    }
+
+    /// Where the user's history ends, the depot's does, too.
+    pub(super) fn sync_shallow(&self) -> Result<(), RepoError> {
+        self.take_over("shallow")
+    }
+
+    fn take_over(&self, name: &str) -> Result<(), RepoError> {
+        let ours = self.depot.join(name);
+        match notes::read(&self.common.join(name))? {
+            Some(bytes) => notes::write(&ours, &bytes),
+            None => notes::remove(&ours),
+        }
+    }
+
+    fn depot_config(&self, remote: Option<&Remote>) -> Result<String, RepoError> {
+        let mut text = String::from("# Written by hookloop.\n[core]\n\tbare = true\n");
+        for (name, values) in TAKEN_OVER {
+            let value = self.setting(name)?;
+            if let (Some(value), Some((_, key))) = (value, name.split_once('.'))
+                && values.contains(&value.as_str())
+            {
+                push(&mut text, format_args!("\t{key} = {value}\n"));
+            }
+        }
+        let (version, format) = match self.format()? {
+            Format::Sha1 => (0, ""),
+            Format::Sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
+        };
+        push(&mut text, format_args!("\trepositoryFormatVersion = {version}\n{format}"));
+        // Large files are kept beside the user's objects, and come from the same remote.
+        let storage = quoted(&self.common.join("lfs").to_string_lossy());
+        push(&mut text, format_args!("[lfs]\n\tstorage = {storage}\n"));
+        if let Some(Remote { name, url, .. }) = remote {
+            let (name, url) = (quoted(name), quoted(url));
+            push(&mut text, format_args!("[remote {name}]\n\turl = {url}\n"));
+        }
+        Ok(text)
+    }
+
+    fn format(&self) -> Result<Format, RepoError> {
+        let said = self.users(&["rev-parse", "--show-object-format"]).text()?;
+        match said.as_str() {
+            "sha1" => Ok(Format::Sha1),
+            "sha256" => Ok(Format::Sha256),
+            other => Err(RepoError::permanent(format!("hookloop does not know `{other}` objects"))),
+        }
+    }
+
+    /// What the repository's configuration says; the first, if it says several things.
+    pub(super) fn setting(&self, name: &str) -> Result<Option<String>, RepoError> {
+        let args = ["config", "--local", "--includes", "--null", "--get-all", name];
+        let said = self.users(&args).said()?;
+        match said.code {
+            // There is none.
+            1 => Ok(None),
+            _ => {
+                let values = said.well("config")?;
+                let first = values.split(|byte| *byte == 0).next().unwrap_or_default();
+                Ok(Some(String::from_utf8_lossy(first).into_owned()))
+            }
+        }
+    }
+
+    /// Makes `commit` and all below it a part of the user's repository, under `name` of `refs/hookloop/`.
+    pub(super) fn hand_over(&self, commit: &Commit, name: &str) -> Result<(), RepoError> {
+        let full = format!("refs/hookloop/{name}");
+        if self.users_ref(&full)?.as_ref() == Some(commit) {
+            return Ok(());
+        }
+        let mut wanted = format!("{commit}\n--not\n");
+        for known in self.users_tips(&full)? {
+            push(&mut wanted, format_args!("{known}\n"));
+        }
+        let pack = self.users_objects().join("pack/pack");
+        // In the user's directory from the first byte: a file is moved only within one file system.
+        let args = ["pack-objects", "--revs", "--quiet", "--non-empty", "--delta-base-offset"];
+        let question = self.depot(&args).arg(pack).stdin(wanted);
+        question.objects(Objects::Users).thorough().done()?;
+        let args = ["update-ref", "-m", "hookloop", "--no-deref", "--", &full, commit.as_str()];
+        self.users(&args).done()
+    }
+
+    /// Commits that the user's repository has for sure, near to what is handed over.
+    fn users_tips(&self, full: &str) -> Result<Vec<Commit>, RepoError> {
+        let args =
+            ["for-each-ref", "--count=1000", "--sort=-committerdate", "--format=%(objectname)"];
+        let question = self.users(&args).arg("--").arg("refs/heads").arg("refs/remotes");
+        let said = question.arg(full).long().text()?;
+        Ok(said.lines().filter_map(|line| line.parse().ok()).collect())
+    }
+
+    /// What a ref of the user's repository points to.
+    pub(super) fn users_ref(&self, full: &str) -> Result<Option<Commit>, RepoError> {
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", full];
+        optional(self.users(&args).said()?)
+    }
+
+    pub(super) fn depot_ref(&self, full: &str) -> Result<Option<Commit>, RepoError> {
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", full];
+        optional(self.depot(&args).said()?)
+    }
+}
+
+fn optional(said: crate::git::Said) -> Result<Option<Commit>, RepoError> {
+    match said.code {
+        0 => Ok(String::from_utf8_lossy(&said.stdout)
+            .lines()
+            .last()
+            .and_then(|line| line.parse().ok())),
+        1 => Ok(None),
+        _ => said.well("rev-parse").map(|_| None).map_err(RepoError::from),
+    }
+}
+
+/// A value as it is written in a configuration.
+fn quoted(value: &str) -> String {
+    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn push(text: &mut String, more: std::fmt::Arguments<'_>) {
+    // Writing to a string does not fail.
+    let _ = text.write_fmt(more);
+}
+
+/// The path that a remote's address is relative to, made whole.
+pub(super) fn absolute(url: &str, top: &Path) -> String {
+    match super::names::is_path(url) {
+        true => top.join(url).to_string_lossy().into_owned(),
+        false => url.to_owned(),
+    }
+}

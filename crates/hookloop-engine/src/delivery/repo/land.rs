@@ -1,0 +1,87 @@
+//! Moves the target, if it still is where it is expected.
+
+use super::error::RepoError;
+use super::remote::Outcome;
+use super::{Commit, Landed, Repo};
+
+impl Repo<'_> {
+    /// Moves the target from `expected` to `commit`, which must be above it.
+    pub fn land(&self, commit: &Commit, expected: &Commit) -> Result<Landed, RepoError> {
+        if !self.is_ancestor(expected, commit)? {
+            let why =
+                format!("{commit} is not above {expected}, so `{}` stays", self.target.branch);
+            return Err(RepoError::permanent(why));
+        }
+        match self.target.remote {
+            Some(_) => self.land_at_remote(commit, expected),
+            None => self.land_here(commit, expected),
+        }
+    }
+
+    fn land_at_remote(&self, commit: &Commit, expected: &Commit) -> Result<Landed, RepoError> {
+        let branch = &self.target.branch;
+        match self.remote_head(branch)? {
+            Some(found) if found == *commit => return Ok(Landed::AlreadyThere),
+            Some(found) if found != *expected => return self.lost(commit, found),
+            Some(_) => {}
+            None => {
+                let why = format!("branch `{branch}` is gone from the remote");
+                let hint = format!("git push {} {branch}", self.remote_name());
+                return Err(RepoError::NeedsHuman { why, hint });
+            }
+        }
+        let (now, outcome) = self.push_over(branch, expected, commit)?;
+        match (now, outcome) {
+            (Some(now), _) if now == *commit => {
+                self.set_known_target(commit)?;
+                Ok(Landed::Done)
+            }
+            (Some(now), _) if now != *expected => self.lost(commit, now),
+            (_, Outcome::Refused { why }) => Err(RepoError::NeedsHuman {
+                why: format!("the remote refused a push to `{branch}`: {why}"),
+                hint: "let the forge merge it, or allow the push in the branch's rules".to_owned(),
+            }),
+            (_, Outcome::Failed(error)) => Err(error),
+            (_, Outcome::Accepted) => {
+                let why = format!("`{branch}` was pushed, and is not at the remote");
+                Err(RepoError::Retry { why })
+            }
+        }
+    }
+
+    /// Who was killed after the push may find others on top of it.
+    fn lost(&self, commit: &Commit, now: Commit) -> Result<Landed, RepoError> {
+        let newest = self.newest_base()?;
+        match self.is_ancestor(commit, &newest)? {
+            true => Ok(Landed::AlreadyThere),
+            false => Ok(Landed::Lost { now }),
+        }
+    }
+
+    fn land_here(&self, commit: &Commit, expected: &Commit) -> Result<Landed, RepoError> {
+        let branch = &self.target.branch;
+        let full = format!("refs/heads/{branch}");
+        let found = self.newest_base()?;
+        if self.is_ancestor(commit, &found)? {
+            return Ok(Landed::AlreadyThere);
+        }
+        if found != *expected {
+            return Ok(Landed::Lost { now: found });
+        }
+        if let Some(path) = self.asker.checkout_of(&full)? {
+            return Err(RepoError::CheckedOut { branch: branch.clone(), path });
+        }
+        self.hand_over_base(commit)?;
+        let moved = self.asker.move_branch(&full, Some(expected), commit);
+        match (moved, self.newest_base()?) {
+            (_, now) if now == *commit => Ok(Landed::Done),
+            (_, now) if now != *expected => Ok(Landed::Lost { now }),
+            (Err(error), _) => Err(error),
+            (Ok(()), _) => Err(RepoError::permanent(format!("`{branch}` did not move"))),
+        }
+    }
+
+    fn remote_name(&self) -> &str {
+        self.target.remote.as_ref().map_or("", |remote| &remote.name)
+    }
+}

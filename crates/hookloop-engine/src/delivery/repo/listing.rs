@@ -1,0 +1,127 @@
+//! Which worktrees there are, and removing one.
+
+use std::fs;
+use std::time::SystemTime;
+
+use hookloop_core::id::TaskId;
+
+use super::error::RepoError;
+use super::slot::Slot;
+use super::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, Worktree, WorktreeInfo, notes};
+
+/// Worktrees that are listed.
+const LISTED_MAX: usize = 10_000;
+
+impl Repo<'_> {
+    /// The worktrees that hookloop made, and what is in them.
+    pub fn worktrees(&self) -> Result<Vec<WorktreeInfo>, RepoError> {
+        let Ok(entries) = fs::read_dir(&self.worktrees) else { return Ok(Vec::new()) };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut tasks: Vec<TaskId> = names.filter_map(|name| name.parse().ok()).collect();
+        tasks.sort();
+        let target = self.known_target()?;
+        let mut listed = Vec::new();
+        for task in tasks.into_iter().take(LISTED_MAX) {
+            if let Some(w) = self.found_worktree(&self.slot(&task))? {
+                listed.push(self.info(&w, target.as_ref())?);
+            }
+        }
+        Ok(listed)
+    }
+
+    fn info(&self, w: &Worktree, target: Option<&Commit>) -> Result<WorktreeInfo, RepoError> {
+        let slot = self.slot_of(w);
+        let head = self.head(w)?;
+        let last_used = fs::metadata(slot.used()).and_then(|found| found.modified());
+        Ok(WorktreeInfo {
+            task: w.task.clone(),
+            path: w.path.clone(),
+            branch: w.branch.clone(),
+            is_dirty: self.is_dirty(w)?,
+            ahead: self.ahead(target.unwrap_or(&w.base), &head)?,
+            head,
+            last_used: last_used.unwrap_or(SystemTime::UNIX_EPOCH),
+        })
+    }
+
+    /// A worktree that is there, as it is.
+    fn found_worktree(&self, slot: &Slot) -> Result<Option<Worktree>, RepoError> {
+        let git_dir = self.asker.registration(&slot.path)?;
+        let made = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
+        let (Some(git_dir), Some(base), true) = (git_dir, made, slot.path.is_dir()) else {
+            return Ok(None);
+        };
+        let Slot { task, path, branch, .. } = slot.clone();
+        let project = path.join(&self.found.prefix);
+        Ok(Some(Worktree { task, path, project, branch, base, is_new: false, git_dir }))
+    }
+
+    /// Removes a task's worktree, and what is asked of its branch.
+    pub fn remove_worktree(&self, task: &TaskId, how: &Removal) -> Result<Removed, RepoError> {
+        let slot = self.slot(task);
+        let _alone = self.alone_in(&slot)?;
+        let found = self.found_worktree(&slot)?;
+        let branch = slot.full_branch();
+        let head = self.asker.users_ref(&branch)?;
+        if let (Unsaved::Stays { delivered }, Some(w)) = (&how.unsaved, &found) {
+            self.finish_moving(w)?;
+            match self.check_clean(w) {
+                Err(RepoError::Dirty(_) | RepoError::Unfinished { .. }) => {
+                    let why = format!("{} has work that is not committed", slot.path.display());
+                    return Ok(Removed::Stayed { why });
+                }
+                checked => checked?,
+            }
+            let is_lost = how.branch == BranchFate::Deleted
+                && !self.is_delivered(head.as_ref(), delivered.as_ref())?;
+            if is_lost {
+                let why = format!(
+                    "`{}` has commits that are not in `{}`",
+                    slot.branch, self.target.branch
+                );
+                return Ok(Removed::Stayed { why });
+            }
+        }
+        if let (Unsaved::Goes, Some(w)) = (&how.unsaved, &found) {
+            self.keep_all(w)?;
+        }
+        self.unregister(&slot)?;
+        let was_there = slot.path.symlink_metadata().is_ok();
+        notes::remove_all(&slot.path)?;
+        notes::remove_all(&slot.notes)?;
+        if let (BranchFate::Deleted, Some(head)) = (how.branch, &head) {
+            self.asker.keep(task, head)?;
+            let args = ["update-ref", "-d", "--no-deref", "--", &branch, head.as_str()];
+            self.asker.users(&args).done()?;
+        }
+        Ok(if was_there { Removed::Done } else { Removed::NotThere })
+    }
+
+    fn is_delivered(
+        &self,
+        head: Option<&Commit>,
+        delivered: Option<&Commit>,
+    ) -> Result<bool, RepoError> {
+        match (head, self.known_target()?) {
+            (None, _) => Ok(true),
+            (head, _) if head == delivered => Ok(true),
+            (Some(head), Some(target)) => self.is_ancestor(head, &target),
+            (Some(_), None) => Ok(false),
+        }
+    }
+
+    /// Keeps a worktree's files and head, as they are, in a commit.
+    fn keep_all(&self, w: &Worktree) -> Result<(), RepoError> {
+        let head = self.head(w)?;
+        let tree = self.tree_of_files(w, &head)?;
+        let commit = match tree == self.tree_of(&head)? {
+            true => head,
+            false => self.commit_tree(
+                tree,
+                vec![head],
+                "hookloop: the files of a worktree that was removed",
+            )?,
+        };
+        self.asker.keep(&w.task, &commit)
+    }
+}

@@ -1,0 +1,128 @@
+//! Small files of our own beside what they are about: written whole, or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::error::RepoError;
+use crate::process::Cancel;
+
+/// What is read of a file that somebody else may have written.
+const READ_MAX: u64 = 1024 * 1024;
+/// Who waits for a lock looks again after this.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+/// As long as what is done under a lock may take.
+const LOCK_MAX: Duration = Duration::from_secs(1800);
+
+/// Makes a directory for this user alone.
+pub(super) fn make_directory(path: &Path) -> Result<(), RepoError> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(RepoError::io(path))
+}
+
+/// Puts `bytes` in the file at `path`, for good: after a crash it has these or what it had before.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
+    if fs::read(path).is_ok_and(|found| found == bytes) {
+        return Ok(());
+    }
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    make_directory(directory)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = directory.join(format!("{name}.{}.new", uuid::Uuid::new_v4().simple()));
+    let written = (|| {
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        File::open(directory)?.sync_all()
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+    written.map_err(RepoError::io(path))
+}
+
+/// What is in a file; none if there is none. Neither a link nor a pipe is followed.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, RepoError> {
+    match fs::symlink_metadata(path) {
+        Err(error) if absent(&error) => return Ok(None),
+        Err(error) => return Err(RepoError::io(path)(error)),
+        Ok(found) if !found.is_file() || found.len() > READ_MAX => {
+            let why = format!("{} is not a small file", path.display());
+            return Err(RepoError::permanent(why));
+        }
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(RepoError::io(path))?;
+    file.take(READ_MAX).read_to_end(&mut bytes).map_err(RepoError::io(path))?;
+    Ok(Some(bytes))
+}
+
+/// The same as text, without the end of its last line.
+pub(super) fn read_line(path: &Path) -> Result<Option<String>, RepoError> {
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim_end().to_owned();
+    Ok(read(path)?.map(text))
+}
+
+pub(super) fn remove(path: &Path) -> Result<(), RepoError> {
+    match fs::remove_file(path) {
+        Err(error) if !absent(&error) => Err(RepoError::io(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a directory and all in it. Links are removed, not followed.
+pub(super) fn remove_all(path: &Path) -> Result<(), RepoError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if !absent(&error) => Err(RepoError::io(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Something that one has to oneself until this is dropped, whatever ends the program.
+#[derive(Debug)]
+pub(super) struct Held {
+    _file: File,
+}
+
+impl Held {
+    pub(super) fn wait(path: &Path, cancel: &Cancel) -> Result<Held, RepoError> {
+        let began = Instant::now();
+        loop {
+            if let Some(held) = Held::now(path)? {
+                return Ok(held);
+            }
+            if cancel.wait(LOCK_PAUSE) {
+                return Err(RepoError::Cancelled);
+            }
+            if began.elapsed() > LOCK_MAX {
+                let why = format!("{} is held by another program", path.display());
+                return Err(RepoError::Retry { why });
+            }
+        }
+    }
+
+    /// None if somebody else has it.
+    pub(super) fn now(path: &Path) -> Result<Option<Held>, RepoError> {
+        let directory: PathBuf = path.parent().unwrap_or(Path::new("/")).to_owned();
+        make_directory(&directory)?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        let file = options.open(path).map_err(RepoError::io(path))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Held { _file: file })),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(RepoError::io(path)(errno.into())),
+        }
+    }
+}

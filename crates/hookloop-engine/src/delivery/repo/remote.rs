@@ -1,0 +1,234 @@
+//! Branches at a remote: looked at, pushed to with a lease, deleted.
+//!
+//! What a push came to is told by looking at the remote afterwards, not by what git said.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use super::asking::{Asker, Question, Scope};
+use super::error::RepoError;
+use super::{Commit, Pushed, Remote, Repo, names, notes};
+
+/// Of what was pushed to a branch, this many last commits are remembered.
+const INTENTS_MAX: usize = 100;
+/// What git or ssh say where it does not help to try again. Exit codes do not tell; another word costs retries.
+const FOR_PEOPLE: [&str; 10] = [
+    "Authentication failed",
+    "could not read Username",
+    "could not read Password",
+    "Permission denied",
+    "Host key verification failed",
+    "does not appear to be a git repository",
+    "Repository not found",
+    "The requested URL returned error: 401",
+    "The requested URL returned error: 403",
+    "The requested URL returned error: 404",
+];
+
+impl Asker<'_> {
+    /// What came of a question that a remote had to answer.
+    pub(super) fn told_by_remote(&self, question: Question<'_, '_>) -> Result<Vec<u8>, RepoError> {
+        let said = question.said()?;
+        match said.code {
+            0 => Ok(said.stdout),
+            _ => Err(classified(said.stderr.trim())),
+        }
+    }
+
+    fn told_head(&self, remote: &Remote, branch: &str) -> Result<Option<Commit>, RepoError> {
+        let full = format!("refs/heads/{branch}");
+        let args = ["ls-remote", "--quiet", "--", &remote.push_url, &full];
+        let said = self.told_by_remote(self.ask(Scope::Network, &args))?;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        // A name matches at its end: others may be listed, too.
+        let found = said.lines().find_map(|line| {
+            let (commit, name) = line.split_once('\t')?;
+            (name == full).then(|| commit.parse().ok())?
+        });
+        Ok(found)
+    }
+}
+
+fn classified(why: &str) -> RepoError {
+    let why = why.to_owned();
+    match FOR_PEOPLE.iter().any(|words| why.contains(words)) {
+        true => RepoError::NeedsHuman {
+            why: format!("the remote did not let us in: {why}"),
+            hint: "try it by hand: git ls-remote".to_owned(),
+        },
+        false => RepoError::Retry { why: format!("the remote: {why}") },
+    }
+}
+
+/// What a push changes at a remote.
+struct Change<'a> {
+    branch: &'a str,
+    /// What is there now; nothing if there is no such branch.
+    found: Option<&'a Commit>,
+    /// What is to be there; nothing if it is to be deleted.
+    wanted: Option<&'a Commit>,
+}
+
+/// What git said about it.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Accepted,
+    /// The remote took it, and refused: a hook of its own, a rule.
+    Refused {
+        why: String,
+    },
+    /// Whatever it was, it may go well another time.
+    Failed(RepoError),
+}
+
+impl Repo<'_> {
+    /// What a branch is at the remote, now.
+    pub fn remote_head(&self, branch: &str) -> Result<Option<Commit>, RepoError> {
+        names::check_branch(branch)?;
+        self.asker.told_head(self.some_remote()?, branch)
+    }
+
+    /// Makes `branch` at the remote be `commit`, unless somebody else has pushed there.
+    pub fn push(&self, branch: &str, commit: &Commit) -> Result<Pushed, RepoError> {
+        let found = self.remote_head(branch)?;
+        if found.as_ref() == Some(commit) {
+            return Ok(Pushed::AlreadyThere);
+        }
+        if let Some(found) = &found {
+            let is_ours = self.intents(branch)?.contains(found) || self.is_below(found, commit)?;
+            if !is_ours {
+                return Err(RepoError::Foreign { branch: branch.to_owned(), found: found.clone() });
+            }
+        }
+        // Before the push: who is killed in between knows that it was ours.
+        self.note_intent(branch, commit)?;
+        let outcome = self.send(&Change { branch, found: found.as_ref(), wanted: Some(commit) })?;
+        match (self.remote_head(branch)?, outcome) {
+            (Some(now), _) if now == *commit => Ok(Pushed::Done),
+            (now, outcome) => Err(self.not_pushed(branch, found.as_ref(), now, outcome)),
+        }
+    }
+
+    fn not_pushed(
+        &self,
+        branch: &str,
+        before: Option<&Commit>,
+        now: Option<Commit>,
+        outcome: Outcome,
+    ) -> RepoError {
+        match (now, outcome) {
+            (Some(found), _) if Some(&found) != before => {
+                RepoError::Foreign { branch: branch.to_owned(), found }
+            }
+            (_, Outcome::Refused { why }) => RepoError::NeedsHuman {
+                why: format!("the remote refused a push to `{branch}`: {why}"),
+                hint: "the remote's rules say who may push there".to_owned(),
+            },
+            (_, Outcome::Failed(error)) => error,
+            (_, Outcome::Accepted) => {
+                RepoError::Retry { why: format!("`{branch}` was pushed, and is not at the remote") }
+            }
+        }
+    }
+
+    /// Deletes `branch` at the remote, if it still is what is expected.
+    pub fn delete_remote(&self, branch: &str, expected: &Commit) -> Result<(), RepoError> {
+        match self.remote_head(branch)? {
+            None => return notes::remove(&self.intents_file(branch)),
+            Some(found) if found != *expected => {
+                return Err(RepoError::Foreign { branch: branch.to_owned(), found });
+            }
+            Some(_) => {}
+        }
+        let outcome = self.send(&Change { branch, found: Some(expected), wanted: None })?;
+        match self.remote_head(branch)? {
+            None => notes::remove(&self.intents_file(branch)),
+            now => Err(self.not_pushed(branch, Some(expected), now, outcome)),
+        }
+    }
+
+    /// Pushes `commit` over `expected`, and says what the remote has then.
+    pub(super) fn push_over(
+        &self,
+        branch: &str,
+        expected: &Commit,
+        commit: &Commit,
+    ) -> Result<(Option<Commit>, Outcome), RepoError> {
+        let change = Change { branch, found: Some(expected), wanted: Some(commit) };
+        let outcome = self.send(&change)?;
+        Ok((self.remote_head(branch)?, outcome))
+    }
+
+    fn send(&self, change: &Change<'_>) -> Result<Outcome, RepoError> {
+        let remote = self.some_remote()?;
+        let hex = |commit: Option<&Commit>| commit.map(Commit::to_string).unwrap_or_default();
+        let full = format!("refs/heads/{}", change.branch);
+        let lease = format!("--force-with-lease={full}:{}", hex(change.found));
+        let refs = format!("{}:{full}", hex(change.wanted));
+        let args = [
+            "push",
+            "--porcelain",
+            "--no-verify",
+            "--no-signed",
+            "--no-follow-tags",
+            "--recurse-submodules=no",
+            "--receive-pack=git-receive-pack",
+            &lease,
+            "--",
+            &remote.push_url,
+            &refs,
+        ];
+        self.asker.sync_shallow()?;
+        let said = self.asker.ask(Scope::Network, &args).said()?;
+        if said.code == 0 {
+            return Ok(Outcome::Accepted);
+        }
+        let told = String::from_utf8_lossy(&said.stdout).into_owned();
+        let refused = told.lines().find(|line| line.contains("[remote rejected]"));
+        Ok(match refused {
+            Some(_) => Outcome::Refused { why: said.stderr.trim().to_owned() },
+            None => Outcome::Failed(classified(said.stderr.trim())),
+        })
+    }
+
+    /// Whether `old` is `new` or below it; what is not here at all is not.
+    fn is_below(&self, old: &Commit, new: &Commit) -> Result<bool, RepoError> {
+        let object = format!("{old}^{{commit}}");
+        let said = self.asker.depot(&["cat-file", "-e", &object]).said()?;
+        match said.code {
+            0 => self.is_ancestor(old, new),
+            _ => Ok(false),
+        }
+    }
+
+    fn intents_file(&self, branch: &str) -> PathBuf {
+        self.asker.grounds.state.join("pushed").join(branch.replace('%', "%25").replace('/', "%2F"))
+    }
+
+    /// What was pushed to a branch, or was about to be.
+    fn intents(&self, branch: &str) -> Result<Vec<Commit>, RepoError> {
+        let text = notes::read_line(&self.intents_file(branch))?.unwrap_or_default();
+        Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+    }
+
+    fn note_intent(&self, branch: &str, commit: &Commit) -> Result<(), RepoError> {
+        let _alone = self.alone()?;
+        let mut intents = self.intents(branch)?;
+        intents.retain(|known| known != commit);
+        intents.push(commit.clone());
+        let skipped = intents.len().saturating_sub(INTENTS_MAX);
+        let mut text = String::new();
+        for intent in &intents[skipped..] {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{intent}");
+        }
+        notes::write(&self.intents_file(branch), text.as_bytes())
+    }
+
+    fn some_remote(&self) -> Result<&Remote, RepoError> {
+        self.target.remote.as_ref().ok_or_else(|| RepoError::NeedsHuman {
+            why: "the repository has no remote".to_owned(),
+            hint: "git remote add origin <address>".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! A checkout that is thrown away, for what has to be looked at before it is landed.
+//!
+//! It is a repository by itself, which borrows objects: what runs there can change neither the depot nor the
+//! user's repository by way of git.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::asking::Scope;
+use super::error::RepoError;
+use super::notes::{self, Held};
+use super::{Commit, Repo, names};
+
+/// Leftovers that are looked at when a repository is opened.
+const LEFTOVERS_MAX: usize = 1_000;
+
+/// A checkout that is thrown away when this is dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    /// Its top directory.
+    pub path: PathBuf,
+    /// The project in it.
+    pub project: PathBuf,
+    _alone: Held,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What can't be removed now is removed by the next one who opens the repository.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Repo<'_> {
+    /// The files of a commit, in a directory of that name.
+    pub fn scratch(&self, commit: &Commit, name: &str) -> Result<Scratch, RepoError> {
+        if !names::is_branch(name) || name.contains(['/', '.']) {
+            return Err(RepoError::permanent(format!("`{name}` can't be the name of a directory")));
+        }
+        let path = self.scratches().join(name);
+        let alone = Held::wait(&lock_of(&path), &self.asker.cancel)?;
+        notes::remove_all(&path)?;
+        let scratch =
+            Scratch { project: path.join(&self.found.prefix), path: path.clone(), _alone: alone };
+        let git = path.join(".git");
+        for directory in ["objects/info", "objects/pack", "refs/heads"] {
+            notes::make_directory(&git.join(directory))?;
+        }
+        let config = notes::read(&self.asker.depot.join("config"))?.unwrap_or_default();
+        let config =
+            String::from_utf8_lossy(&config).replace("\tbare = true\n", "\tbare = false\n");
+        notes::write(&git.join("config"), config.as_bytes())?;
+        let objects = self.asker.depot.join("objects");
+        notes::write(
+            &git.join("objects/info/alternates"),
+            format!("{}\n", objects.display()).as_bytes(),
+        )?;
+        if let Some(shallow) = notes::read(&self.asker.depot.join("shallow"))? {
+            notes::write(&git.join("shallow"), &shallow)?;
+        }
+        notes::write(&git.join("HEAD"), format!("{commit}\n").as_bytes())?;
+        let index = git.join("index");
+        let scope = Scope::Files { work_tree: &path, index: &index };
+        self.asker.ask(scope, &["read-tree", "--reset", "-u", commit.as_str()]).done()?;
+        Ok(scratch)
+    }
+
+    fn scratches(&self) -> PathBuf {
+        self.asker.grounds.state.join("scratch")
+    }
+
+    /// Removes what programs that are dead left.
+    pub(super) fn sweep_scratches(&self) -> Result<(), RepoError> {
+        let Ok(entries) = fs::read_dir(self.scratches()) else { return Ok(()) };
+        for entry in entries.flatten().take(LEFTOVERS_MAX) {
+            let path = entry.path();
+            let is_left = path.is_dir() && path.extension().is_none();
+            if is_left && let Some(_alone) = Held::now(&lock_of(&path))? {
+                notes::remove_all(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn lock_of(path: &Path) -> PathBuf {
+    path.with_extension("lock")
+}

@@ -1,0 +1,209 @@
+//! The branch that work is for, and the remote that it is on.
+
+use super::asking::{Asker, Scope};
+use super::error::RepoError;
+use super::found::Found;
+use super::{Commit, Remote, Repo, RepoWish, depot, names, notes};
+
+/// The remote that is meant where none is named.
+const REMOTE: &str = "origin";
+/// Branches that are looked for where none is named, and a remote does not say.
+const USUAL: [&str; 2] = ["main", "master"];
+
+impl Asker<'_> {
+    /// The remote that is wished for, or the usual one.
+    pub(super) fn remote(
+        &self,
+        wish: &RepoWish,
+        found: &Found,
+    ) -> Result<Option<Remote>, RepoError> {
+        let name = wish.remote.as_deref().unwrap_or(REMOTE);
+        names::check_remote(name)?;
+        let url = self.setting(&format!("remote.{name}.url"))?;
+        let (url, push_url) = match (url, &wish.remote) {
+            (Some(url), _) => (url, self.setting(&format!("remote.{name}.pushurl"))?),
+            (None, None) => return Ok(None),
+            (None, Some(_)) => {
+                return Err(RepoError::NeedsHuman {
+                    why: format!("there is no remote `{name}`"),
+                    hint: format!("git remote add {name} <address>"),
+                });
+            }
+        };
+        let push_url = push_url.unwrap_or_else(|| url.clone());
+        names::check_url(&url)?;
+        names::check_url(&push_url)?;
+        let whole = |url: &str| depot::absolute(url, &found.top);
+        let remote = Remote { name: name.to_owned(), url: whole(&url), push_url: whole(&push_url) };
+        self.check_known(&remote)?;
+        Ok(Some(remote))
+    }
+
+    /// An agent can write to the repository's configuration: the address that the user had there when hookloop
+    /// saw it first is the one that is used.
+    fn check_known(&self, remote: &Remote) -> Result<(), RepoError> {
+        let note = self.grounds.state.join("remotes").join(remote.name.replace('/', "%2F"));
+        let now = format!("{}\n{}\n", remote.url, remote.push_url);
+        match notes::read(&note)? {
+            None => notes::write(&note, now.as_bytes()),
+            Some(known) if known == now.as_bytes() => Ok(()),
+            Some(known) => Err(RepoError::NeedsHuman {
+                why: format!(
+                    "the address of remote `{}` has changed: from {} to {}",
+                    remote.name,
+                    String::from_utf8_lossy(&known).trim_end().replace('\n', " "),
+                    now.trim_end().replace('\n', " ")
+                ),
+                hint: format!("if that was you: rm {}", note.display()),
+            }),
+        }
+    }
+
+    /// The branch that is wished for, or the one that the remote says is the main one.
+    pub(super) fn base(
+        &self,
+        wish: &RepoWish,
+        remote: Option<&Remote>,
+    ) -> Result<String, RepoError> {
+        if let Some(base) = &wish.base {
+            names::check_branch(base)?;
+            return Ok(base.clone());
+        }
+        let found = match remote {
+            None => self.usual_branch()?,
+            Some(remote) => match self.known_head_of(remote)? {
+                Some(branch) => Some(branch),
+                None => self.told_head_of(remote)?,
+            },
+        };
+        match found.filter(|branch| names::is_branch(branch)) {
+            Some(branch) => Ok(branch),
+            None => Err(RepoError::NeedsHuman {
+                why: "which branch work is for is not clear".to_owned(),
+                hint: "name it in hookloop.yaml: delivery: {base: <branch>}".to_owned(),
+            }),
+        }
+    }
+
+    fn usual_branch(&self) -> Result<Option<String>, RepoError> {
+        for name in USUAL {
+            if self.users_ref(&format!("refs/heads/{name}"))?.is_some() {
+                return Ok(Some(name.to_owned()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn known_head_of(&self, remote: &Remote) -> Result<Option<String>, RepoError> {
+        let prefix = format!("refs/remotes/{}/", remote.name);
+        let head = format!("{prefix}HEAD");
+        let said = self.users(&["symbolic-ref", "--quiet", "--", &head]).said()?;
+        match said.code {
+            1 => Ok(None),
+            _ => {
+                let full = String::from_utf8_lossy(&said.well("symbolic-ref")?).into_owned();
+                Ok(full.trim_end().strip_prefix(&prefix).map(str::to_owned))
+            }
+        }
+    }
+
+    fn told_head_of(&self, remote: &Remote) -> Result<Option<String>, RepoError> {
+        let args = [
+            "ls-remote",
+            "--symref",
+            "--",
+            &remote.url,
+            "HEAD",
+            "refs/heads/main",
+            "refs/heads/master",
+        ];
+        let said = self.told_by_remote(self.ask(Scope::Network, &args))?;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let head = said.lines().find_map(|line| {
+            line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD").map(str::to_owned)
+        });
+        let usual = || {
+            let is_there = |name: &&str| said.contains(&format!("\trefs/heads/{name}\n"));
+            USUAL.into_iter().find(is_there).map(str::to_owned)
+        };
+        Ok(head.or_else(usual))
+    }
+}
+
+impl Repo<'_> {
+    /// The target's newest commit, fetched now.
+    pub fn newest_base(&self) -> Result<Commit, RepoError> {
+        let branch = &self.target.branch;
+        let Some(remote) = &self.target.remote else {
+            let found = self.asker.users_ref(&format!("refs/heads/{branch}"))?;
+            return found.ok_or_else(|| no_branch(branch, "git branch"));
+        };
+        let _alone = self.alone()?;
+        self.asker.sync_shallow()?;
+        self.forget_what_is_gone()?;
+        self.fetch(remote)?;
+        let found = self.asker.depot_ref(&self.known_target_name())?;
+        found.ok_or_else(|| no_branch(branch, "git push"))
+    }
+
+    /// What the depot knew may be gone from the objects that it borrows; a fetch would stumble over it.
+    fn forget_what_is_gone(&self) -> Result<(), RepoError> {
+        let full = self.known_target_name();
+        let Some(known) = self.asker.depot_ref(&full)? else { return Ok(()) };
+        match self.asker.depot(&["cat-file", "-e", known.as_str()]).said()?.code {
+            0 => Ok(()),
+            _ => self.asker.depot(&["update-ref", "-d", "--no-deref", "--", &full]).done(),
+        }
+    }
+
+    fn fetch(&self, remote: &Remote) -> Result<(), RepoError> {
+        let args = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-auto-maintenance",
+            "--no-recurse-submodules",
+            "--upload-pack=git-upload-pack",
+            "--",
+            &remote.url,
+        ];
+        let refs = format!("+refs/heads/{}:{}", self.target.branch, self.known_target_name());
+        let question = self.asker.ask(Scope::Network, &args).arg(refs);
+        self.asker.told_by_remote(question).map(|_| ())
+    }
+
+    /// The ref of the depot that has what was fetched last.
+    fn known_target_name(&self) -> String {
+        format!("refs/hookloop/target/{}", self.target.branch)
+    }
+
+    /// The target as it was seen last, without asking for it.
+    pub(super) fn known_target(&self) -> Result<Option<Commit>, RepoError> {
+        match &self.target.remote {
+            None => self.asker.users_ref(&format!("refs/heads/{}", self.target.branch)),
+            Some(_) => self.asker.depot_ref(&self.known_target_name()),
+        }
+    }
+
+    /// Notes that the target was seen at `commit`.
+    pub(super) fn set_known_target(&self, commit: &Commit) -> Result<(), RepoError> {
+        let full = self.known_target_name();
+        self.asker.depot(&["update-ref", "--", &full, commit.as_str()]).done()
+    }
+
+    /// Makes a commit of the target a part of the user's repository.
+    pub(super) fn hand_over_base(&self, commit: &Commit) -> Result<(), RepoError> {
+        let _alone = self.alone()?;
+        self.asker.hand_over(commit, &format!("base/{}", self.target.branch))
+    }
+}
+
+fn no_branch(branch: &str, command: &str) -> RepoError {
+    RepoError::NeedsHuman {
+        why: format!("there is no branch `{branch}`, which work is to go to"),
+        hint: format!(
+            "make it ({command}), or name another in hookloop.yaml: delivery: {{base: <branch>}}"
+        ),
+    }
+}

@@ -1,0 +1,124 @@
+//! A branch's work put on top of another commit, in the depot alone.
+//!
+//! The same commits give the same commit, whenever it is made: who was killed makes no second one.
+
+use super::asking::Objects;
+use super::commit::{self, Parts};
+use super::error::RepoError;
+use super::merge::Merged;
+use super::{Commit, MergeHow, MergedOnto, Method, Repo};
+
+/// A longer branch is squashed: each commit is some calls of git.
+const COMMITS_MAX: usize = 500;
+
+/// Commits of a branch, put on another one by one.
+#[derive(Debug)]
+pub(super) enum Picked {
+    Done {
+        tip: Commit,
+    },
+    Conflict {
+        tree: String,
+        clashes: Vec<super::merge::Clash>,
+    },
+    /// There are merges among them, or too many: they do not go one by one.
+    NotOneByOne,
+}
+
+impl Repo<'_> {
+    /// Puts the work of `head` on `tip`.
+    pub fn merge_onto(
+        &self,
+        tip: &Commit,
+        head: &Commit,
+        how: &MergeHow,
+    ) -> Result<MergedOnto, RepoError> {
+        if self.is_ancestor(head, tip)? {
+            return Ok(MergedOnto::AlreadyIn);
+        }
+        let (tree, clashes) = match self.asker.merge(tip, head, Objects::Depot)? {
+            Merged::Clean { tree } if tree == self.tree_of(tip)? => {
+                return Ok(MergedOnto::AlreadyIn);
+            }
+            Merged::Clean { tree } => (tree, None),
+            Merged::Conflict { tree, clashes } => (tree, Some(clashes)),
+        };
+        if how.method == Method::Rebase {
+            match self.pick_all(tip, head, Objects::Depot)? {
+                Picked::Done { tip } => {
+                    return Ok(MergedOnto::Done { commit: tip, method: Method::Rebase });
+                }
+                Picked::Conflict { tree, clashes } => {
+                    let files = self.asker.shown(&tree, &clashes)?;
+                    return Ok(MergedOnto::Conflict { files });
+                }
+                Picked::NotOneByOne => {}
+            }
+        }
+        if let Some(clashes) = clashes {
+            return Ok(MergedOnto::Conflict { files: self.asker.shown(&tree, &clashes)? });
+        }
+        let (method, parents) = match how.method {
+            Method::Merge => (Method::Merge, vec![tip.clone(), head.clone()]),
+            Method::Squash | Method::Rebase => (Method::Squash, vec![tip.clone()]),
+        };
+        let theirs = self.asker.parts_of(head)?;
+        let parts = Parts {
+            tree,
+            parents,
+            committer: self.asker.identity()?.at(theirs.committed_at()),
+            author: theirs.author,
+            encoding: None,
+            message: commit::message(&how.message),
+        };
+        let commit = self.asker.make_commit(&parts, Objects::Depot)?;
+        Ok(MergedOnto::Done { commit, method })
+    }
+
+    /// Puts what `head` has and `tip` has not on `tip`, commit by commit.
+    pub(super) fn pick_all(
+        &self,
+        tip: &Commit,
+        head: &Commit,
+        objects: Objects,
+    ) -> Result<Picked, RepoError> {
+        let Some(commits) = self.one_by_one(tip, head)? else { return Ok(Picked::NotOneByOne) };
+        let identity = self.asker.identity()?;
+        let mut tip = tip.clone();
+        for commit in commits {
+            let parts = self.asker.parts_of(&commit)?;
+            let tree = match self.asker.pick(&tip, &commit, &parts, objects)? {
+                Merged::Clean { tree } => tree,
+                Merged::Conflict { tree, clashes } => {
+                    return Ok(Picked::Conflict { tree, clashes });
+                }
+            };
+            // What is there already leaves nothing to commit.
+            if tree == self.asker.tree_name(&tip)? {
+                continue;
+            }
+            let committer = identity.at(parts.committed_at());
+            let parts = Parts { tree, parents: vec![tip], committer, ..parts };
+            tip = self.asker.make_commit(&parts, objects)?;
+        }
+        Ok(Picked::Done { tip })
+    }
+
+    /// The commits of `head` that `tip` has not, the oldest first, if each has one parent.
+    fn one_by_one(&self, tip: &Commit, head: &Commit) -> Result<Option<Vec<Commit>>, RepoError> {
+        let range = format!("{tip}..{head}");
+        let args =
+            ["rev-list", "--reverse", "--topo-order", "--parents", "--end-of-options", &range];
+        let said = self.asker.depot(&args).long().text()?;
+        let mut commits = Vec::new();
+        for line in said.lines() {
+            let mut words = line.split(' ');
+            let (commit, parents) = (words.next().unwrap_or_default(), words.count());
+            match commit.parse() {
+                Ok(commit) if parents == 1 && commits.len() < COMMITS_MAX => commits.push(commit),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(commits))
+    }
+}

@@ -1,0 +1,225 @@
+//! What is in a task's worktree, and committing it.
+
+use std::path::Path;
+
+use super::asking::Objects;
+use super::commit::{self, Parts};
+use super::error::{Operation, RepoError, Unfinished};
+use super::slot::{Slot, copy_index};
+use super::{Commit, Repo, WorkState, Worktree, notes};
+
+/// What git leaves while it is in the middle of something.
+const UNDERWAY: [(&str, Operation); 6] = [
+    ("rebase-merge", Operation::Rebase),
+    ("rebase-apply/applying", Operation::Am),
+    ("rebase-apply", Operation::Rebase),
+    ("MERGE_HEAD", Operation::Merge),
+    ("CHERRY_PICK_HEAD", Operation::CherryPick),
+    ("REVERT_HEAD", Operation::Revert),
+];
+
+impl Repo<'_> {
+    /// Commits all files that are not ignored; none if there is nothing to commit.
+    pub fn commit_all(&self, w: &Worktree, message: &str) -> Result<Option<Commit>, RepoError> {
+        self.finish_moving(w)?;
+        self.check_finished(w)?;
+        let slot = self.slot_of(w);
+        let head = self.head(w)?;
+        let tree = self.tree_of_files(w, &head)?;
+        if tree == self.tree_of(&head)? {
+            return Ok(None);
+        }
+        let commit = self.commit_tree(tree, vec![head.clone()], message)?;
+        self.asker.move_branch(&slot.full_branch(), Some(&head), &commit)?;
+        self.show_index(w)?;
+        Ok(Some(commit))
+    }
+
+    /// A commit by the user, now, among the user's objects.
+    pub(super) fn commit_tree(
+        &self,
+        tree: String,
+        parents: Vec<Commit>,
+        message: &str,
+    ) -> Result<Commit, RepoError> {
+        let by = self.asker.identity()?.at(&commit::now());
+        let (author, committer, message) = (by.clone(), by, commit::message(message));
+        let parts = Parts { tree, parents, author, committer, encoding: None, message };
+        self.asker.make_commit(&parts, Objects::Users)
+    }
+
+    /// The commit that a worktree is at.
+    pub fn head(&self, w: &Worktree) -> Result<Commit, RepoError> {
+        let args = ["rev-parse", "--verify", "--end-of-options", "HEAD"];
+        let scope = super::asking::Scope::UsersWorktree(&w.git_dir);
+        let said = self.asker.ask(scope, &args).text()?;
+        let name = said.lines().last().unwrap_or_default();
+        name.parse().map_err(|_| RepoError::permanent("git names no commit for HEAD"))
+    }
+
+    /// The tree of a commit.
+    pub fn tree_of(&self, commit: &Commit) -> Result<String, RepoError> {
+        self.asker.tree_name(commit)
+    }
+
+    pub fn state(&self, w: &Worktree) -> Result<WorkState, RepoError> {
+        self.finish_moving(w)?;
+        match self.check_finished(w) {
+            Err(RepoError::Unfinished { what, .. }) => return Ok(WorkState::Unfinished(what)),
+            checked => checked?,
+        }
+        match self.is_dirty(w)? {
+            true => Ok(WorkState::Dirty),
+            false => Ok(WorkState::Clean),
+        }
+    }
+
+    pub fn is_ancestor(&self, a: &Commit, b: &Commit) -> Result<bool, RepoError> {
+        let args = ["merge-base", "--is-ancestor", "--", a.as_str(), b.as_str()];
+        self.asker.depot(&args).yes()
+    }
+
+    /// Commits that `head` has and `base` does not.
+    pub fn ahead(&self, base: &Commit, head: &Commit) -> Result<u32, RepoError> {
+        let range = format!("{base}..{head}");
+        let said = self.asker.depot(&["rev-list", "--count", "--end-of-options", &range]).text()?;
+        said.parse().map_err(|_| RepoError::permanent(format!("git counts `{said}` commits")))
+    }
+
+    pub(super) fn is_dirty(&self, w: &Worktree) -> Result<bool, RepoError> {
+        let slot = self.slot_of(w);
+        let head = self.head(w)?;
+        self.refresh_index(&slot, &head)?;
+        let changed = self.changed_paths(&slot)?;
+        Ok(!changed.is_empty() || !self.forced_paths(w)?.is_empty())
+    }
+
+    pub(super) fn check_clean(&self, w: &Worktree) -> Result<(), RepoError> {
+        self.check_finished(w)?;
+        match self.is_dirty(w)? {
+            true => Err(RepoError::Dirty(w.path.clone())),
+            false => Ok(()),
+        }
+    }
+
+    /// That it is on its own branch, and git in the middle of nothing.
+    pub(super) fn check_finished(&self, w: &Worktree) -> Result<(), RepoError> {
+        let unfinished = |what| Err(RepoError::Unfinished { path: w.path.clone(), what });
+        let underway = UNDERWAY.into_iter().find(|(name, _)| w.git_dir.join(name).exists());
+        if let Some((_, operation)) = underway {
+            return unfinished(Unfinished::Underway(operation));
+        }
+        let scope = super::asking::Scope::UsersWorktree(&w.git_dir);
+        let said = self.asker.ask(scope, &["symbolic-ref", "--quiet", "--", "HEAD"]).said()?;
+        let branch = w.branch.clone();
+        match said.code {
+            1 => unfinished(Unfinished::Detached { branch }),
+            _ => {
+                let full =
+                    String::from_utf8_lossy(&said.well("symbolic-ref")?).trim_end().to_owned();
+                match full.strip_prefix("refs/heads/") {
+                    Some(found) if found == branch => Ok(()),
+                    found => {
+                        let found = found.unwrap_or(&full).to_owned();
+                        unfinished(Unfinished::Elsewhere { found, branch })
+                    }
+                }
+            }
+        }
+    }
+
+    /// The tree that a commit of all files on `head` has; our index has it, too.
+    pub(super) fn tree_of_files(&self, w: &Worktree, head: &Commit) -> Result<String, RepoError> {
+        let slot = self.slot_of(w);
+        self.refresh_index(&slot, head)?;
+        let mut paths = self.changed_paths(&slot)?;
+        paths.extend(self.forced_paths(w)?);
+        let index = slot.index();
+        if !paths.is_empty() {
+            // Not `add`: that asks repositories further down what they are like, by their own configuration.
+            let args = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
+            let question = self.asker.ask(slot.files(&index), &args).stdin(paths);
+            question.objects(Objects::Users).done()?;
+        }
+        let question = self.asker.ask(slot.files(&index), &["write-tree"]);
+        question.objects(Objects::Users).text()
+    }
+
+    /// Makes our index that of `head`; what it knows about files stays.
+    pub(super) fn refresh_index(&self, slot: &Slot, head: &Commit) -> Result<(), RepoError> {
+        let index = slot.index();
+        notes::remove(&index.with_extension("lock"))?;
+        let read = |how: &[&str]| {
+            let question = self.asker.ask(slot.files(&index), how).arg(head.as_str());
+            question.objects(Objects::Users).done()
+        };
+        match read(&["read-tree", "-m"]) {
+            Err(RepoError::Permanent { .. }) => {
+                notes::remove(&index)?;
+                read(&["read-tree"])
+            }
+            done => done,
+        }
+    }
+
+    /// Files that differ from our index, with a zero byte behind each.
+    fn changed_paths(&self, slot: &Slot) -> Result<Vec<u8>, RepoError> {
+        let args = ["ls-files", "-z", "-m", "-d", "-o", "--exclude-standard", "--deduplicate"];
+        let index = slot.index();
+        let said =
+            self.asker.ask(slot.files(&index), &args).objects(Objects::Users).long().bytes()?;
+        Ok(without_repositories(&said))
+    }
+
+    /// Files that are ignored, and that the agent has told git to take all the same.
+    fn forced_paths(&self, w: &Worktree) -> Result<Vec<u8>, RepoError> {
+        let slot = self.slot_of(w);
+        let list = |index: &Path| {
+            let args = ["ls-files", "-z", "-c", "-i", "--exclude-standard"];
+            self.asker.ask(slot.files(index), &args).objects(Objects::Users).long().said()
+        };
+        let theirs = list(&w.git_dir.join("index"))?;
+        // An index that can't be read forces nothing.
+        if theirs.code != 0 || theirs.stdout.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ours = list(&slot.index())?.stdout;
+        let known: std::collections::BTreeSet<&[u8]> = ours.split(|byte| *byte == 0).collect();
+        let is_new = |path: &&[u8]| !path.is_empty() && !known.contains(path);
+        let mut paths = Vec::new();
+        for path in theirs.stdout.split(|byte| *byte == 0).filter(is_new) {
+            paths.extend_from_slice(path);
+            paths.push(0);
+        }
+        Ok(paths)
+    }
+
+    /// Makes the worktree's own index what ours is.
+    pub(super) fn show_index(&self, w: &Worktree) -> Result<(), RepoError> {
+        // Nobody works there now: a lock was left by somebody who was killed.
+        notes::remove(&w.git_dir.join("index.lock"))?;
+        copy_index(&self.slot_of(w).index(), &w.git_dir.join("index"))
+    }
+}
+
+/// A repository further down is listed as a directory; it is not a part of this one.
+fn without_repositories(paths: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(paths.len());
+    for path in paths.split_inclusive(|byte| *byte == 0) {
+        if !path.ends_with(b"/\0") {
+            kept.extend_from_slice(path);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repositories_further_down_are_left_out() {
+        assert_eq!(without_repositories(b"a\0sub/\0b/c\0"), b"a\0b/c\0");
+        assert_eq!(without_repositories(b""), b"");
+    }
+}

@@ -1,0 +1,181 @@
+//! A task's worktree: made, or found again, whatever ended the program that made it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hookloop_core::id::TaskId;
+
+use super::asking::Objects;
+use super::error::RepoError;
+use super::slot::{Slot, copy_index};
+use super::{Commit, Repo, Worktree, copied, notes};
+
+impl Repo<'_> {
+    /// The worktree of a task, which is made if it is not there.
+    pub fn worktree(&self, task: &TaskId) -> Result<Worktree, RepoError> {
+        let slot = self.slot(task);
+        super::names::check_branch(&slot.branch)?;
+        notes::make_directory(&slot.notes)?;
+        let _alone = self.alone_in(&slot)?;
+        self.bring_back(&slot)?;
+        let is_made = slot.made().exists()
+            && slot.path.is_dir()
+            && self.asker.users_ref(&slot.full_branch())?.is_some();
+        let git_dir = match is_made {
+            true => self.mend(&slot)?,
+            false => self.make(&slot)?,
+        };
+        let base = self.base_of(&slot)?;
+        notes::remove(&slot.used())?;
+        notes::write(&slot.used(), b"")?;
+        let project = slot.path.join(&self.found.prefix);
+        let w = Worktree {
+            task: slot.task,
+            path: slot.path,
+            project,
+            branch: slot.branch,
+            base,
+            is_new: !is_made,
+            git_dir,
+        };
+        self.finish_moving(&w)?;
+        Ok(w)
+    }
+
+    /// Makes it from the branch, which is made if it is not there.
+    fn make(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
+        let branch = slot.full_branch();
+        match self.asker.checkout_of(&branch)? {
+            Some(path) if path != slot.path => return Err(used_elsewhere(slot, &path)),
+            _ => {}
+        }
+        self.unregister(slot)?;
+        // Nobody has worked there: it was not made to the end, or is gone.
+        notes::remove_all(&slot.path)?;
+        for note in [slot.moving(), slot.conflict(), slot.index(), slot.made()] {
+            notes::remove(&note)?;
+        }
+        let base = self.newest_base()?;
+        self.hand_over_base(&base)?;
+        let head = match self.asker.users_ref(&branch)? {
+            Some(head) if head == base => head,
+            // A branch with work in it stays where it is.
+            Some(head) if !self.is_ancestor(&head, &base)? => head,
+            other => {
+                self.asker.move_branch(&branch, other.as_ref(), &base)?;
+                base.clone()
+            }
+        };
+        let git_dir = self.register(slot)?;
+        let index = slot.index();
+        let files =
+            self.asker.ask(slot.files(&index), &["read-tree", "--reset", "-u", head.as_str()]);
+        files.objects(Objects::Users).done()?;
+        copy_index(&index, &git_dir.join("index"))?;
+        copied::copy(self, slot)?;
+        notes::write(&slot.made(), format!("{base}\n").as_bytes())?;
+        Ok(git_dir)
+    }
+
+    /// Sees to it that git knows of it.
+    fn mend(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
+        let Some(git_dir) = self.asker.registration(&slot.path)? else {
+            return self.register_anew(slot);
+        };
+        let link = slot.path.join(".git");
+        let expected = format!("gitdir: {}\n", git_dir.display());
+        // An agent may have led it elsewhere.
+        if notes::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
+            notes::remove(&link)?;
+            notes::write(&link, expected.as_bytes())?;
+        }
+        if !git_dir.join("locked").exists() {
+            let args = ["worktree", "lock", "--reason", "hookloop works here", "--"];
+            self.asker.users(&args).arg(&slot.path).done()?;
+        }
+        Ok(git_dir)
+    }
+
+    /// Registers an empty directory.
+    fn register(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
+        let args = ["worktree", "add", "--quiet", "--no-checkout", "--lock", "--"];
+        self.asker.users(&args).arg(&slot.path).arg(&slot.branch).done()?;
+        let lost = || RepoError::permanent(format!("git does not know {}", slot.path.display()));
+        let git_dir = self.asker.registration(&slot.path)?.ok_or_else(lost)?;
+        // A task has all files, also where the user has chosen some.
+        notes::remove(&git_dir.join("info/sparse-checkout"))?;
+        notes::remove(&git_dir.join("config.worktree"))?;
+        Ok(git_dir)
+    }
+
+    /// Git has forgotten about it, and there may be work in it: its files step aside meanwhile.
+    fn register_anew(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
+        if let Some(path) = self.asker.checkout_of(&slot.full_branch())? {
+            return Err(used_elsewhere(slot, &path));
+        }
+        let (path, aside) = (&slot.path, slot.aside());
+        fs::rename(path, &aside).map_err(RepoError::io(path))?;
+        self.register(slot)?;
+        self.bring_back(slot)?;
+        let found = self.asker.registration(path)?;
+        let git_dir = found.ok_or_else(|| RepoError::permanent("git has forgotten a worktree"))?;
+        let head = self.asker.users_ref(&slot.full_branch())?;
+        let head = head.ok_or_else(|| RepoError::permanent("a task's branch is gone"))?;
+        self.refresh_index(slot, &head)?;
+        copy_index(&slot.index(), &git_dir.join("index"))?;
+        Ok(git_dir)
+    }
+
+    /// Puts files that stepped aside back in their place.
+    fn bring_back(&self, slot: &Slot) -> Result<(), RepoError> {
+        let (path, aside) = (&slot.path, slot.aside());
+        if !aside.is_dir() {
+            return Ok(());
+        }
+        let link = path.join(".git");
+        if link.is_file() {
+            let theirs = aside.join(".git");
+            fs::rename(&link, &theirs).map_err(RepoError::io(&theirs))?;
+        }
+        // It is empty now, or was not there. If anything else is in it, this fails, and nothing is lost.
+        if path.is_dir() {
+            fs::remove_dir(path).map_err(RepoError::io(path))?;
+        }
+        fs::rename(&aside, path).map_err(RepoError::io(path))
+    }
+
+    pub(super) fn unregister(&self, slot: &Slot) -> Result<(), RepoError> {
+        match self.asker.registration(&slot.path)? {
+            None => Ok(()),
+            // By hand: git would look through the files first, by the repository's configuration.
+            Some(git_dir) => notes::remove_all(&git_dir),
+        }
+    }
+
+    /// Where a branch and the target part.
+    fn base_of(&self, slot: &Slot) -> Result<Commit, RepoError> {
+        let made = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
+        let head = self.asker.users_ref(&slot.full_branch())?;
+        let (Some(head), Some(target)) = (head, self.known_target()?) else {
+            return made.ok_or_else(|| RepoError::permanent("the target is not known"));
+        };
+        let args = ["merge-base", "--", head.as_str(), target.as_str()];
+        let said = self.asker.depot(&args).said()?;
+        match said.code {
+            0 => {
+                let text = String::from_utf8_lossy(&said.stdout).into_owned();
+                let first = text.lines().next().unwrap_or_default();
+                first.parse().map_err(|_| RepoError::permanent("git names no merge base"))
+            }
+            // They have nothing in common.
+            _ => made.ok_or_else(|| RepoError::permanent("the target is not known")),
+        }
+    }
+}
+
+fn used_elsewhere(slot: &Slot, path: &Path) -> RepoError {
+    RepoError::NeedsHuman {
+        why: format!("`{}` is checked out in {}", slot.branch, path.display()),
+        hint: format!("git -C {} switch --detach", path.display()),
+    }
+}

@@ -1,0 +1,126 @@
+//! One call of git, under a keeper: what it is given, and what it said.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::GitError;
+use crate::process::{Cancel, How, Job, KeeperPool, ProcessError, Ran, Stored};
+
+/// Of what git says where it fails, this much is told.
+const WHY_MAX: usize = 2_000;
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) args: Vec<OsString>,
+    /// All of the environment.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) stdin: Vec<u8>,
+    pub(crate) timeout: Duration,
+    pub(crate) answer: Answer,
+}
+
+/// How much may be said.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// What fits in memory; more is an error.
+    Short,
+    /// More, by way of a new directory; what is beyond `max_bytes` is cut off.
+    Long { directory: PathBuf, max_bytes: u64 },
+}
+
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    /// Bytes that `stdout` does not have.
+    pub(crate) left_out_bytes: u64,
+    pub(crate) stderr: String,
+}
+
+impl Call {
+    pub(crate) fn run(self, keepers: &KeeperPool, cancel: &Cancel) -> Result<Said, GitError> {
+        let command = self.name();
+        let argv = std::iter::once("git".into()).chain(self.args).collect();
+        let (artifacts, max) = match self.answer {
+            Answer::Short => (None, u64::MAX),
+            Answer::Long { directory, max_bytes } => (Some(directory), max_bytes),
+        };
+        let job = Job {
+            env: self.env,
+            stdin: self.stdin,
+            cancel: Some(cancel),
+            artifacts: artifacts.clone(),
+            ..Job::new(argv, self.cwd, self.timeout)
+        };
+        let ran = keepers.run(job);
+        let said = match ran {
+            Ok(ran) => said(&ran, max, &command),
+            Err(error @ ProcessError::NotStarted { .. }) => {
+                Err(GitError::Failed { command, why: error.to_string() })
+            }
+            Err(error) => Err(GitError::NotRun { command, why: error.to_string() }),
+        };
+        if let Some(directory) = artifacts {
+            // What is left there is in nobody's way: the next name is another.
+            let _ = fs::remove_dir_all(directory);
+        }
+        said
+    }
+
+    /// The command without what it is applied to, which may be long, or secret.
+    fn name(&self) -> String {
+        let words = self.args.iter().map(|word| word.to_string_lossy());
+        let word = words.into_iter().find(|word| !word.starts_with('-'));
+        word.map(String::from).unwrap_or_default()
+    }
+}
+
+fn said(ran: &Ran, max: u64, command: &str) -> Result<Said, GitError> {
+    let not_run = |why: &str| GitError::NotRun { command: command.to_owned(), why: why.to_owned() };
+    let code = match ran.how {
+        How::Exited(code) => code,
+        How::Cancelled => return Err(GitError::Cancelled),
+        How::TimedOut => return Err(not_run("it took too long")),
+        How::OverLimit(limit) => return Err(not_run(&format!("it was ended for {limit}"))),
+        How::Signalled(signal) => return Err(not_run(&format!("it was ended by signal {signal}"))),
+    };
+    let output = &ran.output.stdout;
+    let mut stdout = match (output.whole(), &output.stored) {
+        (Some(whole), _) => whole.into_owned(),
+        (None, Stored::Whole(path) | Stored::Cut(path)) => {
+            let mut bytes = Vec::new();
+            let read = fs::File::open(path).and_then(|file| file.take(max).read_to_end(&mut bytes));
+            read.map_err(|error| not_run(&error.to_string()))?;
+            bytes
+        }
+        (None, _) => {
+            return Err(GitError::Failed {
+                command: command.to_owned(),
+                why: "it said too much".to_owned(),
+            });
+        }
+    };
+    stdout.truncate(usize::try_from(max).unwrap_or(usize::MAX));
+    let left_out_bytes = output.bytes.saturating_sub(stdout.len() as u64);
+    Ok(Said { code, stdout, left_out_bytes, stderr: ran.output.stderr.excerpt_within(WHY_MAX) })
+}
+
+impl Said {
+    /// What it said, if it did what it was asked to.
+    pub(crate) fn well(self, command: &str) -> Result<Vec<u8>, GitError> {
+        match self.code {
+            0 => Ok(self.stdout),
+            code => {
+                let why = match self.stderr.trim() {
+                    "" => format!("it ended with {code}"),
+                    why => why.to_owned(),
+                };
+                Err(GitError::Failed { command: command.to_owned(), why })
+            }
+        }
+    }
+}

@@ -146,12 +146,11 @@ impl Asker<'_> {
         self.users(&args).done()
     }
 
-    /// Commits that the user's repository has for sure, near to what is handed over.
+    /// Commits that the user's repository has for sure, with all below them.
     fn users_tips(&self, full: &str) -> Result<Vec<Commit>, RepoError> {
         let args =
-            ["for-each-ref", "--count=1000", "--sort=-committerdate", "--format=%(objectname)"];
-        let question = self.users(&args).arg("--").arg("refs/heads").arg("refs/remotes");
-        let said = question.arg(full).long().text()?;
+            ["for-each-ref", "--format=%(objectname)", "--", "refs/heads", "refs/remotes", full];
+        let said = self.users(&args).long().text()?;
         Ok(said.lines().filter_map(|line| line.parse().ok()).collect())
     }
 

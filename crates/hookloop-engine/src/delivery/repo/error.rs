@@ -42,6 +42,8 @@ pub enum RepoError {
 pub enum Unfinished {
     #[error("in the middle of a {0}: finish it, or give it up with git {0} --abort")]
     Underway(Operation),
+    #[error("in the middle of a conflict that is laid out in its files")]
+    LaidOut,
     #[error("at a commit and on no branch: git switch {branch}")]
     Detached { branch: String },
     #[error("on branch `{found}`: git switch {branch}")]

@@ -1,6 +1,7 @@
 //! Where a task's worktree is, and what is noted about it.
 
 use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::id::TaskId;
@@ -119,10 +120,22 @@ impl Asker<'_> {
         Ok(found)
     }
 
-    /// Where a branch is checked out, if it is.
+    /// Where a branch is checked out, or being rebased, if it is.
     pub(super) fn checkout_of(&self, full: &str) -> Result<Option<PathBuf>, RepoError> {
         let found = self.registered()?.into_iter().find(|one| one.branch.as_deref() == Some(full));
-        Ok(found.map(|one| one.path))
+        if let Some(found) = found {
+            return Ok(Some(found.path));
+        }
+        // Meanwhile HEAD is on no branch.
+        let is_rebased = |git_dir: &PathBuf| {
+            ["rebase-merge", "rebase-apply"].iter().any(|name| {
+                let head = notes::read_line(&git_dir.join(name).join("head-name"));
+                head.ok().flatten().as_deref() == Some(full)
+            })
+        };
+        let linked = fs::read_dir(self.common.join("worktrees")).into_iter().flatten().flatten();
+        let linked = linked.take(WORKTREES_MAX).map(|entry| entry.path());
+        Ok(std::iter::once(self.common.clone()).chain(linked).find(is_rebased))
     }
 
     /// Keeps a commit that is about to be in no branch any more.
@@ -163,11 +176,13 @@ impl Asker<'_> {
 /// Puts a copy of one index in another's place. Its time goes along: by that git tells which files it has to
 /// read again.
 pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), RepoError> {
-    let new = to.with_extension("new");
+    let new = to.with_extension(format!("{}.new", uuid::Uuid::new_v4().simple()));
     let copied = (|| {
-        fs::copy(from, &new)?;
-        let written = fs::metadata(from)?.modified()?;
-        File::options().write(true).open(&new)?.set_modified(written)?;
+        let mut source = File::open(from)?;
+        // A new one, whatever somebody has put there.
+        let mut target = File::options().write(true).create_new(true).mode(0o644).open(&new)?;
+        std::io::copy(&mut source, &mut target)?;
+        target.set_modified(source.metadata()?.modified()?)?;
         fs::rename(&new, to)
     })();
     copied.map_err(RepoError::io(to))

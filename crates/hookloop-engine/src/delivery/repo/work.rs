@@ -24,6 +24,10 @@ impl Repo<'_> {
         self.finish_moving(w)?;
         self.check_finished(w)?;
         let slot = self.slot_of(w);
+        if slot.conflict().exists() {
+            let what = Unfinished::LaidOut;
+            return Err(RepoError::Unfinished { path: w.path.clone(), what });
+        }
         let head = self.head(w)?;
         let tree = self.tree_of_files(w, &head)?;
         if tree == self.tree_of(&head)? {
@@ -67,6 +71,9 @@ impl Repo<'_> {
         match self.check_finished(w) {
             Err(RepoError::Unfinished { what, .. }) => return Ok(WorkState::Unfinished(what)),
             checked => checked?,
+        }
+        if self.slot_of(w).conflict().exists() {
+            return Ok(WorkState::Unfinished(Unfinished::LaidOut));
         }
         match self.is_dirty(w)? {
             true => Ok(WorkState::Dirty),

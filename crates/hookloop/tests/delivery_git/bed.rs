@@ -1,0 +1,221 @@
+//! A user's clone of a remote, and somebody else's.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hookloop_core::id::TaskId;
+use hookloop_engine::delivery::repo::{Commit, Grounds, Repo, RepoError, RepoWish, Worktree};
+use hookloop_engine::process::{Cancel, KeeperPool};
+use tempfile::TempDir;
+
+pub(crate) struct Bed {
+    dir: TempDir,
+    keepers: KeeperPool,
+    environment: Vec<(OsString, OsString)>,
+    /// The project's directory.
+    pub(crate) root: PathBuf,
+    pub(crate) cancel: Cancel,
+    pub(crate) wish: RepoWish,
+}
+
+impl Bed {
+    /// A bare remote with one commit on `main`, and a clone of it.
+    pub(crate) fn new() -> Bed {
+        let bed = Bed::empty();
+        bed.git(bed.path(), &["init", "--quiet", "--bare", "--initial-branch=main", "origin.git"]);
+        bed.git(bed.path(), &["clone", "--quiet", "origin.git", "other"]);
+        fs::write(bed.path().join("other/file"), "1\n2\n3\n4\n5\n").unwrap();
+        fs::write(bed.path().join("other/.gitignore"), ".env\n*.local\nbuilt/\n").unwrap();
+        bed.save("other", "first");
+        bed.git(&bed.path().join("other"), &["push", "--quiet", "origin", "main"]);
+        bed.git(bed.path(), &["clone", "--quiet", "origin.git", "checkout"]);
+        bed
+    }
+
+    /// Without a remote; `main` is checked out nowhere.
+    pub(crate) fn alone() -> Bed {
+        let bed = Bed::new();
+        bed.in_checkout(&["remote", "remove", "origin"]);
+        bed.in_checkout(&["switch", "--quiet", "-c", "mine"]);
+        bed
+    }
+
+    /// Nothing but a home.
+    pub(crate) fn empty() -> Bed {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        fs::create_dir(real.join("home")).unwrap();
+        fs::create_dir(real.join("state")).unwrap();
+        let identity = "[user]\n\tname = User\n\temail = user@example.org\n";
+        fs::write(real.join("home/.gitconfig"), identity).unwrap();
+        let variable = |name: &str, value: OsString| (OsString::from(name), value);
+        let environment = vec![
+            variable("PATH", std::env::var_os("PATH").unwrap()),
+            variable("HOME", real.join("home").into()),
+            variable("GIT_CONFIG_NOSYSTEM", "1".into()),
+        ];
+        let wish =
+            RepoWish { base: None, remote: None, prefix: "hookloop/".to_owned(), copy: Vec::new() };
+        Bed {
+            keepers: KeeperPool::new(env!("CARGO_BIN_EXE_hookloop").into()),
+            environment,
+            root: real.join("checkout"),
+            cancel: Cancel::new().unwrap(),
+            wish,
+            dir,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.root.parent().filter(|path| path.join("home").exists()).unwrap_or(self.dir.path())
+    }
+
+    pub(crate) fn checkout(&self) -> PathBuf {
+        self.path().join("checkout")
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path().join("state")
+    }
+
+    pub(crate) fn open(&self) -> Result<Repo<'_>, RepoError> {
+        let state = Box::leak(Box::new(self.state()));
+        let (root, environment) = (&self.root, &self.environment);
+        let grounds = Grounds { root, state, environment, keepers: &self.keepers };
+        Repo::at(grounds, self.wish.clone(), &self.cancel)
+    }
+
+    pub(crate) fn repo(&self) -> Repo<'_> {
+        self.open().unwrap()
+    }
+
+    /// Variables of the user's environment beside the usual ones.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<OsString>) {
+        self.environment.push((name.into(), value.into()));
+    }
+
+    pub(crate) fn replace(&mut self, name: &str, value: OsString) {
+        self.environment.retain(|(known, _)| known != name);
+        self.environment.push((name.into(), value));
+    }
+
+    /// What git says, asked as a user would.
+    pub(crate) fn git(&self, directory: &Path, args: &[&str]) -> String {
+        let output = self.command(directory, args).output().unwrap();
+        let (said, why) = (output.stdout, String::from_utf8_lossy(&output.stderr).into_owned());
+        assert!(output.status.success(), "git {args:?} in {}: {why}", directory.display());
+        String::from_utf8_lossy(&said).trim_end().to_owned()
+    }
+
+    pub(crate) fn command(&self, directory: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        command
+            .args(args)
+            .current_dir(directory)
+            .env_clear()
+            .envs(self.environment.iter().cloned());
+        command.env("GIT_CONFIG_COUNT", "1");
+        command.env("GIT_CONFIG_KEY_0", "protocol.file.allow").env("GIT_CONFIG_VALUE_0", "always");
+        command
+    }
+
+    pub(crate) fn in_checkout(&self, args: &[&str]) -> String {
+        self.git(&self.checkout(), args)
+    }
+
+    /// The same, whatever the repository's configuration wants to run.
+    pub(crate) fn in_checkout_unhindered(&self, args: &[&str]) {
+        let mut command = self.command(&self.checkout(), args);
+        let settings = [("core.hooksPath", "/dev/null"), ("core.fsmonitor", "false")];
+        for (number, (name, value)) in settings.into_iter().enumerate() {
+            command.env(format!("GIT_CONFIG_KEY_{}", number + 1), name);
+            command.env(format!("GIT_CONFIG_VALUE_{}", number + 1), value);
+        }
+        assert!(command.env("GIT_CONFIG_COUNT", "3").status().unwrap().success());
+    }
+
+    /// Commits everything in a directory.
+    pub(crate) fn save(&self, directory: &str, message: &str) -> Commit {
+        let directory = self.path().join(directory);
+        self.git(&directory, &["add", "--all"]);
+        self.git(&directory, &["commit", "--quiet", "-m", message]);
+        self.git(&directory, &["rev-parse", "HEAD"]).parse().unwrap()
+    }
+
+    /// Somebody else pushes a change to `main`.
+    pub(crate) fn others_change(&self, file: &str, text: &str) -> Commit {
+        let other = self.path().join("other");
+        self.git(&other, &["pull", "--quiet", "--rebase", "origin", "main"]);
+        let path = other.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        let commit = self.save("other", &format!("change {file}"));
+        self.git(&other, &["push", "--quiet", "origin", "main"]);
+        commit
+    }
+
+    /// What a branch is at the remote.
+    pub(crate) fn at_remote(&self, branch: &str) -> Option<String> {
+        let args = ["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")];
+        let output = self.command(&self.path().join("origin.git"), &args).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+pub(crate) fn task(id: &str) -> TaskId {
+    id.parse().unwrap()
+}
+
+pub(crate) fn write(w: &Worktree, file: &str, text: &str) {
+    let path = w.path.join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+pub(crate) fn read(w: &Worktree, file: &str) -> String {
+    fs::read_to_string(w.path.join(file)).unwrap()
+}
+
+/// Every file below a directory with its bytes or where it leads to, but for those that are left out.
+pub(crate) fn snapshot(top: &Path, left_out: &[&str]) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut due = vec![top.to_owned()];
+    while let Some(directory) = due.pop() {
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(top).unwrap().to_owned();
+            if left_out.iter().any(|out| name == Path::new(out)) {
+                continue;
+            }
+            let kind = path.symlink_metadata().unwrap().file_type();
+            if kind.is_dir() {
+                due.push(path);
+            } else if kind.is_symlink() {
+                found.insert(
+                    name,
+                    fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(),
+                );
+            } else {
+                found.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// All that is the user's: files, index, HEAD, refs and their logs, configuration, stash.
+pub(crate) fn users_own(checkout: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let ours = [
+        ".git/objects",
+        ".git/worktrees",
+        ".git/refs/hookloop",
+        ".git/refs/heads/hookloop",
+        ".git/logs/refs/heads/hookloop",
+        ".git/logs/refs/hookloop",
+    ];
+    snapshot(checkout, &ours)
+}

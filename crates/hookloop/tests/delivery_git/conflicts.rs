@@ -1,0 +1,174 @@
+//! Conflicts that an agent settles by the files that it finds.
+
+use std::fs;
+
+use hookloop_engine::delivery::repo::{
+    Commit, Rebased, Repo, RepoError, Settled, Unfinished, WorkState, Worktree,
+};
+
+use crate::bed::{Bed, read, task, write};
+
+/// A worktree whose work does not go with what the target has since: in `file`; the target also has `new`, and
+/// has changed `also`.
+fn conflict<'b>(bed: &'b Bed) -> (Repo<'b>, Worktree, Commit) {
+    bed.others_change("also", "also\n");
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    write(&w, "file", "1\n2\nours\n4\n5\n");
+    write(&w, "own", "own\n");
+    repo.commit_all(&w, "ours").unwrap().unwrap();
+    bed.others_change("also", "also theirs\n");
+    bed.others_change("new", "new\n");
+    bed.others_change("file", "1\n2\ntheirs\n4\n5\n");
+    let onto = repo.newest_base().unwrap();
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Conflict { .. }));
+    (repo, w, onto)
+}
+
+fn unresolved(settled: Settled) -> (Vec<String>, String) {
+    match settled {
+        Settled::Unresolved { files, why } => (files, why),
+        settled => panic!("{settled:?}"),
+    }
+}
+
+#[test]
+fn files_without_markers_are_the_resolution() {
+    let bed = Bed::new();
+    let (repo, w, onto) = conflict(&bed);
+    let head = repo.head(&w).unwrap();
+    assert_eq!(repo.settle_conflict(&w).unwrap(), Settled::Nothing);
+    let index = bed.checkout().join(".git/worktrees/t1/index");
+    let index_before = fs::read(&index).unwrap();
+    let laid_out = repo.lay_out_conflict(&w, &onto).unwrap();
+    assert_eq!(laid_out.onto, onto);
+    assert_eq!(laid_out.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["file"]);
+    assert!(read(&w, "file").contains("<<<<<<< ") && read(&w, "file").contains("theirs\n>>>>>>> "));
+    assert_eq!(
+        (read(&w, "also"), read(&w, "new")),
+        ("also theirs\n".to_owned(), "new\n".to_owned())
+    );
+    assert_eq!(repo.head(&w).unwrap(), head);
+    assert_eq!(fs::read(&index).unwrap(), index_before, "the index stays");
+    let (files, why) = unresolved(repo.settle_conflict(&w).unwrap());
+    assert_eq!(files, ["file"]);
+    assert!(why.contains("markers"), "{why}");
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Unfinished(Unfinished::LaidOut));
+    let refused = repo.commit_all(&w, "with markers");
+    assert!(matches!(refused, Err(RepoError::Unfinished { .. })), "{refused:?}");
+    // What is half done is not laid out again.
+    write(&w, "file", "1\n2\nours and theirs\n4\n5\n");
+    assert_eq!(repo.lay_out_conflict(&w, &onto).unwrap(), laid_out);
+    let Settled::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
+    assert_eq!(repo.head(&w).unwrap(), commit);
+    let parents = bed.git(&w.path, &["log", "-1", "--format=%P"]);
+    assert_eq!(parents, format!("{head} {onto}"));
+    assert_eq!(bed.git(&w.path, &["show", "HEAD:file"]), "1\n2\nours and theirs\n4\n5");
+    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
+    assert_eq!(repo.settle_conflict(&w).unwrap(), Settled::Nothing);
+    assert_eq!(repo.rebase(&w, &onto).unwrap(), Rebased::UpToDate);
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
+    // And the next change of the target goes on top of that, without the conflict again.
+    bed.others_change("later", "later\n");
+    let onto = repo.newest_base().unwrap();
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
+    assert_eq!(read(&w, "file"), "1\n2\nours and theirs\n4\n5\n");
+}
+
+#[test]
+fn nothing_of_the_target_is_lost_in_a_resolution() {
+    let bed = Bed::new();
+    let (repo, w, onto) = conflict(&bed);
+    repo.lay_out_conflict(&w, &onto).unwrap();
+    let both = "1\n2\nboth\n4\n5\n";
+    let check = |what: &str, expected: &[&str]| {
+        let (files, why) = unresolved(repo.settle_conflict(&w).unwrap());
+        assert_eq!(files, expected, "{what}: {why}");
+    };
+    write(&w, "file", "1\n2\nours\n4\n5\n");
+    check("reset to its own side", &["file"]);
+    write(&w, "file", both);
+    write(&w, "also", "also\n");
+    check("a file that had no conflict, put back", &["also"]);
+    write(&w, "also", "also theirs\n");
+    fs::remove_file(w.path.join("new")).unwrap();
+    check("a file that the target added, removed", &["new"]);
+    write(&w, "new", "new\n");
+    fs::remove_file(w.path.join("also")).unwrap();
+    check("a file that the target changed, removed", &["also"]);
+    bed.git(&w.path, &["checkout", "--quiet", "--", "."]);
+    fs::remove_file(w.path.join("new")).unwrap();
+    check("all of it thrown away", &["also", "file", "new"]);
+    write(&w, "also", "also theirs, and more\n");
+    write(&w, "new", "new, changed\n");
+    write(&w, "file", "1\n2\ntheirs\n4\n5\n");
+    // Their side is a resolution, and so is a file of one's own that is gone.
+    fs::remove_file(w.path.join("own")).unwrap();
+    let Settled::Done { commit } = repo.settle_conflict(&w).unwrap() else { panic!() };
+    let files = bed.git(&w.path, &["ls-tree", "--name-only", commit.as_str()]);
+    assert_eq!(files, ".gitignore\nalso\nfile\nnew");
+}
+
+#[test]
+fn an_agent_with_git_may_do_it_itself() {
+    let bed = Bed::new();
+    let (repo, w, onto) = conflict(&bed);
+    repo.lay_out_conflict(&w, &onto).unwrap();
+    let git = |args: &[&str]| bed.git(&w.path, args);
+    // It throws away what is laid out, and merges.
+    git(&["reset", "--quiet", "--hard"]);
+    git(&["clean", "--quiet", "-fd"]);
+    assert!(!bed.command(&w.path, &["merge", onto.as_str()]).output().unwrap().status.success());
+    let (_, why) = unresolved(repo.settle_conflict(&w).unwrap());
+    assert!(why.contains("in the middle of a merge"), "{why}");
+    git(&["add", "--all"]);
+    git(&["commit", "--quiet", "-m", "with markers"]);
+    let (files, _) = unresolved(repo.settle_conflict(&w).unwrap());
+    assert_eq!(files, ["file"], "committed markers are markers");
+    write(&w, "file", "1\n2\nboth\n4\n5\n");
+    git(&["commit", "--quiet", "-am", "without"]);
+    let head = repo.head(&w).unwrap();
+    assert_eq!(repo.settle_conflict(&w).unwrap(), Settled::Done { commit: head });
+}
+
+#[test]
+fn a_merge_that_keeps_only_ones_own_side_is_none() {
+    let bed = Bed::new();
+    let (repo, w, onto) = conflict(&bed);
+    repo.lay_out_conflict(&w, &onto).unwrap();
+    let git = |args: &[&str]| bed.git(&w.path, args);
+    git(&["reset", "--quiet", "--hard"]);
+    git(&["clean", "--quiet", "-fd"]);
+    git(&["merge", "--quiet", "-s", "ours", "-m", "ours", onto.as_str()]);
+    let (files, _) = unresolved(repo.settle_conflict(&w).unwrap());
+    assert_eq!(files, ["also", "file", "new"]);
+}
+
+#[test]
+fn a_file_that_one_side_deleted_is_a_conflict_too() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    fs::remove_file(w.path.join("file")).unwrap();
+    repo.commit_all(&w, "gone").unwrap();
+    bed.others_change("file", "1\n2\n3\n4\n5\n6\n");
+    let onto = repo.newest_base().unwrap();
+    let Rebased::Conflict { files } = repo.rebase(&w, &onto).unwrap() else { panic!() };
+    assert!(files[0].excerpt.contains("deleted"), "{files:?}");
+    repo.lay_out_conflict(&w, &onto).unwrap();
+    assert_eq!(read(&w, "file"), "1\n2\n3\n4\n5\n6\n");
+    fs::remove_file(w.path.join("file")).unwrap();
+    let (files, _) = unresolved(repo.settle_conflict(&w).unwrap());
+    assert_eq!(files, ["file"]);
+    write(&w, "file", "1\n2\n3\n4\n5\n6\n");
+    assert!(matches!(repo.settle_conflict(&w).unwrap(), Settled::Done { .. }));
+}
+
+#[test]
+fn a_conflict_is_not_laid_out_over_work() {
+    let bed = Bed::new();
+    let (repo, w, onto) = conflict(&bed);
+    write(&w, "unsaved", "work\n");
+    assert!(matches!(repo.lay_out_conflict(&w, &onto), Err(RepoError::Dirty(_))));
+    assert_eq!(read(&w, "file"), "1\n2\nours\n4\n5\n");
+}

@@ -1,0 +1,73 @@
+//! All that is done with a repository, once.
+
+use hookloop_engine::delivery::repo::{
+    BranchFate, Commit, Landed, MergeHow, MergedOnto, Method, Pushed, Rebased, Removal, Removed,
+    Repo, Settled, Unsaved, WorkState, Worktree,
+};
+
+use crate::bed::{Bed, task, write};
+
+/// Somebody else changes the target; where there is no remote, it comes to the user's own branch.
+fn others_change(bed: &Bed, repo: &Repo<'_>, file: &str, text: &str) -> Commit {
+    let commit = bed.others_change(file, text);
+    if repo.target().remote.is_none() {
+        let other = bed.path().join("other");
+        let args =
+            ["fetch", "--quiet", "--no-write-fetch-head", other.to_str().unwrap(), "main:main"];
+        bed.in_checkout_unhindered(&args);
+    }
+    assert_eq!(repo.newest_base().unwrap(), commit);
+    commit
+}
+
+/// Does everything; `plant` is what an agent does once it has its worktree.
+pub(crate) fn course(bed: &Bed, plant: &dyn Fn(&Worktree)) {
+    let repo = bed.repo();
+    let has_remote = repo.target().remote.is_some();
+    let w = repo.worktree(&task("c1")).unwrap();
+    plant(&w);
+    write(&w, "own", "own\n");
+    write(&w, "file", "1\n2\nours\n4\n5\n");
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Dirty);
+    repo.commit_all(&w, "work").unwrap().unwrap();
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
+    let w = repo.worktree(&w.task).unwrap();
+    let push = |expected: Pushed| {
+        if has_remote {
+            assert_eq!(repo.push(&w.branch, &repo.head(&w).unwrap()).unwrap(), expected);
+        }
+    };
+    push(Pushed::Done);
+    let onto = others_change(bed, &repo, "theirs", "theirs\n");
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Done { .. }));
+    push(Pushed::Done);
+    push(Pushed::AlreadyThere);
+    let onto = others_change(bed, &repo, "file", "1\n2\ntheirs\n4\n5\n");
+    assert!(matches!(repo.rebase(&w, &onto).unwrap(), Rebased::Conflict { .. }));
+    repo.lay_out_conflict(&w, &onto).unwrap();
+    assert!(matches!(repo.settle_conflict(&w).unwrap(), Settled::Unresolved { .. }));
+    write(&w, "file", "1\n2\nboth\n4\n5\n");
+    let Settled::Done { commit: head } = repo.settle_conflict(&w).unwrap() else { panic!() };
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
+    push(Pushed::Done);
+    let diff = repo.diff(&onto, &head, 10_000).unwrap();
+    assert!(diff.text.contains("+both") && diff.files.len() >= 2, "{diff:?}");
+    assert_eq!(repo.worktrees().unwrap().len(), 1);
+    let tip = others_change(bed, &repo, "later", "later\n");
+    let mut landing = None;
+    for method in [Method::Rebase, Method::Merge, Method::Squash] {
+        let how = MergeHow { method, message: "landed".to_owned() };
+        let merged = repo.merge_onto(&tip, &head, &how).unwrap();
+        let MergedOnto::Done { commit, .. } = merged else { panic!("{merged:?}") };
+        let scratch = repo.scratch(&commit, "look").unwrap();
+        assert!(scratch.project.join("later").exists() || scratch.path.join("later").exists());
+        landing = Some(commit);
+    }
+    assert_eq!(repo.land(&landing.unwrap(), &tip).unwrap(), Landed::Done);
+    if has_remote {
+        repo.delete_remote(&w.branch, &head).unwrap();
+    }
+    let unsaved = Unsaved::Stays { delivered: Some(head) };
+    let how = Removal { branch: BranchFate::Deleted, unsaved };
+    assert_eq!(repo.remove_worktree(&w.task, &how).unwrap(), Removed::Done);
+}

@@ -1,0 +1,249 @@
+//! Programs that are killed, and those that come after them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use hookloop_engine::delivery::repo::{Rebased, Repo, Settled, WorkState, Worktree};
+
+use crate::bed::{Bed, read, task, write};
+
+/// When a call of git is the last one.
+#[derive(Clone, Copy, Debug)]
+enum Moment {
+    /// It was not made any more.
+    Before,
+    /// It was made, and nobody learnt of it.
+    After,
+}
+
+/// A git that ends with an error at its `last` call, and at all that follow.
+fn mortal_git(bed: &mut Bed, last: u32, moment: Moment) {
+    let bin = bed.path().join("bin");
+    let count = bed.path().join("count");
+    fs::create_dir_all(&bin).unwrap();
+    let _ = fs::remove_file(&count);
+    let real = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+        .map(|directory| directory.join("git"))
+        .find(|file| file.is_file());
+    let (real, count) = (real.unwrap().display().to_string(), count.display().to_string());
+    let then = match moment {
+        Moment::Before => "exit 137".to_owned(),
+        Moment::After => format!("[ $n -gt {last} ] || {real} \"$@\" >/dev/null 2>&1; exit 137"),
+    };
+    let text = format!(
+        "#!/bin/sh\necho x >> {count}\nn=$(wc -l < {count})\nif [ $n -ge {last} ]; then {then}; fi\nexec {real} \"$@\"\n"
+    );
+    fs::write(bin.join("git"), text).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    let all = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)));
+    bed.replace("PATH", all.unwrap());
+}
+
+fn immortal_git(bed: &mut Bed) {
+    bed.replace("PATH", std::env::var_os("PATH").unwrap());
+}
+
+/// Kills what `act` does at each of its calls of git, and has it done again by the next program.
+fn at_each_call(
+    prepare: &dyn Fn(&Bed),
+    act: &dyn Fn(&Bed, &Repo<'_>) -> bool,
+    check: &dyn Fn(&Bed),
+) {
+    let mut calls = 0;
+    for moment in [Moment::Before, Moment::After] {
+        for last in 1.. {
+            assert!(last < 200, "it does not come to an end");
+            let mut bed = Bed::new();
+            prepare(&bed);
+            mortal_git(&mut bed, last, moment);
+            let survived = bed.open().is_ok_and(|repo| act(&bed, &repo));
+            immortal_git(&mut bed);
+            let repo = bed.repo();
+            assert!(act(&bed, &repo), "{moment:?} {last}");
+            check(&bed);
+            if survived {
+                break;
+            }
+            calls += 1;
+        }
+    }
+    assert!(calls > 20, "{calls}");
+}
+
+fn found(repo: &Repo<'_>) -> Worktree {
+    repo.worktree(&task("t1")).unwrap()
+}
+
+#[test]
+fn making_a_worktree() {
+    let act = |_: &Bed, repo: &Repo<'_>| repo.worktree(&task("t1")).is_ok();
+    let check = |bed: &Bed| {
+        let repo = bed.repo();
+        let w = found(&repo);
+        assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
+        assert_eq!(read(&w, "file"), "1\n2\n3\n4\n5\n");
+        assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
+        assert_eq!(bed.in_checkout(&["worktree", "list"]).lines().count(), 2);
+    };
+    at_each_call(&|_| {}, &act, &check);
+}
+
+#[test]
+fn a_rebase() {
+    let prepare = |bed: &Bed| {
+        let repo = bed.repo();
+        let w = found(&repo);
+        write(&w, "own", "own\n");
+        repo.commit_all(&w, "own").unwrap();
+        bed.others_change("file", "theirs\n");
+        bed.others_change("new", "new\n");
+    };
+    let act = |_: &Bed, repo: &Repo<'_>| {
+        let Ok(w) = repo.worktree(&task("t1")) else { return false };
+        let onto = repo.newest_base();
+        matches!(
+            onto.and_then(|onto| repo.rebase(&w, &onto)),
+            Ok(Rebased::Done { .. } | Rebased::UpToDate)
+        )
+    };
+    let check = |bed: &Bed| {
+        let repo = bed.repo();
+        let w = found(&repo);
+        assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
+        let files = [read(&w, "own"), read(&w, "file"), read(&w, "new")];
+        assert_eq!(files, ["own\n", "theirs\n", "new\n"]);
+        let subjects = bed.git(&w.path, &["log", "--format=%s", "-2"]);
+        assert_eq!(subjects, "own\nchange new");
+        assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
+    };
+    at_each_call(&prepare, &act, &check);
+}
+
+#[test]
+fn a_conflict() {
+    let prepare = |bed: &Bed| {
+        let repo = bed.repo();
+        let w = found(&repo);
+        write(&w, "file", "ours\n");
+        repo.commit_all(&w, "ours").unwrap();
+        bed.others_change("file", "theirs\n");
+        bed.others_change("new", "new\n");
+        repo.newest_base().unwrap();
+    };
+    let act = |_: &Bed, repo: &Repo<'_>| {
+        let Ok(w) = repo.worktree(&task("t1")) else { return false };
+        let Ok(onto) = repo.newest_base() else { return false };
+        match repo.is_ancestor(&onto, &w.base) {
+            Ok(true) => return true,
+            Ok(false) => {}
+            Err(_) => return false,
+        }
+        if repo.lay_out_conflict(&w, &onto).is_err() {
+            return false;
+        }
+        write(&w, "file", "both\n");
+        matches!(repo.settle_conflict(&w), Ok(Settled::Done { .. }))
+    };
+    let check = |bed: &Bed| {
+        let repo = bed.repo();
+        let w = found(&repo);
+        assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
+        assert_eq!([read(&w, "file"), read(&w, "new")], ["both\n", "new\n"]);
+        assert_eq!(repo.ahead(&repo.newest_base().unwrap(), &repo.head(&w).unwrap()).unwrap(), 2);
+    };
+    at_each_call(&prepare, &act, &check);
+}
+
+#[test]
+fn a_half_made_worktree_is_made_again() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = found(&repo);
+    fs::remove_file(bed.state().join("worktrees/t1.notes/made")).unwrap();
+    fs::remove_file(w.path.join("file")).unwrap();
+    let w = found(&repo);
+    assert!(w.is_new);
+    assert_eq!(read(&w, "file"), "1\n2\n3\n4\n5\n");
+}
+
+#[test]
+fn a_worktree_that_git_has_forgotten_keeps_its_edits() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = found(&repo);
+    write(&w, "own", "committed\n");
+    let head = repo.commit_all(&w, "own").unwrap().unwrap();
+    write(&w, "file", "edited\n");
+    bed.in_checkout(&["worktree", "unlock", w.path.to_str().unwrap()]);
+    fs::remove_dir_all(bed.checkout().join(".git/worktrees/t1")).unwrap();
+    let again = found(&repo);
+    assert!(!again.is_new);
+    assert_eq!(repo.head(&again).unwrap(), head);
+    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "M file");
+    // Killed in the middle of that, before and after git was told.
+    for is_told in [false, true] {
+        let aside = bed.state().join("worktrees/t1.aside");
+        fs::rename(&w.path, &aside).unwrap();
+        if is_told {
+            fs::create_dir(&w.path).unwrap();
+            fs::rename(aside.join(".git"), w.path.join(".git")).unwrap();
+        }
+        let again = found(&repo);
+        assert_eq!(read(&again, "file"), "edited\n");
+        assert_eq!(repo.state(&again).unwrap(), WorkState::Dirty);
+    }
+}
+
+#[test]
+fn a_worktree_that_the_user_deleted_is_made_from_its_branch() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = found(&repo);
+    write(&w, "own", "own\n");
+    let head = repo.commit_all(&w, "own").unwrap().unwrap();
+    fs::remove_dir_all(&w.path).unwrap();
+    bed.others_change("new", "new\n");
+    let again = found(&repo);
+    assert!(again.is_new);
+    assert_eq!(repo.head(&again).unwrap(), head, "a branch with work in it stays");
+    assert_eq!(read(&again, "own"), "own\n");
+}
+
+#[test]
+fn locks_that_dead_programs_left_are_in_nobodys_way() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = found(&repo);
+    let touch = |path: &Path| fs::write(path, "").unwrap();
+    touch(&bed.checkout().join(".git/worktrees/t1/index.lock"));
+    touch(&bed.state().join("worktrees/t1.notes/index.lock"));
+    write(&w, "file", "work\n");
+    repo.commit_all(&w, "work").unwrap().unwrap();
+    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn an_object_that_the_user_threw_away_is_fetched_again() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    repo.newest_base().unwrap();
+    let depot = bed.state().join("depot.git");
+    let gone = "1".repeat(40);
+    fs::write(depot.join("refs/hookloop/target/main"), format!("{gone}\n")).unwrap();
+    let commit = bed.others_change("new", "n\n");
+    assert_eq!(repo.newest_base().unwrap(), commit);
+}
+
+#[test]
+fn what_is_cancelled_says_so() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    bed.cancel.trigger();
+    let refused = repo.newest_base();
+    assert!(
+        matches!(refused, Err(hookloop_engine::delivery::repo::RepoError::Cancelled)),
+        "{refused:?}"
+    );
+}

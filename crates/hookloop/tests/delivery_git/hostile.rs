@@ -1,0 +1,430 @@
+//! Repositories that bring commands along: whatever is done with them, none is run.
+//!
+//! Each trap writes a canary. Where that can be shown simply, plain git is seen to run into it (the control), so
+//! that a trap that catches nobody is noticed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use hookloop_engine::delivery::repo::Worktree;
+
+use crate::bed::{Bed, users_own, write};
+use crate::course::course;
+
+/// The command of a trap, as it is written in a configuration.
+const TRAP: &str = "{trap}";
+
+/// Settings that name a command, and what makes plain git run it.
+struct Trap {
+    settings: &'static [(&'static str, &'static str)],
+    /// In the checkout; an empty one if it can't be shown simply.
+    control: &'static [&'static str],
+}
+
+const fn trap(
+    settings: &'static [(&'static str, &'static str)],
+    control: &'static [&'static str],
+) -> Trap {
+    Trap { settings, control }
+}
+
+const LOCAL: [Trap; 12] = [
+    trap(&[("core.fsmonitor", TRAP)], &["status"]),
+    trap(&[("core.hooksPath", "{hooks}")], &["commit", "--allow-empty", "-m", "x"]),
+    trap(&[("filter.evil.clean", TRAP)], &["add", "--renormalize", "."]),
+    trap(&[("filter.evil.smudge", TRAP)], &["checkout-index", "--force", "--all"]),
+    trap(
+        &[("filter.evil.process", TRAP), ("filter.evil.required", "true")],
+        &["add", "--renormalize", "."],
+    ),
+    trap(&[("merge.evil.driver", TRAP), ("merge.evil.name", "x")], &["merge", "clashing"]),
+    trap(&[("merge.default", "evil"), ("merge.evil.driver", TRAP)], &["merge", "clashing"]),
+    trap(&[("diff.evil.textconv", TRAP)], &["diff", "HEAD", "clashing"]),
+    trap(&[("diff.evil.command", TRAP)], &["diff", "HEAD", "clashing"]),
+    trap(&[("diff.external", TRAP)], &["diff", "HEAD", "clashing"]),
+    trap(&[("core.editor", TRAP), ("sequence.editor", TRAP)], &["commit", "--allow-empty"]),
+    trap(&[("alias.trap", "!{trap}"), ("alias.fetch", "!{trap}")], &["trap"]),
+];
+
+const REMOTE: [Trap; 13] = [
+    trap(&[("core.sshCommand", TRAP)], &["ls-remote", "ssh://localhost:1/x"]),
+    trap(&[("core.gitProxy", TRAP)], &["ls-remote", "git://localhost:1/x"]),
+    trap(&[("remote.origin.uploadpack", TRAP)], &["fetch"]),
+    trap(&[("remote.origin.receivepack", TRAP)], &["push", "origin", "HEAD:x"]),
+    trap(&[("remote.origin.vcs", "ext"), ("protocol.ext.allow", "always")], &[]),
+    trap(
+        &[("url.ext::sh -c {trap}% .insteadOf", "{origin}"), ("protocol.ext.allow", "always")],
+        &["fetch"],
+    ),
+    trap(
+        &[("url.ext::sh -c {trap}% .pushInsteadOf", "{origin}"), ("protocol.ext.allow", "always")],
+        &["push", "origin", "HEAD:x"],
+    ),
+    trap(
+        &[("url.ext::sh -c {trap}% .insteadOf", "{state}"), ("protocol.ext.allow", "always")],
+        &["ls-remote", "{state}/depot.git"],
+    ),
+    trap(&[("remote.{state}/depot.git.uploadpack", TRAP)], &["fetch", "{state}/depot.git"]),
+    trap(&[("core.askPass", TRAP)], &["credential", "fill"]),
+    trap(&[("credential.helper", "!{trap}")], &["credential", "fill"]),
+    trap(&[("core.alternateRefsCommand", TRAP)], &[]),
+    trap(&[("uploadpack.packObjectsHook", TRAP)], &[]),
+];
+
+const OTHER: [Trap; 9] = [
+    trap(&[("core.pager", TRAP), ("pager.log", TRAP)], &[]),
+    trap(
+        &[("gpg.program", TRAP), ("commit.gpgSign", "true")],
+        &["commit", "--allow-empty", "-m", "x"],
+    ),
+    trap(
+        &[("gpg.program", TRAP), ("push.gpgSign", "true"), ("tag.gpgSign", "true")],
+        &["tag", "-m", "x", "x"],
+    ),
+    trap(
+        &[("gpg.ssh.defaultKeyCommand", TRAP), ("gpg.format", "ssh"), ("commit.gpgSign", "true")],
+        &[],
+    ),
+    trap(
+        &[
+            ("submodule.sub.update", "!{trap}"),
+            ("submodule.recurse", "true"),
+            ("submodule.sub.url", "{origin}"),
+        ],
+        &[],
+    ),
+    trap(&[("gc.auto", "1"), ("gc.recentObjectsHook", TRAP)], &["gc", "--prune=now"]),
+    trap(
+        &[
+            ("trailer.x.command", TRAP),
+            ("rebase.autoStash", "true"),
+            ("rebase.instructionFormat", "x"),
+        ],
+        &[],
+    ),
+    trap(&[("interactive.diffFilter", TRAP), ("browser.x.cmd", TRAP), ("man.x.cmd", TRAP)], &[]),
+    trap(&[("core.worktree", "{elsewhere}")], &[]),
+];
+
+/// A repository with a command that writes a canary.
+struct Ground {
+    bed: Bed,
+    canary: PathBuf,
+    trap: PathBuf,
+}
+
+impl Ground {
+    fn new() -> Ground {
+        let bed = Bed::new();
+        // Every driver that a trap defines has files to work on.
+        bed.others_change(".gitattributes", "* filter=evil diff=evil merge=evil\n");
+        bed.in_checkout(&["pull", "--quiet"]);
+        bed.in_checkout(&["switch", "--quiet", "-c", "clashing"]);
+        fs::write(bed.checkout().join("file"), "clash\n").unwrap();
+        bed.save("checkout", "clash");
+        bed.in_checkout(&["switch", "--quiet", "main"]);
+        let (canary, trap) = (bed.path().join("canary"), bed.path().join("trap"));
+        script(&trap, &canary);
+        fs::create_dir(bed.path().join("hooks")).unwrap();
+        fs::create_dir(bed.path().join("elsewhere")).unwrap();
+        for name in HOOKS {
+            script(&bed.path().join("hooks").join(name), &canary);
+        }
+        Ground { bed, canary, trap }
+    }
+
+    fn filled(&self, text: &str) -> String {
+        let path = |name: &str| self.bed.path().join(name).display().to_string();
+        text.replace(TRAP, &self.trap.display().to_string())
+            .replace("{hooks}", &path("hooks"))
+            .replace("{origin}", &path("origin.git"))
+            .replace("{state}", &path("state"))
+            .replace("{elsewhere}", &path("elsewhere"))
+    }
+
+    fn set(&self, file: &Path, settings: &[(&str, &str)]) {
+        for (name, value) in settings {
+            let (name, value) = (self.filled(name), self.filled(value));
+            let file = file.to_str().unwrap();
+            self.bed.git(self.bed.path(), &["config", "--file", file, &name, &value]);
+        }
+    }
+
+    fn config(&self) -> PathBuf {
+        self.bed.checkout().join(".git/config")
+    }
+
+    /// Everything is done, and nobody ran into it; then plain git does.
+    fn check(self, what: &str, plant: &dyn Fn(&Worktree), control: &[&str]) {
+        let before = users_own(&self.bed.checkout());
+        course(&self.bed, plant);
+        assert!(!self.canary.exists(), "{what}: {}", fs::read_to_string(&self.canary).unwrap());
+        let after = users_own(&self.bed.checkout());
+        let planted = Path::new(".git/config");
+        let names = before.keys().chain(after.keys()).filter(|name| *name != planted);
+        let other: Vec<_> = names.filter(|name| before.get(*name) != after.get(*name)).collect();
+        assert!(other.is_empty(), "{what}: {other:?}");
+        if control.is_empty() {
+            return;
+        }
+        let control: Vec<String> = control.iter().map(|word| self.filled(word)).collect();
+        let control: Vec<&str> = control.iter().map(String::as_str).collect();
+        let mut command = self.bed.command(&self.bed.checkout(), &control);
+        command.env("TERM", "dumb").stdin(std::process::Stdio::null());
+        if control[0] == "credential" {
+            command.stdin(fs::File::open(self.question()).unwrap());
+        }
+        let output = command.output().unwrap();
+        assert!(self.canary.exists(), "{what} catches nobody: {output:?}");
+    }
+
+    fn question(&self) -> PathBuf {
+        let path = self.bed.path().join("question");
+        fs::write(&path, "protocol=https\nhost=localhost\n\n").unwrap();
+        path
+    }
+}
+
+const HOOKS: [&str; 20] = [
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-rebase",
+    "post-checkout",
+    "post-merge",
+    "pre-push",
+    "pre-receive",
+    "update",
+    "proc-receive",
+    "post-receive",
+    "post-update",
+    "reference-transaction",
+    "post-rewrite",
+    "post-index-change",
+];
+
+fn script(path: &Path, canary: &Path) {
+    fs::write(path, format!("#!/bin/sh\necho \"$0 $*\" >> {}\nexit 1\n", canary.display()))
+        .unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn check_all(traps: &[Trap]) {
+    for trap in traps {
+        let ground = Ground::new();
+        ground.set(&ground.config(), trap.settings);
+        ground.check(&format!("{:?}", trap.settings), &|_| {}, trap.control);
+    }
+}
+
+#[test]
+fn commands_about_files() {
+    check_all(&LOCAL);
+}
+
+#[test]
+fn commands_about_remotes() {
+    check_all(&REMOTE);
+}
+
+#[test]
+fn commands_about_other_things() {
+    check_all(&OTHER);
+}
+
+#[test]
+fn every_hook_in_its_usual_place() {
+    let ground = Ground::new();
+    let hooks = ground.bed.checkout().join(".git/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    for name in HOOKS {
+        script(&hooks.join(name), &ground.canary);
+    }
+    ground.check("hooks", &|_| {}, &["commit", "--allow-empty", "-m", "x"]);
+}
+
+#[test]
+fn a_file_that_the_configuration_includes() {
+    let ground = Ground::new();
+    let included = ground.bed.path().join("included");
+    ground.set(&included, &[("core.fsmonitor", TRAP), ("core.hooksPath", "{hooks}")]);
+    let path = included.to_str().unwrap().to_owned();
+    ground.bed.git(
+        ground.bed.path(),
+        &["config", "--file", ground.config().to_str().unwrap(), "include.path", &path],
+    );
+    ground.check("include.path", &|_| {}, &["status"]);
+}
+
+#[test]
+fn a_configuration_of_the_worktree_alone() {
+    let ground = Ground::new();
+    ground.set(&ground.config(), &[("extensions.worktreeConfig", "true")]);
+    let git_dir = ground.bed.checkout().join(".git");
+    let traps = [
+        ("core.fsmonitor", TRAP),
+        ("core.hooksPath", "{hooks}"),
+        ("filter.evil.clean", TRAP),
+        ("merge.evil.driver", TRAP),
+        ("core.worktree", "{elsewhere}"),
+    ];
+    let plant = |w: &Worktree| {
+        let of_task = git_dir.join("worktrees").join(w.task.as_str()).join("config.worktree");
+        ground.set(&of_task, &traps);
+        ground.set(&git_dir.join("config.worktree"), &traps[..2]);
+    };
+    let canary = ground.canary.clone();
+    course(&ground.bed, &plant);
+    assert!(!canary.exists(), "{}", fs::read_to_string(&canary).unwrap());
+    let _ = ground.bed.command(&ground.bed.checkout(), &["status"]).output().unwrap();
+    assert!(canary.exists(), "catches nobody");
+}
+
+/// What an agent can do to the worktree that it was given.
+#[test]
+fn a_worktree_that_is_led_elsewhere() {
+    for what in ["link", "common directory", "both"] {
+        let ground = Ground::new();
+        let evil = ground.bed.path().join("evil");
+        ground.bed.git(ground.bed.path(), &["clone", "--quiet", "origin.git", "evil"]);
+        for trap in LOCAL.iter().chain(&REMOTE) {
+            ground.set(&evil.join(".git/config"), trap.settings);
+        }
+        let plant = |w: &Worktree| {
+            if what != "common directory" {
+                fs::write(
+                    w.path.join(".git"),
+                    format!("gitdir: {}\n", evil.join(".git").display()),
+                )
+                .unwrap();
+            }
+            if what != "link" {
+                let git_dir = ground.bed.checkout().join(".git/worktrees").join(w.task.as_str());
+                fs::write(git_dir.join("commondir"), evil.join(".git").to_str().unwrap()).unwrap();
+            }
+        };
+        course(&ground.bed, &plant);
+        assert!(!ground.canary.exists(), "{what}: {}", fs::read_to_string(&ground.canary).unwrap());
+        let _ = ground.bed.command(&evil, &["status"]).output().unwrap();
+        assert!(ground.canary.exists(), "{what} catches nobody");
+    }
+}
+
+#[test]
+fn repositories_inside_of_it() {
+    let ground = Ground::new();
+    let bed = &ground.bed;
+    let traps =
+        [("core.fsmonitor", TRAP), ("core.hooksPath", "{hooks}"), ("filter.evil.clean", TRAP)];
+    let plant = |w: &Worktree| {
+        // A bare one among the files, one beside them, and one that the index has a link to.
+        bed.git(&w.path, &["init", "--quiet", "--bare", "bare"]);
+        ground.set(&w.path.join("bare/config"), &traps);
+        for name in ["beside", "linked"] {
+            bed.git(&w.path, &["init", "--quiet", name]);
+            write(w, &format!("{name}/file"), "x\n");
+            bed.git(&w.path.join(name), &["add", "file"]);
+            bed.git(&w.path.join(name), &["commit", "--quiet", "-m", "x"]);
+        }
+        bed.git(&w.path, &["-c", "advice.addEmbeddedRepo=false", "add", "linked"]);
+        bed.git(&w.path, &["commit", "--quiet", "-m", "linked"]);
+        for name in ["beside", "linked"] {
+            ground.set(&w.path.join(name).join(".git/config"), &traps);
+            write(w, &format!("{name}/file"), "changed\n");
+        }
+    };
+    course(bed, &plant);
+    assert!(!ground.canary.exists(), "{}", fs::read_to_string(&ground.canary).unwrap());
+}
+
+/// The control of the one above: what the repositories inside hold is run when git looks into them.
+#[test]
+fn repositories_inside_of_it_catch_plain_git() {
+    let ground = Ground::new();
+    let checkout = ground.bed.checkout();
+    ground.bed.git(&checkout, &["clone", "--quiet", "../origin.git", "linked"]);
+    ground.bed.git(&checkout, &["-c", "advice.addEmbeddedRepo=false", "add", "linked"]);
+    ground.set(&checkout.join("linked/.git/config"), &[("core.fsmonitor", TRAP)]);
+    let _ = ground.bed.command(&checkout, &["status"]).output().unwrap();
+    assert!(ground.canary.exists());
+}
+
+#[test]
+fn a_missing_object_is_not_fetched_by_the_repositorys_word() {
+    let ground = Ground::new();
+    let missing = "2".repeat(40);
+    ground.set(
+        &ground.config(),
+        &[
+            ("core.repositoryFormatVersion", "1"),
+            ("extensions.partialClone", "evil"),
+            ("remote.evil.promisor", "true"),
+            ("remote.evil.url", "{origin}"),
+            ("remote.evil.uploadpack", TRAP),
+        ],
+    );
+    let refused = ground.bed.open();
+    assert!(refused.is_err(), "{refused:?}");
+    assert!(!ground.canary.exists());
+    let _ =
+        ground.bed.command(&ground.bed.checkout(), &["cat-file", "-p", &missing]).output().unwrap();
+    assert!(ground.canary.exists(), "catches nobody");
+    // Set while it is open: nothing that is asked there needs an object.
+    let ground = Ground::new();
+    let plant = |_: &Worktree| {
+        ground.set(
+            &ground.config(),
+            &[
+                ("remote.evil.promisor", "true"),
+                ("remote.evil.url", "{origin}"),
+                ("remote.evil.uploadpack", TRAP),
+            ],
+        );
+    };
+    course(&ground.bed, &plant);
+    assert!(!ground.canary.exists());
+}
+
+#[test]
+fn a_remote_with_commands_of_its_own() {
+    let ground = Ground::new();
+    let origin = ground.bed.path().join("origin.git/config");
+    ground.set(
+        &origin,
+        &[
+            ("uploadpack.packObjectsHook", TRAP),
+            ("core.fsmonitor", TRAP),
+            ("core.pager", TRAP),
+            ("core.sshCommand", TRAP),
+            ("core.editor", TRAP),
+        ],
+    );
+    ground.check("the remote's own", &|_| {}, &[]);
+}
+
+#[test]
+fn links_that_an_agent_puts_in_the_way() {
+    let ground = Ground::new();
+    let precious = ground.bed.path().join("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("later"), "precious\n").unwrap();
+    fs::write(precious.join("index"), "precious\n").unwrap();
+    let git_dir = ground.bed.checkout().join(".git/worktrees/c1");
+    let plant = |w: &Worktree| {
+        use std::os::unix::fs::symlink;
+        for name in ["index", "index.new"] {
+            let _ = fs::remove_file(git_dir.join(name));
+            symlink(precious.join("index"), git_dir.join(name)).unwrap();
+        }
+        symlink(&precious, w.path.join("dir")).unwrap();
+    };
+    course(&ground.bed, &plant);
+    assert_eq!(fs::read_to_string(precious.join("index")).unwrap(), "precious\n");
+    assert_eq!(fs::read_to_string(precious.join("later")).unwrap(), "precious\n");
+}

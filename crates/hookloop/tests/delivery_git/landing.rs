@@ -1,0 +1,184 @@
+//! The train: work put on the target in the depot, looked at in a scratch checkout, and landed.
+
+use std::fs;
+
+use hookloop_engine::delivery::repo::{
+    Commit, Landed, MergeHow, MergedOnto, Method, Repo, RepoError,
+};
+
+use crate::bed::{Bed, task, write};
+
+fn how(method: Method) -> MergeHow {
+    MergeHow { method, message: "land t1\n\nwith a body".to_owned() }
+}
+
+fn done(merged: MergedOnto) -> (Commit, Method) {
+    match merged {
+        MergedOnto::Done { commit, method } => (commit, method),
+        merged => panic!("{merged:?}"),
+    }
+}
+
+/// A task's head with two commits.
+fn two_commits(repo: &Repo<'_>, id: &str) -> Commit {
+    let w = repo.worktree(&task(id)).unwrap();
+    for name in ["a", "b"] {
+        write(&w, &format!("{id}-{name}"), name);
+        repo.commit_all(&w, &format!("{id} {name}")).unwrap();
+    }
+    repo.head(&w).unwrap()
+}
+
+#[test]
+fn each_way_to_merge_makes_its_commits_and_always_the_same() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    two_commits(&repo, "t1");
+    let w = repo.worktree(&task("t1")).unwrap();
+    let mut amend = bed.command(&w.path, &["commit", "--quiet", "--amend", "--no-edit"]);
+    let amended = amend.env("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z").status().unwrap();
+    assert!(amended.success());
+    let head = repo.head(&w).unwrap();
+    let tip = bed.others_change("theirs", "theirs\n");
+    repo.newest_base().unwrap();
+    let depot = bed.state().join("depot.git");
+    let subjects = |commit: &Commit| {
+        let range = format!("{tip}..{commit}");
+        bed.git(&depot, &["log", "--format=%s", "--first-parent", &range])
+    };
+    for (method, expected) in
+        [(Method::Squash, "land t1"), (Method::Merge, "land t1"), (Method::Rebase, "t1 b\nt1 a")]
+    {
+        let (commit, used) = done(repo.merge_onto(&tip, &head, &how(method)).unwrap());
+        assert_eq!(used, method);
+        assert_eq!(subjects(&commit), expected);
+        let files = bed.git(&depot, &["ls-tree", "--name-only", commit.as_str()]);
+        assert_eq!(files, ".gitignore\nfile\nt1-a\nt1-b\ntheirs");
+        assert_eq!(repo.is_ancestor(&head, &commit).unwrap(), method == Method::Merge);
+        // By another program, and not by the clock: the time is that of what is merged.
+        let time = bed.git(&depot, &["log", "-1", "--format=%ct", commit.as_str()]);
+        assert_eq!(time, "978307200");
+        assert_eq!(done(bed.repo().merge_onto(&tip, &head, &how(method)).unwrap()).0, commit);
+        let again = repo.merge_onto(&commit, &head, &how(method)).unwrap();
+        assert_eq!(again, MergedOnto::AlreadyIn);
+    }
+}
+
+#[test]
+fn merges_are_squashed_where_a_rebase_is_wished_for() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    two_commits(&repo, "t1");
+    let w = repo.worktree(&task("t1")).unwrap();
+    let first = bed.others_change("x", "x\n");
+    bed.in_checkout(&["fetch", "--quiet", "origin"]);
+    bed.git(&w.path, &["merge", "--quiet", "-m", "merged", first.as_str()]);
+    let tip = bed.others_change("y", "y\n");
+    repo.newest_base().unwrap();
+    let head = repo.head(&w).unwrap();
+    let (_, used) = done(repo.merge_onto(&tip, &head, &how(Method::Rebase)).unwrap());
+    assert_eq!(used, Method::Squash);
+}
+
+#[test]
+fn a_conflict_names_its_files() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    write(&w, "file", "ours\n");
+    let head = repo.commit_all(&w, "ours").unwrap().unwrap();
+    let tip = bed.others_change("file", "theirs\n");
+    repo.newest_base().unwrap();
+    for method in [Method::Squash, Method::Rebase, Method::Merge] {
+        let merged = repo.merge_onto(&tip, &head, &how(method)).unwrap();
+        let MergedOnto::Conflict { files } = merged else { panic!("{merged:?}") };
+        assert_eq!(files.len(), 1);
+        assert_eq!(files[0].path, "file");
+    }
+}
+
+#[test]
+fn a_scratch_checkout_is_a_repository_by_itself_and_goes() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let head = two_commits(&repo, "t1");
+    let (commit, _) =
+        done(repo.merge_onto(&repo.newest_base().unwrap(), &head, &how(Method::Squash)).unwrap());
+    let scratch = repo.scratch(&commit, "try-1").unwrap();
+    let path = scratch.path.clone();
+    assert_eq!(fs::read_to_string(path.join("t1-a")).unwrap(), "a");
+    assert_eq!(bed.git(&path, &["status", "--porcelain"]), "");
+    assert_eq!(bed.git(&path, &["rev-parse", "HEAD"]), commit.as_str());
+    assert_eq!(bed.git(&path, &["log", "-1", "--format=%s"]), "land t1");
+    // What runs there changes its own configuration, and no other.
+    let before = fs::read(bed.state().join("depot.git/config")).unwrap();
+    bed.git(&path, &["config", "core.fsmonitor", "touch /tmp/never"]);
+    assert_eq!(fs::read(bed.state().join("depot.git/config")).unwrap(), before);
+    // While it is in use it stays; what a dead program left goes.
+    fs::create_dir_all(bed.state().join("scratch/left/behind")).unwrap();
+    let second = bed.repo();
+    assert!(path.exists());
+    assert!(!bed.state().join("scratch/left").exists());
+    drop(scratch);
+    assert!(!path.exists());
+    drop(second.scratch(&commit, "try-1").unwrap());
+}
+
+#[test]
+fn the_target_is_moved_if_it_is_where_it_is_expected() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let head = two_commits(&repo, "t1");
+    let base = repo.newest_base().unwrap();
+    let (commit, _) = done(repo.merge_onto(&base, &head, &how(Method::Squash)).unwrap());
+    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::Done);
+    assert_eq!(bed.at_remote("main").as_deref(), Some(commit.as_str()));
+    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
+    let other = two_commits(&repo, "t2");
+    let (second, _) = done(repo.merge_onto(&commit, &other, &how(Method::Squash)).unwrap());
+    let now = bed.others_change("quicker", "q\n");
+    assert_eq!(repo.land(&second, &commit).unwrap(), Landed::Lost { now: now.clone() });
+    assert_eq!(bed.at_remote("main").as_deref(), Some(now.as_str()));
+    // Who was killed after landing finds others on top.
+    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
+    let refused = repo.land(&base, &now);
+    assert!(matches!(refused, Err(RepoError::Permanent { .. })), "backwards: {refused:?}");
+}
+
+#[test]
+fn a_branch_of_the_users_is_moved_only_where_nobody_stands_on_it() {
+    let bed = Bed::alone();
+    let repo = bed.repo();
+    assert_eq!((repo.target().branch.as_str(), &repo.target().remote), ("main", &None));
+    let head = two_commits(&repo, "t1");
+    let base = repo.newest_base().unwrap();
+    let (commit, _) = done(repo.merge_onto(&base, &head, &how(Method::Squash)).unwrap());
+    bed.in_checkout(&["switch", "--quiet", "main"]);
+    let Err(RepoError::CheckedOut { path, .. }) = repo.land(&commit, &base) else { panic!() };
+    assert_eq!(path, bed.checkout());
+    bed.in_checkout(&["switch", "--quiet", "mine"]);
+    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::Done);
+    assert_eq!(bed.in_checkout(&["rev-parse", "main"]), commit.as_str());
+    bed.in_checkout(&["fsck", "--strict"]);
+    assert_eq!(repo.land(&commit, &base).unwrap(), Landed::AlreadyThere);
+    assert!(matches!(repo.push("x", &commit), Err(RepoError::NeedsHuman { .. })));
+}
+
+#[test]
+fn a_difference_is_cut_where_it_is_too_long() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    write(&w, "long", &"line\n".repeat(50_000));
+    write(&w, "file", "1\n2\n3\n4\n");
+    let head = repo.commit_all(&w, "long").unwrap().unwrap();
+    let diff = repo.diff(&w.base, &head, 1_000).unwrap();
+    assert_eq!(diff.text.len(), 1_000);
+    assert!(diff.left_out_bytes > 250_000, "{}", diff.left_out_bytes);
+    let told: Vec<_> =
+        diff.files.iter().map(|file| (file.path.as_str(), file.added, file.deleted)).collect();
+    assert_eq!(told, [("file", 0, 1), ("long", 50_000, 0)]);
+    let whole = repo.diff(&w.base, &head, 1_000_000).unwrap();
+    assert_eq!(whole.left_out_bytes, 0);
+    assert!(whole.text.starts_with(&diff.text));
+}

@@ -1,0 +1,72 @@
+//! What is the user's is byte for byte what it was, whatever is done.
+
+use std::fs;
+
+use crate::bed::{Bed, users_own};
+use crate::course::course;
+
+/// A checkout in which the user is in the middle of something.
+fn messy(bed: &Bed) {
+    let checkout = bed.checkout();
+    let git = |args: &[&str]| bed.in_checkout(args);
+    fs::write(checkout.join("file"), "stashed\n").unwrap();
+    git(&["stash", "--quiet"]);
+    git(&["tag", "mine-1"]);
+    git(&["pack-refs", "--all"]);
+    git(&["branch", "another"]);
+    fs::write(checkout.join("staged"), "staged\n").unwrap();
+    git(&["add", "staged"]);
+    fs::write(checkout.join("staged"), "and changed\n").unwrap();
+    fs::write(checkout.join("file"), "edited\n").unwrap();
+    fs::write(checkout.join("untracked"), "untracked\n").unwrap();
+    fs::write(checkout.join(".env"), "ignored\n").unwrap();
+}
+
+#[test]
+fn with_a_remote() {
+    let bed = Bed::new();
+    messy(&bed);
+    let before = users_own(&bed.checkout());
+    assert!(before.len() > 20, "{:?}", before.keys());
+    course(&bed, &|_| {});
+    similar(&before, &users_own(&bed.checkout()));
+    bed.in_checkout(&["fsck", "--strict"]);
+}
+
+#[test]
+fn a_detached_head() {
+    let bed = Bed::new();
+    bed.in_checkout(&["switch", "--quiet", "--detach"]);
+    messy(&bed);
+    let before = users_own(&bed.checkout());
+    course(&bed, &|_| {});
+    similar(&before, &users_own(&bed.checkout()));
+}
+
+#[test]
+fn without_a_remote_only_the_target_moves() {
+    let bed = Bed::alone();
+    messy(&bed);
+    let name = std::path::Path::new(".git/refs/heads/main");
+    let log = std::path::Path::new(".git/logs/refs/heads/main");
+    // Somebody else changes it meanwhile, so it is left out of the comparison.
+    let own = || {
+        let mut own = users_own(&bed.checkout());
+        own.remove(name);
+        own.remove(log);
+        own
+    };
+    let before = own();
+    course(&bed, &|_| {});
+    similar(&before, &own());
+    bed.in_checkout(&["fsck", "--strict"]);
+}
+
+type Files = std::collections::BTreeMap<std::path::PathBuf, Vec<u8>>;
+
+/// The same files with the same bytes; what is not is told by name.
+fn similar(before: &Files, after: &Files) {
+    let names = before.keys().chain(after.keys());
+    let other: Vec<_> = names.filter(|name| before.get(*name) != after.get(*name)).collect();
+    assert!(other.is_empty(), "{other:?}");
+}

@@ -1,0 +1,225 @@
+//! A worktree for each task: made, found again, listed, removed.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use hookloop_engine::delivery::repo::{
+    BranchFate, Operation, Removal, Removed, RepoError, Unfinished, Unsaved, WorkState,
+};
+
+use crate::bed::{Bed, read, task, write};
+
+#[test]
+fn a_worktree_is_made_from_the_newest_commit_and_found_again() {
+    let bed = Bed::new();
+    let newest = bed.others_change("new", "x\n");
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    assert!(w.is_new);
+    assert_eq!((w.branch.as_str(), &w.base), ("hookloop/t1", &newest));
+    assert_eq!(read(&w, "new"), "x\n");
+    assert_eq!(repo.head(&w).unwrap(), newest);
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
+    // As git sees it, too.
+    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
+    assert_eq!(bed.git(&w.path, &["branch", "--show-current"]), "hookloop/t1");
+    assert!(bed.in_checkout(&["worktree", "list"]).contains("hookloop/t1"));
+    bed.in_checkout(&["worktree", "prune"]);
+    write(&w, "file", "changed\n");
+    let again = repo.worktree(&task("t1")).unwrap();
+    assert!(!again.is_new);
+    assert_eq!((&again.path, &again.base), (&w.path, &w.base));
+    assert_eq!(read(&w, "file"), "changed\n");
+}
+
+#[test]
+fn all_that_is_not_ignored_is_committed_whatever_the_agent_told_its_index() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    assert_eq!(repo.commit_all(&w, "nothing").unwrap(), None);
+    let git = |args: &[&str]| bed.git(&w.path, args);
+    git(&["update-index", "--assume-unchanged", "file"]);
+    write(&w, "file", "overlooked\n");
+    write(&w, "dir/new", "n\n");
+    write(&w, ".env", "secret\n");
+    write(&w, "built/forced", "f\n");
+    git(&["add", "--force", "built/forced"]);
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Dirty);
+    let commit = repo.commit_all(&w, "the work").unwrap().unwrap();
+    assert_eq!(repo.head(&w).unwrap(), commit);
+    assert_eq!(git(&["show", "HEAD:file"]), "overlooked");
+    assert_eq!(
+        git(&["ls-tree", "-r", "--name-only", "HEAD"]),
+        ".gitignore\nbuilt/forced\ndir/new\nfile"
+    );
+    assert_eq!(git(&["log", "-1", "--format=%an <%ae> %s"]), "User <user@example.org> the work");
+    assert_eq!(git(&["status", "--porcelain"]), "");
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
+    assert_eq!(repo.commit_all(&w, "again").unwrap(), None);
+    // What is forced stays in: it is committed, though it is ignored.
+    write(&w, "built/forced", "g\n");
+    fs::remove_file(w.path.join("dir/new")).unwrap();
+    fs::remove_file(w.path.join("file")).unwrap();
+    write(&w, "file/below", "a directory now\n");
+    repo.commit_all(&w, "more").unwrap().unwrap();
+    assert_eq!(
+        git(&["ls-tree", "-r", "--name-only", "HEAD"]),
+        ".gitignore\nbuilt/forced\nfile/below"
+    );
+    assert_eq!(git(&["show", "HEAD:built/forced"]), "g");
+    assert_eq!(repo.ahead(&w.base, &repo.head(&w).unwrap()).unwrap(), 2);
+}
+
+#[test]
+fn the_same_size_at_the_same_time_is_a_change() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    for round in 0..20 {
+        write(&w, "file", &format!("{round:09}\n"));
+        assert!(repo.commit_all(&w, "round").unwrap().is_some(), "{round}");
+    }
+}
+
+#[test]
+fn what_an_agent_began_is_told() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    let git = |args: &[&str]| bed.git(&w.path, args);
+    let unfinished = || match repo.state(&w).unwrap() {
+        WorkState::Unfinished(what) => what,
+        state => panic!("{state:?}"),
+    };
+    git(&["switch", "--quiet", "--detach"]);
+    assert_eq!(unfinished(), Unfinished::Detached { branch: w.branch.clone() });
+    let refused = repo.commit_all(&w, "x");
+    assert!(matches!(refused, Err(RepoError::Unfinished { .. })), "{refused:?}");
+    git(&["switch", "--quiet", "-c", "own"]);
+    let branch = w.branch.clone();
+    assert_eq!(unfinished(), Unfinished::Elsewhere { found: "own".to_owned(), branch });
+    write(&w, "file", "own\n");
+    git(&["commit", "--quiet", "-am", "own"]);
+    git(&["switch", "--quiet", "hookloop/t1"]);
+    assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
+    write(&w, "file", "ours\n");
+    git(&["commit", "--quiet", "-am", "ours"]);
+    for (args, expected) in [
+        (["merge", "own"], Operation::Merge),
+        (["rebase", "own"], Operation::Rebase),
+        (["cherry-pick", "own"], Operation::CherryPick),
+    ] {
+        assert!(!bed.command(&w.path, &args).output().unwrap().status.success());
+        assert_eq!(unfinished(), Unfinished::Underway(expected));
+        git(&[args[0], "--abort"]);
+    }
+}
+
+#[test]
+fn named_files_that_are_ignored_go_along() {
+    let mut bed = Bed::new();
+    let checkout = bed.checkout();
+    let write = |name: &str, text: &str| {
+        fs::create_dir_all(checkout.join(name).parent().unwrap()).unwrap();
+        fs::write(checkout.join(name), text).unwrap();
+    };
+    write(".env", "secret");
+    fs::set_permissions(checkout.join(".env"), fs::Permissions::from_mode(0o640)).unwrap();
+    write("config/a.local", "a");
+    write("config/deep/b.local", "b");
+    write("file", "the user's own edit");
+    symlink("/etc/passwd", checkout.join("config/link.local")).unwrap();
+    symlink("config", checkout.join("linked")).unwrap();
+    let names = [".env", "config/*.local", "missing", "file", "linked/a.local"];
+    bed.wish.copy = names.map(str::to_owned).to_vec();
+    let refused = bed.repo().worktree(&task("t0")).unwrap_err();
+    assert!(matches!(refused, RepoError::Io { .. }), "through a link: {refused}");
+    bed.wish.copy.pop();
+    let w = bed.repo().worktree(&task("t1")).unwrap();
+    let copied = |name: &str| fs::read_to_string(w.path.join(name)).ok();
+    assert_eq!(copied(".env").as_deref(), Some("secret"));
+    let mode = fs::metadata(w.path.join(".env")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    assert_eq!(copied("config/a.local").as_deref(), Some("a"));
+    assert_eq!(copied("config/deep/b.local"), None);
+    assert_eq!(copied("config/link.local"), None);
+    assert_eq!(copied("file").as_deref(), Some("1\n2\n3\n4\n5\n"), "never overwritten");
+    assert_eq!(bed.repo().state(&w).unwrap(), WorkState::Clean);
+}
+
+#[test]
+fn a_named_file_that_would_be_committed_is_refused() {
+    let mut bed = Bed::new();
+    fs::write(bed.checkout().join("token"), "secret").unwrap();
+    bed.wish.copy = vec!["token".to_owned()];
+    let refused = bed.repo().worktree(&task("t1")).unwrap_err();
+    assert!(refused.to_string().contains("does not ignore"), "{refused}");
+    for outside in ["../other/file", "/etc/passwd", "a/../../x"] {
+        bed.wish.copy = vec![outside.to_owned()];
+        let refused = bed.repo().worktree(&task("t1")).unwrap_err();
+        assert!(refused.to_string().contains("not in the project"), "{refused}");
+    }
+    // And is made once that is put right.
+    bed.wish.copy = vec!["token".to_owned()];
+    fs::write(bed.checkout().join(".git/info/exclude"), "token\n").unwrap();
+    let w = bed.repo().worktree(&task("t1")).unwrap();
+    assert_eq!(read(&w, "token"), "secret");
+}
+
+#[test]
+fn worktrees_are_listed_with_what_is_in_them() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let (a, b) = (repo.worktree(&task("a")).unwrap(), repo.worktree(&task("b")).unwrap());
+    write(&a, "file", "a\n");
+    let commit = repo.commit_all(&a, "a").unwrap().unwrap();
+    write(&b, "new", "b\n");
+    let listed = repo.worktrees().unwrap();
+    let told: Vec<_> =
+        listed.iter().map(|one| (one.task.as_str(), one.is_dirty, one.ahead)).collect();
+    assert_eq!(told, [("a", false, 1), ("b", true, 0)]);
+    assert_eq!(listed[0].head, commit);
+    assert!(listed.iter().all(|one| one.last_used.elapsed().is_ok()));
+}
+
+#[test]
+fn what_is_nowhere_else_stays_unless_it_is_to_go() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    let safely =
+        |delivered| Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Stays { delivered } };
+    let stayed = |removed| matches!(removed, Removed::Stayed { .. });
+    write(&w, "file", "work\n");
+    assert!(stayed(repo.remove_worktree(&w.task, &safely(None)).unwrap()), "not committed");
+    let commit = repo.commit_all(&w, "work").unwrap().unwrap();
+    assert!(stayed(repo.remove_worktree(&w.task, &safely(None)).unwrap()), "not delivered");
+    assert!(w.path.exists());
+    let keeping = Removal { branch: BranchFate::Kept, unsaved: Unsaved::Stays { delivered: None } };
+    assert_eq!(repo.remove_worktree(&w.task, &keeping).unwrap(), Removed::Done);
+    assert!(!w.path.exists());
+    let w = repo.worktree(&task("t1")).unwrap();
+    assert_eq!(repo.head(&w).unwrap(), commit, "the branch had it");
+    assert_eq!(read(&w, "file"), "work\n");
+    let removed = repo.remove_worktree(&w.task, &safely(Some(commit.clone()))).unwrap();
+    assert_eq!(removed, Removed::Done);
+    assert_eq!(bed.in_checkout(&["branch", "--list", "hookloop/*"]), "");
+    assert!(!bed.in_checkout(&["worktree", "list"]).contains("hookloop"));
+    let gone = Removal { branch: BranchFate::Deleted, unsaved: Unsaved::Goes };
+    assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), Removed::NotThere);
+    // Even what is to go can be found again.
+    let w = repo.worktree(&task("t2")).unwrap();
+    write(&w, "file", "thrown away\n");
+    assert_eq!(repo.remove_worktree(&w.task, &gone).unwrap(), Removed::Done);
+    assert_eq!(bed.in_checkout(&["show", "refs/hookloop/kept/t2/1:file"]), "thrown away");
+}
+
+#[test]
+fn a_branch_that_the_user_works_on_is_left_alone() {
+    let bed = Bed::new();
+    bed.in_checkout(&["switch", "--quiet", "-c", "hookloop/t1"]);
+    let refused = bed.repo().worktree(&task("t1")).unwrap_err();
+    assert!(matches!(refused, RepoError::NeedsHuman { .. }), "{refused}");
+    assert_eq!(bed.in_checkout(&["branch", "--show-current"]), "hookloop/t1");
+}

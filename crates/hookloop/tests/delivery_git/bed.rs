@@ -97,6 +97,21 @@ impl Bed {
         self.environment.push((name.into(), value.into()));
     }
 
+    /// A copy of all that there is, to come back to.
+    pub(crate) fn set_aside(&self) -> TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(self.path(), copy.path());
+        copy
+    }
+
+    pub(crate) fn restore(&self, copy: &TempDir) {
+        for entry in fs::read_dir(self.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+        }
+        copy_all(copy.path(), self.dir.path());
+    }
+
     pub(crate) fn replace(&mut self, name: &str, value: OsString) {
         self.environment.retain(|(known, _)| known != name);
         self.environment.push((name.into(), value));
@@ -164,6 +179,13 @@ impl Bed {
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         (!text.is_empty()).then_some(text)
     }
+}
+
+/// With times and modes: an index goes by them.
+fn copy_all(from: &Path, to: &Path) {
+    let from = from.join(".");
+    let copied = Command::new("cp").arg("-a").args([from.as_path(), to]).status().unwrap();
+    assert!(copied.success());
 }
 
 pub(crate) fn task(id: &str) -> TaskId {

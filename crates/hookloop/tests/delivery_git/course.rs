@@ -50,7 +50,7 @@ pub(crate) fn course(bed: &Bed, plant: &dyn Fn(&Worktree)) {
     let Settled::Done { commit: head } = repo.settle_conflict(&w).unwrap() else { panic!() };
     assert_eq!(repo.state(&w).unwrap(), WorkState::Clean);
     push(Pushed::Done);
-    let diff = repo.diff(&onto, &head, 10_000).unwrap();
+    let diff = repo.diff(&onto, &head, 100_000).unwrap();
     assert!(diff.text.contains("+both") && diff.files.len() >= 2, "{diff:?}");
     assert_eq!(repo.worktrees().unwrap().len(), 1);
     let tip = others_change(bed, &repo, "later", "later\n");

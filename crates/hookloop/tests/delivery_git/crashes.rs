@@ -1,12 +1,17 @@
 //! Programs that are killed, and those that come after them.
+//!
+//! The full size, every call: `HOOKLOOP_CALLS_APART=1 cargo nextest run -p hookloop --test delivery_git crashes`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use hookloop_engine::delivery::repo::{Rebased, Repo, Settled, WorkState, Worktree};
+use hookloop_engine::delivery::repo::{Rebased, Repo, RepoError, Settled, WorkState, Worktree};
 
 use crate::bed::{Bed, read, task, write};
+
+/// What is killed takes fewer calls of git.
+const CALLS_MAX: u32 = 200;
 
 /// When a call of git is the last one.
 #[derive(Clone, Copy, Debug)]
@@ -45,23 +50,28 @@ fn immortal_git(bed: &mut Bed) {
     bed.replace("PATH", std::env::var_os("PATH").unwrap());
 }
 
+/// What is done, and done again.
+type Act<'a> = &'a dyn Fn(&Repo<'_>) -> Result<(), RepoError>;
+
 /// Kills what `act` does at each of its calls of git, and has it done again by the next program.
-fn at_each_call(
-    prepare: &dyn Fn(&Bed),
-    act: &dyn Fn(&Bed, &Repo<'_>) -> bool,
-    check: &dyn Fn(&Bed),
-) {
-    let mut calls = 0;
-    for moment in [Moment::Before, Moment::After] {
-        for last in 1.. {
-            assert!(last < 200, "it does not come to an end");
-            let mut bed = Bed::new();
-            prepare(&bed);
+fn at_each_call(prepare: &dyn Fn(&Bed), act: Act<'_>, check: &dyn Fn(&Bed)) {
+    let mut bed = Bed::new();
+    prepare(&bed);
+    let prepared = bed.set_aside();
+    let apart =
+        std::env::var("HOOKLOOP_CALLS_APART").map_or(6, |text| text.parse::<u32>().unwrap());
+    let mut calls: u32 = 0;
+    // The two begin at different calls, so that fewer are left out.
+    for (moment, first) in [(Moment::Before, 1), (Moment::After, 1 + apart / 2)] {
+        for last in (first..).step_by(apart as usize) {
+            assert!(last < CALLS_MAX, "it does not come to an end");
+            bed.restore(&prepared);
             mortal_git(&mut bed, last, moment);
-            let survived = bed.open().is_ok_and(|repo| act(&bed, &repo));
+            let survived = bed.open().and_then(|repo| act(&repo)).is_ok();
             immortal_git(&mut bed);
-            let repo = bed.repo();
-            assert!(act(&bed, &repo), "{moment:?} {last}");
+            if let Err(error) = bed.open().and_then(|repo| act(&repo)) {
+                panic!("{moment:?} {last}: {error:?}");
+            }
             check(&bed);
             if survived {
                 break;
@@ -69,7 +79,7 @@ fn at_each_call(
             calls += 1;
         }
     }
-    assert!(calls > 20, "{calls}");
+    assert!(calls * apart > 20, "{calls}");
 }
 
 fn found(repo: &Repo<'_>) -> Worktree {
@@ -78,7 +88,7 @@ fn found(repo: &Repo<'_>) -> Worktree {
 
 #[test]
 fn making_a_worktree() {
-    let act = |_: &Bed, repo: &Repo<'_>| repo.worktree(&task("t1")).is_ok();
+    let act = |repo: &Repo<'_>| repo.worktree(&task("t1")).map(|_| ());
     let check = |bed: &Bed| {
         let repo = bed.repo();
         let w = found(&repo);
@@ -100,13 +110,12 @@ fn a_rebase() {
         bed.others_change("file", "theirs\n");
         bed.others_change("new", "new\n");
     };
-    let act = |_: &Bed, repo: &Repo<'_>| {
-        let Ok(w) = repo.worktree(&task("t1")) else { return false };
-        let onto = repo.newest_base();
-        matches!(
-            onto.and_then(|onto| repo.rebase(&w, &onto)),
-            Ok(Rebased::Done { .. } | Rebased::UpToDate)
-        )
+    let act = |repo: &Repo<'_>| {
+        let w = repo.worktree(&task("t1"))?;
+        let onto = repo.newest_base()?;
+        let rebased = repo.rebase(&w, &onto)?;
+        assert!(matches!(rebased, Rebased::Done { .. } | Rebased::UpToDate), "{rebased:?}");
+        Ok(())
     };
     let check = |bed: &Bed| {
         let repo = bed.repo();
@@ -132,19 +141,16 @@ fn a_conflict() {
         bed.others_change("new", "new\n");
         repo.newest_base().unwrap();
     };
-    let act = |_: &Bed, repo: &Repo<'_>| {
-        let Ok(w) = repo.worktree(&task("t1")) else { return false };
-        let Ok(onto) = repo.newest_base() else { return false };
-        match repo.is_ancestor(&onto, &w.base) {
-            Ok(true) => return true,
-            Ok(false) => {}
-            Err(_) => return false,
+    let act = |repo: &Repo<'_>| {
+        let w = repo.worktree(&task("t1"))?;
+        let onto = repo.newest_base()?;
+        if !repo.is_ancestor(&onto, &repo.head(&w)?)? {
+            repo.lay_out_conflict(&w, &onto)?;
+            write(&w, "file", "both\n");
         }
-        if repo.lay_out_conflict(&w, &onto).is_err() {
-            return false;
-        }
-        write(&w, "file", "both\n");
-        matches!(repo.settle_conflict(&w), Ok(Settled::Done { .. }))
+        let settled = repo.settle_conflict(&w)?;
+        assert!(matches!(settled, Settled::Done { .. } | Settled::Nothing), "{settled:?}");
+        Ok(())
     };
     let check = |bed: &Bed| {
         let repo = bed.repo();
@@ -181,7 +187,7 @@ fn a_worktree_that_git_has_forgotten_keeps_its_edits() {
     let again = found(&repo);
     assert!(!again.is_new);
     assert_eq!(repo.head(&again).unwrap(), head);
-    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "M file");
+    assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), " M file");
     // Killed in the middle of that, before and after git was told.
     for is_told in [false, true] {
         let aside = bed.state().join("worktrees/t1.aside");
@@ -242,8 +248,5 @@ fn what_is_cancelled_says_so() {
     let repo = bed.repo();
     bed.cancel.trigger();
     let refused = repo.newest_base();
-    assert!(
-        matches!(refused, Err(hookloop_engine::delivery::repo::RepoError::Cancelled)),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(RepoError::Cancelled)), "{refused:?}");
 }

@@ -33,7 +33,7 @@ const LOCAL: [Trap; 12] = [
     trap(&[("core.fsmonitor", TRAP)], &["status"]),
     trap(&[("core.hooksPath", "{hooks}")], &["commit", "--allow-empty", "-m", "x"]),
     trap(&[("filter.evil.clean", TRAP)], &["add", "--renormalize", "."]),
-    trap(&[("filter.evil.smudge", TRAP)], &["checkout-index", "--force", "--all"]),
+    trap(&[("filter.evil.smudge", TRAP)], &["switch", "clashing"]),
     trap(
         &[("filter.evil.process", TRAP), ("filter.evil.required", "true")],
         &["add", "--renormalize", "."],
@@ -47,7 +47,7 @@ const LOCAL: [Trap; 12] = [
     trap(&[("alias.trap", "!{trap}"), ("alias.fetch", "!{trap}")], &["trap"]),
 ];
 
-const REMOTE: [Trap; 13] = [
+const REMOTE: [Trap; 12] = [
     trap(&[("core.sshCommand", TRAP)], &["ls-remote", "ssh://localhost:1/x"]),
     trap(&[("core.gitProxy", TRAP)], &["ls-remote", "git://localhost:1/x"]),
     trap(&[("remote.origin.uploadpack", TRAP)], &["fetch"]),
@@ -65,7 +65,6 @@ const REMOTE: [Trap; 13] = [
         &[("url.ext::sh -c {trap}% .insteadOf", "{state}"), ("protocol.ext.allow", "always")],
         &["ls-remote", "{state}/depot.git"],
     ),
-    trap(&[("remote.{state}/depot.git.uploadpack", TRAP)], &["fetch", "{state}/depot.git"]),
     trap(&[("core.askPass", TRAP)], &["credential", "fill"]),
     trap(&[("credential.helper", "!{trap}")], &["credential", "fill"]),
     trap(&[("core.alternateRefsCommand", TRAP)], &[]),
@@ -123,7 +122,9 @@ impl Ground {
         bed.in_checkout(&["switch", "--quiet", "-c", "clashing"]);
         fs::write(bed.checkout().join("file"), "clash\n").unwrap();
         bed.save("checkout", "clash");
-        bed.in_checkout(&["switch", "--quiet", "main"]);
+        bed.in_checkout(&["switch", "--quiet", "-c", "mine", "main"]);
+        fs::write(bed.checkout().join("file"), "mine\n").unwrap();
+        bed.save("checkout", "mine");
         let (canary, trap) = (bed.path().join("canary"), bed.path().join("trap"));
         script(&trap, &canary);
         fs::create_dir(bed.path().join("hooks")).unwrap();

@@ -17,6 +17,10 @@ fn commits_are_put_on_the_target_one_by_one() {
         repo.commit_all(&w, &format!("work on {name}\n\nwith a body")).unwrap().unwrap();
     }
     write(&w, ".env", "ignored, and in nobody's way\n");
+    // Written to, and the same.
+    let same = read(&w, "file");
+    std::fs::remove_file(w.path.join("file")).unwrap();
+    write(&w, "file", &same);
     let before = repo.head(&w).unwrap();
     bed.others_change("file", "one\n2\n3\n4\n5\n");
     let onto = bed.others_change("dir/new", "new\n");

@@ -163,7 +163,9 @@ fn places(merged: &[u8]) -> String {
         if line.starts_with(OURS) {
             begin = Some(number);
         }
-        if let (true, Some(from)) = (line.starts_with(THEIRS), begin.take()) {
+        if line.starts_with(THEIRS)
+            && let Some(from) = begin.take()
+        {
             let from = from.saturating_sub(AROUND).max(shown_to);
             shown_to = (number + 1 + AROUND).min(lines.len());
             // Writing to a string does not fail.

@@ -23,6 +23,8 @@ impl Repo<'_> {
         self.asker.keep(&slot.task, from)?;
         notes::write(&slot.moving(), format!("{from}\n{to}\n").as_bytes())?;
         let index = slot.index();
+        // A file that was written to and is the same as before is in git's way until it has looked.
+        self.asker.ask(slot.files(&index), &["update-index", "-q", "--refresh"]).yes()?;
         let args = ["read-tree", "-m", "-u", from.as_str(), to.as_str()];
         let question = self.asker.ask(slot.files(&index), &args);
         question.objects(Objects::Users).done()?;

@@ -1,8 +1,10 @@
 //! What is in a task's worktree, and committing it.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::asking::Objects;
+use super::asking::{Objects, Scope};
 use super::commit::{self, Parts};
 use super::error::{Operation, RepoError, Unfinished};
 use super::slot::{Slot, copy_index};
@@ -55,7 +57,7 @@ impl Repo<'_> {
     /// The commit that a worktree is at.
     pub fn head(&self, w: &Worktree) -> Result<Commit, RepoError> {
         let args = ["rev-parse", "--verify", "--end-of-options", "HEAD"];
-        let scope = super::asking::Scope::UsersWorktree(&w.git_dir);
+        let scope = self.own_refs_of(w)?;
         let said = self.asker.ask(scope, &args).text()?;
         let name = said.lines().last().unwrap_or_default();
         name.parse().map_err(|_| RepoError::permanent("git names no commit for HEAD"))
@@ -109,6 +111,13 @@ impl Repo<'_> {
         }
     }
 
+    /// Where its HEAD is asked for. Git looks for refs where a file there says, whatever its environment does; an
+    /// agent may have led that elsewhere.
+    fn own_refs_of<'w>(&self, w: &'w Worktree) -> Result<Scope<'w>, RepoError> {
+        notes::write(&w.git_dir.join("commondir"), b"../..\n")?;
+        Ok(Scope::UsersWorktree(&w.git_dir))
+    }
+
     /// That it is on its own branch, and git in the middle of nothing.
     pub(super) fn check_finished(&self, w: &Worktree) -> Result<(), RepoError> {
         let unfinished = |what| Err(RepoError::Unfinished { path: w.path.clone(), what });
@@ -116,7 +125,7 @@ impl Repo<'_> {
         if let Some((_, operation)) = underway {
             return unfinished(Unfinished::Underway(operation));
         }
-        let scope = super::asking::Scope::UsersWorktree(&w.git_dir);
+        let scope = self.own_refs_of(w)?;
         let said = self.asker.ask(scope, &["symbolic-ref", "--quiet", "--", "HEAD"]).said()?;
         let branch = w.branch.clone();
         match said.code {
@@ -142,11 +151,18 @@ impl Repo<'_> {
         let mut paths = self.changed_paths(&slot)?;
         paths.extend(self.forced_paths(w)?);
         let index = slot.index();
-        if !paths.is_empty() {
+        let update = |how: &str, paths: Vec<u8>| {
             // Not `add`: that asks repositories further down what they are like, by their own configuration.
-            let args = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
+            let args = ["update-index", "-z", "--add", "--replace", how, "--stdin"];
             let question = self.asker.ask(slot.files(&index), &args).stdin(paths);
-            question.objects(Objects::Users).done()?;
+            question.objects(Objects::Users).done()
+        };
+        let (paths, replaced) = without_replaced(&slot.path, &paths);
+        if !replaced.is_empty() {
+            update("--force-remove", replaced)?;
+        }
+        if !paths.is_empty() {
+            update("--remove", paths)?;
         }
         let question = self.asker.ask(slot.files(&index), &["write-tree"]);
         question.objects(Objects::Users).text()
@@ -207,6 +223,22 @@ impl Repo<'_> {
         notes::remove(&w.git_dir.join("index.lock"))?;
         copy_index(&self.slot_of(w).index(), &w.git_dir.join("index"))
     }
+}
+
+/// The paths, and apart from them those of files in whose place there is a directory now.
+fn without_replaced(top: &Path, paths: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let (mut kept, mut replaced) = (Vec::new(), Vec::new());
+    for path in paths.split_inclusive(|byte| *byte == 0) {
+        let name = path.strip_suffix(b"\0").unwrap_or(path);
+        let found = top.join(OsStr::from_bytes(name));
+        let is_directory = found.symlink_metadata().is_ok_and(|found| found.is_dir());
+        // A repository further down may be linked to.
+        match is_directory && !found.join(".git").exists() {
+            true => replaced.extend_from_slice(path),
+            false => kept.extend_from_slice(path),
+        }
+    }
+    (kept, replaced)
 }
 
 /// A repository further down is listed as a directory; it is not a part of this one.

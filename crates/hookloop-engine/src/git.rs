@@ -5,6 +5,7 @@
 //! branches and objects are not touched.
 
 mod call;
+pub(crate) mod paths;
 mod settings;
 
 use std::ffi::OsString;
@@ -18,6 +19,8 @@ pub(crate) use settings::{HARMLESS, Variable, variables};
 use crate::process::{Cancel, KeeperPool};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// Names of changed files, together.
+const LISTED_MAX: u64 = 64 * 1024 * 1024;
 /// Filters are turned off one by one; who has more of them is not asked about trees.
 const FILTERS_MAX: usize = 64;
 
@@ -75,8 +78,25 @@ impl<'a> Git<'a> {
     /// The tree that a commit of everything would have.
     pub(crate) fn tree(&mut self) -> Result<String, GitError> {
         self.turn_filters_off()?;
-        self.ask(&["add", "--all", "--ignore-errors", "."])?;
+        let listed = self.long(&paths::CHANGED, Vec::new())?;
+        let listed = paths::without_repositories(&listed);
+        let (changed, replaced) = paths::without_replaced(self.root, &listed);
+        for (how, list) in [(&paths::TAKE_OUT[..], replaced), (&paths::TAKE_IN[..], changed)] {
+            if !list.is_empty() {
+                self.long(how, list)?;
+            }
+        }
         Ok(self.ask(&["write-tree"])?.trim().to_owned())
+    }
+
+    /// What it said, of which there may be much, about what it was told.
+    fn long(&self, args: &[&str], stdin: Vec<u8>) -> Result<Vec<u8>, GitError> {
+        let directory = self.state.join("answer");
+        let said = self.call(args, stdin, Answer::Long { directory, max_bytes: LISTED_MAX })?;
+        match said.left_out_bytes {
+            0 => said.well(args.first().copied().unwrap_or_default()),
+            _ => Err(failed(args, "it said too much")),
+        }
     }
 
     /// Files that differ between two trees, with the lines that were added and deleted.
@@ -138,19 +158,23 @@ impl<'a> Git<'a> {
 
     /// Its exit code, and what it said: where it failed, why.
     fn run(&self, args: &[&str]) -> Result<(Option<i32>, String), GitError> {
-        let call = Call {
-            args: args.iter().map(OsString::from).collect(),
-            env: self.environment(),
-            cwd: self.root.to_owned(),
-            stdin: Vec::new(),
-            timeout: TIMEOUT,
-            answer: Answer::Short,
-        };
-        let said = call.run(self.keepers, &self.cancel)?;
+        let said = self.call(args, Vec::new(), Answer::Short)?;
         Ok(match said.code {
             0 => (Some(0), String::from_utf8_lossy(&said.stdout).into_owned()),
             code => (Some(code), said.stderr),
         })
+    }
+
+    fn call(&self, args: &[&str], stdin: Vec<u8>, answer: Answer) -> Result<Said, GitError> {
+        let call = Call {
+            args: args.iter().map(OsString::from).collect(),
+            env: self.environment(),
+            cwd: self.root.to_owned(),
+            stdin,
+            timeout: TIMEOUT,
+            answer,
+        };
+        call.run(self.keepers, &self.cancel)
     }
 
     fn environment(&self) -> Vec<Variable> {

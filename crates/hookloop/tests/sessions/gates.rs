@@ -1,5 +1,7 @@
 //! A claim is not proof: gates, retries with feedback, receipts.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::{json, project, read, run, scripted, write};
@@ -370,4 +372,42 @@ hooks:
         assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{setting}: {}", ran.stderr);
         assert!(!canary.exists(), "{setting} ran something");
     }
+}
+
+/// What a repository inside of the project names is run by whoever asks that one.
+#[test]
+fn asking_git_runs_nothing_that_a_repository_inside_names() {
+    let config = "version: 1
+hooks:
+  validation:
+    - {name: changed, changed: answer}
+  stop:
+    - {name: tests, command: 'true'}
+";
+    let sandbox = project(config, &[("answer", "1\n")]);
+    let canary = sandbox.project().join("../canary");
+    let evil = sandbox.project().join("../evil.sh");
+    fs::write(&evil, format!("#!/bin/sh\ntouch {}\ncat\n", canary.display())).unwrap();
+    fs::set_permissions(&evil, fs::Permissions::from_mode(0o755)).unwrap();
+    let git = |directory: &str, args: &[&str]| {
+        let directory = sandbox.project().join(directory);
+        let done = Command::new("git").args(args).current_dir(directory).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {done:?}");
+    };
+    let identity = ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "--quiet", "-m", "x"];
+    git(".", &["init", "--quiet", "inside"]);
+    write(&sandbox, "inside/file", "1\n");
+    git("inside", &["add", "."]);
+    git("inside", &identity);
+    git(".", &["-c", "advice.addEmbeddedRepo=false", "add", "inside"]);
+    git(".", &identity);
+    write(&sandbox, "inside/.gitattributes", "* filter=x\n");
+    write(&sandbox, "inside/file", "2\n");
+    git("inside", &["config", "filter.x.clean", evil.to_str().unwrap()]);
+    let turns = r#"[{"write": {"answer": "2\n"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    let ran = scripted(&sandbox, turns, &["--max-iterations", "1"]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert!(!canary.exists());
+    git(".", &["add", "--all"]);
+    assert!(canary.exists(), "it catches nobody");
 }

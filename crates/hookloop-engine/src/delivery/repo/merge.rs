@@ -203,8 +203,15 @@ mod tests {
 
     #[test]
     fn clashes_are_by_path_with_their_sides() {
-        let said = b"100644 a 1\tx\0100644 b 2\tx\0100644 c 3\tx\0100644 d 1\ty\0100644 e 3\ty\0";
-        let found = clashes(said.split(|byte| *byte == 0));
+        let said = [
+            "100644 a 1\tx",
+            "100644 b 2\tx",
+            "100644 c 3\tx",
+            "100644 d 1\ty",
+            "100644 e 3\ty",
+            "",
+        ];
+        let found = clashes(said.iter().map(|field| field.as_bytes()));
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].sides, Sides { ours: true, theirs: true });
         assert_eq!(found[1].sides, Sides { ours: false, theirs: true });

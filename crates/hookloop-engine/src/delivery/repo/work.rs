@@ -1,7 +1,5 @@
 //! What is in a task's worktree, and committing it.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::asking::{Objects, Scope};
@@ -9,6 +7,7 @@ use super::commit::{self, Parts};
 use super::error::{Operation, RepoError, Unfinished};
 use super::slot::{Slot, copy_index};
 use super::{Commit, Repo, WorkState, Worktree, notes};
+use crate::git::paths;
 
 /// What git leaves while it is in the middle of something.
 const UNDERWAY: [(&str, Operation); 6] = [
@@ -151,18 +150,12 @@ impl Repo<'_> {
         let mut paths = self.changed_paths(&slot)?;
         paths.extend(self.forced_paths(w)?);
         let index = slot.index();
-        let update = |how: &str, paths: Vec<u8>| {
-            // Not `add`: that asks repositories further down what they are like, by their own configuration.
-            let args = ["update-index", "-z", "--add", "--replace", how, "--stdin"];
-            let question = self.asker.ask(slot.files(&index), &args).stdin(paths);
-            question.objects(Objects::Users).done()
-        };
-        let (paths, replaced) = without_replaced(&slot.path, &paths);
-        if !replaced.is_empty() {
-            update("--force-remove", replaced)?;
-        }
-        if !paths.is_empty() {
-            update("--remove", paths)?;
+        let (changed, replaced) = paths::without_replaced(&slot.path, &paths);
+        for (how, list) in [(&paths::TAKE_OUT[..], replaced), (&paths::TAKE_IN[..], changed)] {
+            if !list.is_empty() {
+                let question = self.asker.ask(slot.files(&index), how).stdin(list);
+                question.objects(Objects::Users).done()?;
+            }
         }
         let question = self.asker.ask(slot.files(&index), &["write-tree"]);
         question.objects(Objects::Users).text()
@@ -187,11 +180,14 @@ impl Repo<'_> {
 
     /// Files that differ from our index, with a zero byte behind each.
     fn changed_paths(&self, slot: &Slot) -> Result<Vec<u8>, RepoError> {
-        let args = ["ls-files", "-z", "-m", "-d", "-o", "--exclude-standard", "--deduplicate"];
         let index = slot.index();
-        let said =
-            self.asker.ask(slot.files(&index), &args).objects(Objects::Users).long().bytes()?;
-        Ok(without_repositories(&said))
+        let said = self
+            .asker
+            .ask(slot.files(&index), &paths::CHANGED)
+            .objects(Objects::Users)
+            .long()
+            .bytes()?;
+        Ok(paths::without_repositories(&said))
     }
 
     /// Files that are ignored, and that the agent has told git to take all the same.
@@ -222,43 +218,5 @@ impl Repo<'_> {
         // Nobody works there now: a lock was left by somebody who was killed.
         notes::remove(&w.git_dir.join("index.lock"))?;
         copy_index(&self.slot_of(w).index(), &w.git_dir.join("index"))
-    }
-}
-
-/// The paths, and apart from them those of files in whose place there is a directory now.
-fn without_replaced(top: &Path, paths: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let (mut kept, mut replaced) = (Vec::new(), Vec::new());
-    for path in paths.split_inclusive(|byte| *byte == 0) {
-        let name = path.strip_suffix(b"\0").unwrap_or(path);
-        let found = top.join(OsStr::from_bytes(name));
-        let is_directory = found.symlink_metadata().is_ok_and(|found| found.is_dir());
-        // A repository further down may be linked to.
-        match is_directory && !found.join(".git").exists() {
-            true => replaced.extend_from_slice(path),
-            false => kept.extend_from_slice(path),
-        }
-    }
-    (kept, replaced)
-}
-
-/// A repository further down is listed as a directory; it is not a part of this one.
-fn without_repositories(paths: &[u8]) -> Vec<u8> {
-    let mut kept = Vec::with_capacity(paths.len());
-    for path in paths.split_inclusive(|byte| *byte == 0) {
-        if !path.ends_with(b"/\0") {
-            kept.extend_from_slice(path);
-        }
-    }
-    kept
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn repositories_further_down_are_left_out() {
-        assert_eq!(without_repositories(b"a\0sub/\0b/c\0"), b"a\0b/c\0");
-        assert_eq!(without_repositories(b""), b"");
     }
 }

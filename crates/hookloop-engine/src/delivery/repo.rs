@@ -4,15 +4,18 @@
 //! user's repository: task branches, their worktrees, and refs under `refs/hookloop/`.
 //!
 //! **No configuration of the repository is in effect.** An agent can write to it, and much of it is commands. All
-//! that reads or writes content is done with [`depot`], a repository of our own that borrows the user's objects;
+//! that reads or writes content is done with `depot`, a repository of our own that borrows the user's objects;
 //! in the user's own only refs and worktrees are named.
 //!
-//! - [`commit`]: names of commits, and commits made from their parts; [`names`]: names of branches and remotes
-//! - [`depot`]: the repository of our own
-//! - [`worktree`]: made, or found again; `copied`: ignored files that go along; `listing`: which there are
-//! - [`work`]: what is in a worktree, and committing it
-//! - [`merge`]: two commits to one tree; `rebase`, `train`: what is made of that; `conflict`: what an agent settles
-//! - [`remote`]: branches elsewhere; `land`: moving the target
+//! - [`commit`]: names of commits, and commits made from their parts; `names`: names of branches and remotes
+//! - `depot`: the repository of our own
+//! - `asking`: where git is asked, and what it is asked with; `found`: where the repository is
+//! - `target`: the branch that work is for
+//! - `slot`, `worktree`: made, or found again; `copied`: ignored files that go along; `listing`: which there are
+//! - `work`: what is in a worktree, and committing it; `moving`: from one commit to another; `diff`
+//! - `notes`: small files of our own, and locks
+//! - `merge`: two commits to one tree; `rebase`, `train`: what is made of that; `conflict`: what an agent settles
+//! - `remote`: branches elsewhere; `land`: moving the target
 //! - `scratch`: a checkout that is thrown away
 
 mod asking;
@@ -286,6 +289,7 @@ impl<'r> Repo<'r> {
         Repo::at(grounds, wish, cancel)
     }
 
+    /// The repository that is found there.
     pub fn at(grounds: Grounds<'r>, wish: RepoWish, cancel: &Cancel) -> Result<Self, RepoError> {
         let found = Found::look(grounds.root)?;
         let state = grounds.state.canonicalize().map_err(RepoError::io(grounds.state))?;

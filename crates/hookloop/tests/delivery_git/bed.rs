@@ -12,9 +12,11 @@ use hookloop_engine::process::{Cancel, KeeperPool};
 use tempfile::TempDir;
 
 pub(crate) struct Bed {
-    dir: TempDir,
+    /// Gone with this.
+    _dir: TempDir,
     keepers: KeeperPool,
     environment: Vec<(OsString, OsString)>,
+    state: PathBuf,
     /// The project's directory.
     pub(crate) root: PathBuf,
     pub(crate) cancel: Cancel,
@@ -62,15 +64,16 @@ impl Bed {
         Bed {
             keepers: KeeperPool::new(env!("CARGO_BIN_EXE_hookloop").into()),
             environment,
+            state: real.join("state"),
             root: real.join("checkout"),
             cancel: Cancel::new().unwrap(),
             wish,
-            dir,
+            _dir: dir,
         }
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.root.parent().filter(|path| path.join("home").exists()).unwrap_or(self.dir.path())
+        self.state.parent().unwrap()
     }
 
     pub(crate) fn checkout(&self) -> PathBuf {
@@ -78,12 +81,11 @@ impl Bed {
     }
 
     pub(crate) fn state(&self) -> PathBuf {
-        self.path().join("state")
+        self.state.clone()
     }
 
     pub(crate) fn open(&self) -> Result<Repo<'_>, RepoError> {
-        let state = Box::leak(Box::new(self.state()));
-        let (root, environment) = (&self.root, &self.environment);
+        let (root, state, environment) = (&self.root, &self.state, &self.environment);
         let grounds = Grounds { root, state, environment, keepers: &self.keepers };
         Repo::at(grounds, self.wish.clone(), &self.cancel)
     }
@@ -109,7 +111,7 @@ impl Bed {
             let path = entry.unwrap().path();
             if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
         }
-        copy_all(copy.path(), self.dir.path());
+        copy_all(copy.path(), self.path());
     }
 
     pub(crate) fn replace(&mut self, name: &str, value: OsString) {

@@ -143,8 +143,12 @@ impl Ours {
     }
 
     fn claim(&self, worker: usize) -> (TaskId, u64) {
-        let request =
-            ClaimRequest { agent: format!("worker-{worker}"), lease: LEASE, wanted: Wanted::Any };
+        let request = ClaimRequest {
+            agent: format!("worker-{worker}"),
+            worker: String::new(),
+            lease: LEASE,
+            wanted: Wanted::Any,
+        };
         let claimed = self.project.claim(&request).unwrap().expect("READY_PER_SECOND is too low");
         (claimed.task.id, claimed.epoch)
     }

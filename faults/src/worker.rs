@@ -165,7 +165,8 @@ impl Worker {
         };
         let op = Op::Claim { agent: agent.clone(), types };
         self.history.record(op, || {
-            let claimed = project.claim(&ClaimRequest { agent, lease, wanted })?;
+            let claimed =
+                project.claim(&ClaimRequest { worker: agent.clone(), agent, lease, wanted })?;
             Ok(claimed.map_or(Outcome::Nothing, |claimed| Outcome::Claimed {
                 task: claimed.task.id.to_string(),
                 epoch: claimed.epoch,

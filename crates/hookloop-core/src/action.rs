@@ -119,7 +119,7 @@ impl UpdateTask {
         match self.action {
             TaskChange::TransitionToReady => Command::ConfirmReady { id },
             TaskChange::Start => Command::StartTask { id, context: payload.context },
-            TaskChange::Submit => Command::SubmitTask { id, fence },
+            TaskChange::Submit => Command::SubmitTask { id, fence, submission: None },
             TaskChange::Complete => Command::CompleteTask {
                 id,
                 outcome: Outcome { result: payload.result, artifacts: payload.artifacts },

@@ -63,10 +63,9 @@ impl Builtin {
         match (self, point) {
             (_, Point::Event(_)) => self.is_reaction(),
             (Builtin::RunTests, _) => true,
-            (
-                Builtin::RebaseOnMain | Builtin::CreatePr | Builtin::Merge,
-                Point::BeforeSubmit | Point::AfterSubmit | Point::BeforeMerge | Point::AfterMerge,
-            ) => true,
+            (Builtin::RebaseOnMain | Builtin::CreatePr, Point::BeforeSubmit) => true,
+            // Merging is what comes between before_merge and after_merge: this asks for it.
+            (Builtin::Merge, Point::AfterSubmit) => true,
             _ => false,
         }
     }

@@ -47,6 +47,8 @@ pub enum ReleaseReason {
     Expired,
     /// Someone asked for it to be done by another.
     Requeued,
+    /// It can't be delivered as it is: whoever takes it next goes on where its holder was.
+    NeedsContinuation,
 }
 
 /// How a task stands whose claim is over.

@@ -1,6 +1,7 @@
 //! What can be asked for.
 
 use crate::claim::{Fence, ReleaseReason};
+use crate::delivery::{Fact, Returned, Submission};
 use crate::id::TaskId;
 use crate::remark::Remark;
 use crate::task::{Obstacle, Outcome, TaskSpec};
@@ -36,9 +37,21 @@ pub enum Command {
         reason: ReleaseReason,
         note: Option<String>,
     },
+    /// With a submission the claim is over: merging is not the author's.
     SubmitTask {
         id: TaskId,
         fence: Fence,
+        submission: Option<Submission>,
+    },
+    /// Says what happened to a submission.
+    RecordDelivery {
+        id: TaskId,
+        fact: Fact,
+    },
+    /// Makes a submitted task ready again.
+    ReturnTask {
+        id: TaskId,
+        returned: Returned,
     },
     CompleteTask {
         id: TaskId,
@@ -103,6 +116,8 @@ impl Command {
             | Command::TakeOverTask { id, .. }
             | Command::ReleaseTask { id, .. }
             | Command::SubmitTask { id, .. }
+            | Command::RecordDelivery { id, .. }
+            | Command::ReturnTask { id, .. }
             | Command::CompleteTask { id, .. }
             | Command::BlockTask { id, .. }
             | Command::UnblockTask { id }

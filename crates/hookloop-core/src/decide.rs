@@ -1,6 +1,7 @@
 //! From a command and the facts it touches to events, or a refusal.
 
 mod claim;
+mod deliver;
 mod remark;
 
 use crate::claim::Fence;
@@ -44,6 +45,8 @@ pub struct Facts {
     pub more_waiting: bool,
     /// Stop hooks that are registered for the task.
     pub stop_hooks: usize,
+    /// The commit that the task has submitted.
+    pub submitted_head: Option<String>,
 }
 
 /// An event to be: what it is about, and what happened.
@@ -63,7 +66,13 @@ pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal>
         Command::ReleaseTask { id, fence, reason, note } => {
             claim::release(existing(id, facts)?, *fence, *reason, note)
         }
-        Command::SubmitTask { id, fence } => submit(existing(id, facts)?, *fence),
+        Command::SubmitTask { id, fence, submission } => {
+            deliver::submit(existing(id, facts)?, *fence, submission)
+        }
+        Command::RecordDelivery { id, fact } => deliver::record(existing(id, facts)?, fact, facts),
+        Command::ReturnTask { id, returned } => {
+            deliver::give_back(existing(id, facts)?, returned, facts)
+        }
         Command::CompleteTask { id, outcome, fence } => {
             bounded("result", outcome.result.as_deref(), TEXT_MAX_BYTES)?;
             words("artifacts", &outcome.artifacts)?;
@@ -166,14 +175,6 @@ fn start(task: &Task, context: &Option<String>) -> Result<Vec<Decided>, Refusal>
             Ok(vec![on_task(&task.id, EventBody::TaskStarted(started))])
         }
         _ => Err(not_from(task, "started", TaskState::Active)),
-    }
-}
-
-fn submit(task: &Task, fence: Fence) -> Result<Vec<Decided>, Refusal> {
-    check_fence(task, fence, "submit")?;
-    match task.state {
-        TaskState::Active => Ok(vec![on_task(&task.id, EventBody::TaskSubmitted(Empty {}))]),
-        _ => Err(not_from(task, "submitted", TaskState::Submitted)),
     }
 }
 

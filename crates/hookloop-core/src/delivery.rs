@@ -1,20 +1,26 @@
-//! How finished work gets into the branch that it is for.
+//! What becomes of a task's work when it is done: submitted, reviewed, merged, or sent back.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What becomes of a branch's commits when it is merged.
+use crate::claim::ReleaseReason;
+use crate::event::EventBody;
+
+/// Reviews of one submission that are remembered.
+pub const REVIEWS_MAX: usize = 64;
+
+/// How a branch becomes part of its base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// They become one.
+    /// As one commit.
     #[default]
     Squash,
-    /// Each is made anew on top of the base.
+    /// Commit by commit.
     Rebase,
-    /// They stay as they are, below a commit with two parents.
+    /// With a commit that has both as parents.
     Merge,
 }
 
@@ -27,6 +33,12 @@ impl Method {
             Method::Rebase => "rebase",
             Method::Merge => "merge",
         }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -43,15 +55,183 @@ impl FromStr for Method {
     }
 }
 
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+/// Work that waits to be merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submission {
+    pub branch: String,
+    /// The last commit of it.
+    pub head: String,
+    /// The branch that it is for.
+    pub base: String,
+    /// Where it is asked to be merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+}
+
+/// What one gate said to a submission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reviewed {
+    pub gate: String,
+    /// The commit that it looked at.
+    pub head: String,
+    pub passed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A merge is about to be made. Whoever finds this and no more looks whether it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    pub head: String,
+    /// What the base was.
+    pub onto: String,
+    /// What it will be, if we make it ourselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Merged {
+    pub head: String,
+    /// The commit of the base that has it.
+    pub commit: String,
+}
+
+/// A submission was sent back to whoever takes the task next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Returned {
+    pub head: String,
+    /// What sent it back: a gate, `merge`, a person.
+    pub by: String,
+    pub reason: String,
+}
+
+/// Something that happens to a submission, and leaves the task where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    Reviewed(Reviewed),
+    Planned(Planned),
+    Merged(Merged),
+}
+
+impl Fact {
+    pub fn head(&self) -> &str {
+        match self {
+            Fact::Reviewed(Reviewed { head, .. })
+            | Fact::Planned(Planned { head, .. })
+            | Fact::Merged(Merged { head, .. }) => head,
+        }
+    }
+
+    pub fn body(&self) -> EventBody {
+        match self.clone() {
+            Fact::Reviewed(reviewed) => EventBody::TaskReviewed(reviewed),
+            Fact::Planned(planned) => EventBody::MergePlanned(planned),
+            Fact::Merged(merged) => EventBody::TaskMerged(merged),
+        }
+    }
+}
+
+/// What a task's events amount to as far as its delivery goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Delivery {
+    /// The last one, also while its task is worked on again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submission: Option<Submission>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<Reviewed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Planned>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Merged>,
+    /// How often it went back without being done, since a person last looked at it.
+    pub returns: u32,
+    /// Why it went back last: whoever goes on with it should know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Delivery {
+    /// Whether an event can make a difference at all: most can't.
+    pub fn heeds(event: &EventBody) -> bool {
+        match event {
+            EventBody::TaskSubmitted(submitted) => submitted.submission.is_some(),
+            EventBody::TaskReleased(released) => {
+                matches!(
+                    released.reason,
+                    ReleaseReason::NeedsContinuation | ReleaseReason::Requeued
+                )
+            }
+            EventBody::TaskReviewed(_)
+            | EventBody::MergePlanned(_)
+            | EventBody::TaskMerged(_)
+            | EventBody::TaskReturned(_)
+            | EventBody::TaskUnblocked(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Takes in the next event of the task; answers whether anything is different after it.
+    pub fn apply(&mut self, event: &EventBody) -> bool {
+        match event {
+            EventBody::TaskSubmitted(submitted) => match &submitted.submission {
+                Some(submission) => self.submit(submission.clone()),
+                None => return false,
+            },
+            EventBody::TaskReviewed(reviewed) => {
+                self.reviews.retain(|known| known.gate != reviewed.gate);
+                if self.reviews.len() < REVIEWS_MAX {
+                    self.reviews.push(reviewed.clone());
+                }
+            }
+            EventBody::MergePlanned(planned) => self.planned = Some(planned.clone()),
+            EventBody::TaskMerged(merged) => self.merged = Some(merged.clone()),
+            EventBody::TaskReturned(returned) => {
+                self.planned = None;
+                self.go_back(format!("{}: {}", returned.by, returned.reason));
+            }
+            EventBody::TaskReleased(released) => match released.reason {
+                ReleaseReason::NeedsContinuation => {
+                    self.go_back(released.note.clone().unwrap_or_default());
+                }
+                ReleaseReason::Requeued => return self.forgive(),
+                ReleaseReason::Released | ReleaseReason::Expired => return false,
+            },
+            EventBody::TaskUnblocked(_) => return self.forgive(),
+            _ => return false,
+        }
+        true
+    }
+
+    fn submit(&mut self, submission: Submission) {
+        self.reviews.retain(|review| review.head == submission.head);
+        (self.planned, self.merged, self.reason) = (None, None, None);
+        self.submission = Some(submission);
+    }
+
+    fn go_back(&mut self, reason: String) {
+        self.returns += 1;
+        self.reason = Some(reason);
+    }
+
+    /// A person has looked at it: it may go back as often again.
+    fn forgive(&mut self) -> bool {
+        std::mem::take(&mut self.returns) > 0
+    }
+
+    /// What a gate said to the commit that is submitted.
+    pub fn review(&self, gate: &str, head: &str) -> Option<&Reviewed> {
+        self.reviews.iter().find(|review| review.gate == gate && review.head == head)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Empty, Released, Submitted};
 
     #[test]
     fn a_method_is_written_as_it_is_read() {
@@ -62,5 +242,62 @@ mod tests {
         for other in ["", "Squash", "fast-forward", "merge "] {
             assert_eq!(other.parse::<Method>(), Err(UnknownMethod(other.to_owned())));
         }
+    }
+
+    fn submitted(head: &str) -> EventBody {
+        let word = |text: &str| text.to_owned();
+        let (branch, base) = (word("b"), word("main"));
+        let submission = Submission { branch, head: word(head), base, url: None, number: Some(7) };
+        EventBody::TaskSubmitted(Submitted { submission: Some(submission) })
+    }
+
+    fn reviewed(gate: &str, head: &str, passed: bool) -> EventBody {
+        let (gate, head) = (gate.to_owned(), head.to_owned());
+        EventBody::TaskReviewed(Reviewed { gate, head, passed, reason: None })
+    }
+
+    fn released(reason: ReleaseReason) -> EventBody {
+        EventBody::TaskReleased(Released { epoch: 1, reason, note: Some("why".to_owned()) })
+    }
+
+    /// What is not heeded makes no difference, and what is may.
+    fn after(events: &[EventBody]) -> Delivery {
+        let mut delivery = Delivery::default();
+        for event in events {
+            let has_changed = delivery.apply(event);
+            assert!(Delivery::heeds(event) || !has_changed, "{event:?}");
+        }
+        delivery
+    }
+
+    #[test]
+    fn a_review_is_of_one_commit() {
+        let delivery = after(&[submitted("a"), reviewed("qa", "a", true)]);
+        assert!(delivery.review("qa", "a").is_some_and(|review| review.passed));
+        assert_eq!(delivery.review("qa", "b"), None);
+        let delivery = after(&[submitted("a"), reviewed("qa", "a", true), submitted("b")]);
+        assert_eq!((delivery.review("qa", "a"), delivery.reviews.len()), (None, 0));
+        let twice = [submitted("a"), reviewed("qa", "a", false), reviewed("qa", "a", true)];
+        assert!(after(&twice).review("qa", "a").is_some_and(|review| review.passed));
+    }
+
+    #[test]
+    fn a_task_that_goes_back_says_how_often_and_why_until_a_person_looks() {
+        let back = EventBody::TaskReturned(Returned {
+            head: "a".to_owned(),
+            by: "qa".to_owned(),
+            reason: "no".to_owned(),
+        });
+        let events = [submitted("a"), back, released(ReleaseReason::NeedsContinuation)];
+        let delivery = after(&events);
+        assert_eq!((delivery.returns, delivery.reason.as_deref()), (2, Some("why")));
+        assert!(delivery.submission.is_some(), "the request that was opened is found again");
+        for person in [released(ReleaseReason::Requeued), EventBody::TaskUnblocked(Empty {})] {
+            let delivery = after(&[events.to_vec(), vec![person]].concat());
+            assert_eq!((delivery.returns, delivery.reason.as_deref()), (0, Some("why")));
+        }
+        let nobody = after(&[events.to_vec(), vec![released(ReleaseReason::Expired)]].concat());
+        assert_eq!(nobody.returns, 2);
+        assert_eq!(after(&[events.to_vec(), vec![submitted("b")]].concat()).reason, None);
     }
 }

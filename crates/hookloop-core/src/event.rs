@@ -9,13 +9,14 @@ use serde_json::Value;
 use crate::action::Action;
 use crate::cascade::{CascadeLimit, Cause};
 use crate::claim::{Claim, ReleaseReason};
+use crate::delivery::{Merged, Planned, Returned, Reviewed, Submission};
 use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
 use crate::purse::{Amount, Shortage};
 use crate::remark::{Checkpointed, Noted, StopHook};
 use crate::session::facts::{
     CheckpointMade, Claimed, GatesJudged, IterationStarted, Outcome as SessionOutcome, Piped,
-    PointPassed, Receipt, RetryLimitAnswered, SessionResumed, StopDecided, TaskLeft, TaskTaken,
-    TrustDrifted, TurnEnded, TurnStarted,
+    PointPassed, Receipt, RetryLimitAnswered, SessionResumed, StopDecided, SubmitJudged, TaskLeft,
+    TaskTaken, TrustDrifted, TurnEnded, TurnStarted,
 };
 use crate::session::plan::Plan;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
@@ -66,7 +67,12 @@ pub enum EventBody {
     TaskStarted(Started),
     /// A claim ended and the work did not: it may be started again.
     TaskReleased(Released),
-    TaskSubmitted(Empty),
+    TaskSubmitted(Submitted),
+    TaskReviewed(Reviewed),
+    MergePlanned(Planned),
+    TaskMerged(Merged),
+    /// What was submitted is to be worked on again.
+    TaskReturned(Returned),
     TaskCompleted(Outcome),
     TaskBlocked(Obstacle),
     TaskUnblocked(Empty),
@@ -105,6 +111,8 @@ pub enum EventBody {
     StopDecided(StopDecided),
     ReceiptMade(Receipt),
     GatesJudged(GatesJudged),
+    /// What came of submitting a task's work.
+    SubmitJudged(SubmitJudged),
     RetryLimitAnswered(RetryLimitAnswered),
     TaskTaken(TaskTaken),
     TaskLeft(TaskLeft),
@@ -145,6 +153,13 @@ pub struct Released {
     pub reason: ReleaseReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// Work is done; with a submission it waits to be merged, in nobody's hands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Submitted {
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub submission: Option<Submission>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -363,6 +378,10 @@ stored_types! {
     TaskStarted => "task_started",
     TaskReleased => "task_released",
     TaskSubmitted => "task_submitted",
+    TaskReviewed => "task_reviewed",
+    MergePlanned => "merge_planned",
+    TaskMerged => "task_merged",
+    TaskReturned => "task_returned",
     TaskCompleted => "task_completed",
     TaskBlocked => "task_blocked",
     TaskUnblocked => "task_unblocked",
@@ -397,6 +416,7 @@ stored_types! {
     StopDecided => "stop_decided",
     ReceiptMade => "receipt_made",
     GatesJudged => "gates_judged",
+    SubmitJudged => "submit_judged",
     RetryLimitAnswered => "retry_limit_answered",
     TaskTaken => "task_taken",
     TaskLeft => "task_left",
@@ -462,6 +482,15 @@ mod tests {
         check("task_started", json!({"context": null, "claim": claim, "tookOver": "b"}));
         check("task_released", json!({"epoch": 2, "reason": "expired"}));
         check("task_released", json!({"epoch": 2, "reason": "released", "note": "n"}));
+        check("task_submitted", json!({}));
+        check(
+            "task_submitted",
+            json!({"branch": "hookloop/a", "head": "c0ffee", "base": "main", "url": "u", "number": 7}),
+        );
+        check("task_reviewed", json!({"gate": "qa", "head": "c0ffee", "passed": true}));
+        check("merge_planned", json!({"head": "c0ffee", "onto": "ba5e", "commit": "d00d"}));
+        check("task_merged", json!({"head": "c0ffee", "commit": "d00d"}));
+        check("task_returned", json!({"head": "c0ffee", "by": "qa", "reason": "r"}));
         check("task_completed", json!({"result": "r", "artifacts": ["a"]}));
         check("task_blocked", json!({"reason": "r", "requiredKnowledge": "k"}));
         check("task_deleted", json!({"edgesRemoved": 2}));

@@ -8,6 +8,7 @@ use crate::command_line::{CommandLine, CommandLineError};
 use crate::event::Event;
 use crate::options::Options;
 use crate::point::Point;
+use crate::review::Quorum;
 use crate::rule::Rule;
 use crate::task::Task;
 use crate::template::{TemplateValue, Values};
@@ -20,7 +21,7 @@ pub struct Hook {
     pub name: String,
     /// Where it runs.
     pub points: Vec<Point>,
-    /// The type of the tasks that it is for; none for the project's hooks.
+    /// Whose list it is in: a task type's, by its name, or an agent's ([`of_agent`]); none for the project's.
     pub task_type: Option<String>,
     pub source: Source,
     pub priority: i32,
@@ -29,6 +30,14 @@ pub struct Hook {
     pub handler: Handler,
     pub options: Options,
 }
+
+/// What the list of an agent's own hooks is called. No task type has such a name.
+pub fn of_agent(agent: &str) -> String {
+    format!("{AGENT_LIST}{agent}")
+}
+
+/// How the names of agents' lists begin.
+pub const AGENT_LIST: &str = "agent:";
 
 impl Hook {
     /// Whether it is on and runs where `name` says.
@@ -71,7 +80,12 @@ pub enum Handler {
         url: String,
     },
     /// Agents that review and give a verdict, by name.
-    Gatekeepers(Vec<String>),
+    Gatekeepers {
+        agents: Vec<String>,
+        quorum: Quorum,
+        /// What they are told and who they are, as far as that is defined: part of what is agreed to.
+        terms: Vec<String>,
+    },
     /// What has to be true of the project's files.
     Rule(Rule),
 }
@@ -218,7 +232,18 @@ impl Registry {
     /// Enabled hooks at a point for a task of that type, in the order they run: those of its type, if
     /// it has a list for the point, else the project's; and the user's own, which no project takes away.
     pub fn resolve(&self, point: &str, task_type: Option<&str>) -> Vec<&Hook> {
-        let scope = task_type.filter(|_| self.is_typed(point, task_type));
+        self.resolve_for(point, task_type, None)
+    }
+
+    /// The same for an agent, whose own list for the point comes before its task's.
+    pub fn resolve_for(
+        &self,
+        point: &str,
+        task_type: Option<&str>,
+        agent: Option<&str>,
+    ) -> Vec<&Hook> {
+        let own = agent.map(of_agent).filter(|list| self.is_typed(point, Some(list)));
+        let scope = own.as_deref().or(task_type.filter(|_| self.is_typed(point, task_type)));
         let is_in_scope =
             |hook: &Hook| hook.source == Source::User || hook.task_type.as_deref() == scope;
         let mut hooks: Vec<&Hook> =
@@ -291,6 +316,25 @@ mod tests {
             assert_eq!(order(&registry, task_type)[0], "own", "no list takes it away");
         }
         assert_eq!(registry.register(typed("b")), Err(RegistryError::NameTaken("b".into())));
+    }
+
+    #[test]
+    fn an_agents_own_list_comes_before_its_tasks() {
+        let mut registry = Registry::default();
+        let list = |list: &str, name: &str| Hook { task_type: Some(list.into()), ..hook(name, 1) };
+        registry.register(hook("project", 1)).unwrap();
+        registry.register(list("fix", "type")).unwrap();
+        registry.set_typed("fix", &completed());
+        registry.register(list(&of_agent("claude"), "agent")).unwrap();
+        registry.set_typed(&of_agent("claude"), &completed());
+        let names = |task_type, agent| {
+            let hooks = registry.resolve_for("task_completed", task_type, agent);
+            hooks.iter().map(|hook| hook.name.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(None, None), ["project"]);
+        assert_eq!(names(Some("fix"), Some("codex")), ["type"]);
+        assert_eq!(names(Some("fix"), Some("claude")), ["agent"]);
+        assert_eq!(names(None, Some("claude")), ["agent"]);
     }
 
     #[test]

@@ -9,15 +9,15 @@
 //! - [`claim`]: who holds a task, and the fence that keeps others out
 //! - [`event`]: the facts a log holds, and their stored format
 //! - [`command`]: what can be asked for
-//! - [`delivery`]: how finished work gets into the branch that it is for
+//! - [`delivery`]: what becomes of a task's work when it is done
 //! - [`decide`]: from a command and the facts it touches to events, or a refusal
 //! - [`refusal`]: why a command was not accepted
 //! - [`remark`]: what is said about a task beside its state
+//! - [`review`]: what gatekeepers answer
 //! - [`graph`]: the search for a path that an edge would close into a cycle
 //! - [`action`]: what a hook may ask for
 //! - [`point`]: where hooks run
 //! - [`hook`]: hooks, their registry, and the order they run in
-//! - [`review`]: a gatekeeper's verdict, and what several come to
 //! - [`rule`]: validation rules that need no process
 //! - [`limits`]: what a hook may use of the machine
 //! - [`options`]: what a hook may be told beside what it does

@@ -30,6 +30,10 @@ pub enum Refusal {
     StaleClaim { id: TaskId, yours: u64, now: Now },
     #[error("nobody has claimed task `{0}`")]
     NotClaimed(TaskId),
+    #[error("task `{id}` has not submitted {head}")]
+    NotSubmitted { id: TaskId, head: String },
+    #[error("agent `{agent}` does not work on tasks of type `{kind}`: its agents are {}", agents.join(", "))]
+    NotItsType { agent: String, kind: String, agents: Vec<String> },
     #[error("a claim needs the name of an agent")]
     NoAgent,
     #[error(

@@ -9,6 +9,9 @@
 
 mod strict;
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde_json::{Value, json};
 
 use strict::Object;
@@ -25,6 +28,28 @@ pub struct Verdict {
     pub decision: Decision,
     pub summary: String,
     pub findings: Vec<Finding>,
+}
+
+impl Verdict {
+    pub fn is_approval(&self) -> bool {
+        self.decision == Decision::Approve
+    }
+}
+
+/// As an author reads it: what is said, then each finding with its place.
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.summary)?;
+        for Finding { file, line, message, severity } in &self.findings {
+            let place = match (file, line) {
+                (Some(file), Some(line)) => format!("{file}:{line}: "),
+                (Some(file), None) => format!("{file}: "),
+                (None, _) => String::new(),
+            };
+            write!(f, "\n- {} {place}{message}", severity.name())?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +74,16 @@ pub enum Severity {
     Blocker,
     Warning,
     Note,
+}
+
+impl Severity {
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Blocker => "blocker",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
 }
 
 /// A message that is no verdict. It counts neither as a yes nor as a no.
@@ -175,10 +210,23 @@ pub fn schema(review_id: &str) -> Value {
 }
 
 /// How many of several reviewers have to approve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quorum {
+    #[default]
     All,
     Any,
+}
+
+impl FromStr for Quorum {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Quorum, String> {
+        match text {
+            "all" => Ok(Quorum::All),
+            "any" => Ok(Quorum::Any),
+            _ => Err(format!("`{text}` is no quorum: `all` or `any`")),
+        }
+    }
 }
 
 /// What several reviews come to: yes, no, or nothing, which is no yes either. None stands for a reviewer who gave

@@ -24,7 +24,8 @@ pub mod stop;
 
 pub use facts::{
     Answer, Claimed, Decision, GatesJudged, IterationStarted, Outcome, Piped, Receipt, StopDecided,
-    TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage, Verdict,
+    SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage,
+    Verdict,
 };
 pub use plan::{AtRetryLimit, Conversation, Fallback, Limit, Limits, Plan, StopWhen, Work};
 pub use state::{Phase, Session, Talk};

@@ -64,6 +64,7 @@ fn plan() -> Plan {
         hooks: String::new(),
         fence: "f".into(),
         machine: "m".into(),
+        delivers: false,
     }
 }
 

@@ -7,6 +7,7 @@ use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
 use hookloop_store::store::Unit;
+use hookloop_store::view::Kinds;
 
 use crate::project::{Done, EngineError, Project, fresh_id, now};
 use crate::sought::Hold;
@@ -23,6 +24,8 @@ pub const TYPES_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRequest {
     pub agent: String,
+    /// Who does the work, by the name that task types know: an agent may be limited to some of them.
+    pub worker: String,
     /// How long it may be silent.
     pub lease: Duration,
     pub wanted: Wanted,
@@ -61,6 +64,7 @@ impl Project {
             return Err(Refusal::TooMany { what: "types in a claim", len, max: TYPES_MAX }.into());
         }
         let lease_ms = lease_ms(request.lease);
+        let closed = self.rules.types_closed_to(&request.worker);
         let origin = Origin::command(fresh_id(), &self.actor);
         let start = self.spread.level();
         let mut tries = 0;
@@ -73,10 +77,19 @@ impl Project {
             tries += 1;
             held.take();
             let picked = match &request.wanted {
-                Wanted::Task(id) => Some((id.clone(), None)),
-                Wanted::Types(types) if types.is_empty() => None,
-                Wanted::Types(types) => self.pick(unit, types, width)?,
-                Wanted::Any => self.pick(unit, &[], width)?,
+                Wanted::Task(id) => {
+                    self.check_type(unit, id, &request.worker)?;
+                    Some((id.clone(), None))
+                }
+                Wanted::Types(types) => {
+                    let mut types = types.clone();
+                    types.retain(|kind| !closed.contains(kind));
+                    match types.is_empty() {
+                        true => None,
+                        false => self.pick(unit, &Kinds::Only(&types), width)?,
+                    }
+                }
+                Wanted::Any => self.pick(unit, &Kinds::Except(&closed), width)?,
             };
             let Some((id, hold)) = picked else { return Ok(None) };
             held = hold;
@@ -94,17 +107,30 @@ impl Project {
     fn pick(
         &self,
         unit: &Unit<'_>,
-        types: &[String],
+        kinds: &Kinds<'_>,
         width: usize,
     ) -> Result<Option<(TaskId, Option<Hold>)>, EngineError> {
         let view = unit.view()?;
-        let front = self.sought.among(|sought| view.front(types, width, sought))?;
+        let front = self.sought.among(|sought| view.front(kinds, width, sought))?;
         let one = match front.len() {
             0 => return Ok(None),
             1 => front[0],
             len => front[random_below(len)],
         };
         Ok(Some((view.id_of(one)?, Some(self.sought.hold(one)))))
+    }
+
+    /// Whether the worker may have a task of that type.
+    fn check_type(&self, unit: &Unit<'_>, id: &TaskId, worker: &str) -> Result<(), EngineError> {
+        let Some(row) = unit.view()?.task(id)? else { return Ok(()) };
+        let Some(kind) = row.task.spec.kind else { return Ok(()) };
+        match self.rules.implementers(&kind) {
+            Some(agents) if !agents.iter().any(|agent| agent == worker) => {
+                let (agent, agents) = (worker.to_owned(), agents.to_vec());
+                Err(Refusal::NotItsType { agent, kind, agents }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes a claim over that was silent for its lease when it had the epoch `silent_epoch`.

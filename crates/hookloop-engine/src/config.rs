@@ -1,6 +1,7 @@
 //! `hookloop.yaml`, read strictly: what is not known is an error with its line.
 
 pub(crate) mod agents;
+mod delivery;
 mod entry;
 mod hooks;
 mod looping;
@@ -10,13 +11,14 @@ use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{DeclaredAction, Hook, Registry, Source};
 use hookloop_core::id::ProjectName;
 use hookloop_core::point::Point;
 use hookloop_core::workflow::MAX_STEPS;
 use serde_saphyr::{Location, Spanned};
 
-use crate::rules::{Rules, TypeRules};
+use crate::rules::{DeliveryRules, Rules, TypeRules};
 use entry::{ActionEntry, File};
 pub(crate) use entry::{Limits, Points};
 use hooks::Reader;
@@ -180,7 +182,7 @@ where
 }
 
 fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
-    let file: File = from_yaml(text)?;
+    let mut file: File = from_yaml(text)?;
     check_version(&file.version)?;
     let wanted = file.limits.over(user.limits)?;
     let limits = wanted.within(user.limits);
@@ -192,14 +194,31 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
             message: format!("with {}: {error}", user.path.display()),
         })?;
     }
-    let mut reader = Reader::new(&mut hooks, &workflows, Source::Project);
+    let gatekeepers = delivery::gatekeepers(file.gatekeepers)?;
+    let mut reader = Reader::new(&mut hooks, &workflows, &gatekeepers, Source::Project);
     reader.read(file.hooks, None)?;
     let mut types = BTreeMap::new();
     for (name, task_type) in file.task_types {
-        reader.read(task_type.hooks, Some(&name))?;
-        types.insert(name, TypeRules { agents: task_type.agents });
+        delivery::check_type_name(&name, &task_type)?;
+        reader.read(task_type.value.hooks, Some(&name))?;
+        types.insert(name, TypeRules { agents: task_type.value.agents });
     }
+    for (name, hooks) in agents::own_hooks(&mut file.agents) {
+        reader.read_of_agent(hooks, &name)?;
+    }
+    let is_listed = reader.has_list(&Point::BeforeSubmit);
     reader.check_needs()?;
+    let delivery = match file.delivery {
+        Some(entry) => Some(entry.read()?),
+        None => delivery::has_delivery_hooks(&hooks).then(DeliveryRules::default),
+    };
+    // What a project does with work that is done, if it says nothing else.
+    if delivery.is_some() && !is_listed {
+        let create_pr = Hook { points: vec![Point::BeforeSubmit], ..Builtin::CreatePr.hook() };
+        hooks
+            .register(create_pr)
+            .map_err(|error| Complaint { at: None, message: error.to_string() })?;
+    }
     let deciding = hooks.resolve(Point::StopWhen.name(), None);
     let deciding: Vec<String> = deciding.into_iter().map(|hook| hook.name.clone()).collect();
     let session = file.session.read(&deciding)?;
@@ -210,7 +229,17 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let agents = user.agents.iter().cloned().chain(of_project.into_iter().filter(is_theirs));
     let (is_limited, agents) = (wanted != limits, agents.collect());
     Ok(Settings {
-        rules: Rules { hooks, workflows, limits, is_limited, types, session, agents },
+        rules: Rules {
+            hooks,
+            workflows,
+            limits,
+            is_limited,
+            types,
+            session,
+            agents,
+            delivery,
+            gatekeepers,
+        },
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),
     })
@@ -219,7 +248,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
 /// The hooks of the user's own file.
 pub(crate) fn own_hooks(points: Points) -> Result<Vec<Hook>, Complaint> {
     let (mut hooks, workflows) = (Registry::default(), Workflows::new());
-    let mut reader = Reader::new(&mut hooks, &workflows, Source::User);
+    let mut reader = Reader::new(&mut hooks, &workflows, &[], Source::User);
     reader.read(points, None)?;
     reader.check_needs()?;
     Ok(hooks.list().to_vec())

@@ -11,6 +11,7 @@ mod settings;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use call::{Answer, Call, Said};
@@ -26,9 +27,9 @@ const FILTERS_MAX: usize = 64;
 
 /// A repository that is asked from a project's directory.
 #[derive(Debug)]
-pub(crate) struct Git<'a> {
-    root: &'a Path,
-    keepers: &'a KeeperPool,
+pub(crate) struct Git {
+    root: PathBuf,
+    keepers: Arc<KeeperPool>,
     /// Where our index and objects are.
     state: PathBuf,
     path: Option<OsString>,
@@ -49,22 +50,23 @@ pub(crate) enum GitError {
     Cancelled,
 }
 
-impl<'a> Git<'a> {
+impl Git {
     /// The repository that `root` is in; none if it is in none, or there is no git.
     pub(crate) fn find(
-        root: &'a Path,
-        keepers: &'a KeeperPool,
+        root: &Path,
+        keepers: &Arc<KeeperPool>,
         state: PathBuf,
         path: Option<OsString>,
         cancel: Cancel,
-    ) -> Option<Git<'a>> {
+    ) -> Option<Git> {
         // Most projects that are in none say so without a process.
         root.ancestors().find(|directory| directory.join(".git").exists())?;
         let setting = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let settings = HARMLESS.map(setting).to_vec();
+        let (root, keepers) = (root.to_owned(), Arc::clone(keepers));
         let mut git = Git { root, keepers, state, path, objects: None, settings, cancel };
         let found = git.ask(&["rev-parse", "--git-path", "objects", "--git-path", "index"]).ok()?;
-        let mut lines = found.lines().map(|line| root.join(line));
+        let mut lines = found.lines().map(|line| git.root.join(line));
         let (objects, index) = (lines.next()?, lines.next()?);
         fs::create_dir_all(git.state.join("objects")).ok()?;
         // Files that are ignored and yet in the index are known from there.
@@ -80,7 +82,7 @@ impl<'a> Git<'a> {
         self.turn_filters_off()?;
         let listed = self.long(&paths::CHANGED, Vec::new())?;
         let listed = paths::without_repositories(&listed);
-        let (changed, replaced) = paths::without_replaced(self.root, &listed);
+        let (changed, replaced) = paths::without_replaced(&self.root, &listed);
         for (how, list) in [(&paths::TAKE_OUT[..], replaced), (&paths::TAKE_IN[..], changed)] {
             if !list.is_empty() {
                 self.long(how, list)?;
@@ -169,12 +171,12 @@ impl<'a> Git<'a> {
         let call = Call {
             args: args.iter().map(OsString::from).collect(),
             env: self.environment(),
-            cwd: self.root.to_owned(),
+            cwd: self.root.clone(),
             stdin,
             timeout: TIMEOUT,
             answer,
         };
-        call.run(self.keepers, &self.cancel)
+        call.run(&self.keepers, &self.cancel)
     }
 
     fn environment(&self) -> Vec<Variable> {

@@ -4,6 +4,7 @@
 //! name made from the project's real path: a clone brings none along, and an agent that works in the
 //! repository does not meet it.
 
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,9 @@ impl Place {
     /// The project that `start` is in.
     pub fn find(start: &Path, state_home: &Path) -> Result<Place, PlaceError> {
         let real = start.canonicalize().map_err(|source| io(start, source))?;
+        if let Some(root) = home_of_worktree(&real, state_home) {
+            return Ok(Place::at(&root, state_home));
+        }
         match real.ancestors().find(|dir| dir.join(FILE_NAME).is_file()) {
             Some(root) => Ok(Place::at(root, state_home)),
             None => Err(PlaceError::NoProject(real)),
@@ -77,15 +81,39 @@ impl Place {
                 let mut builder = std::fs::DirBuilder::new();
                 builder.recursive(true).mode(0o700);
                 builder.create(&self.state).map_err(|source| io(&self.state, source))?;
-                let note = self.state.join("project");
-                let root = self.root.as_os_str().as_encoded_bytes();
-                std::fs::write(&note, root).map_err(|source| io(&note, source))
             }
-            Err(source) => Err(io(&self.state, source)),
-            Ok(found) => check_own(&self.state, &found),
+            Err(source) => return Err(io(&self.state, source)),
+            Ok(found) => check_own(&self.state, &found)?,
         }
+        let note = self.state.join(PROJECT);
+        if note.exists() {
+            return Ok(());
+        }
+        let root = self.root.as_os_str().as_encoded_bytes();
+        std::fs::write(&note, root).map_err(|source| io(&note, source))
     }
 }
+
+/// The directory that worktrees of tasks are in, in that of a project's state.
+pub const WORKTREES: &str = "worktrees";
+
+/// The directory of checkouts that are thrown away.
+pub const SCRATCH: &str = "scratch";
+
+/// The project whose task has its worktree at `path`. It is told by where that is, never by what is in it.
+fn home_of_worktree(path: &Path, state_home: &Path) -> Option<PathBuf> {
+    let mut parts = path.strip_prefix(state_home.canonicalize().ok()?).ok()?.components();
+    let (project, worktrees, _task) = (parts.next()?, parts.next()?, parts.next()?);
+    if worktrees.as_os_str() != WORKTREES {
+        return None;
+    }
+    let note = std::fs::read(state_home.join(project).join(PROJECT)).ok()?;
+    let root = PathBuf::from(std::ffi::OsString::from_vec(note));
+    root.join(FILE_NAME).is_file().then_some(root)
+}
+
+/// Where a state says whose it is.
+const PROJECT: &str = "project";
 
 /// The directory of all projects' states: `$XDG_STATE_HOME/hookloop`, else `~/.local/state/hookloop`.
 pub fn state_home(xdg: Option<&Path>, home: Option<&Path>) -> Result<PathBuf, PlaceError> {

@@ -304,9 +304,10 @@ pub(crate) fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
         }
         Handler::Builtin(_) => Ok(vec![]),
         Handler::Declared(actions) => render(actions, event, task),
-        Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers(_) | Handler::Rule(_) => {
-            Err(HookFailure("it was not run".to_owned()))
-        }
+        Handler::Command(_)
+        | Handler::Http { .. }
+        | Handler::Gatekeepers { .. }
+        | Handler::Rule(_) => Err(HookFailure("it was not run".to_owned())),
     };
     let hook = hook.name.clone();
     Reaction { hook, counted: true, offset: 0, outcome, record: None, piped: None }

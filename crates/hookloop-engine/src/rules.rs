@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use hookloop_core::cascade::CascadeLimits;
+use hookloop_core::delivery::Method;
 use hookloop_core::hook::{DeclaredAction, Registry};
 use hookloop_core::purse::Purse;
 use hookloop_core::session::{self, AtRetryLimit, Conversation, Fallback, StopWhen};
@@ -22,6 +23,9 @@ pub struct Rules {
     pub session: Loop,
     /// The agents that the user and the project have settings for.
     pub agents: Vec<Settings>,
+    /// None in a project whose tasks are done where the user is.
+    pub delivery: Option<DeliveryRules>,
+    pub gatekeepers: Vec<Gatekeeper>,
 }
 
 /// How sessions go.
@@ -80,6 +84,71 @@ impl fmt::Display for Limits {
     }
 }
 
+/// What becomes of work that is done, in a project that delivers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryRules {
+    /// The branch that work is for; the remote's own choice if it is not given.
+    pub base: Option<String>,
+    /// `origin` if there is one and it is not given.
+    pub remote: Option<String>,
+    /// How the names of tasks' branches begin.
+    pub branch_prefix: String,
+    /// Files that git ignores and a task's worktree has nevertheless.
+    pub copy: Vec<String>,
+    pub forge: ForgeName,
+    pub method: Method,
+    pub draft: bool,
+    pub labels: Vec<String>,
+    pub reviewers: Vec<String>,
+    /// Whether what the forge checks has to have passed before a merge.
+    pub wait_for_checks: bool,
+    pub delete_branch: bool,
+}
+
+impl Default for DeliveryRules {
+    fn default() -> Self {
+        DeliveryRules {
+            base: None,
+            remote: None,
+            branch_prefix: "hookloop/".to_owned(),
+            copy: Vec::new(),
+            forge: ForgeName::Auto,
+            method: Method::default(),
+            draft: false,
+            labels: Vec::new(),
+            reviewers: Vec::new(),
+            wait_for_checks: true,
+            delete_branch: true,
+        }
+    }
+}
+
+/// Where branches are asked to be merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForgeName {
+    /// GitHub if the remote is there, else nowhere.
+    Auto,
+    GitHub,
+    /// Branches are all there is.
+    None,
+}
+
+/// An agent that reviews.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gatekeeper {
+    pub name: String,
+    /// Which agent it is, if that is said.
+    pub agent: Option<String>,
+    /// What it looks for.
+    pub prompt: String,
+    pub model: Option<String>,
+}
+
+/// The role of agents that do the work.
+pub const IMPLEMENTER: &str = "implementer";
+/// The role of agents that review it.
+pub const GATEKEEPER: &str = "gatekeeper";
+
 /// What is different for tasks of a type, beside their hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeRules {
@@ -97,11 +166,43 @@ impl Default for Rules {
             types: BTreeMap::new(),
             session: Loop::default(),
             agents: Vec::new(),
+            delivery: None,
+            gatekeepers: Vec::new(),
         }
     }
 }
 
 impl Rules {
+    /// Who may work on tasks of a type; none if anybody may.
+    pub fn implementers(&self, kind: &str) -> Option<&[String]> {
+        self.types.get(kind)?.agents.get(IMPLEMENTER).map(Vec::as_slice)
+    }
+
+    /// The types that `worker` does not work on.
+    pub fn types_closed_to(&self, worker: &str) -> Vec<String> {
+        let is_closed = |kind: &&String| {
+            let agents = self.implementers(kind);
+            agents.is_some_and(|agents| !agents.iter().any(|agent| agent == worker))
+        };
+        self.types.keys().filter(is_closed).cloned().collect()
+    }
+
+    /// The gatekeeper of that name: one that is defined, or nothing but the name.
+    pub fn gatekeeper(&self, name: &str) -> Gatekeeper {
+        let defined = self.gatekeepers.iter().find(|gatekeeper| gatekeeper.name == name);
+        defined.cloned().unwrap_or_else(|| Gatekeeper {
+            name: name.to_owned(),
+            agent: None,
+            prompt: String::new(),
+            model: None,
+        })
+    }
+
+    /// The agents that review tasks of a type; none if any may.
+    pub fn reviewers(&self, kind: Option<&str>) -> Option<&[String]> {
+        self.types.get(kind?)?.agents.get(GATEKEEPER).map(Vec::as_slice)
+    }
+
     /// The agent of that name.
     pub fn agent(&self, name: &str) -> Result<Settings, NoSuchAgent> {
         match self.agents.iter().find(|settings| settings.name == name) {

@@ -101,6 +101,9 @@ impl Project {
             task: task.as_ref(),
             session: None,
             cancel: None,
+            bench: None,
+            changes: None,
+            branches: None,
         };
         Ok(Some(RanFor { event: event.id, runs: self.run_hooks(&hooks, &occasion) }))
     }
@@ -125,7 +128,8 @@ impl Project {
         event: Option<&Event>,
         task: Option<&Task>,
     ) -> HookRun {
-        let occasion = Occasion { point, event, task, session: None, cancel: None };
+        let (session, cancel, bench, changes, branches) = (None, None, None, None, None);
+        let occasion = Occasion { point, event, task, session, cancel, bench, changes, branches };
         let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
         runs.into_iter().next().unwrap_or_else(nothing)

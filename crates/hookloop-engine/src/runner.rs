@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hookloop_core::answer::Ended;
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use crate::agents::Settings;
 use crate::agents::repository::Ground;
 use crate::artifacts;
+use crate::delivery::workshop::Bench;
 use crate::explain::task_value;
 use crate::process::{Cancel, Filter, Job, KeeperPool, Ran, Stored};
 use crate::record::{self, Said};
@@ -38,16 +39,20 @@ pub(crate) const BASE: [&str; 8] =
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
 
 /// What runs the hooks of one project.
+#[derive(Clone)]
 pub struct Runner {
+    /// The project's own directory.
+    home: PathBuf,
+    /// Where the work is done: there, or in a worktree.
     root: PathBuf,
     state: PathBuf,
     environment: Vec<(OsString, OsString)>,
     /// Variables that the configuration sets for agents.
     configured: Vec<(String, OsString)>,
-    keepers: KeeperPool,
+    keepers: Arc<KeeperPool>,
     trust: Trust,
     /// Made when it is needed first: most commands run no hook.
-    redactor: OnceLock<Option<Redactor>>,
+    redactor: Arc<OnceLock<Option<Redactor>>>,
 }
 
 impl std::fmt::Debug for Runner {
@@ -65,14 +70,18 @@ pub(crate) struct Occasion<'a> {
     pub(crate) session: Option<&'a SessionContext<'a>>,
     /// Ends what runs.
     pub(crate) cancel: Option<&'a Cancel>,
+    /// What is delivered, if anything is.
+    pub(crate) bench: Option<Bench<'a>>,
+    /// What has changed since the work began, if a rule wants to know.
+    pub(crate) changes: Option<&'a [(String, u64)]>,
+    /// The branch that the work is on, and the one that it is for.
+    pub(crate) branches: Option<(&'a str, &'a str)>,
 }
 
 /// The session that a hook runs in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SessionContext<'a> {
     pub(crate) call: &'a Call<'a>,
-    /// What has changed since it began, if a hook wants to know.
-    pub(crate) changes: Option<&'a [(String, u64)]>,
     /// A file with the conversation so far, if there was any.
     pub(crate) transcript: Option<&'a Path>,
     /// Where the agent works.
@@ -99,10 +108,20 @@ impl Runner {
         environment: Vec<(OsString, OsString)>,
         trust: Trust,
     ) -> Runner {
-        let keepers = KeeperPool::of_this_program();
-        let redactor = OnceLock::new();
-        let configured = Vec::new();
-        Runner { root, state, environment, configured, keepers, trust, redactor }
+        let keepers = Arc::new(KeeperPool::of_this_program());
+        let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
+        Runner { home, root, state, environment, configured, keepers, trust, redactor }
+    }
+
+    /// The same hooks and agents, for work that is done in another directory.
+    #[must_use]
+    pub(crate) fn at(&self, root: PathBuf) -> Runner {
+        Runner { root, ..self.clone() }
+    }
+
+    /// The project's own directory: what hooks are is decided there, wherever they run.
+    pub fn home(&self) -> &Path {
+        &self.home
     }
 
     /// Secrets among what is configured for agents are kept out of what is stored, too.
@@ -125,7 +144,6 @@ impl Runner {
         self.redactor.get_or_init(|| Redactor::new(secrets).ok()).as_ref()
     }
 
-    /// How a hook stands, as it is now.
     /// Has something of the project's state to itself until what this gives is dropped.
     pub(crate) fn alone(&self, name: &str) -> Result<std::fs::File, crate::session::StartError> {
         let path = self.state.join(name);
@@ -139,11 +157,29 @@ impl Runner {
         locked.map_err(|source| crate::session::StartError::Io { path, source })
     }
 
+    /// The same without waiting; none if somebody else has it.
+    pub(crate) fn alone_now(
+        &self,
+        name: &str,
+    ) -> Result<Option<std::fs::File>, crate::session::StartError> {
+        let path = self.state.join(name);
+        let failed = |source| crate::session::StartError::Io { path: path.clone(), source };
+        let mut options = std::fs::OpenOptions::new();
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(failed(errno.into())),
+        }
+    }
+
+    /// How a hook stands, as it is now.
     pub fn standing(&self, hook: &Hook) -> Standing {
         if hook.source == Source::Builtin {
             return Standing::Own;
         }
-        match Seen::look(&self.root, hook) {
+        match Seen::look(&self.home, hook) {
             Ok(seen) => self.standing_of(hook, &seen),
             Err(_) => Standing::Untrusted,
         }
@@ -172,6 +208,7 @@ impl Runner {
         &self.state
     }
 
+    /// Where the work is done.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -201,7 +238,7 @@ impl Runner {
         (!is_there).then(|| word.to_owned())
     }
 
-    pub(crate) fn keepers(&self) -> &KeeperPool {
+    pub(crate) fn keepers(&self) -> &Arc<KeeperPool> {
         &self.keepers
     }
 
@@ -230,7 +267,7 @@ impl Runner {
     /// Looks whether a rule holds, as if that was a program that says so.
     pub(crate) fn check(&self, hook: &Hook, rule: &Rule, occasion: &Occasion<'_>) -> HookRun {
         let began = std::time::Instant::now();
-        let changes = || occasion.session?.changes.map(<[_]>::to_vec);
+        let changes = || occasion.changes.map(<[_]>::to_vec);
         let (code, stderr) = match validate::holds(rule, &self.root, changes) {
             Ok(()) => (0, String::new()),
             Err(why) => (2, why),
@@ -250,7 +287,7 @@ impl Runner {
 
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
     pub(crate) fn may_run(&self, hook: &Hook) -> Result<Seen, String> {
-        let seen = Seen::look(&self.root, hook).map_err(|error| error.to_string())?;
+        let seen = Seen::look(&self.home, hook).map_err(|error| error.to_string())?;
         match self.standing_of(hook, &seen) {
             Standing::Own | Standing::Trusted => Ok(seen),
             Standing::Modified => {
@@ -275,7 +312,7 @@ impl Runner {
             return Err(format!("it runs `{absent}`, which is not there"));
         }
         let kept = self.trust.keep(&seen).map_err(|error| error.to_string())?;
-        let text = seen.named.pinned(&self.root, text, &kept)?;
+        let text = seen.named.pinned(&self.home, text, &kept)?;
         let line = text.compile(occasion.point.variables()).map_err(|error| error.to_string())?;
         let values = self.values(occasion);
         let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
@@ -304,6 +341,8 @@ impl Runner {
             "priority" => spec.map(|spec| spec.priority.get().to_string()),
             "labels" => spec.map(|spec| spec.labels.join(",")),
             "result" => outcome.and_then(|outcome| outcome.result.clone()),
+            "branch" => occasion.branches.map(|(branch, _)| branch.to_owned()),
+            "base_branch" => occasion.branches.map(|(_, base)| base.to_owned()),
             "reason" => obstacle.map(|obstacle| obstacle.reason.clone()),
             _ => None,
         };
@@ -437,6 +476,12 @@ impl Runner {
         });
         if let Some(session) = occasion.session {
             add_session(&mut input, session, occasion.point);
+        }
+        if let Some((branch, base)) = occasion.branches {
+            let ours = &mut input["hookloop"];
+            ours["branch"] = json!(branch);
+            ours["base_branch"] = json!(base);
+            ours["worktree"] = json!(self.root);
         }
         input
     }

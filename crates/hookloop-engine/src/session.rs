@@ -7,6 +7,7 @@
 //! - [`drive`]: one step after the other
 //! - `point`: the hooks of a point, and what of their output is for the agent
 //! - `judge`: whether an iteration was the last one: ways to stop, gates, receipts
+//! - `submit`: from work that the gates have passed to a submission
 //! - `validate`: rules that need no process
 //! - `purse`: what a turn may use of the project's purse
 //! - [`prompt`]: what the agent is told
@@ -20,6 +21,7 @@ pub(crate) mod point;
 pub mod prompt;
 mod purse;
 pub mod real;
+mod submit;
 pub(crate) mod validate;
 pub mod world;
 

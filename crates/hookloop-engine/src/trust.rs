@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use hookloop_core::hook::{CommandText, DEFAULT_PRIORITY, Handler, Hook, Registry, Source};
 use hookloop_core::options::{EnvEntry, Length, Options, PipeOutput, Retry};
 use hookloop_core::point::Point;
+use hookloop_core::review::Quorum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -299,7 +300,11 @@ pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
 }
 
 fn starts_something(hook: &Hook) -> bool {
-    matches!(hook.handler, Handler::Command(_) | Handler::Http { .. })
+    match hook.handler {
+        Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers { .. } => true,
+        Handler::Builtin(builtin) => !builtin.is_reaction(),
+        Handler::Declared(_) | Handler::Rule(_) => false,
+    }
 }
 
 /// Looks at all hooks that need the user's word.
@@ -345,7 +350,10 @@ pub(crate) fn what(handler: &Handler) -> Value {
         Handler::Http { url } => json!({ "http": url }),
         Handler::Rule(rule) => json!({ "rule": rule.to_string() }),
         Handler::Builtin(builtin) => json!({ "use": builtin.name() }),
-        Handler::Gatekeepers(agents) => json!({ "gatekeeper": agents }),
+        Handler::Gatekeepers { agents, quorum, terms } => {
+            let quorum = if *quorum == Quorum::All { "all" } else { "any" };
+            json!({ "gatekeeper": agents, "quorum": quorum, "terms": terms })
+        }
         Handler::Declared(_) => Value::Null,
     }
 }

@@ -12,6 +12,7 @@ use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::options::Retry;
 
 use crate::condition::Condition;
+use crate::delivery::steps;
 use crate::explain::values;
 use crate::process::{Filter, Job, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
 use crate::record::{self, Said};
@@ -195,6 +196,10 @@ impl<'r> InTurn<'r> {
                 let send = |number| runner.send(hook, occasion, url, number);
                 Err(Box::new(attempts(hook, occasion, send)))
             }),
+            Handler::Builtin(_) | Handler::Gatekeepers { .. } => {
+                let run = |_| Err(Box::new(steps::run(runner, hook, occasion)));
+                runner.may_run(hook).map(run)
+            }
             _ => runner.invocation(hook, occasion).and_then(|invocation| {
                 Ok(Ok(Begun { invocation, sandbox: runner.sandbox(hook)? }))
             }),
@@ -228,7 +233,7 @@ fn attempts(hook: &Hook, occasion: &Occasion<'_>, once: impl Fn(u32) -> HookRun)
 }
 
 /// Waits, unless everything is to end.
-fn nap(length: Duration, occasion: &Occasion<'_>) {
+pub(crate) fn nap(length: Duration, occasion: &Occasion<'_>) {
     match occasion.cancel {
         Some(cancel) => drop(cancel.wait(length)),
         None => std::thread::sleep(length),

@@ -47,7 +47,7 @@ fn add(project: &Project, name: &str, priority: u8, kind: Option<&str>) {
 }
 
 fn claim(project: &Project, wanted: Wanted) -> Result<Option<Claimed>, EngineError> {
-    project.claim(&ClaimRequest { agent: AGENT.into(), lease: LEASE, wanted })
+    project.claim(&ClaimRequest { agent: AGENT.into(), worker: AGENT.into(), lease: LEASE, wanted })
 }
 
 fn claimed_id(project: &Project, wanted: Wanted) -> Option<String> {
@@ -210,7 +210,9 @@ fn silent_claims_expire_and_others_do_not() {
     claim(&holder, Wanted::Task(id("alive"))).unwrap();
     let wanted = Wanted::Task(id("long"));
     let lease = LEASE * 60;
-    holder.claim(&ClaimRequest { agent: AGENT.into(), lease, wanted }).unwrap();
+    holder
+        .claim(&ClaimRequest { agent: AGENT.into(), worker: AGENT.into(), lease, wanted })
+        .unwrap();
     let mut watch = Watch::default();
     let mut expired = vec![];
     for _ in 0..8 {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hookloop_core::claim::{Claim, ReleaseReason};
-use hookloop_core::event::{Empty, Event, EventBody, Released, Started};
+use hookloop_core::event::{Event, EventBody, Released, Started, Submitted};
 use hookloop_core::id::{EventId, Subject, TaskId};
 use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
@@ -15,6 +15,7 @@ use hookloop_store::memory::MemoryLog;
 use hookloop_store::pulse::{Beat, Held, Pulse};
 use hookloop_store::sqlite::SCHEMA;
 use hookloop_store::store::{Store, StoreError, ViewFile};
+use hookloop_store::view::Kinds;
 use tempfile::TempDir;
 
 fn id(name: &str) -> TaskId {
@@ -90,7 +91,7 @@ fn the_view_knows_who_holds_a_task() {
         (released(1), TaskState::Ready, 1, None),
         (claimed("b", 2), TaskState::Active, 2, Some("b")),
         (claimed("c", 3), TaskState::Active, 3, Some("c")),
-        (EventBody::TaskSubmitted(Empty {}), TaskState::Submitted, 3, Some("c")),
+        (EventBody::TaskSubmitted(Submitted::default()), TaskState::Submitted, 3, Some("c")),
         (released(3), TaskState::Ready, 3, None),
         (EventBody::TaskStarted(Started::default()), TaskState::Active, 3, None),
         (released(3), TaskState::Ready, 3, None),
@@ -131,10 +132,16 @@ fn the_front_is_the_oldest_of_the_most_urgent() {
     for (n, (priority, kind)) in tasks.into_iter().enumerate() {
         add(&store, &format!("t{}", n + 1), created(priority, kind));
     }
+    fn wanted(kinds: &[String]) -> Kinds<'_> {
+        match kinds {
+            [] => Kinds::Except(&[]),
+            kinds => Kinds::Only(kinds),
+        }
+    }
     let check = |kinds: &[&str], limit: usize, front: &[u64], ready: &[u64]| {
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         assert_eq!(
-            store.glance(|view| view.front(&kinds, limit, &HashSet::new())).unwrap(),
+            store.glance(|view| view.front(&wanted(&kinds), limit, &HashSet::new())).unwrap(),
             front,
             "{kinds:?}"
         );
@@ -231,8 +238,9 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     });
     let opened = Store::open(&old).unwrap();
     assert_eq!(opened.verify(&mut |_| ()).unwrap(), Ok(3));
-    let front =
-        opened.glance(|view| view.front(&["chore".to_owned()], 1, &HashSet::new())).unwrap();
+    let front = opened
+        .glance(|view| view.front(&Kinds::Only(&["chore".to_owned()]), 1, &HashSet::new()))
+        .unwrap();
     assert_eq!(front, [1]);
     add(&opened, "t", claimed("a", 1));
     opened.beat(&Held::Task(id("t")), "a", 1).unwrap();

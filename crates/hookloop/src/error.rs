@@ -7,6 +7,7 @@ use hookloop_engine::agents::BadAgent;
 use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::bulk::ImportError;
 use hookloop_engine::config::ConfigError;
+use hookloop_engine::delivery::train::TrainError;
 use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
 use hookloop_engine::session::StartError;
@@ -234,11 +235,24 @@ impl From<StartError> for CliError {
             StartError::Elsewhere(id, _) => {
                 CliError::refused(message).hint(format!("hookloop resume {id} --take-over"))
             }
-            StartError::Guest(id) => {
+            StartError::Guest(id) | StartError::Review(id) => {
                 CliError::refused(message).hint(format!("hookloop sessions show {id}"))
             }
             StartError::Io { .. } => CliError::system(message),
             StartError::LongMessage(_) => CliError::usage(message),
+        }
+    }
+}
+
+impl From<TrainError> for CliError {
+    fn from(error: TrainError) -> CliError {
+        match error {
+            TrainError::Engine(error) => error.into(),
+            TrainError::Start(error) => error.into(),
+            error @ (TrainError::NoDelivery | TrainError::Busy) => {
+                CliError::refused(error.to_string())
+            }
+            TrainError::Trouble(why) => CliError::refused(why),
         }
     }
 }

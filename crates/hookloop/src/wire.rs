@@ -307,7 +307,7 @@ pub(crate) fn handler_name(handler: &Handler) -> &'static str {
         Handler::Declared(_) => "actions",
         Handler::Command(_) => "command",
         Handler::Http { .. } => "http",
-        Handler::Gatekeepers(_) => "gatekeeper",
+        Handler::Gatekeepers { .. } => "gatekeeper",
         Handler::Rule(_) => "rule",
     }
 }

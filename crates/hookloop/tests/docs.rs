@@ -64,6 +64,21 @@ fn sessions() {
 }
 
 #[test]
+fn delivery() {
+    check_commands("docs/delivery.md");
+}
+
+#[test]
+fn the_configuration_in_delivery_md_is_read() {
+    let yaml =
+        blocks("docs/delivery.md").into_iter().find(|block| block.language == "yaml").unwrap();
+    let path = Path::new("hookloop.yaml");
+    let rules = hookloop_engine::config::settings_from(path, yaml.text.as_bytes()).unwrap().rules;
+    assert_eq!(rules.delivery.unwrap().copy, [".env"]);
+    assert_eq!(rules.types["product"].agents["implementer"], ["claude", "codex"]);
+}
+
+#[test]
 fn usage() {
     check_commands("docs/usage.md");
 }

@@ -216,7 +216,7 @@ mod tests {
             |fence| Command::CompleteTask { id: id(), outcome: Outcome::default(), fence };
         let block: Make =
             |fence| Command::BlockTask { id: id(), obstacle: Obstacle::default(), fence };
-        let submit: Make = |fence| Command::SubmitTask { id: id(), fence };
+        let submit: Make = |fence| Command::SubmitTask { id: id(), fence, submission: None };
         let all: [(Make, &str); 4] = [
             (complete, "task_completed"),
             (block, "task_blocked"),

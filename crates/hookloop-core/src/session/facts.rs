@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::plan::Limit;
+use crate::delivery::Submission;
 use crate::id::TaskId;
 use crate::promise::Promise;
 
@@ -241,6 +242,37 @@ pub struct GatesJudged {
     pub failing: Vec<String>,
 }
 
+/// What came of submitting a task's work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmitJudged {
+    #[serde(flatten)]
+    pub verdict: SubmitVerdict,
+    /// The hook that it was up to, if it did not pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum SubmitVerdict {
+    /// It may be submitted; none if there is nothing to submit.
+    Pass {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        submission: Option<Submission>,
+    },
+    /// A hook said no, and the agent was told what to do about it.
+    Block,
+    /// A hook changed the files, so what the gates said is not about them any more.
+    Regate,
+    /// It did not work out, and may another time.
+    Retry {
+        reason: String,
+    },
+    Escalate {
+        reason: String,
+    },
+}
+
 /// What is done about gates that have sent the agent back as often as they may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -277,6 +309,10 @@ pub struct TaskLeft {
 #[serde(rename_all = "snake_case")]
 pub enum Left {
     Completed,
+    /// It waits to be merged.
+    Submitted,
+    /// It could not be submitted, and is ready again for whoever goes on with it.
+    Returned,
     /// A human is needed for it.
     Blocked,
     /// It is ready again.

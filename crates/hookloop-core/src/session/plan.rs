@@ -21,6 +21,8 @@ pub enum Work {
     Task(TaskId),
     /// What the agent's own user asks of it.
     Own,
+    /// A review of what is to be delivered: one turn, of which only the answer counts.
+    Review(String),
 }
 
 /// What decides that an iteration is the last one. Each is asked in turn; the first that does not say
@@ -125,9 +127,23 @@ pub struct Limits {
     pub hook_retries: u32,
     /// Iterations in a row in which nothing gets anywhere.
     pub no_progress: u32,
+    /// How often the hooks of a submission may send the agent back.
+    #[serde(default = "remediations")]
+    pub remediations: u32,
+    /// How often a task may go back unfinished until a human is asked.
+    #[serde(default = "continuations")]
+    pub continuations: u32,
     /// Where the agent says what it used.
     pub tokens: u64,
     pub cost_micros: u64,
+}
+
+fn remediations() -> u32 {
+    3
+}
+
+fn continuations() -> u32 {
+    3
 }
 
 impl Default for Limits {
@@ -140,6 +156,8 @@ impl Default for Limits {
             errors: 5,
             hook_retries: 5,
             no_progress: 5,
+            remediations: remediations(),
+            continuations: continuations(),
             tokens: 50_000_000,
             cost_micros: 50_000_000,
         }
@@ -156,6 +174,8 @@ impl Limits {
             errors: self.errors.min(ceiling.errors),
             hook_retries: self.hook_retries.min(ceiling.hook_retries),
             no_progress: self.no_progress.min(ceiling.no_progress),
+            remediations: self.remediations.min(ceiling.remediations),
+            continuations: self.continuations.min(ceiling.continuations),
             tokens: self.tokens.min(ceiling.tokens),
             cost_micros: self.cost_micros.min(ceiling.cost_micros),
         }
@@ -267,6 +287,9 @@ pub struct Plan {
     /// Random, so that nothing that a hook prints can end the part of a prompt that it stands in.
     pub fence: String,
     pub machine: String,
+    /// Its tasks are worked on in worktrees of their own, and submitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub delivers: bool,
 }
 
 impl Plan {

@@ -6,10 +6,12 @@ use serde_json::Value;
 
 use super::facts::{
     Answer, Claimed, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt,
-    StopDecided, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, TurnStarted, Usage, Verdict,
+    StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult,
+    TurnStarted, Usage, Verdict,
 };
 use super::plan::{Conversation, Plan};
 use super::progress::Progress;
+use crate::delivery::Submission;
 use crate::event::EventBody;
 use crate::id::TaskId;
 use crate::point::Point;
@@ -17,6 +19,8 @@ use crate::purse::{Amount, Shortage};
 
 /// Where a person's message is piped: no hook's point has that name.
 pub const MESSAGE: &str = "message";
+/// A submission that did not work out so often goes back.
+pub const SUBMIT_TRIES_MAX: u32 = 10;
 /// A turn that is told to wait after so many that were has failed.
 pub const WAITS_MAX: u32 = 100;
 
@@ -24,6 +28,8 @@ pub const WAITS_MAX: u32 = 100;
 pub enum Phase {
     /// session_start is due.
     Starting,
+    /// The task's own place is to be made ready.
+    Settling,
     /// The next iteration is.
     Ready,
     /// A turn is under way, or was when the program ended.
@@ -42,6 +48,10 @@ pub enum Phase {
     Recovering,
     /// The gates said no once too often.
     AtRetryLimit,
+    /// The gates said yes; the task's work is to be submitted.
+    Submitting,
+    /// after_submit is due.
+    Submitted,
     /// The session is done with its task.
     TaskOver {
         how: Left,
@@ -94,6 +104,18 @@ pub struct Session {
     pub retries: u32,
     /// A gate has sent the agent back in this work.
     pub was_sent_back: bool,
+    /// How often the hooks of a submission have sent the agent back in this work.
+    pub remediations: u32,
+    /// How often a submission has changed the files that gates had passed.
+    pub regates: u32,
+    /// How often a submission did not work out, and may another time.
+    pub submit_tries: u32,
+    /// What the gates passed, as a git tree.
+    pub gated_tree: Option<String>,
+    /// What is about to be submitted.
+    pub submission: Option<Submission>,
+    /// The task whose after_submit is due.
+    pub submitted: Option<TaskId>,
     pub progress: Progress,
     pub usage: Usage,
     /// What the purse lacks for another turn.
@@ -123,6 +145,7 @@ pub struct Session {
     /// A task was taken as it is, without proof.
     pub has_accepted: bool,
     pub tasks_completed: Vec<TaskId>,
+    pub tasks_submitted: Vec<TaskId>,
     pub tasks_blocked: Vec<TaskId>,
     /// Others have a task that was held here.
     pub has_lost: bool,
@@ -147,6 +170,12 @@ impl Session {
             conversation: None,
             retries: 0,
             was_sent_back: false,
+            remediations: 0,
+            regates: 0,
+            submit_tries: 0,
+            gated_tree: None,
+            submission: None,
+            submitted: None,
             progress: Progress::default(),
             usage: Usage::default(),
             shortage: None,
@@ -165,6 +194,7 @@ impl Session {
             undelivered: 0,
             has_accepted: false,
             tasks_completed: Vec::new(),
+            tasks_submitted: Vec::new(),
             tasks_blocked: Vec::new(),
             has_lost: false,
         }
@@ -210,7 +240,10 @@ impl Session {
     /// The conversation that a turn goes on with. What hooks say about a turn is said where it was taken.
     pub fn conversation(&self, kind: TurnKind) -> Option<&Talk> {
         let goes_on = match kind {
-            TurnKind::Work => self.plan.conversation == Conversation::Continue,
+            // What stands in the way of a submission is said to who made it.
+            TurnKind::Work => {
+                self.plan.conversation == Conversation::Continue || self.remediations > 0
+            }
             TurnKind::Recovery | TurnKind::Delivery => true,
         };
         self.conversation.as_ref().filter(|_| goes_on)
@@ -236,6 +269,7 @@ impl Session {
             EventBody::StopDecided(decided) => self.decide(decided),
             EventBody::ReceiptMade(receipt) => self.keep(receipt.clone()),
             EventBody::GatesJudged(judged) => self.judge(judged),
+            EventBody::SubmitJudged(judged) => self.judge_submission(judged),
             EventBody::RetryLimitAnswered(answered) => self.answer(answered.answer),
             EventBody::TaskTaken(taken) => self.take_task(taken.clone()),
             EventBody::TaskLeft(left) => self.leave_task(left),
@@ -271,7 +305,9 @@ impl Session {
         let is_green = |green: &Option<String>| green.as_deref() == Some(files);
         if self.green.as_ref().is_some_and(|green| !is_green(green)) {
             self.void();
-            if let Phase::TaskOver { how: Left::Completed, reason: None } = self.phase {
+            if let Phase::TaskOver { how: Left::Completed, reason: None } | Phase::Submitting =
+                self.phase
+            {
                 self.phase = Phase::Gating;
             }
         }
@@ -285,7 +321,14 @@ impl Session {
 
     fn pass(&mut self, point: &str) {
         self.phase = match (&self.phase, point.parse()) {
-            (Phase::Starting, Ok(Point::SessionStart)) => Phase::Ready,
+            (Phase::Starting | Phase::Settling, Ok(Point::SessionStart)) => Phase::Ready,
+            (phase, Ok(Point::AfterSubmit)) => {
+                self.submitted = None;
+                match phase {
+                    Phase::Submitted => Phase::Ready,
+                    phase => phase.clone(),
+                }
+            }
             (Phase::After, Ok(Point::PostIteration)) => Phase::Deciding,
             (Phase::Failed { .. }, Ok(Point::OnError)) => Phase::Recovering,
             (phase, _) => phase.clone(),
@@ -476,10 +519,12 @@ impl Session {
         match &judged.verdict {
             Verdict::Pass => {
                 self.green = Some(judged.files.clone());
+                self.gated_tree.clone_from(&judged.tree);
                 self.retries = 0;
                 self.phase = match (&self.outcome, &self.task) {
                     // Final delivery has changed something, and it is still as it should be.
                     (Some(_), _) => Phase::Ending,
+                    (None, Some(_)) if self.plan.delivers => Phase::Submitting,
                     (None, Some(_)) => Phase::TaskOver { how: Left::Completed, reason: None },
                     (None, None) => {
                         self.outcome = Some(Outcome::Complete { unproven: false });
@@ -504,12 +549,57 @@ impl Session {
         }
     }
 
+    fn judge_submission(&mut self, judged: &SubmitJudged) {
+        self.phase = match &judged.verdict {
+            SubmitVerdict::Pass { submission } => {
+                self.submission.clone_from(submission);
+                let (how, reason) = match submission {
+                    Some(_) => (Left::Submitted, None),
+                    None => (Left::Completed, Some("there is nothing to submit".to_owned())),
+                };
+                Phase::TaskOver { how, reason }
+            }
+            SubmitVerdict::Block => self.send_back(judged.hook.as_deref().unwrap_or("a hook")),
+            SubmitVerdict::Regate => {
+                self.regates += 1;
+                self.void();
+                Phase::Gating
+            }
+            SubmitVerdict::Retry { .. } if self.submit_tries < SUBMIT_TRIES_MAX => {
+                self.submit_tries += 1;
+                Phase::Submitting
+            }
+            SubmitVerdict::Retry { reason } => {
+                Phase::TaskOver { how: Left::Returned, reason: Some(reason.clone()) }
+            }
+            SubmitVerdict::Escalate { reason } => self.in_need(reason.clone()),
+        };
+    }
+
+    /// The agent is asked to mend what stands in the way, as often as it may be.
+    fn send_back(&mut self, hook: &str) -> Phase {
+        self.was_sent_back = true;
+        if self.remediations >= self.plan.limits.remediations {
+            let times = self.remediations;
+            let reason = format!("hook_failure: `{hook}` said no after {times} remediations");
+            return Phase::TaskOver { how: Left::Returned, reason: Some(reason) };
+        }
+        self.remediations += 1;
+        Phase::Ready
+    }
+
     fn answer(&mut self, answer: Answer) {
         self.phase = match answer {
             Answer::Continue => {
                 self.retries = 0;
                 self.progress.forgive();
                 Phase::Ready
+            }
+            Answer::Accept if self.task.is_some() && self.plan.delivers => {
+                self.has_accepted = true;
+                // There is nothing that it would have to be like.
+                (self.green, self.gated_tree) = (None, None);
+                Phase::Submitting
             }
             Answer::Accept if self.task.is_some() => {
                 self.has_accepted = true;
@@ -542,8 +632,10 @@ impl Session {
         self.task = Some(taken);
         self.conversation = None;
         (self.retries, self.was_sent_back, self.failing) = (0, false, None);
+        (self.remediations, self.regates, self.submit_tries) = (0, 0, 0);
+        self.submission = None;
         self.progress.restart();
-        self.phase = Phase::Ready;
+        self.phase = if self.plan.delivers { Phase::Settling } else { Phase::Ready };
     }
 
     fn leave_task(&mut self, left: &TaskLeft) {
@@ -551,12 +643,17 @@ impl Session {
         self.unbind();
         match left.how {
             Left::Completed => self.tasks_completed.push(left.task.clone()),
+            Left::Submitted => {
+                self.tasks_submitted.push(left.task.clone());
+                self.submitted = Some(left.task.clone());
+            }
             Left::Blocked => self.tasks_blocked.push(left.task.clone()),
             Left::Lost => self.has_lost = true,
-            Left::Released => {}
+            Left::Released | Left::Returned => {}
         }
         if !matches!(self.phase, Phase::Ending) {
-            self.phase = Phase::Ready;
+            let is_owed = self.submitted.is_some();
+            self.phase = if is_owed { Phase::Submitted } else { Phase::Ready };
         }
     }
 

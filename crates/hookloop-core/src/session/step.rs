@@ -12,6 +12,9 @@ pub const ATTEMPTS_MAX: u32 = 5;
 /// Before the turn after an error; twice as long after each further one.
 const BACKOFF_MS: u64 = 1_000;
 const BACKOFF_MAX_MS: u64 = 60_000;
+/// Before a submission is tried again; twice as long after each further one.
+const SUBMIT_BACKOFF_MS: u64 = 5_000;
+const SUBMIT_BACKOFF_MAX_MS: u64 = 10 * 60_000;
 /// Before the turn after one that was told to wait and not for how long; twice as long after each further one.
 const WAIT_MS: u64 = 60_000;
 const WAIT_MAX_MS: u64 = 15 * 60_000;
@@ -23,6 +26,12 @@ pub enum Step {
     Hooks(Point),
     /// Claim the most urgent task that is ready.
     TakeTask,
+    /// Make the task's own place ready: its worktree, then session_start there.
+    Settle,
+    /// After a pause: the hooks of before_submit, one after the other.
+    Submit {
+        pause_ms: u64,
+    },
     /// After a pause: pre_iteration, then the prompt is fixed.
     Begin(Pause),
     /// The prompt of a turn that is no iteration is fixed.
@@ -66,9 +75,12 @@ pub fn next_step(session: &Session, active_ms: u64) -> Step {
         Phase::Starting => Step::Hooks(Point::SessionStart),
         Phase::Turn(kind) => Step::Turn(*kind),
         Phase::TaskOver { how, reason } => Step::LeaveTask { how: *how, reason: reason.clone() },
+        Phase::Submitted => Step::Hooks(Point::AfterSubmit),
         Phase::Ending => ending(session, is_over),
         Phase::Paused | Phase::Ended => Step::Rest,
         _ if is_over => Step::End(Outcome::Limit { limit: Limit::Duration }),
+        Phase::Settling => Step::Settle,
+        Phase::Submitting => Step::Submit { pause_ms: before_submit_ms(session) },
         Phase::Ready => ready(session),
         Phase::After => Step::Hooks(Point::PostIteration),
         Phase::Deciding => Step::Decide,
@@ -108,6 +120,14 @@ fn ready(session: &Session) -> Step {
         return Step::End(Outcome::Limit { limit: Limit::Iterations });
     }
     Step::Begin(pause(session))
+}
+
+/// Longer after each time that it did not work out.
+fn before_submit_ms(session: &Session) -> u64 {
+    match session.submit_tries {
+        0 => 0,
+        tries => (SUBMIT_BACKOFF_MS << (tries - 1).min(16)).min(SUBMIT_BACKOFF_MAX_MS),
+    }
 }
 
 /// Who has no task takes one, unless the one that there was is done with.
@@ -173,10 +193,15 @@ fn ending(session: &Session, is_over: bool) -> Step {
             }
         };
     }
+    if session.submitted.is_some() {
+        return Step::Hooks(Point::AfterSubmit);
+    }
     // A guest that is given up would begin again if it were told why.
     let is_heard = !session.plan.has_guest() || matches!(outcome, Outcome::Complete { .. });
+    // Where each task has a place of its own, there is none for what is said after them.
     let may_speak = outcome.delivers()
         && is_heard
+        && !session.plan.delivers
         && !is_over
         && session.deliveries < DELIVERIES_MAX
         && ending_limit(session).is_none();

@@ -94,7 +94,7 @@ impl Crew {
                 self.news.extend(fit.ignored.iter().filter(is_new).cloned());
                 match self.is_empty {
                     true => Box::new(Nobody),
-                    false => super::open(fit.settings.clone(), runner.root())?,
+                    false => super::open(fit.settings.clone(), runner.home())?,
                 }
             }
         };

@@ -43,7 +43,7 @@ impl Tools {
     /// Those of a session; none if this program's file can't be named.
     pub(crate) fn of(runner: &Runner, session: &SessionId, run: u32) -> Option<Tools> {
         let program = std::env::current_exe().ok().filter(|program| program.is_file())?;
-        let root = runner.root().to_str()?;
+        let root = runner.home().to_str()?;
         let run = run.to_string();
         let args = ["-C", root, "mcp", "--session", session.as_str(), "--run", &run];
         let known = runner.environment().iter();

@@ -1,6 +1,6 @@
 //! A task as a line of JSON.
 
-use hookloop_core::event::{Empty, EventBody, Started};
+use hookloop_core::event::{EventBody, Started, Submitted};
 use hookloop_core::id::TaskId;
 use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
@@ -85,7 +85,7 @@ pub(super) fn past(line: &Line) -> Vec<(Option<Timestamp>, EventBody)> {
     };
     let last = match line.state {
         None | Some(TaskState::Created | TaskState::Ready | TaskState::Active) => None,
-        Some(TaskState::Submitted) => Some((None, EventBody::TaskSubmitted(Empty {}))),
+        Some(TaskState::Submitted) => Some((None, EventBody::TaskSubmitted(Submitted::default()))),
         Some(TaskState::Completed) => {
             let completed = EventBody::TaskCompleted(line.outcome.clone().unwrap_or_default());
             Some((line.completed_at, completed))

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
-use super::entry::{Env, Located, OneOrMany};
+use super::entry::{Env, Located, OneOrMany, Points};
 use super::{Complaint, check_name, hooks};
 use crate::agents::known::{KNOWN, known};
 use crate::agents::{Dialect, Permissions, Program, Settings};
@@ -39,6 +39,9 @@ pub(crate) struct AgentEntry {
     /// What it may do without being asked: `read`, `edit` or (in your own configuration only) `full`;
     /// `edit` if it is not given.
     permissions: Option<Located<PermissionsEntry>>,
+    /// Hooks of `before_submit` and `after_submit` for its work, instead of those of the task's type or the project.
+    #[serde(default)]
+    hooks: Points,
     /// What it may do beside: for `claude` rules such as `Bash(cargo test:*)`, with ACP kinds of tools such
     /// as `execute`.
     #[serde(default)]
@@ -60,6 +63,14 @@ pub(crate) fn read(entries: Entries, source: Source) -> Result<Vec<Settings>, Co
         entry.value.read(name, entry.referenced, source)
     };
     entries.into_iter().map(read).collect()
+}
+
+/// The hooks that agents have of their own.
+pub(super) fn own_hooks(entries: &mut Entries) -> Vec<(String, Points)> {
+    let take = |(name, entry): (&String, &mut Spanned<AgentEntry>)| {
+        (name.clone(), std::mem::take(&mut entry.value.hooks))
+    };
+    entries.iter_mut().map(take).collect()
 }
 
 impl AgentEntry {

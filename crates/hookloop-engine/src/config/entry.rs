@@ -37,7 +37,8 @@ pub(super) struct File {
     pub(super) hooks: Points,
     /// What is different for tasks of a type.
     #[serde(default)]
-    pub(super) task_types: BTreeMap<String, TaskType>,
+    #[schemars(with = "BTreeMap<String, TaskType>")]
+    pub(super) task_types: BTreeMap<String, Spanned<TaskType>>,
     /// Named lists of actions.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<ActionEntry>>")]
@@ -48,6 +49,12 @@ pub(super) struct File {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, super::agents::AgentEntry>")]
     pub(super) agents: super::agents::Entries,
+    /// Agents that review, by name, with what they look for.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, super::delivery::GatekeeperEntry>")]
+    pub(super) gatekeepers: super::delivery::GatekeeperEntries,
+    /// How the work of tasks is delivered: in worktrees and branches of their own, submitted and merged.
+    pub(super) delivery: Option<super::delivery::DeliveryEntry>,
     /// How sessions go.
     #[serde(default, rename = "loop")]
     pub(super) session: LoopEntry,
@@ -86,6 +93,10 @@ pub(crate) struct Limits {
     pub(super) errors: Option<u32>,
     /// Iterations in a row that get nowhere; 5 if it is not given.
     pub(super) no_progress: Option<u32>,
+    /// How often the hooks of a submission may send the agent back; 3 if it is not given.
+    pub(super) remediations: Option<u32>,
+    /// How often a task may go back unfinished until a human is asked; 3 if it is not given.
+    pub(super) continuations: Option<u32>,
     /// Tokens of one session, where the agent tells; 50 million if it is not given.
     pub(super) tokens: Option<u64>,
     /// Dollars that one session may cost, where the agent tells; 50 if it is not given.
@@ -149,6 +160,8 @@ impl Limits {
             errors: self.errors.unwrap_or(session.errors),
             hook_retries: self.hook_retries.unwrap_or(session.hook_retries),
             no_progress: self.no_progress.unwrap_or(session.no_progress),
+            remediations: self.remediations.unwrap_or(session.remediations),
+            continuations: self.continuations.unwrap_or(session.continuations),
             tokens: self.tokens.unwrap_or(session.tokens),
             cost_micros: self.cost.map_or(session.cost_micros, micros),
         };
@@ -214,6 +227,8 @@ pub(super) struct HookEntry {
     pub(super) http: Option<Located<String>>,
     /// Agents that review and give a verdict.
     pub(super) gatekeeper: Option<OneOrMany>,
+    /// With several gatekeepers: whether `all` have to approve or `any` of them; `all` if it is not given.
+    pub(super) quorum: Option<Located<String>>,
     /// A rule: this file is there.
     pub(super) file: Option<String>,
     /// A rule: a file that this path or pattern names has changed since the session began.

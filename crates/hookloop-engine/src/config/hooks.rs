@@ -3,6 +3,7 @@
 use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{
     CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, Source,
+    of_agent,
 };
 use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
@@ -10,6 +11,7 @@ use hookloop_core::options::{
     is_dangerous_variable,
 };
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
+use hookloop_core::review::Quorum;
 use hookloop_core::template::TemplateValue;
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
@@ -20,6 +22,7 @@ use super::entry::{
 };
 use super::{Complaint, Workflows, check_name, looping};
 use crate::condition::Condition;
+use crate::rules::Gatekeeper;
 
 const MAX_HOOKS: usize = 256;
 const ENV_MAX: usize = 64;
@@ -28,11 +31,14 @@ const ENV_MAX: usize = 64;
 pub(super) struct Reader<'a> {
     hooks: &'a mut Registry,
     workflows: &'a Workflows,
+    gatekeepers: &'a [Gatekeeper],
     source: Source,
     /// Built-ins that the file lists, which then run just where it lists them.
     listed: Vec<Builtin>,
     /// Hooks that need others, by type and name, and where they say so.
     needing: Vec<(Option<String>, String, Location)>,
+    /// Points that the project has a list for.
+    lists: Vec<Point>,
     count: usize,
 }
 
@@ -40,10 +46,11 @@ impl<'a> Reader<'a> {
     pub(super) fn new(
         hooks: &'a mut Registry,
         workflows: &'a Workflows,
+        gatekeepers: &'a [Gatekeeper],
         source: Source,
     ) -> Reader<'a> {
-        let (listed, needing) = (Vec::new(), Vec::new());
-        Reader { hooks, workflows, source, listed, needing, count: 0 }
+        let (listed, needing, lists) = (Vec::new(), Vec::new(), Vec::new());
+        Reader { hooks, workflows, gatekeepers, source, listed, needing, lists, count: 0 }
     }
 
     /// Reads the hooks of a project, or of one type of its tasks.
@@ -56,8 +63,9 @@ impl<'a> Reader<'a> {
             let at = entries.first().map_or(referenced, |Entry(entry)| entry.referenced);
             let point: Point =
                 name.parse().map_err(|error: NoSuchPoint| Complaint::new(at, error))?;
-            if let Some(task_type) = task_type {
-                self.hooks.set_typed(task_type, &point);
+            match task_type {
+                Some(task_type) => self.hooks.set_typed(task_type, &point),
+                None => self.lists.push(point.clone()),
             }
             for Entry(entry) in entries {
                 self.count += 1;
@@ -69,6 +77,34 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Reads the hooks that an agent has of its own, which are those of delivery.
+    pub(super) fn read_of_agent(&mut self, points: Points, agent: &str) -> Result<(), Complaint> {
+        for (name, list) in &points.0 {
+            let is_of_delivery =
+                matches!(name.parse(), Ok(Point::BeforeSubmit | Point::AfterSubmit));
+            if !is_of_delivery {
+                let message = format!(
+                    "an agent has hooks of its own at `before_submit` and `after_submit`, not at `{name}`"
+                );
+                return Err(Complaint::new(list.referenced, message));
+            }
+        }
+        self.read(points, Some(&of_agent(agent)))
+    }
+
+    /// Who a gatekeeper is and what it is told.
+    fn terms(&self, name: &str) -> String {
+        let found = self.gatekeepers.iter().find(|gatekeeper| gatekeeper.name == name);
+        let Some(Gatekeeper { agent, prompt, model, .. }) = found else { return String::new() };
+        let word = |word: &Option<String>| word.clone().unwrap_or_default();
+        format!("{} {}: {prompt}", word(agent), word(model)).trim().to_owned()
+    }
+
+    /// Whether the project has a list for a point, if an empty one.
+    pub(super) fn has_list(&self, point: &Point) -> bool {
+        self.lists.contains(point)
     }
 
     fn read_one(
@@ -152,6 +188,12 @@ impl<'a> Reader<'a> {
         entry: &mut HookEntry,
         at: Location,
     ) -> Result<Handler, Complaint> {
+        // `run_tests` finds out what to run, unless it is told.
+        if entry.command.is_some() && entry.builtin.as_deref() == Some(Builtin::RunTests.name()) {
+            builtin(Builtin::RunTests.name(), point, at)?;
+            entry.builtin = None;
+            entry.name.get_or_insert_with(|| Builtin::RunTests.name().to_owned());
+        }
         let given = [
             entry.command.is_some(),
             entry.builtin.is_some(),
@@ -190,11 +232,24 @@ impl<'a> Reader<'a> {
             return webhook(url);
         }
         if let Some(agents) = entry.gatekeeper.take() {
+            if !matches!(point, Point::BeforeSubmit | Point::BeforeMerge) {
+                let message =
+                    format!("gatekeepers review what is submitted or merged, not `{point}`");
+                return Err(Complaint::new(at, message));
+            }
             if point.kind() != Kind::Gate {
                 let message = format!("gatekeepers give a verdict, and `{point}` is not a gate");
                 return Err(Complaint::new(at, message));
             }
-            return Ok(Handler::Gatekeepers(agents.into_list()));
+            let quorum = match entry.quorum.take() {
+                Some(Located { value, at }) => {
+                    value.parse().map_err(|error: String| Complaint::new(at, error))?
+                }
+                None => Quorum::default(),
+            };
+            let agents = agents.into_list();
+            let terms = agents.iter().map(|name| self.terms(name)).collect();
+            return Ok(Handler::Gatekeepers { agents, quorum, terms });
         }
         let Point::Event(_) = point else {
             let message = format!("`actions` follow events of tasks; `{point}` is not one");
@@ -315,7 +370,7 @@ fn named_after(handler: &Handler) -> String {
             .next()
             .unwrap_or_default()
             .to_owned(),
-        Handler::Gatekeepers(agents) => format!("gatekeeper-{}", agents.join("-")),
+        Handler::Gatekeepers { agents, .. } => format!("gatekeeper-{}", agents.join("-")),
         Handler::Rule(rule) => rule.to_string().replace(' ', "-").replace('.', "_"),
         Handler::Builtin(_) | Handler::Declared(_) => String::new(),
     };

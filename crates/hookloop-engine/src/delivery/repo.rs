@@ -44,6 +44,7 @@ mod worktree;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub use hookloop_core::delivery::Method;
 use hookloop_core::id::TaskId;
 
 use asking::{Asker, Ssh};
@@ -241,14 +242,6 @@ pub enum Settled {
 pub enum Pushed {
     Done,
     AlreadyThere,
-}
-
-/// What becomes of a branch's commits when it is merged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    Squash,
-    Rebase,
-    Merge,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -183,7 +183,7 @@ impl Desk {
                     refused("no_spec", format!("{path}: {why}"), "go by your prompt")
                 })
             }
-            Work::Tasks | Work::Task(_) | Work::Own => Ok(None),
+            Work::Tasks | Work::Task(_) | Work::Own | Work::Review(_) => Ok(None),
         }
     }
 }

@@ -344,6 +344,7 @@ impl Desk {
         if let Some(id) = self.iterated_by(task)? {
             return self.complete(id.as_str(), Promise::Complete).map(drop);
         }
+        self.check_undelivered(task)?;
         let hooks = self.project.hooks()?;
         let kind = task.spec.kind.as_deref();
         let is_gated = [Point::Stop, Point::Validation]
@@ -359,6 +360,21 @@ impl Desk {
         self.execute(&Command::CompleteTask { id, outcome, fence: Fence::None })
     }
 
+    /// What is delivered is done when it is merged, whatever an agent says.
+    fn check_undelivered(&self, task: &Task) -> Result<(), DeskError> {
+        let is_delivered = self.project.rules().delivery.is_some();
+        if !is_delivered && task.state != TaskState::Submitted {
+            return Ok(());
+        }
+        let message = match task.state {
+            TaskState::Submitted => {
+                format!("task `{}` is submitted, and waits to be merged", task.id)
+            }
+            _ => format!("task `{}` is done when its work is merged", task.id),
+        };
+        Err(refused("not_proven", message, "leave it to: hookloop run --task, hookloop merge"))
+    }
+
     fn block_task(&self, task: &Task, change: &Change) -> Result<(), DeskError> {
         if task.state == TaskState::Blocked {
             return Ok(());
@@ -370,6 +386,9 @@ impl Desk {
         if let Some(id) = self.iterated_by(task)? {
             let blocked = |session: &mut Performed<'_>| block(session, Promise::Blocked, reason);
             return self.perform(id.as_str(), blocked);
+        }
+        if task.state == TaskState::Submitted {
+            self.check_undelivered(task)?;
         }
         let reason = reason.unwrap_or_else(|| "an agent says that it can't go on".to_owned());
         let obstacle = Why { reason, required_knowledge: None };

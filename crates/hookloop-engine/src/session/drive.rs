@@ -1,12 +1,13 @@
 //! One step of a session after the other, until it ends or rests.
 
-use hookloop_core::claim::Fence;
+use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
 use hookloop_core::event::{Empty, EventBody, FilesSeen};
 use hookloop_core::hook::Registry;
-use hookloop_core::id::SessionId;
+use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::purse::Amount;
+use hookloop_core::refusal::Refusal;
 use hookloop_core::session::facts::{
     Left, PointPassed, RetryLimitAnswered, TrustDrifted, TurnStarted,
 };
@@ -15,7 +16,7 @@ use hookloop_core::session::{
     Answer, AtRetryLimit, IterationStarted, Outcome, Pause, Phase, Piped, Session, Step, TaskLeft,
     TaskTaken, TurnEnded, TurnKind, TurnResult, Work, next_step, step::ATTEMPTS_MAX,
 };
-use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task};
+use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
 
 use super::journal::{Journal, actor};
 use super::judge::Proof;
@@ -117,6 +118,8 @@ impl<'p, W: World> Driver<'p, W> {
             match step {
                 Step::Hooks(point) => self.pass(&point)?,
                 Step::TakeTask => self.take_task()?,
+                Step::Settle => self.settle()?,
+                Step::Submit { pause_ms } => self.submit(pause_ms)?,
                 Step::Begin(pause) => self.begin(pause)?,
                 Step::StartTurn(kind) => self.start_turn(kind)?,
                 Step::Decide => self.decide()?,
@@ -193,8 +196,15 @@ impl<'p, W: World> Driver<'p, W> {
             let task = row.map(|row| row.task);
             let is_held =
                 |task: &Task| task.claim.as_ref().is_some_and(|claim| claim.epoch == taken.epoch);
-            if task.as_ref().is_some_and(is_held) {
-                self.hold(task, taken.epoch);
+            if let Some(task) = task.filter(is_held) {
+                // One that is about to be settled goes there then.
+                let is_there = !self.journal.session.plan.delivers
+                    || matches!(self.journal.session.phase, Phase::Settling);
+                let entered = if is_there { Ok(()) } else { self.world.enter(&task) };
+                self.hold(Some(task), taken.epoch);
+                if let Err(trouble) = entered {
+                    self.leave_without_place(&trouble)?;
+                }
             } else {
                 let reason = Some("its claim ended meanwhile".to_owned());
                 let left = TaskLeft { task: taken.task, how: Left::Lost, reason };
@@ -243,9 +253,26 @@ impl<'p, W: World> Driver<'p, W> {
             self.journal.note(EventBody::SessionEnded(outcome));
             return Ok(());
         }
-        self.run_point(point)?;
+        match point {
+            // Each task has a place of its own, and it is made ready there.
+            Point::SessionStart if self.journal.session.plan.delivers => {}
+            Point::AfterSubmit => self.run_after_submit()?,
+            point => drop(self.run_point(point)?),
+        }
         self.journal.note(EventBody::PointPassed(PointPassed { point: point.name().to_owned() }));
         Ok(())
+    }
+
+    fn run_after_submit(&mut self) -> Result<(), EngineError> {
+        let submitted = self.journal.session.submitted.clone();
+        let Some(id) = submitted else { return Ok(()) };
+        let row = self.journal.project.read(|view| view.task(&id))?;
+        self.task = row.map(|row| row.task);
+        let ran = self.run_point(&Point::AfterSubmit);
+        self.task = None;
+        // What the hooks have led to.
+        self.journal.project.dispatch()?;
+        ran.map(drop)
     }
 
     /// Fixes the next iteration's prompt.
@@ -417,13 +444,13 @@ impl<'p, W: World> Driver<'p, W> {
                     Work::Task(id) => Wanted::Task(id.clone()),
                     _ => Wanted::Any,
                 };
-                let request = ClaimRequest { agent, lease: LEASE, wanted };
+                let worker = self.journal.session.agent().to_owned();
+                let request = ClaimRequest { agent, worker, lease: LEASE, wanted };
                 match project.claim(&request) {
                     Ok(claimed) => claimed.map(|claimed| (claimed.task, claimed.epoch)),
                     // The one that is wanted can't be had.
                     Err(EngineError::Refused(refusal)) => {
-                        let reason = refusal.to_string();
-                        let outcome = Outcome::NeedsHuman { reason };
+                        let outcome = self.without_the_task(&refusal)?;
                         self.journal.note(EventBody::SessionEnding(outcome));
                         return Ok(());
                     }
@@ -439,6 +466,21 @@ impl<'p, W: World> Driver<'p, W> {
         self.journal.note(EventBody::TaskTaken(TaskTaken { task: id, epoch }));
         self.hold(Some(task), epoch);
         Ok(())
+    }
+
+    /// What a session comes to that can't have the task that it is for: it may have submitted it.
+    fn without_the_task(&self, refusal: &Refusal) -> Result<Outcome, EngineError> {
+        let reason = refusal.to_string();
+        let session = &self.journal.session;
+        let Work::Task(id) = &session.plan.work else { return Ok(Outcome::NeedsHuman { reason }) };
+        let row = self.journal.project.read(|view| view.task(id))?;
+        let is_done = row.is_some_and(|row| {
+            matches!(row.task.state, TaskState::Submitted | TaskState::Completed)
+        });
+        Ok(match is_done && session.tasks_submitted.contains(id) {
+            true => Outcome::Complete { unproven: session.has_accepted },
+            false => Outcome::NeedsHuman { reason },
+        })
     }
 
     /// What a session comes to that finds no task.
@@ -465,6 +507,10 @@ impl<'p, W: World> Driver<'p, W> {
             return Ok(());
         };
         self.commit()?;
+        let (how, reason) = match how {
+            Left::Returned => self.may_return(&task, reason)?,
+            how => (how, reason),
+        };
         let fence = Fence::Epoch(epoch);
         let id = task.clone();
         let why = reason.clone().unwrap_or_default();
@@ -477,10 +523,20 @@ impl<'p, W: World> Driver<'p, W> {
                 let obstacle = Obstacle { reason: why, required_knowledge: None };
                 Command::BlockTask { id, obstacle, fence }
             }
+            Left::Submitted => {
+                let submission = self.journal.session.submission.clone();
+                Command::SubmitTask { id, fence, submission }
+            }
+            Left::Returned => Command::ReleaseTask {
+                id,
+                fence,
+                reason: ReleaseReason::NeedsContinuation,
+                note: reason.clone(),
+            },
             Left::Released | Left::Lost => Command::ReleaseTask {
                 id,
                 fence,
-                reason: hookloop_core::claim::ReleaseReason::Released,
+                reason: ReleaseReason::Released,
                 note: reason.clone(),
             },
         };
@@ -497,6 +553,20 @@ impl<'p, W: World> Driver<'p, W> {
         // Hooks of the task's end may have something to say.
         self.journal.project.dispatch()?;
         Ok(())
+    }
+
+    /// A task that goes back too often is one for a human.
+    fn may_return(
+        &self,
+        task: &TaskId,
+        reason: Option<String>,
+    ) -> Result<(Left, Option<String>), EngineError> {
+        let returns = self.journal.project.read(|view| view.delivery(task))?.returns;
+        if returns < self.journal.session.plan.limits.continuations {
+            return Ok((Left::Returned, reason));
+        }
+        let why = reason.unwrap_or_default();
+        Ok((Left::Blocked, Some(format!("it went back {returns} times; the last time: {why}"))))
     }
 
     fn hold(&mut self, task: Option<Task>, epoch: u64) {

@@ -290,24 +290,35 @@ impl<W: World> Driver<'_, W> {
     fn note_receipts(&mut self, gates: &[Hook], point: &Point, proof: &Proof) {
         for gate in gates {
             let Some(run) = proof.runs.iter().find(|run| run.hook == gate.name) else { continue };
-            let ran = run.ran.as_ref();
-            let output = [run.stdout.as_bytes(), run.stderr.as_bytes()].concat();
-            self.journal.note(EventBody::ReceiptMade(Receipt {
-                gate: gate.name.clone(),
-                point: point.name().to_owned(),
-                what: trust::what(&gate.handler),
-                status: run.outcome.status.name().to_owned(),
-                exit_code: ran.and_then(|ran| ran.exit_code),
-                tree: proof.tree.clone().filter(|_| proof.is_firm),
-                output_sha256: trust::hex(&output),
-                duration_ms: ran.map_or(0, |ran| ran.duration_ms),
-            }));
+            self.note_receipt(gate, point, run, proof.tree.clone().filter(|_| proof.is_firm));
         }
+    }
+
+    /// The record of a gate's run on the files that have this tree.
+    pub(super) fn note_receipt(
+        &mut self,
+        gate: &Hook,
+        point: &Point,
+        run: &HookRun,
+        tree: Option<String>,
+    ) {
+        let ran = run.ran.as_ref();
+        let output = [run.stdout.as_bytes(), run.stderr.as_bytes()].concat();
+        self.journal.note(EventBody::ReceiptMade(Receipt {
+            gate: gate.name.clone(),
+            point: point.name().to_owned(),
+            what: trust::what(&gate.handler),
+            status: run.outcome.status.name().to_owned(),
+            exit_code: ran.and_then(|ran| ran.exit_code),
+            tree,
+            output_sha256: trust::hex(&output),
+            duration_ms: ran.map_or(0, |ran| ran.duration_ms),
+        }));
     }
 
     /// Tells the agent what blocks, and what has become of it since it was told before. Answers the
     /// checks that fail.
-    fn tell_blocked(&mut self, point: &Point, blocked: &[&HookRun]) -> BTreeSet<String> {
+    pub(super) fn tell_blocked(&mut self, point: &Point, blocked: &[&HookRun]) -> BTreeSet<String> {
         let before = self.journal.session.failing.clone();
         let mut all = BTreeSet::new();
         let mut room = FEEDBACKS_MAX;

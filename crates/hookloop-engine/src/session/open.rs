@@ -21,7 +21,7 @@ use hookloop_core::session::{
     AtRetryLimit, Conversation, Fallback, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen,
     Work,
 };
-use hookloop_store::view::{PAUSED, SessionRow};
+use hookloop_store::view::{PAUSED, REVIEW, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
 use super::journal::Journal;
@@ -87,6 +87,8 @@ pub enum StartError {
     Elsewhere(SessionId, String),
     #[error("the hooks are not those that session {0} began with")]
     OtherHooks(SessionId),
+    #[error("session {0} is a review: what is reviewed asks for another")]
+    Review(SessionId),
     #[error("session {0} is its agent's own: it goes on where that is")]
     Guest(SessionId),
     #[error("{}: {source}", path.display())]
@@ -135,8 +137,17 @@ impl Opened {
 
     /// What a session that is over does not need any more.
     pub fn tidy(&self) {
-        let _ = fs::remove_dir_all(self.directory.join(GIT));
+        remove_git(&self.directory);
         let _ = fs::write(self.directory.join(OVER), "");
+    }
+}
+
+/// Our indexes and objects: one set for each place that the session was at.
+fn remove_git(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(GIT) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -147,6 +158,9 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
     check_trust(runner, &hooks)?;
     tidy(runner);
     let id = SessionId::generate(fresh_id());
+    // A guest works where its user is.
+    let delivers =
+        rules.delivery.is_some() && wish.work.is_of_tasks() && !wish.agent.starts_with(GUEST);
     let plan = Plan {
         name: wish.name.unwrap_or_else(|| id.to_string()),
         work: wish.work,
@@ -161,6 +175,7 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
         hooks: trust::policy_digest(runner.root(), &hooks),
         fence: random_word(),
         machine: wish.machine,
+        delivers,
     };
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
     be_here(&directory, 1);
@@ -182,7 +197,9 @@ pub fn resume(
             let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
             // One that runs is not the one that somebody wants to go on with.
             let is_ours = |row: &SessionRow| {
-                (row.machine == machine || row.state == PAUSED) && !is_of_guest(row)
+                (row.machine == machine || row.state == PAUSED)
+                    && !is_of_guest(row)
+                    && row.work != REVIEW
             };
             let mut free =
                 open.into_iter().filter(|row| is_ours(row) && !is_running(runner, &row.id));
@@ -194,6 +211,9 @@ pub fn resume(
     }
     if is_of_guest(&row) {
         return Err(StartError::Guest(row.id));
+    }
+    if row.work == REVIEW {
+        return Err(StartError::Review(row.id));
     }
     if row.machine != machine && row.state != PAUSED && !how.take_over {
         return Err(StartError::Elsewhere(row.id, row.machine));
@@ -403,7 +423,7 @@ fn lock_patiently(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, Fi
 }
 
 /// Every hook of a session has to be one that may run: a gate that may not would never pass.
-fn check_trust(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
+pub(crate) fn check_trust(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
     let is_of_session = |hook: &&Hook| {
         hook.enabled && hook.points.iter().any(|point| !matches!(point, Point::Event(_)))
     };
@@ -448,7 +468,7 @@ pub(crate) fn random_word() -> String {
 
 impl Project {
     /// Stores one event that nothing has to be decided for.
-    fn append(&self, subject: &Subject, body: EventBody) -> Result<(), EngineError> {
+    pub(crate) fn append(&self, subject: &Subject, body: EventBody) -> Result<(), EngineError> {
         let id = fresh_id();
         self.store.transact(|unit| {
             let mut work = Batch::new(unit, &self.rules, now())?;

@@ -29,7 +29,9 @@ impl<W: World> Driver<'_, W> {
     /// The hooks of a point, for the task at hand.
     pub(crate) fn hooks_at(&self, point: &Point) -> Vec<Hook> {
         let task_type = self.task.as_ref().and_then(|task| task.spec.kind.as_deref());
-        self.hooks.resolve(point.name(), task_type).into_iter().cloned().collect()
+        let agent = Some(self.journal.session.agent());
+        let hooks = self.hooks.resolve_for(point.name(), task_type, agent);
+        hooks.into_iter().cloned().collect()
     }
 
     /// Runs the hooks of a point and notes what came of them.

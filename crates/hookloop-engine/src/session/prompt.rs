@@ -13,6 +13,8 @@ pub const TEMPLATE_MAX: u64 = 256 * 1024;
 const STALLED_TOLD: u32 = 2;
 
 /// The template of a user who has none.
+/// For one who only reviews: what it is told is all that there is to say.
+pub const REVIEW: &str = "{{ work }}\n";
 pub const TEMPLATE: &str = include_str!("prompt.jinja");
 
 /// What a prompt is made of.
@@ -114,6 +116,7 @@ mod tests {
             hooks: String::new(),
             fence: "f00d".into(),
             machine: "here".into(),
+            delivers: false,
         });
         (session.iteration, session.bound) = (3, bound);
         session

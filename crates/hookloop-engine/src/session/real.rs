@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::TaskId;
+use hookloop_core::point::Point;
 use hookloop_core::session::{Answer, Phase, Session, Usage, Work};
 use hookloop_core::task::Task;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -21,9 +22,11 @@ use serde_json::json;
 use super::drive::LEASE;
 use super::open::{Clock, Drift, GIT};
 use super::prompt::{self, Parts};
-use super::world::{Call, Notice, Turn, World};
+use super::world::{Call, Notice, Trouble, Turn, World, Wrapped};
 use crate::agents::crew::Crew;
 use crate::agents::{Order, Report, Tools, Update};
+use crate::delivery::repo::Worktree;
+use crate::delivery::workshop::{Bench, Workshop};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
 use crate::process::{Cancel, Linked};
@@ -64,6 +67,11 @@ impl Stop {
         waited.is_ok() && fds[0].revents().is_empty()
     }
 
+    /// What is triggered when the session is to end.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
     /// The user wants the session to end.
     pub fn by_user(&self) {
         self.by_user.store(true, Ordering::SeqCst);
@@ -71,21 +79,53 @@ impl Stop {
     }
 }
 
+/// Ends a session when another switch is on, for as long as this is there.
+#[derive(Debug)]
+pub(crate) struct Following {
+    over: Cancel,
+}
+
+impl Stop {
+    /// From now on the session ends when `other` is on, too.
+    pub(crate) fn follows(&self, other: &Cancel) -> std::io::Result<Following> {
+        let following = Following { over: Cancel::new()? };
+        let (stop, other, over) = (self.clone(), other.clone(), following.over.clone());
+        std::thread::Builder::new().name("follow".to_owned()).spawn(move || {
+            if other.wait_unless(&over) {
+                stop.by_user();
+            }
+        })?;
+        Ok(following)
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.over.trigger();
+    }
+}
+
 /// Everything that a session touches.
 #[expect(missing_debug_implementations, reason = "an agent has none")]
 pub struct Real<'p, O> {
     runner: &'p Runner,
+    /// The same at the place where the work is done.
+    place: Runner,
+    /// Where tasks are delivered from; opened when the first is.
+    shop: Option<Workshop<'p>>,
+    worktree: Option<Worktree>,
     project: &'p Project,
     crew: Crew,
     template: String,
     onlooker: O,
     files: Files,
     /// Looked for when it is needed: that takes a process. The inner one is none outside of a repository.
-    git: Option<Option<Git<'p>>>,
+    git: Option<Option<Git>>,
     /// Where our index and objects of git are.
     git_state: PathBuf,
-    /// The tree that the session began with.
+    /// The tree that the work began with.
     base: PathBuf,
+    directory: PathBuf,
     transcript: PathBuf,
     drift: Drift,
     stop: Stop,
@@ -131,6 +171,9 @@ impl<'p, O: Onlooker> Real<'p, O> {
         let deadline = Deadline::new(left, stop.cancel.clone(), Clock::new(&directory, active_ms));
         Ok(Real {
             runner,
+            place: runner.clone(),
+            shop: None,
+            worktree: None,
             project,
             crew,
             template,
@@ -140,6 +183,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
             git_state: directory.join(GIT),
             base: directory.join("base"),
             transcript: directory.join("transcript.jsonl"),
+            directory,
             drift,
             stop,
             deadline,
@@ -162,9 +206,9 @@ impl<'p, O: Onlooker> Real<'p, O> {
     /// What the work is, in words.
     fn work(&self, session: &Session) -> Result<String, String> {
         match &session.plan.work {
-            Work::Prompt(prompt) => Ok(prompt.clone()),
+            Work::Prompt(prompt) | Work::Review(prompt) => Ok(prompt.clone()),
             Work::Spec(path) => {
-                let path = self.runner.root().join(path);
+                let path = self.runner.home().join(path);
                 read_text(&path, SPEC_MAX)
                     .map_err(|why| format!("the spec {}: {why}", path.display()))
             }
@@ -173,8 +217,8 @@ impl<'p, O: Onlooker> Real<'p, O> {
     }
 
     /// The repository that the project is in.
-    fn git(&mut self) -> Option<&mut Git<'p>> {
-        let (runner, state, cancel) = (self.runner, &self.git_state, &self.stop.cancel);
+    fn git(&mut self) -> Option<&mut Git> {
+        let (runner, state, cancel) = (&self.place, &self.git_state, &self.stop.cancel);
         let found = self.git.get_or_insert_with(|| {
             let path = runner.environment().iter().find(|(name, _)| name == "PATH");
             let path = path.map(|(_, path)| path.clone());
@@ -221,22 +265,81 @@ impl<'p, O: Onlooker> Real<'p, O> {
     }
 }
 
+impl<O: Onlooker> Real<'_, O> {
+    /// The place of a task that is merged is gone.
+    fn come_home(&mut self) {
+        if self.worktree.is_some() && !self.place.root().is_dir() {
+            (self.place, self.worktree) = (self.runner.clone(), None);
+            (self.files, self.git) = (Files::default(), None);
+        }
+    }
+
+    fn shop(&mut self) -> Result<&Workshop<'_>, Trouble> {
+        if self.shop.is_none() {
+            let nothing =
+                || Trouble::NeedsHuman { why: "this project delivers nothing".to_owned() };
+            let rules = self.project.rules().delivery.as_ref().ok_or_else(nothing)?;
+            self.shop = Some(Workshop::open(self.runner, rules, &self.stop.cancel)?);
+        }
+        self.shop.as_ref().ok_or_else(|| Trouble::NeedsHuman { why: String::new() })
+    }
+}
+
 impl<O: Onlooker> World for Real<'_, O> {
+    fn enter(&mut self, task: &Task) -> Result<(), Trouble> {
+        let delivery = self.project.read(|view| view.delivery(&task.id));
+        let submission = delivery.ok().and_then(|delivery| delivery.submission);
+        let pushed = submission.and_then(|submission| submission.head.parse().ok());
+        let worktree = self.shop()?.repo.worktree_from(&task.id, pushed.as_ref())?;
+        self.place = self.runner.at(worktree.project.clone());
+        self.worktree = Some(worktree);
+        // What was known is about another place.
+        (self.files, self.git) = (Files::default(), None);
+        self.git_state = self.directory.join(format!("{GIT}-{}", task.id));
+        self.base = self.directory.join(format!("base-{}", task.id));
+        let hooks = self.project.hooks();
+        if hooks.is_ok_and(|hooks| hooks.list().iter().any(crate::runner::needs_changes)) {
+            self.base_tree();
+        }
+        Ok(())
+    }
+
+    fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble> {
+        let nowhere = || Trouble::NeedsHuman { why: "the task has no place of its own".to_owned() };
+        let worktree = self.worktree.clone().ok_or_else(nowhere)?;
+        self.shop()?.wrap_up(&worktree, task)
+    }
+
     fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun> {
+        self.come_home();
+        // A program that takes the session on when its task is submitted has not been anywhere yet.
+        if call.session.plan.delivers && matches!(call.point, Point::AfterSubmit) {
+            // A hook that needs it says that it is not there.
+            let _ = self.shop();
+        }
         let needs_changes = hooks.iter().any(crate::runner::needs_changes);
         let changes = if needs_changes { self.changes() } else { None };
         let cancel = if self.is_ending { &self.end } else { &self.stop.cancel };
         let transcript = Some(self.transcript.as_path()).filter(|path| path.exists());
-        let root = self.runner.root();
-        let session = SessionContext { call, changes: changes.as_deref(), transcript, root };
+        let root = self.place.root();
+        let session = SessionContext { call, transcript, root };
+        let worktree = self.worktree.as_ref();
+        let branch = worktree.map_or("", |worktree| worktree.branch.as_str());
+        let project = self.project;
+        let left = Some(call.session.left());
+        let bench = self.shop.as_ref();
+        let bench = bench.map(|shop| Bench { project, shop, worktree, branch, left });
         let occasion = Occasion {
             point: call.point,
             event: None,
             task: call.task,
             session: Some(&session),
             cancel: Some(cancel),
+            bench,
+            changes: changes.as_deref(),
+            branches: bench.map(|bench| (bench.branch, bench.shop.base())),
         };
-        turns::run_all(self.runner, hooks, &occasion)
+        turns::run_all(&self.place, hooks, &occasion)
     }
 
     fn take_turn(&mut self, turn: &Turn<'_>) -> Report {
@@ -257,8 +360,13 @@ impl<O: Onlooker> World for Real<'_, O> {
             Ok(prompt) => prompt,
             Err(error) => return Report::failed(format!("the template for prompts: {error}")),
         };
-        let tools = Tools::of(self.runner, turn.id, turn.session.run);
-        let env = environment(turn, self.runner.root(), tools.as_ref());
+        let is_review = matches!(turn.session.plan.work, Work::Review(_));
+        // Who reviews has nothing to ask for.
+        let tools = match is_review {
+            true => None,
+            false => Tools::of(self.runner, turn.id, turn.session.run),
+        };
+        let env = environment(turn, self.place.root(), tools.as_ref());
         // A turn that uses too much is ended, and nothing else with it.
         let linked = match turn.allowance.map(|_| Linked::new(&self.stop.cancel)).transpose() {
             Ok(linked) => linked,
@@ -288,8 +396,8 @@ impl<O: Onlooker> World for Real<'_, O> {
                 }
             }
         };
-        let mut report = match self.crew.agent(turn.session.agent(), self.runner) {
-            Ok(agent) => agent.turn(self.runner, &order, &mut updates),
+        let mut report = match self.crew.agent(turn.session.agent(), &self.place) {
+            Ok(agent) => agent.turn(&self.place, &order, &mut updates),
             Err(error) => Report::failed(error.to_string()),
         };
         // One that was ended did not come to say what it used.
@@ -301,7 +409,7 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn look_at_files(&mut self) -> Option<Look> {
-        self.files.look(self.runner.root())
+        self.files.look(self.place.root())
     }
 
     fn tree(&mut self) -> Option<String> {

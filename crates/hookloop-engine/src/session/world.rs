@@ -65,7 +65,48 @@ pub enum Notice<'a> {
     Purse,
 }
 
+/// Why something about a task's place did not work out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Something that the agent can mend, told so.
+    Block {
+        prompt: String,
+    },
+    /// It may another time.
+    Retry {
+        why: String,
+    },
+    NeedsHuman {
+        why: String,
+    },
+}
+
+impl Trouble {
+    pub(crate) fn reason(&self) -> &str {
+        match self {
+            Trouble::Block { prompt: reason }
+            | Trouble::Retry { why: reason }
+            | Trouble::NeedsHuman { why: reason } => reason,
+        }
+    }
+}
+
+/// A task's work, all of it in commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrapped {
+    pub branch: String,
+    pub head: String,
+    /// The branch that it is for.
+    pub base: String,
+    /// How many the base does not have.
+    pub commits: u32,
+}
+
 pub trait World {
+    /// Goes to the task's own place, which is made if it is not there.
+    fn enter(&mut self, task: &Task) -> Result<(), Trouble>;
+    /// Puts what is not committed into a commit on the task's branch.
+    fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble>;
     /// Runs hooks in their order, and tells what came of each.
     fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun>;
     /// Has the agent take a turn.

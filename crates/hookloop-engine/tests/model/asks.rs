@@ -97,7 +97,7 @@ pub(crate) fn command(ask: &Ask, names: &Names) -> Command {
             let id = names.id(*task);
             match change {
                 Change::Start => Command::StartTask { id, context: None },
-                Change::Submit => Command::SubmitTask { id, fence: Fence::None },
+                Change::Submit => Command::SubmitTask { id, fence: Fence::None, submission: None },
                 Change::Complete(result) => {
                     let outcome = Outcome { result: result.clone(), artifacts: vec![] };
                     Command::CompleteTask { id, outcome, fence: Fence::None }

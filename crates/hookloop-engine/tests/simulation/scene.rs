@@ -22,7 +22,7 @@ use hookloop_engine::config;
 use hookloop_engine::files::Look;
 use hookloop_engine::rules::Rules;
 use hookloop_engine::run::HookRun;
-use hookloop_engine::session::world::{Call, Notice, Turn, World};
+use hookloop_engine::session::world::{Call, Notice, Trouble, Turn, World, Wrapped};
 use hookloop_store::memory::MemoryLog;
 
 use crate::append;
@@ -71,6 +71,8 @@ impl Nature {
             errors: 1 + dice.below(4) as u32,
             hook_retries: dice.below(4) as u32,
             no_progress: 1 + dice.below(5) as u32,
+            remediations: 3,
+            continuations: 3,
             tokens: *dice.pick(&[60, 1_000_000, 1_000_000]),
             cost_micros: *dice.pick(&[50, 1_000_000, 1_000_000]),
         };
@@ -121,6 +123,7 @@ impl Nature {
             hooks: String::new(),
             fence: "fence".into(),
             machine: "sim".into(),
+            delivers: false,
         }
     }
 }
@@ -333,6 +336,16 @@ pub(crate) fn passes(gate: &str, files: u64) -> bool {
 }
 
 impl World for Scene {
+    fn enter(&mut self, _: &Task) -> Result<(), Trouble> {
+        self.may_crash();
+        Ok(())
+    }
+
+    fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble> {
+        let (branch, base) = (format!("hookloop/{}", task.id), "main".to_owned());
+        Ok(Wrapped { branch, head: "a".repeat(40), base, commits: 1 })
+    }
+
     fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun> {
         self.active_before_ms = self.active_before_ms.max(call.session.active_ms);
         self.may_crash();

@@ -20,7 +20,7 @@ const SET_STATE: &str = "UPDATE task SET version = ?2, state = ?3 WHERE num = ?1
 /// the changes to one task, because a task's edges come one after the other.
 #[derive(Debug)]
 pub(crate) struct Fold<'c> {
-    conn: &'c Connection,
+    pub(super) conn: &'c Connection,
     pub(crate) totals: Totals,
     hot: RefCell<Option<Hot>>,
 }
@@ -202,7 +202,16 @@ impl<'c> Fold<'c> {
                 let update = "UPDATE task SET started_at = NULL, claim = NULL WHERE num = ?1";
                 self.run(update, [num])?;
             }
-            EventBody::TaskSubmitted(_) => self.set_state(seq, node, Stored::Submitted)?,
+            EventBody::TaskSubmitted(submitted) => {
+                self.set_state(seq, node, Stored::Submitted)?;
+                if submitted.submission.is_some() {
+                    self.run("UPDATE task SET claim = NULL WHERE num = ?1", [num])?;
+                }
+            }
+            EventBody::TaskReturned(_) => {
+                self.set_state(seq, node, Stored::Open)?;
+                self.run("UPDATE task SET started_at = NULL WHERE num = ?1", [num])?;
+            }
             EventBody::TaskCompleted(outcome) => {
                 self.totals.moved(node.state.shown(node.open_deps), Stored::Completed.shown(0));
                 let update =
@@ -235,6 +244,7 @@ impl<'c> Fold<'c> {
             }
             _ => self.raise(seq, num)?,
         }
+        self.deliver(seq, num, &event.body)?;
         Ok(node.version)
     }
 

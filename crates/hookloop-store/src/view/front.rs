@@ -7,14 +7,26 @@ use rusqlite::{Params, params};
 use hookloop_core::task::Task;
 
 use super::query::COLUMNS;
-use super::{Result, TaskRow, View};
+use super::{Result, TaskRow, View, to_json};
 
 const READY: &str = "state = 0 AND open_deps = 0";
 const FRONT: &str = "SELECT priority, num FROM task WHERE state = 0 AND open_deps = 0
     ORDER BY priority, num LIMIT ?1";
 const FRONT_OF_KIND: &str = "SELECT priority, num FROM task
     WHERE kind = ?1 AND state = 0 AND open_deps = 0 ORDER BY priority, num LIMIT ?2";
+const FRONT_EXCEPT: &str = "SELECT priority, num FROM task WHERE state = 0 AND open_deps = 0
+    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?2)))
+    ORDER BY priority, num LIMIT ?1";
 const CLAIMED: &str = "SELECT count(*) FROM task WHERE claim IS NOT NULL";
+
+/// Which types of tasks count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinds<'k> {
+    /// A task without a type has none of them.
+    Only(&'k [String]),
+    /// A task without a type is not among them.
+    Except(&'k [String]),
+}
 
 impl View<'_> {
     /// The first task that `agent` holds.
@@ -53,20 +65,25 @@ impl View<'_> {
     }
 
     /// Ready tasks of the highest priority that any ready task has, by number, oldest first: the
-    /// first `limit`. With `kinds`, only tasks of these types count; those in `without` do not.
+    /// first `limit`. Those in `without` do not count.
     pub fn front(
         &self,
-        kinds: &[String],
+        kinds: &Kinds<'_>,
         limit: usize,
         without: &HashSet<u64>,
     ) -> Result<Vec<u64>> {
         let most = sql_limit(limit.saturating_add(without.len()));
         let mut found = Vec::new();
-        if kinds.is_empty() {
-            self.places(FRONT, [most], &mut found)?;
-        }
-        for kind in distinct(kinds) {
-            self.places(FRONT_OF_KIND, params![kind, most], &mut found)?;
+        match kinds {
+            Kinds::Except([]) => self.places(FRONT, [most], &mut found)?,
+            Kinds::Except(kinds) => {
+                self.places(FRONT_EXCEPT, params![most, to_json(kinds)], &mut found)?;
+            }
+            Kinds::Only(kinds) => {
+                for kind in distinct(kinds) {
+                    self.places(FRONT_OF_KIND, params![kind, most], &mut found)?;
+                }
+            }
         }
         found.retain(|(_, num)| !without.contains(&(*num as u64)));
         found.sort_unstable();

@@ -3,6 +3,7 @@
 //! - [`apply`]: one event into the tables
 //! - [`query`]: what is read from them
 //! - [`front`]: what can be started, and what is held
+//! - [`deliveries`]: what became of work that was submitted
 //! - [`remarks`]: what is said about tasks beside their state
 //! - [`runs`]: how often hooks ran, and what came of it
 //! - [`sessions`]: runs of the loop, under way and over
@@ -10,6 +11,7 @@
 //! - [`hash`]: one value for all of it, equal wherever the same events were applied
 
 mod apply;
+mod deliveries;
 mod front;
 mod hash;
 mod query;
@@ -26,10 +28,12 @@ use crate::chain::Hash;
 use crate::log::{LogError, Seq};
 
 pub(crate) use apply::Fold;
+pub use deliveries::Waiting;
+pub use front::Kinds;
 pub use query::{TaskFilter, TaskRow};
 pub use remarks::Remarked;
 pub use runs::HookRuns;
-pub use sessions::{PAUSED, RUNNING, SessionRow};
+pub use sessions::{PAUSED, REVIEW, RUNNING, SessionRow};
 pub use usage::{Reservation, Spent, UsageBy, UsageRow};
 
 pub(crate) const TABLES: &str = include_str!("view.sql");
@@ -40,7 +44,8 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
     DROP TABLE IF EXISTS cascade; DROP TABLE IF EXISTS hook_switch; DROP TABLE IF EXISTS run;
     DROP TABLE IF EXISTS hook_runs; DROP TABLE IF EXISTS hook_time;
     DROP TABLE IF EXISTS session; DROP TABLE IF EXISTS usage; DROP TABLE IF EXISTS spent;
-    DROP TABLE IF EXISTS reservation; DROP TABLE IF EXISTS remark;";
+    DROP TABLE IF EXISTS reservation; DROP TABLE IF EXISTS remark;
+    DROP TABLE IF EXISTS delivery;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 

@@ -274,6 +274,8 @@ impl View<'_> {
             | Command::TakeOverTask { id, .. }
             | Command::ReleaseTask { id, .. }
             | Command::SubmitTask { id, .. }
+            | Command::RecordDelivery { id, .. }
+            | Command::ReturnTask { id, .. }
             | Command::CompleteTask { id, .. }
             | Command::BlockTask { id, .. }
             | Command::UnblockTask { id }
@@ -315,6 +317,10 @@ impl View<'_> {
                 (Command::RemarkTask { .. }, _) => {
                     facts.stop_hooks = self.count_stop_hooks(row.num)?
                 }
+                (Command::RecordDelivery { .. } | Command::ReturnTask { .. }, _) => {
+                    let delivery = self.delivery_of(row.num as i64)?.unwrap_or_default().0;
+                    facts.submitted_head = delivery.submission.map(|submission| submission.head);
+                }
                 (Command::DeleteTask { .. }, _) => self.deletion_facts(&row, batch, &mut facts)?,
                 _ => {}
             }
@@ -343,7 +349,7 @@ impl View<'_> {
     }
 
     /// The number of a task that is not deleted.
-    fn num(&self, id: &TaskId) -> Result<Option<u64>> {
+    pub(super) fn num(&self, id: &TaskId) -> Result<Option<u64>> {
         let select = "SELECT num FROM task WHERE id = ?1 AND state < 5";
         let mut select = self.conn.prepare_cached(select)?;
         let num = select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?;

@@ -12,6 +12,8 @@ use super::usage::stored;
 use super::{Result, View};
 use crate::log::LogError;
 
+/// What the work of a review is called.
+pub const REVIEW: &str = "review";
 /// What a session that has not ended is called.
 pub const RUNNING: &str = "running";
 pub const PAUSED: &str = "paused";
@@ -97,6 +99,7 @@ impl Fold<'_> {
             Work::Tasks => "tasks".to_owned(),
             Work::Task(id) => format!("task {id}"),
             Work::Own => "its user's".to_owned(),
+            Work::Review(_) => REVIEW.to_owned(),
         };
         let insert = "INSERT INTO session(id, name, state, work, agent, machine, iteration, tokens,
             cost_micros, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7)";

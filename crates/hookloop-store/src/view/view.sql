@@ -48,6 +48,9 @@ CREATE INDEX edge_needs ON edge(needs, task);
 CREATE TABLE remark(task INTEGER NOT NULL, kind INTEGER NOT NULL, seq INTEGER NOT NULL, number INTEGER NOT NULL,
   at INTEGER NOT NULL, actor TEXT NOT NULL, data TEXT NOT NULL, PRIMARY KEY(task, kind, seq)) STRICT, WITHOUT ROWID;
 
+-- What became of the work of tasks that was submitted, or went back; `seq` is where it was submitted last.
+CREATE TABLE delivery(task INTEGER PRIMARY KEY, seq INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
+
 -- Versions of the subjects that are not tasks.
 CREATE TABLE subject(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 

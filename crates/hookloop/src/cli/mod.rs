@@ -12,6 +12,7 @@ mod init;
 mod install;
 mod log;
 mod mcp;
+mod merge;
 mod message;
 mod nats;
 mod pause;
@@ -28,6 +29,7 @@ mod uninstall;
 mod usage;
 mod verify;
 mod why;
+mod worktrees;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -95,6 +97,10 @@ enum Command {
     /// What sessions there are, and what happened in them
     #[command(subcommand)]
     Sessions(sessions::Command),
+    Merge(merge::Args),
+    /// The worktrees that tasks are worked on in
+    #[command(subcommand)]
+    Worktrees(worktrees::Command),
     Why(why::Args),
     Usage(usage::Args),
     /// Add tasks, move them along, look at them
@@ -144,6 +150,8 @@ impl Cli {
             Command::Pause(args) => args.run(context),
             Command::Message(args) => args.run(context),
             Command::Sessions(command) => command.run(context),
+            Command::Merge(args) => args.run(context),
+            Command::Worktrees(command) => command.run(context),
             Command::Why(args) => args.run(context),
             Command::Usage(args) => args.run(context),
             Command::Task(command) => command.run(context),

@@ -117,6 +117,8 @@ impl LimitArgs {
             errors: self.max_errors.unwrap_or(limits.errors),
             hook_retries: self.hook_retries.unwrap_or(limits.hook_retries),
             no_progress: self.max_no_progress.unwrap_or(limits.no_progress),
+            remediations: limits.remediations,
+            continuations: limits.continuations,
             tokens: self.max_tokens.unwrap_or(limits.tokens),
             cost_micros: self
                 .max_cost

@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use hookloop_core::hook::Registry;
 use hookloop_core::id::Subject;
-use hookloop_core::session::{Outcome, Phase, Session};
+use hookloop_core::session::{Outcome, Phase, Session, Work};
 use hookloop_engine::agents;
 use hookloop_engine::agents::crew::{Crew, Roll};
 use hookloop_engine::files::read_text;
@@ -74,7 +75,11 @@ pub(super) fn drive(
         true => Vec::new(),
         false => muster(project, &Roll::from(&opened.plan))?,
     };
-    let hooks = project.hooks()?;
+    let hooks = match opened.plan.work {
+        // Nothing of the project's runs for a review, not even when its program died.
+        Work::Review(_) => Registry::default(),
+        _ => project.hooks()?,
+    };
     let heading = Heading { powers: &powers, purse: &rules.limits.purse };
     let around = Surroundings {
         project,

@@ -155,6 +155,8 @@ fn of_task(project: &Project, id: &hookloop_core::id::TaskId) -> Result<Reason> 
         }
         TaskState::Ready => {
             reasons.push("nobody has taken it yet".to_owned());
+            let delivery = project.read(|view| view.delivery(id))?;
+            reasons.extend(delivery.reason.map(|reason| format!("it went back: {reason}")));
             "hookloop run --tasks --agent …".to_owned()
         }
         TaskState::Active => {
@@ -163,8 +165,22 @@ fn of_task(project: &Project, id: &hookloop_core::id::TaskId) -> Result<Reason> 
             format!("hookloop log {id}")
         }
         TaskState::Submitted => {
+            let delivery = project.read(|view| view.delivery(id))?;
             reasons.push("it waits to be merged".to_owned());
-            format!("hookloop log {id}")
+            let is_delivered = delivery.submission.is_some();
+            if let Some(submission) = delivery.submission {
+                reasons.push(format!("{} at {}", submission.branch, submission.head));
+                reasons.extend(submission.url);
+            }
+            let said = delivery.reviews.iter().map(|review| {
+                let word = if review.passed { "said yes" } else { "said no" };
+                format!("{} {word}", review.gate)
+            });
+            reasons.extend(said);
+            match is_delivered {
+                true => "hookloop merge".to_owned(),
+                false => format!("hookloop log {id}"),
+            }
         }
         TaskState::Completed => {
             let result = task.outcome.as_ref().and_then(|outcome| outcome.result.clone());

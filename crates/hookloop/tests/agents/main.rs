@@ -6,6 +6,7 @@
 
 mod brought;
 mod contract;
+mod delivery;
 #[path = "../documents/mod.rs"]
 mod documents;
 mod looping;

@@ -141,7 +141,7 @@ fn mistakes_are_named_with_their_place() {
     check("{http: 'http://localhost', limits: {processes: 9}}", "are for commands");
     check("{command: 'echo {{no_such}}'}", "no_such");
     check("{command: 'eval {{session}}'}", "session");
-    check("{command: 'true', use: run_tests}", "exactly one");
+    check("{command: 'true', use: create_pr}", "exactly one");
     check("{http: 'ftp://x'}", "not a URL");
     check("no_such_builtin", "no_such_builtin");
     check("auto-create-review-task", "nothing to do");

@@ -23,8 +23,26 @@ const FILE_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Copies what the configuration names to a new worktree.
 pub(super) fn copy(repo: &Repo<'_>, slot: &Slot) -> Result<(), RepoError> {
+    let files = missing(repo, &slot.path)?;
+    check_ignored(repo, slot, &files)?;
+    copy_files(repo, &slot.path, &files)
+}
+
+/// The same for a checkout that is thrown away: nothing of it is ever committed.
+pub(super) fn copy_along(repo: &Repo<'_>, top: &Path) -> Result<(), RepoError> {
+    copy_files(repo, top, &missing(repo, top)?)
+}
+
+fn copy_files(repo: &Repo<'_>, top: &Path, files: &[PathBuf]) -> Result<(), RepoError> {
     let from = repo.found.top.join(&repo.found.prefix);
-    let to = slot.path.join(&repo.found.prefix);
+    let to = top.join(&repo.found.prefix);
+    files.iter().try_for_each(|file| copy_file(&from, &to, file))
+}
+
+/// Files that are to be copied, and are not there.
+fn missing(repo: &Repo<'_>, top: &Path) -> Result<Vec<PathBuf>, RepoError> {
+    let from = repo.found.top.join(&repo.found.prefix);
+    let to = top.join(&repo.found.prefix);
     let mut files = Vec::new();
     for pattern in &repo.copy {
         files.extend(named(&from, pattern)?);
@@ -35,11 +53,7 @@ pub(super) fn copy(repo: &Repo<'_>, slot: &Slot) -> Result<(), RepoError> {
         return Err(asked_too_much(format!("`copy` names more than {FILES_MAX} files")));
     }
     files.retain(|file| to.join(file).symlink_metadata().is_err());
-    check_ignored(repo, slot, &files)?;
-    for file in &files {
-        copy_file(&from, &to, file)?;
-    }
-    Ok(())
+    Ok(files)
 }
 
 /// Files of the project that a path or pattern names; links are none.

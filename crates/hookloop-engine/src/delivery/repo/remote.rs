@@ -211,7 +211,7 @@ impl Repo<'_> {
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
     }
 
-    fn note_intent(&self, branch: &str, commit: &Commit) -> Result<(), RepoError> {
+    pub(super) fn note_intent(&self, branch: &str, commit: &Commit) -> Result<(), RepoError> {
         let _alone = self.alone()?;
         let mut intents = self.intents(branch)?;
         intents.retain(|known| known != commit);

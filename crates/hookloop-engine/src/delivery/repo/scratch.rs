@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::asking::Scope;
 use super::error::RepoError;
 use super::notes::{self, Held};
-use super::{Commit, Repo, names};
+use super::{Commit, Repo, copied, names};
 
 /// Leftovers that are looked at when a repository is opened.
 const LEFTOVERS_MAX: usize = 1_000;
@@ -63,6 +63,11 @@ impl Repo<'_> {
         let scope = Scope::Files { work_tree: &path, index: &index };
         self.asker.ask(scope, &["read-tree", "--reset", "-u", commit.as_str()]).done()?;
         Ok(scratch)
+    }
+
+    /// Gives a scratch the ignored files that a worktree has, too.
+    pub fn copy_along(&self, scratch: &Scratch) -> Result<(), RepoError> {
+        copied::copy_along(self, &scratch.path)
     }
 
     fn scratches(&self) -> PathBuf {

@@ -1,5 +1,7 @@
 //! The branch that work is for, and the remote that it is on.
 
+use hookloop_core::id::TaskId;
+
 use super::asking::{Asker, Scope};
 use super::error::RepoError;
 use super::found::Found;
@@ -141,7 +143,7 @@ impl Repo<'_> {
         let _alone = self.alone()?;
         self.asker.sync_shallow()?;
         self.forget_what_is_gone()?;
-        self.fetch(remote)?;
+        self.fetch(remote, branch, &self.known_target_name())?;
         let found = self.asker.depot_ref(&self.known_target_name())?;
         found.ok_or_else(|| no_branch(branch, "git push"))
     }
@@ -156,7 +158,7 @@ impl Repo<'_> {
         }
     }
 
-    fn fetch(&self, remote: &Remote) -> Result<(), RepoError> {
+    fn fetch(&self, remote: &Remote, branch: &str, into: &str) -> Result<(), RepoError> {
         let args = [
             "fetch",
             "--quiet",
@@ -168,9 +170,29 @@ impl Repo<'_> {
             "--",
             &remote.url,
         ];
-        let refs = format!("+refs/heads/{}:{}", self.target.branch, self.known_target_name());
+        let refs = format!("+refs/heads/{branch}:{into}");
         let question = self.asker.ask(Scope::Network, &args).arg(refs);
         self.asker.told_by_remote(question).map(|_| ())
+    }
+
+    /// Sees to it that a commit of a branch is here, which another machine may have pushed. Answers whether it is.
+    pub fn bring(&self, branch: &str, commit: &Commit) -> Result<bool, RepoError> {
+        let is_here = || -> Result<bool, RepoError> {
+            let name = format!("{commit}^{{commit}}");
+            Ok(self.asker.depot(&["cat-file", "-e", &name]).said()?.code == 0)
+        };
+        let Some(remote) = &self.target.remote else { return is_here() };
+        if is_here()? {
+            return Ok(true);
+        }
+        names::check_branch(branch)?;
+        if self.remote_head(branch)?.as_ref() != Some(commit) {
+            return Ok(false);
+        }
+        let _alone = self.alone()?;
+        self.asker.sync_shallow()?;
+        self.fetch(remote, branch, &format!("refs/hookloop/branches/{branch}"))?;
+        is_here()
     }
 
     /// The ref of the depot that has what was fetched last.
@@ -193,6 +215,11 @@ impl Repo<'_> {
     }
 
     /// Makes a commit of the target a part of the user's repository.
+    pub(super) fn hand_over_work(&self, commit: &Commit, task: &TaskId) -> Result<(), RepoError> {
+        let _alone = self.alone()?;
+        self.asker.hand_over(commit, &format!("pushed/{task}"))
+    }
+
     pub(super) fn hand_over_base(&self, commit: &Commit) -> Result<(), RepoError> {
         let _alone = self.alone()?;
         self.asker.hand_over(commit, &format!("base/{}", self.target.branch))

@@ -13,6 +13,15 @@ use super::{Commit, Repo, Worktree, copied, notes};
 impl Repo<'_> {
     /// The worktree of a task, which is made if it is not there.
     pub fn worktree(&self, task: &TaskId) -> Result<Worktree, RepoError> {
+        self.worktree_from(task, None)
+    }
+
+    /// The same; one that is not there begins with what another machine has pushed, if that is known.
+    pub fn worktree_from(
+        &self,
+        task: &TaskId,
+        pushed: Option<&Commit>,
+    ) -> Result<Worktree, RepoError> {
         let slot = self.slot(task);
         super::names::check_branch(&slot.branch)?;
         notes::make_directory(&slot.notes)?;
@@ -23,7 +32,7 @@ impl Repo<'_> {
             && self.asker.users_ref(&slot.full_branch())?.is_some();
         let git_dir = match is_made {
             true => self.mend(&slot)?,
-            false => self.make(&slot)?,
+            false => self.make(&slot, pushed)?,
         };
         let base = self.base_of(&slot)?;
         notes::remove(&slot.used())?;
@@ -43,7 +52,7 @@ impl Repo<'_> {
     }
 
     /// Makes it from the branch, which is made if it is not there.
-    fn make(&self, slot: &Slot) -> Result<PathBuf, RepoError> {
+    fn make(&self, slot: &Slot, pushed: Option<&Commit>) -> Result<PathBuf, RepoError> {
         let branch = slot.full_branch();
         match self.asker.checkout_of(&branch)? {
             Some(path) if path != slot.path => return Err(used_elsewhere(slot, &path)),
@@ -62,8 +71,9 @@ impl Repo<'_> {
             // A branch with work in it stays where it is.
             Some(head) if !self.is_ancestor(&head, &base)? => head,
             other => {
-                self.asker.move_branch(&branch, other.as_ref(), &base)?;
-                base.clone()
+                let start = self.start(slot, pushed)?.unwrap_or_else(|| base.clone());
+                self.asker.move_branch(&branch, other.as_ref(), &start)?;
+                start
             }
         };
         let git_dir = self.register(slot)?;
@@ -75,6 +85,18 @@ impl Repo<'_> {
         copied::copy(self, slot)?;
         notes::write(&slot.made(), format!("{base}\n").as_bytes())?;
         Ok(git_dir)
+    }
+
+    /// What another machine has pushed of the task, handed over to the user's repository.
+    fn start(&self, slot: &Slot, pushed: Option<&Commit>) -> Result<Option<Commit>, RepoError> {
+        let Some(pushed) = pushed else { return Ok(None) };
+        if self.target.remote.is_none() || !self.bring(&slot.branch, pushed)? {
+            return Ok(None);
+        }
+        self.hand_over_work(pushed, &slot.task)?;
+        // It is ours, whichever machine pushed it.
+        self.note_intent(&slot.branch, pushed)?;
+        Ok(Some(pushed.clone()))
     }
 
     /// Sees to it that git knows of it.

@@ -125,7 +125,7 @@ pub(super) fn what(hook: &Hook) -> String {
         Handler::Command(CommandText::Exec(args)) => json!(args).to_string(),
         Handler::Http { url } => url.clone(),
         Handler::Rule(rule) => rule.to_string(),
-        Handler::Gatekeepers(agents) => format!("review by {}", agents.join(", ")),
+        Handler::Gatekeepers { agents, .. } => format!("review by {}", agents.join(", ")),
         Handler::Declared(actions) => {
             actions.iter().map(|action| action.kind).collect::<Vec<_>>().join(", ")
         }

@@ -1,13 +1,14 @@
 //! The events of a session in the words of someone who watches.
 
+use hookloop_core::delivery::Submission;
 use hookloop_core::event::EventBody;
 use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::session::{
-    Answer, Decision, Limit, Limits, Outcome, Session, TurnEnded, TurnKind, TurnResult, Verdict,
-    Work,
+    Answer, Decision, Limit, Limits, Outcome, Session, SubmitVerdict, TurnEnded, TurnKind,
+    TurnResult, Verdict, Work,
 };
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
@@ -100,6 +101,26 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                 return Some((Weight::Bad, format!("a gate asks for a human: {reason}")));
             }
         },
+        EventBody::SubmitJudged(judged) => {
+            let hook = judged.hook.as_deref().unwrap_or("it");
+            match &judged.verdict {
+                SubmitVerdict::Pass { submission: None } => "there is nothing to submit".to_owned(),
+                SubmitVerdict::Pass { submission: Some(submission) } => {
+                    let Submission { branch, url, .. } = submission;
+                    let place = url.as_ref().unwrap_or(branch);
+                    return Some((Weight::Good, format!("may be submitted: {place}")));
+                }
+                SubmitVerdict::Block => {
+                    return Some((Weight::Bad, format!("not submitted: {hook} says no")));
+                }
+                SubmitVerdict::Regate => {
+                    format!("{hook} changed files: the gates are asked again")
+                }
+                SubmitVerdict::Retry { reason } | SubmitVerdict::Escalate { reason } => {
+                    return Some((Weight::Bad, format!("not submitted: {reason}")));
+                }
+            }
+        }
         EventBody::RetryLimitAnswered(answered) => {
             let what = match answered.answer {
                 Answer::Continue => "as often again",
@@ -120,6 +141,8 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
             let reason = left.reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
             let (weight, how) = match left.how {
                 Left::Completed => (Weight::Good, "completed"),
+                Left::Submitted => (Weight::Good, "submitted"),
+                Left::Returned => (Weight::Bad, "goes back"),
                 Left::Blocked => (Weight::Bad, "needs a human"),
                 Left::Released => (Weight::Plain, "given back"),
                 Left::Lost => (Weight::Bad, "is not ours any more"),
@@ -260,6 +283,7 @@ pub(crate) fn work(work: &Work) -> String {
         Work::Tasks => "tasks".to_owned(),
         Work::Task(id) => format!("task {id}"),
         Work::Own => "what its user asks".to_owned(),
+        Work::Review(_) => "a review".to_owned(),
     }
 }
 

@@ -39,7 +39,7 @@ impl Args {
             (None, types) => Wanted::Types(types),
         };
         let (agent, lease) = (self.holder.agent(), self.holder.lease);
-        match project.claim(&ClaimRequest { agent, lease, wanted })? {
+        match project.claim(&ClaimRequest { worker: agent.clone(), agent, lease, wanted })? {
             Some(claimed) => show(context, &project, "Claimed", &self.holder, &claimed),
             None => Err(CliError::refused(nothing).hint("hookloop status")),
         }

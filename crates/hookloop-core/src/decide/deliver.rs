@@ -1,0 +1,63 @@
+//! Submitting work, and what may become of it.
+
+use super::{
+    Decided, Facts, TEXT_MAX_BYTES, WORD_MAX_BYTES, bounded, check_fence, not_from, on_task,
+};
+use crate::claim::Fence;
+use crate::delivery::{Fact, Returned, Submission};
+use crate::event::{EventBody, Submitted};
+use crate::refusal::Refusal;
+use crate::task::{Task, TaskState};
+
+pub(super) fn submit(
+    task: &Task,
+    fence: Fence,
+    submission: &Option<Submission>,
+) -> Result<Vec<Decided>, Refusal> {
+    check_fence(task, fence, "submit")?;
+    if let Some(Submission { branch, head, base, url, number: _ }) = submission {
+        for (what, text) in [("branch", Some(branch)), ("base", Some(base)), ("url", url.as_ref())]
+        {
+            bounded(what, text.map(String::as_str), WORD_MAX_BYTES)?;
+        }
+        bounded("head", Some(head), WORD_MAX_BYTES)?;
+    }
+    match task.state {
+        TaskState::Active => {
+            let submitted = Submitted { submission: submission.clone() };
+            Ok(vec![on_task(&task.id, EventBody::TaskSubmitted(submitted))])
+        }
+        _ => Err(not_from(task, "submitted", TaskState::Submitted)),
+    }
+}
+
+/// Says what happened to the commit that is submitted. Who speaks of another one is too late.
+pub(super) fn record(task: &Task, fact: &Fact, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+    check_head(task, fact.head(), facts)?;
+    if let Fact::Reviewed(reviewed) = fact {
+        bounded("gate", Some(&reviewed.gate), WORD_MAX_BYTES)?;
+        bounded("reason", reviewed.reason.as_deref(), TEXT_MAX_BYTES)?;
+    }
+    Ok(vec![on_task(&task.id, fact.body())])
+}
+
+pub(super) fn give_back(
+    task: &Task,
+    returned: &Returned,
+    facts: &Facts,
+) -> Result<Vec<Decided>, Refusal> {
+    check_head(task, &returned.head, facts)?;
+    bounded("reason", Some(&returned.reason), TEXT_MAX_BYTES)?;
+    Ok(vec![on_task(&task.id, EventBody::TaskReturned(returned.clone()))])
+}
+
+fn check_head(task: &Task, head: &str, facts: &Facts) -> Result<(), Refusal> {
+    check_fence(task, Fence::None, "merge")?;
+    if task.state != TaskState::Submitted {
+        return Err(not_from(task, "merged", TaskState::Completed));
+    }
+    match facts.submitted_head.as_deref() == Some(head) {
+        true => Ok(()),
+        false => Err(Refusal::NotSubmitted { id: task.id.clone(), head: head.to_owned() }),
+    }
+}

@@ -1,0 +1,259 @@
+//! The built-in hooks of delivery. Each looks whether it is done, does it, and looks again; so whoever was killed in
+//! the middle asks it again and nothing is there twice.
+
+use std::time::{Duration, Instant};
+
+use hookloop_core::answer::{Outcome, Status, Verdict};
+use hookloop_core::builtin::Builtin;
+use hookloop_core::event::HookRan;
+use hookloop_core::hook::{CommandText, Handler, Hook, Source};
+use hookloop_core::options::OnFailure;
+use hookloop_core::task::Task;
+use hookloop_store::crash;
+use serde_json::{Value, json};
+
+use super::repo::{Conflicted, Rebased, Worktree};
+use super::tests_of;
+use super::workshop::{Bench, Workshop, title};
+use super::{review, train};
+use crate::forge::{Request, RequestState, Wish};
+use crate::run::HookRun;
+use crate::runner::{Occasion, Runner};
+use crate::session::world::Trouble;
+use crate::turns;
+
+/// How often something is tried that may work out another time.
+const TRIES_MAX: u32 = 4;
+const TRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// What a step came to that worked out.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// In a line.
+    pub(crate) said: String,
+    pub(crate) values: Value,
+}
+
+/// Runs a hook that is ours.
+pub(crate) fn run(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
+    let began = Instant::now();
+    let task = occasion.task;
+    let done = match (&hook.handler, occasion.bench, task) {
+        (Handler::Builtin(Builtin::RunTests), ..) => return run_tests(runner, hook, occasion),
+        (_, None, _) | (_, _, None) => Err(Trouble::NeedsHuman {
+            why: "it is for tasks that are delivered, and there is none here".to_owned(),
+        }),
+        (Handler::Gatekeepers { agents, quorum, .. }, Some(bench), Some(task)) => {
+            review::ask_all(runner, bench, task, agents, *quorum, occasion.cancel)
+        }
+        (Handler::Builtin(builtin), Some(bench), Some(task)) => {
+            again(occasion, || match (builtin, bench.worktree) {
+                (Builtin::RebaseOnMain, Some(worktree)) => rebase_on_main(bench.shop, worktree),
+                (Builtin::CreatePr, Some(worktree)) => create_pr(bench, worktree, task),
+                (Builtin::Merge, _) => train::ride(runner, bench, occasion.cancel),
+                _ => Err(Trouble::NeedsHuman { why: "there is nothing to do it on".to_owned() }),
+            })
+        }
+        _ => Err(Trouble::NeedsHuman { why: "it is no hook of delivery".to_owned() }),
+    };
+    told(hook, occasion, done, began.elapsed())
+}
+
+/// Tries until it works out, or is known not to.
+fn again(
+    occasion: &Occasion<'_>,
+    mut step: impl FnMut() -> Result<Done, Trouble>,
+) -> Result<Done, Trouble> {
+    let mut number = 1;
+    loop {
+        match step() {
+            Err(Trouble::Retry { .. }) if number < TRIES_MAX => {
+                turns::nap(TRY_PAUSE * (1 << (number - 1)), occasion);
+                number += 1;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Brings the branch on top of its base. What does not go together is laid out for the agent.
+fn rebase_on_main(shop: &Workshop<'_>, worktree: &Worktree) -> Result<Done, Trouble> {
+    let base = shop.repo.newest_base()?;
+    let short = &base.as_str()[..12];
+    let rebased = shop.repo.rebase(worktree, &base)?;
+    crash::point("rebased");
+    let said = match rebased {
+        Rebased::UpToDate => format!("the branch has {} ({short}) already", shop.base()),
+        Rebased::Done { .. } => format!("the branch is on top of {} ({short}) now", shop.base()),
+        Rebased::Conflict { .. } => {
+            let conflict = shop.repo.lay_out_conflict(worktree, &base)?;
+            crash::point("laid out");
+            return Err(Trouble::Block { prompt: conflict_prompt(shop.base(), &conflict.files) });
+        }
+    };
+    Ok(Done { said, values: json!({ "base_commit": base }) })
+}
+
+fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
+    let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    let mut prompt = format!(
+        "Your work and `{base}` changed the same places. The files of this directory are now the two \
+         merged; where they do not go together, both sides stand between conflict markers \
+         (<<<<<<<, =======, >>>>>>>). Edit these files so that what both sides meant holds, and leave no \
+         marker: {}. Keep what `{base}` changed elsewhere. You need not commit, and not rebase: the files \
+         are taken as you leave them.\n",
+        names.join(", ")
+    );
+    for file in files {
+        prompt.push_str(&format!("\n{}:\n{}\n", file.path, file.excerpt));
+    }
+    prompt
+}
+
+/// Pushes the branch and asks for it to be merged. That a branch or a request is there does not say that it is what it
+/// should be: both are compared with the commit.
+fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done, Trouble> {
+    let Workshop { repo, forge, rules } = bench.shop;
+    let head = repo.head(worktree)?;
+    if repo.target().remote.is_none() {
+        let said = format!("branch {} is at {}", worktree.branch, &head.as_str()[..12]);
+        return Ok(Done { said, values: json!({ "branch": worktree.branch, "head": head }) });
+    }
+    crash::point("push");
+    repo.push(&worktree.branch, &head)?;
+    crash::point("pushed");
+    let wish = Wish {
+        branch: worktree.branch.clone(),
+        base: bench.shop.base().to_owned(),
+        head: head.to_string(),
+        title: title(task),
+        body: body(task),
+        is_draft: rules.draft,
+        labels: rules.labels.clone(),
+        reviewers: rules.reviewers.clone(),
+    };
+    let request = match forge.find(&wish.branch, &wish.base)? {
+        Some(Request { number: Some(number), state: RequestState::Open, .. }) => {
+            forge.update(number, &wish)?
+        }
+        Some(Request { state: RequestState::Closed, url, .. }) => {
+            let url = url.unwrap_or_default();
+            let why = format!(
+                "its request was closed by somebody: {url}; reopen it, or delete the branch"
+            );
+            return Err(Trouble::NeedsHuman { why });
+        }
+        _ => forge.open(&wish)?,
+    };
+    crash::point("requested");
+    let request = match request.number {
+        Some(number) => forge.get(number)?,
+        None => request,
+    };
+    if request.head != wish.head {
+        let why = format!("the request has {} and not {} yet", request.head, wish.head);
+        return Err(Trouble::Retry { why });
+    }
+    let url = request.url;
+    let said = match &url {
+        Some(url) => format!("asked for at {url}"),
+        None => format!("pushed {}", worktree.branch),
+    };
+    let values =
+        json!({ "pr_url": url, "number": request.number, "branch": worktree.branch, "head": head });
+    Ok(Done { said, values })
+}
+
+/// What a request says of its task.
+fn body(task: &Task) -> String {
+    let mut text = task.spec.description.trim().to_owned();
+    if !task.spec.deliverables.is_empty() {
+        text.push_str("\n\n");
+        for deliverable in &task.spec.deliverables {
+            text.push_str(&format!("- {deliverable}\n"));
+        }
+    }
+    format!("{}\n\nTask: {}", text.trim(), task.id).trim().to_owned()
+}
+
+/// Runs the project's tests: all kinds that it has.
+fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
+    let unable = |why: String| HookRun::unable(hook, occasion.point, Status::NotStarted, why);
+    if let Err(why) = runner.may_run(hook) {
+        return unable(why);
+    }
+    let commands = match tests_of::runnable(runner.root(), runner.ground().path) {
+        Ok(commands) => commands,
+        Err(error) => return unable(error.to_string()),
+    };
+    let mut last = None;
+    for command in commands {
+        let of_runner = Hook {
+            handler: Handler::Command(CommandText::Exec(command.argv)),
+            // The user agreed to the tests, whatever they are.
+            source: Source::Builtin,
+            ..hook.clone()
+        };
+        let run =
+            turns::run_all(runner, std::slice::from_ref(&of_runner), occasion).into_iter().next();
+        let has_passed = run.as_ref().is_some_and(|run| run.outcome.status == Status::Passed);
+        last = run;
+        if !has_passed {
+            break;
+        }
+    }
+    last.unwrap_or_else(|| unable("no tests were run".to_owned()))
+}
+
+/// What a step comes to as the run of a hook.
+fn told(
+    hook: &Hook,
+    occasion: &Occasion<'_>,
+    done: Result<Done, Trouble>,
+    took: Duration,
+) -> HookRun {
+    let is_open = hook.options.on_failure == OnFailure::Open;
+    let (outcome, said) = match done {
+        Ok(Done { said, values }) => (Outcome { values, ..Outcome::of(Status::Passed) }, said),
+        Err(Trouble::Block { prompt }) => {
+            let why = prompt.lines().next().unwrap_or_default().to_owned();
+            let outcome = Outcome {
+                verdict: Verdict::Block { feedback: why.clone() },
+                reason: Some(why),
+                next_prompt: Some(prompt),
+                ..Outcome::of(Status::Blocked)
+            };
+            (outcome, String::new())
+        }
+        Err(Trouble::Retry { why }) => {
+            let verdict = match is_open {
+                true => Verdict::Pass,
+                false => Verdict::Block { feedback: why.clone() },
+            };
+            (Outcome { verdict, reason: Some(why), ..Outcome::of(Status::Failed) }, String::new())
+        }
+        Err(Trouble::NeedsHuman { why }) => {
+            let verdict = Verdict::Escalate { reason: format!("{}: {why}", hook.name) };
+            (Outcome { verdict, reason: Some(why), ..Outcome::of(Status::Failed) }, String::new())
+        }
+    };
+    let ran = HookRan {
+        hook_name: hook.name.clone(),
+        point: occasion.point.name().to_owned(),
+        status: outcome.status.name().to_owned(),
+        exit_code: None,
+        duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        attempts: 1,
+        reason: outcome.reason.clone(),
+        stdout_bytes: said.len() as u64,
+        stderr_bytes: 0,
+        artifact: None,
+    };
+    HookRun {
+        hook: hook.name.clone(),
+        outcome,
+        ran: Some(ran),
+        stdout: said,
+        stderr: String::new(),
+    }
+}

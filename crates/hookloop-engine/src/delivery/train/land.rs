@@ -1,0 +1,138 @@
+//! Moving the base to what was tested.
+
+use hookloop_core::delivery::{Fact, Planned};
+use hookloop_store::crash;
+
+use super::stack::Coupled;
+use super::{Car, LOST_MAX, Train, TrainError};
+use crate::delivery::repo::{BranchFate, Commit, Landed, Removal, Unsaved};
+use crate::delivery::workshop::{commit, message, title};
+use crate::forge::{ForgeError, MergeWish};
+use crate::session::world::Trouble;
+
+impl Train<'_> {
+    /// Makes these cars part of the base, which has to be what they were tested on. Answers whether any is.
+    pub(super) fn land(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
+        match Train::is_by_forge(stack) {
+            true => self.land_by_forge(base, stack),
+            false => self.land_at_once(base, stack),
+        }
+    }
+
+    /// Whether all of them are requests of a forge, which merges them itself.
+    pub(super) fn is_by_forge(stack: &[Coupled]) -> bool {
+        stack.iter().all(|coupled| coupled.car.submission.number.is_some())
+    }
+
+    /// All of them, by one move from the commit that they stand on.
+    fn land_at_once(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
+        let Some(top) = stack.last() else { return Ok(false) };
+        for Coupled { car, commit } in stack {
+            self.plan(car, base, Some(commit))?;
+        }
+        crash::point("land");
+        let landed = self.shop.repo.land(&top.commit, base);
+        crash::point("landed");
+        match landed {
+            Ok(Landed::Done | Landed::AlreadyThere) => {
+                for Coupled { car, commit } in stack {
+                    if let Err(error) = self.record_merged(car, commit) {
+                        self.pass_over(car, error)?;
+                    }
+                }
+                Ok(true)
+            }
+            // What is there now was not tested with this.
+            Ok(Landed::Lost { .. }) => Ok(self.is_lost_again()),
+            Err(error) => {
+                let trouble = Trouble::from(error);
+                for Coupled { car, .. } in stack {
+                    self.wait(car, trouble.reason().to_owned());
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// One after the other, as the forge merges them, for as long as that gives what was tested.
+    fn land_by_forge(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
+        let mut onto = base.clone();
+        let mut has_landed = false;
+        for Coupled { car, commit: tested } in stack {
+            let Some(number) = car.submission.number else { break };
+            // What it would be merged into now was not tested with it.
+            if self.shop.repo.newest_base().map_err(Trouble::from)? != onto {
+                has_landed |= self.is_lost_again();
+                break;
+            }
+            self.plan(car, &onto, None)?;
+            let how = MergeWish {
+                method: self.shop.rules.method,
+                head: car.head.to_string(),
+                title: title(&car.task),
+                message: message(&car.task),
+            };
+            crash::point("merge");
+            let merged = self.shop.forge.merge(number, &how);
+            crash::point("merged");
+            let merged = match merged {
+                Ok(merged) => commit(&merged.commit)?,
+                // Some want a branch to have all of its base.
+                Err(ForgeError::Stale { why })
+                    if !self.shop.repo.is_ancestor(&onto, &car.head).unwrap_or(true) =>
+                {
+                    self.give_back(
+                        car,
+                        "merge",
+                        format!("{why}; rebase it on {}", car.submission.base),
+                    )?;
+                    break;
+                }
+                Err(ForgeError::Stale { why } | ForgeError::Retry { why, .. }) => {
+                    self.wait(car, why);
+                    break;
+                }
+                Err(error) => {
+                    self.block(car, error.to_string())?;
+                    break;
+                }
+            };
+            has_landed = true;
+            self.record_merged(car, &merged)?;
+            onto = self.shop.repo.newest_base().map_err(Trouble::from)?;
+            let is_tested = self.shop.repo.tree_of(&onto).map_err(Trouble::from)?
+                == self.shop.repo.tree_of(tested).map_err(Trouble::from)?;
+            if !is_tested {
+                break;
+            }
+        }
+        Ok(has_landed)
+    }
+
+    /// Somebody else moved the base. Answers whether another try is worth it.
+    fn is_lost_again(&mut self) -> bool {
+        self.lost += 1;
+        self.lost < LOST_MAX
+    }
+
+    fn plan(&self, car: &Car, onto: &Commit, commit: Option<&Commit>) -> Result<(), TrainError> {
+        let (head, onto) = (car.head.to_string(), onto.to_string());
+        let commit = commit.map(ToString::to_string);
+        self.record(car, Fact::Planned(Planned { head, onto, commit }))
+    }
+
+    /// What nobody needs of a task that is merged. What can't be had away stays: `hookloop worktrees clean`.
+    pub(super) fn clean_up(&self, car: &Car) {
+        let repo = &self.shop.repo;
+        crash::point("clean up");
+        if self.shop.rules.delete_branch && repo.target().remote.is_some() {
+            let _ = repo.delete_remote(&car.submission.branch, &car.head);
+        }
+        let branch = match self.shop.rules.delete_branch {
+            true => BranchFate::Deleted,
+            false => BranchFate::Kept,
+        };
+        let unsaved = Unsaved::Stays { delivered: Some(car.head.clone()) };
+        let _ = repo.remove_worktree(&car.task.id, &Removal { branch, unsaved });
+    }
+}

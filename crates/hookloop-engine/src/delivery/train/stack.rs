@@ -1,0 +1,213 @@
+//! Cars on top of each other, and which of them is the first that does not work.
+
+use hookloop_core::answer::Verdict;
+use hookloop_core::hook::Hook;
+use hookloop_core::point::Point;
+use hookloop_core::session::stop::{self, Validated};
+
+use super::{Car, Place, Train, TrainError, reason_of};
+use crate::delivery::repo::{Commit, MergeHow, MergedOnto};
+use crate::delivery::workshop::message;
+use crate::run::HookRun;
+use crate::runner::needs_changes;
+use crate::session::world::Trouble;
+
+/// A car, and the base with it and all before it.
+#[derive(Clone, Debug)]
+pub(super) struct Coupled {
+    pub(super) car: Car,
+    pub(super) commit: Commit,
+}
+
+/// What tests say to a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Tested {
+    Green,
+    Red { hook: String, why: String },
+}
+
+impl Train<'_> {
+    /// One train: merges what works together. Answers whether anything became of any task.
+    pub(super) fn round(&mut self, cars: Vec<Car>) -> Result<bool, TrainError> {
+        let before = self.arrivals.len();
+        let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
+        let stack = self.couple(&base, cars)?;
+        if stack.is_empty() || self.is_cancelled() {
+            return Ok(self.arrivals.len() > before);
+        }
+        let good = match self.test_all(&base, &stack)? {
+            Tested::Green => stack.len(),
+            Tested::Red { hook, why } => self.bisect(&base, &stack, (hook, why))?,
+        };
+        if self.is_cancelled() {
+            return Ok(false);
+        }
+        let has_landed = good > 0 && self.land(&base, &stack[..good])?;
+        Ok(has_landed || self.arrivals.len() > before)
+    }
+
+    /// Puts cars on top of each other. One that does not fit on the base itself goes back; one that does not fit on
+    /// those before it waits until it is known what becomes of them.
+    fn couple(&mut self, base: &Commit, cars: Vec<Car>) -> Result<Vec<Coupled>, TrainError> {
+        let mut stack: Vec<Coupled> = Vec::new();
+        for car in cars {
+            let tip = stack.last().map_or(base, |below| &below.commit);
+            let how = MergeHow { method: self.shop.rules.method, message: message(&car.task) };
+            let merged = self.shop.repo.merge_onto(tip, &car.head, &how).map_err(Trouble::from);
+            let merged = match merged {
+                Ok(merged) => merged,
+                Err(trouble) => {
+                    self.wait(&car, trouble.reason().to_owned());
+                    continue;
+                }
+            };
+            match merged {
+                MergedOnto::Done { commit, .. } => stack.push(Coupled { car, commit }),
+                MergedOnto::AlreadyIn if stack.is_empty() => self.record_merged(&car, base)?,
+                MergedOnto::AlreadyIn => {}
+                MergedOnto::Conflict { files } if stack.is_empty() => {
+                    let excerpts: Vec<String> = files
+                        .iter()
+                        .map(|file| format!("{}:\n{}", file.path, file.excerpt))
+                        .collect();
+                    let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+                    let reason = format!(
+                        "it conflicts with {} in {}\n\n{}",
+                        self.shop.base(),
+                        names.join(", "),
+                        excerpts.join("\n\n")
+                    );
+                    self.give_back(&car, "merge", reason)?;
+                }
+                MergedOnto::Conflict { .. } => {}
+            }
+        }
+        Ok(stack)
+    }
+
+    /// Finds the first car with which the tests fail, and sends it back. Answers how many before it are good.
+    fn bisect(
+        &mut self,
+        base: &Commit,
+        stack: &[Coupled],
+        mut evidence: (String, String),
+    ) -> Result<usize, TrainError> {
+        let (mut good, mut bad) = (0, stack.len());
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            match self.test(base, stack, middle)? {
+                Tested::Green => good = middle,
+                Tested::Red { hook, why } => (bad, evidence) = (middle, (hook, why)),
+            }
+            if self.is_cancelled() {
+                return Ok(0);
+            }
+        }
+        let culprit = stack[bad - 1].car.clone();
+        let (hook, why) = evidence;
+        // The first car stands on the base itself, which may fail without it.
+        if good == 0
+            && let Tested::Red { hook, why } = self.test_commit(base, &stack[..1], base)?
+        {
+            let reason = format!("{} fails `{hook}` by itself, at {base}\n{why}", self.shop.base());
+            self.wait(&culprit, reason);
+            return Ok(0);
+        }
+        let onto = match good {
+            0 => format!("{} at {base}", self.shop.base()),
+            _ => {
+                let before: Vec<String> =
+                    stack[..good].iter().map(|coupled| coupled.car.task.id.to_string()).collect();
+                format!("{} with {}", self.shop.base(), before.join(", "))
+            }
+        };
+        self.give_back(&culprit, &hook, format!("it fails on top of {onto}\n{why}"))?;
+        Ok(good)
+    }
+
+    /// What the tests say to all of them; where a forge merges one after the other, to each on those before it, since
+    /// the base is each of them for a while.
+    fn test_all(&self, base: &Commit, stack: &[Coupled]) -> Result<Tested, TrainError> {
+        let from = if Train::is_by_forge(stack) { 1 } else { stack.len() };
+        for count in from..=stack.len() {
+            let tested = self.test(base, stack, count)?;
+            if tested != Tested::Green || self.is_cancelled() {
+                return Ok(tested);
+            }
+        }
+        Ok(Tested::Green)
+    }
+
+    /// What the tests say to the first so many cars together.
+    fn test(&self, base: &Commit, stack: &[Coupled], count: usize) -> Result<Tested, TrainError> {
+        match stack[..count].last() {
+            Some(top) => self.test_commit(base, &stack[..count], &top.commit),
+            None => Ok(Tested::Green),
+        }
+    }
+
+    /// Runs the tests of these cars on a commit, each once.
+    fn test_commit(
+        &self,
+        base: &Commit,
+        cars: &[Coupled],
+        commit: &Commit,
+    ) -> Result<Tested, TrainError> {
+        let mut tests: Vec<(&Car, Point, Hook)> = Vec::new();
+        for Coupled { car, .. } in cars {
+            for (point, hook) in self.tests(car) {
+                let is_same =
+                    |(_, at, known): &(&Car, Point, Hook)| *at == point && known.is_alike(&hook);
+                if !tests.iter().any(is_same) {
+                    tests.push((car, point, hook));
+                }
+            }
+        }
+        if tests.is_empty() {
+            return Ok(Tested::Green);
+        }
+        let scratch = self.shop.repo.scratch(commit, "train").map_err(Trouble::from)?;
+        self.shop.repo.copy_along(&scratch).map_err(Trouble::from)?;
+        let place = self.runner.at(scratch.project.clone());
+        let changes = self.changes(base, commit, &tests)?;
+        let at = Place { runner: &place, changes: changes.as_deref() };
+        self.set_up(cars, &at);
+        let mut runs: Vec<(HookRun, Option<String>)> = Vec::new();
+        for (car, point, hook) in tests {
+            let ran = self.run(std::slice::from_ref(&hook), &point, car, &at);
+            runs.extend(ran.into_iter().map(|run| (run, hook.options.any_of.clone())));
+        }
+        let validated = |(run, any_of): &(HookRun, Option<String>)| Validated {
+            rule: run.hook.clone(),
+            passed: run.outcome.verdict == Verdict::Pass,
+            any_of: any_of.clone(),
+        };
+        let failing = stop::failing(&runs.iter().map(validated).collect::<Vec<_>>());
+        let first = runs.into_iter().find(|(run, _)| failing.contains(&run.hook));
+        Ok(first
+            .map_or(Tested::Green, |(run, _)| Tested::Red { why: reason_of(&run), hook: run.hook }))
+    }
+
+    /// What session_start does in every place where work is done.
+    fn set_up(&self, cars: &[Coupled], at: &Place<'_>) {
+        let Some(Coupled { car, .. }) = cars.first() else { return };
+        let hooks = self.hooks.resolve(Point::SessionStart.name(), car.task.spec.kind.as_deref());
+        let hooks: Vec<Hook> = hooks.into_iter().cloned().collect();
+        self.run(&hooks, &Point::SessionStart, car, at);
+    }
+
+    /// What the commit changes in its base, if a rule wants to know.
+    fn changes(
+        &self,
+        base: &Commit,
+        commit: &Commit,
+        tests: &[(&Car, Point, Hook)],
+    ) -> Result<Option<Vec<(String, u64)>>, TrainError> {
+        if !tests.iter().any(|(_, _, hook)| needs_changes(hook)) {
+            return Ok(None);
+        }
+        let diff = self.shop.repo.diff(base, commit, 0).map_err(Trouble::from)?;
+        let lines = diff.files.into_iter().map(|file| (file.path, file.added + file.deleted));
+        Ok(Some(lines.collect()))
+    }
+}

@@ -1,0 +1,173 @@
+//! The repository and the forge of a project, ready to be worked with.
+
+use hookloop_core::purse::Amount;
+use hookloop_core::task::Task;
+use hookloop_store::crash;
+
+use super::repo::{Commit, Repo, RepoError, RepoWish, Settled, Unfinished, WorkState, Worktree};
+use crate::forge::branches::Branches;
+use crate::forge::github::{Api, BadApi, GitHub, GitHubSettings, Token};
+use crate::forge::remote::{Repository, repository_of};
+use crate::forge::{Forge, ForgeError};
+use crate::process::Cancel;
+use crate::project::Project;
+use crate::rules::{DeliveryRules, ForgeName};
+use crate::runner::Runner;
+use crate::session::world::{Trouble, Wrapped};
+
+/// Where the API of GitHub is, if the user says so.
+const API_VARIABLE: &str = "HOOKLOOP_GITHUB_API";
+const GITHUB: &str = "github.com";
+/// The longest first line of a commit or title of a request.
+const TITLE_MAX: usize = 120;
+
+/// What delivery works with.
+#[derive(Debug)]
+pub(crate) struct Workshop<'r> {
+    pub(crate) repo: Repo<'r>,
+    pub(crate) forge: Box<dyn Forge + Send + Sync>,
+    pub(crate) rules: DeliveryRules,
+}
+
+/// A workshop, and what is being worked on in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bench<'a> {
+    pub(crate) project: &'a Project,
+    pub(crate) shop: &'a Workshop<'a>,
+    /// None where there is no worktree of the task's own at hand.
+    pub(crate) worktree: Option<&'a Worktree>,
+    /// The branch that the work is on; where there is no worktree, its last commit.
+    pub(crate) branch: &'a str,
+    /// What the session that this is part of may still use.
+    pub(crate) left: Option<Amount>,
+}
+
+impl<'r> Workshop<'r> {
+    pub(crate) fn open(
+        runner: &'r Runner,
+        rules: &DeliveryRules,
+        cancel: &Cancel,
+    ) -> Result<Workshop<'r>, Trouble> {
+        let wish = RepoWish {
+            base: rules.base.clone(),
+            remote: rules.remote.clone(),
+            prefix: rules.branch_prefix.clone(),
+            copy: rules.copy.clone(),
+        };
+        let repo = Repo::open(runner, wish, cancel)?;
+        let url = repo.target().remote.as_ref().map(|remote| remote.push_url.as_str());
+        let forge = open_forge(runner, rules.forge, url)?;
+        Ok(Workshop { repo, forge, rules: rules.clone() })
+    }
+
+    pub(crate) fn base(&self) -> &str {
+        &self.repo.target().branch
+    }
+
+    /// Everything that is in the worktree, in commits on the task's branch.
+    pub(crate) fn wrap_up(&self, worktree: &Worktree, task: &Task) -> Result<Wrapped, Trouble> {
+        if let WorkState::Unfinished(what) = self.repo.state(worktree)?
+            && what != Unfinished::LaidOut
+        {
+            let prompt = format!("This directory is {what}. What is submitted is your branch.");
+            return Err(Trouble::Block { prompt });
+        }
+        if let Settled::Unresolved { files, why } = self.repo.settle_conflict(worktree)? {
+            let prompt = format!(
+                "The conflict with `{}` is not resolved: {why}\nFiles: {}",
+                self.base(),
+                files.join(", ")
+            );
+            return Err(Trouble::Block { prompt });
+        }
+        crash::point("wrap up");
+        self.repo.commit_all(worktree, &message(task))?;
+        crash::point("wrapped up");
+        let head = self.repo.head(worktree)?;
+        let commits = self.repo.ahead(&worktree.base, &head)?;
+        let (branch, base) = (worktree.branch.clone(), self.base().to_owned());
+        Ok(Wrapped { branch, head: head.to_string(), base, commits })
+    }
+}
+
+fn open_forge(
+    runner: &Runner,
+    wanted: ForgeName,
+    url: Option<&str>,
+) -> Result<Box<dyn Forge + Send + Sync>, Trouble> {
+    let none = || Ok(Box::new(Branches) as Box<dyn Forge + Send + Sync>);
+    let found = url.and_then(repository_of);
+    let Repository { host, owner, name } = match (wanted, found) {
+        (ForgeName::None, _) => return none(),
+        (ForgeName::Auto, found) => match found.filter(|found| found.host == GITHUB) {
+            Some(found) => found,
+            None => return none(),
+        },
+        (ForgeName::GitHub, Some(found)) => found,
+        (ForgeName::GitHub, None) => {
+            let why = format!(
+                "`forge: github` needs a remote on GitHub, not {}; git remote add origin URL",
+                url.unwrap_or("none")
+            );
+            return Err(Trouble::NeedsHuman { why });
+        }
+    };
+    let given = runner.environment().iter().find(|(name, _)| name == API_VARIABLE);
+    let bad = |error: String| Trouble::NeedsHuman { why: format!("{API_VARIABLE}: {error}") };
+    let api: Api = match given.map(|(_, value)| value.to_string_lossy()) {
+        Some(text) => text.parse().map_err(|error: BadApi| bad(error.to_string()))?,
+        None => Api::of_host(&host).ok_or_else(|| bad(format!("`{host}` has none")))?,
+    };
+    let token = Token::find(runner, api.host())?;
+    Ok(Box::new(GitHub::new(GitHubSettings { api, owner, repo: name, token })?))
+}
+
+/// What the commit of a task's work says.
+pub(crate) fn message(task: &Task) -> String {
+    format!("{}\n\nTask: {}\n", title(task), task.id)
+}
+
+/// A task in a line.
+pub(crate) fn title(task: &Task) -> String {
+    let line = task.spec.goal.lines().next().unwrap_or_default().trim();
+    match line.char_indices().nth(TITLE_MAX) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line.to_owned(),
+    }
+}
+
+impl From<RepoError> for Trouble {
+    fn from(error: RepoError) -> Trouble {
+        let why = error.to_string();
+        match error {
+            RepoError::Retry { .. } | RepoError::Cancelled => Trouble::Retry { why },
+            RepoError::Unfinished { .. } | RepoError::Dirty(_) => Trouble::Block { prompt: why },
+            RepoError::NeedsHuman { hint, .. } => {
+                Trouble::NeedsHuman { why: format!("{why}; {hint}") }
+            }
+            RepoError::Permanent { .. }
+            | RepoError::Foreign { .. }
+            | RepoError::CheckedOut { .. }
+            | RepoError::Io { .. } => Trouble::NeedsHuman { why },
+        }
+    }
+}
+
+impl From<ForgeError> for Trouble {
+    fn from(error: ForgeError) -> Trouble {
+        let why = error.to_string();
+        match error {
+            ForgeError::Retry { .. } | ForgeError::Stale { .. } => Trouble::Retry { why },
+            ForgeError::Permanent { .. } | ForgeError::NeedsHuman { .. } => {
+                Trouble::NeedsHuman { why }
+            }
+        }
+    }
+}
+
+/// A commit that the log names.
+pub(crate) fn commit(text: &str) -> Result<Commit, Trouble> {
+    text.parse().map_err(|error: super::repo::commit::NotACommit| Trouble::NeedsHuman {
+        why: error.to_string(),
+    })
+}

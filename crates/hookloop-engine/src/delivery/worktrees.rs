@@ -1,0 +1,107 @@
+//! The worktrees that there are, and which of them may go.
+
+use std::time::SystemTime;
+
+use hookloop_core::id::TaskId;
+use hookloop_core::task::TaskState;
+
+use super::repo::{BranchFate, Commit, Removal, Removed, Unsaved, WorktreeInfo};
+use super::train::TrainError;
+use super::workshop::Workshop;
+use crate::process::Cancel;
+use crate::project::Project;
+use crate::runner::Runner;
+use crate::session::world::Trouble;
+
+/// A worktree and its task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub info: WorktreeInfo,
+    /// None if there is no such task.
+    pub state: Option<TaskState>,
+    /// What of it is in the base.
+    delivered: Option<Commit>,
+}
+
+/// Which worktrees are to go.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// This one alone, whatever its task is.
+    pub task: Option<TaskId>,
+    /// Those that nobody has used since then.
+    pub before: Option<SystemTime>,
+    /// Also what is nowhere else.
+    pub force: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cleaned {
+    pub task: TaskId,
+    /// Why it is still there.
+    pub stayed: Option<String>,
+}
+
+pub fn list(project: &Project, runner: &Runner, cancel: &Cancel) -> Result<Vec<Kept>, TrainError> {
+    find(project, &open(project, runner, cancel)?)
+}
+
+fn open<'r>(
+    project: &Project,
+    runner: &'r Runner,
+    cancel: &Cancel,
+) -> Result<Workshop<'r>, TrainError> {
+    let rules = project.rules().delivery.as_ref().ok_or(TrainError::NoDelivery)?;
+    Ok(Workshop::open(runner, rules, cancel)?)
+}
+
+fn find(project: &Project, shop: &Workshop<'_>) -> Result<Vec<Kept>, TrainError> {
+    let mut found = Vec::new();
+    for info in shop.repo.worktrees().map_err(Trouble::from)? {
+        let (row, delivery) =
+            project.read(|view| Ok((view.task(&info.task)?, view.delivery(&info.task)?)))?;
+        let delivered = delivery.merged.and_then(|merged| merged.head.parse().ok());
+        found.push(Kept { info, state: row.map(|row| row.task.state), delivered });
+    }
+    Ok(found)
+}
+
+/// Removes worktrees that nobody needs any more. Those of tasks that are open stay, unless one is named.
+pub fn clean(
+    project: &Project,
+    runner: &Runner,
+    cancel: &Cancel,
+    wanted: &Wanted,
+) -> Result<Vec<Cleaned>, TrainError> {
+    let shop = open(project, runner, cancel)?;
+    let is_wanted = |kept: &Kept| match &wanted.task {
+        Some(task) => *task == kept.info.task,
+        None => {
+            matches!(kept.state, None | Some(TaskState::Completed))
+                && wanted.before.is_none_or(|before| kept.info.last_used < before)
+        }
+    };
+    let mut cleaned = Vec::new();
+    for kept in find(project, &shop)?.into_iter().filter(is_wanted) {
+        let task = kept.info.task;
+        if kept.state == Some(TaskState::Active) && !wanted.force {
+            let stayed = Some("somebody works on it".to_owned());
+            cleaned.push(Cleaned { task, stayed });
+            continue;
+        }
+        let unsaved = match wanted.force {
+            true => Unsaved::Goes,
+            false => Unsaved::Stays { delivered: kept.delivered },
+        };
+        let branch = match kept.state {
+            Some(TaskState::Submitted) => BranchFate::Kept,
+            _ => BranchFate::Deleted,
+        };
+        let stayed = match shop.repo.remove_worktree(&task, &Removal { branch, unsaved }) {
+            Ok(Removed::Done | Removed::NotThere) => None,
+            Ok(Removed::Stayed { why }) => Some(why),
+            Err(error) => Some(error.to_string()),
+        };
+        cleaned.push(Cleaned { task, stayed });
+    }
+    Ok(cleaned)
+}

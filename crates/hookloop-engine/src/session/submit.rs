@@ -1,0 +1,267 @@
+//! From work that the gates have passed to a submission: the hooks of before_submit, one after the other.
+//!
+//! A hook that passed on these very files is not run again, whoever asks: after a crash, or after the agent mended
+//! what another hook complained about without touching them. Hooks that push or rebase look at what is there
+//! before they do anything, so they are asked each time.
+
+use hookloop_core::answer::{Status, Verdict};
+use hookloop_core::delivery::Submission;
+use hookloop_core::event::EventBody;
+use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::point::Point;
+use hookloop_core::session::facts::{Left, PointPassed};
+use hookloop_core::session::{Outcome, SubmitJudged, SubmitVerdict};
+use hookloop_core::task::Task;
+use serde_json::Value;
+
+use super::drive::Driver;
+use super::point::REASON_MAX;
+use super::world::{Notice, Trouble, World, Wrapped};
+use crate::agents::clipped;
+use crate::project::EngineError;
+use crate::run::HookRun;
+
+/// How often hooks of a submission may change files that the gates had passed.
+const REGATES_MAX: u32 = 10;
+/// Who says what no hook says.
+const US: &str = "hookloop";
+
+impl<W: World> Driver<'_, W> {
+    /// Makes the task's own place ready: its worktree, and what session_start does there.
+    pub(super) fn settle(&mut self) -> Result<(), EngineError> {
+        self.commit()?;
+        let Some(task) = self.task.clone() else { return self.begin_without_task() };
+        if let Err(trouble) = self.world.enter(&task) {
+            return self.leave_without_place(&trouble);
+        }
+        self.see_files();
+        self.run_point(&Point::SessionStart)?;
+        if self.is_stopping() {
+            return Ok(());
+        }
+        let before = self.journal.project.read(|view| view.delivery(&task.id))?;
+        if let Some(reason) = before.reason {
+            let text = format!(
+                "This task was worked on before and went back. What was done is in this directory. \
+                 Why it went back:\n{reason}"
+            );
+            self.tell(US, &Point::BeforeSubmit, None, text);
+        }
+        self.pass_start();
+        Ok(())
+    }
+
+    /// A task that has no place to be worked on is for a human, and others may have one; what may work out another
+    /// time ends the session.
+    pub(super) fn leave_without_place(&mut self, trouble: &Trouble) -> Result<(), EngineError> {
+        let reason = format!("no place to work in: {}", trouble.reason());
+        if let Trouble::Retry { .. } = trouble {
+            self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+            return Ok(());
+        }
+        self.leave_task(Left::Blocked, Some(reason))
+    }
+
+    /// The task was lost before its place was ready.
+    fn begin_without_task(&mut self) -> Result<(), EngineError> {
+        self.pass_start();
+        Ok(())
+    }
+
+    fn pass_start(&mut self) {
+        let point = Point::SessionStart.name().to_owned();
+        self.journal.note(EventBody::PointPassed(PointPassed { point }));
+    }
+
+    /// Runs what is left of before_submit, and notes what it comes to.
+    pub(super) fn submit(&mut self, pause_ms: u64) -> Result<(), EngineError> {
+        self.commit()?;
+        if pause_ms > 0 {
+            self.world.notice(Notice::Pause { ms: pause_ms });
+            self.world.pause(pause_ms);
+            if self.is_stopping() {
+                return Ok(());
+            }
+        }
+        let Some(task) = self.task.clone() else {
+            let reason = "there is no task to submit".to_owned();
+            self.judge_submission(None, SubmitVerdict::Escalate { reason });
+            return Ok(());
+        };
+        let hooks = self.hooks_at(&Point::BeforeSubmit);
+        let mut context = Context::default();
+        for place in 0..=hooks.len() {
+            let wrapped = match self.world.wrap_up(&task) {
+                Ok(wrapped) => wrapped,
+                Err(trouble) => return self.give_up(US, trouble),
+            };
+            if self.is_stopping() {
+                return Ok(());
+            }
+            if wrapped.commits == 0 {
+                self.judge_submission(None, SubmitVerdict::Pass { submission: None });
+                return Ok(());
+            }
+            let tree = self.world.tree();
+            let last = place.checked_sub(1).and_then(|last| hooks.get(last));
+            if self.is_ungated(tree.as_deref()) {
+                return self.gate_again(last);
+            }
+            let Some(hook) = hooks.get(place) else {
+                let submission = Some(context.submission(wrapped));
+                self.judge_submission(None, SubmitVerdict::Pass { submission });
+                return Ok(());
+            };
+            if self.has_passed(hook, tree.as_deref()) || context.is_excused(hook) {
+                continue;
+            }
+            let Some(run) = self.run_submit_hook(hook, tree)? else { return Ok(()) };
+            if let Some(verdict) = self.stands_in_the_way(hook, &run, &task) {
+                self.judge_submission(Some(hook), verdict);
+                return Ok(());
+            }
+            context.take_in(hook, &run);
+        }
+        Ok(())
+    }
+
+    /// Runs one hook; none if it was ended in the middle.
+    fn run_submit_hook(
+        &mut self,
+        hook: &Hook,
+        tree: Option<String>,
+    ) -> Result<Option<HookRun>, EngineError> {
+        let runs = self.run_hooks(std::slice::from_ref(hook), &Point::BeforeSubmit)?;
+        self.note_runs(&runs);
+        if self.is_stopping() {
+            return Ok(None);
+        }
+        let run = runs.into_iter().next();
+        if let Some(run) = &run {
+            self.note_receipt(hook, &Point::BeforeSubmit, run, tree);
+        }
+        self.commit()?;
+        Ok(run)
+    }
+
+    /// What a run means for the submission; none if that may go on.
+    fn stands_in_the_way(
+        &mut self,
+        hook: &Hook,
+        run: &HookRun,
+        task: &Task,
+    ) -> Option<SubmitVerdict> {
+        match &run.outcome.verdict {
+            Verdict::Pass => None,
+            Verdict::Escalate { reason } => {
+                Some(SubmitVerdict::Escalate { reason: clipped(reason, REASON_MAX) })
+            }
+            // What we do ourselves and can't do now is nothing that an agent could mend; nor is a reviewer that can't
+            // be asked.
+            Verdict::Block { .. } if is_about_us(hook) && run.outcome.status != Status::Blocked => {
+                let why = run.outcome.reason.as_deref().unwrap_or("it failed");
+                let reason = format!("`{}` of task `{}`: {why}", hook.name, task.id);
+                Some(SubmitVerdict::Retry { reason: clipped(&reason, REASON_MAX) })
+            }
+            Verdict::Block { .. } => {
+                match (&hook.handler, &run.outcome.next_prompt) {
+                    // What is ours says all that there is to say.
+                    (Handler::Builtin(_) | Handler::Gatekeepers { .. }, Some(prompt)) => {
+                        let status = Some(run.outcome.status.name());
+                        self.tell(&hook.name, &Point::BeforeSubmit, status, prompt.clone());
+                    }
+                    _ => drop(self.tell_blocked(&Point::BeforeSubmit, &[run])),
+                }
+                Some(SubmitVerdict::Block)
+            }
+        }
+    }
+
+    fn give_up(&mut self, by: &str, trouble: Trouble) -> Result<(), EngineError> {
+        let verdict = match trouble {
+            Trouble::Block { prompt } => {
+                self.tell(by, &Point::BeforeSubmit, None, prompt);
+                SubmitVerdict::Block
+            }
+            Trouble::Retry { why } => SubmitVerdict::Retry { reason: why },
+            Trouble::NeedsHuman { why } => SubmitVerdict::Escalate { reason: why },
+        };
+        self.judge_submission(None, verdict);
+        Ok(())
+    }
+
+    /// Whether the files are not those that the gates passed.
+    fn is_ungated(&self, tree: Option<&str>) -> bool {
+        let gated = self.journal.session.gated_tree.as_deref();
+        gated.is_some() && gated != tree
+    }
+
+    fn gate_again(&mut self, by: Option<&Hook>) -> Result<(), EngineError> {
+        let verdict = match self.journal.session.regates >= REGATES_MAX {
+            false => SubmitVerdict::Regate,
+            true => SubmitVerdict::Retry {
+                reason: format!("files changed {REGATES_MAX} times while they were submitted"),
+            },
+        };
+        self.judge_submission(by, verdict);
+        Ok(())
+    }
+
+    /// Whether a hook has said yes to these very files.
+    fn has_passed(&self, hook: &Hook, tree: Option<&str>) -> bool {
+        let is_of = |receipt: &hookloop_core::session::Receipt| {
+            receipt.gate == hook.name
+                && receipt.point == Point::BeforeSubmit.name()
+                && receipt.is_green()
+                && receipt.tree.as_deref() == tree
+        };
+        tree.is_some() && !is_ours(hook) && self.journal.session.receipts.iter().any(is_of)
+    }
+
+    fn judge_submission(&mut self, hook: Option<&Hook>, verdict: SubmitVerdict) {
+        let hook = hook.map(|hook| hook.name.clone());
+        self.journal.note(EventBody::SubmitJudged(SubmitJudged { verdict, hook }));
+    }
+}
+
+/// Whether it is one that looks at what is there before it does anything.
+fn is_ours(hook: &Hook) -> bool {
+    use hookloop_core::builtin::Builtin::{CreatePr, Merge, RebaseOnMain};
+    matches!(hook.handler, Handler::Builtin(RebaseOnMain | CreatePr | Merge))
+}
+
+/// Whether its failure says nothing about the work.
+fn is_about_us(hook: &Hook) -> bool {
+    is_ours(hook) || matches!(hook.handler, Handler::Gatekeepers { .. } | Handler::Http { .. })
+}
+
+/// What hooks have left for those that follow, and for the submission.
+#[derive(Debug, Default)]
+struct Context {
+    url: Option<String>,
+    number: Option<u64>,
+    skipped: Vec<String>,
+}
+
+impl Context {
+    fn take_in(&mut self, hook: &Hook, run: &HookRun) {
+        if run.outcome.status == Status::Skipped {
+            self.skipped.push(hook.name.clone());
+        }
+        let values = &run.outcome.values;
+        let url =
+            ["pr_url", "url"].iter().find_map(|name| values.get(name)).and_then(Value::as_str);
+        self.url = url.map(str::to_owned).or(self.url.take());
+        self.number = values.get("number").and_then(Value::as_u64).or(self.number);
+    }
+
+    /// Whether a hook needs one that had nothing to do.
+    fn is_excused(&self, hook: &Hook) -> bool {
+        hook.options.needs.iter().any(|need| self.skipped.contains(need))
+    }
+
+    fn submission(self, wrapped: Wrapped) -> Submission {
+        let Wrapped { branch, head, base, commits: _ } = wrapped;
+        Submission { branch, head, base, url: self.url, number: self.number }
+    }
+}

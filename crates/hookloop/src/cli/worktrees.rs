@@ -1,0 +1,160 @@
+//! `hookloop worktrees`
+
+use std::time::{Duration, SystemTime};
+
+use hookloop_engine::delivery::worktrees::{Cleaned, Kept, clean, list};
+use serde::Serialize;
+
+use super::Context;
+use super::session::{heed_signals, runner};
+use crate::ids;
+use crate::output::{Cell, DIM, Result, plain};
+
+/// The worktrees that tasks are worked on in
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    List(List),
+    Clean(Clean),
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        match self {
+            Command::List(args) => args.run(context),
+            Command::Clean(args) => args.run(context),
+        }
+    }
+}
+
+/// Worktrees of tasks, and what is in them
+#[derive(clap::Args)]
+pub(crate) struct List {}
+
+#[derive(Serialize)]
+pub(crate) struct WorktreeJson<'a> {
+    task: &'a str,
+    /// Of the task; none if there is no such task.
+    state: Option<&'static str>,
+    path: &'a std::path::Path,
+    branch: &'a str,
+    head: &'a str,
+    dirty: bool,
+    ahead: u32,
+}
+
+impl<'a> From<&'a Kept> for WorktreeJson<'a> {
+    fn from(kept: &'a Kept) -> WorktreeJson<'a> {
+        WorktreeJson {
+            task: kept.info.task.as_str(),
+            state: kept.state.map(hookloop_core::task::TaskState::name),
+            path: &kept.info.path,
+            branch: &kept.info.branch,
+            head: kept.info.head.as_str(),
+            dirty: kept.info.is_dirty,
+            ahead: kept.info.ahead,
+        }
+    }
+}
+
+impl List {
+    fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let stop = heed_signals()?;
+        let found = list(&project, runner(&project)?, stop.cancel())?;
+        let out = &mut context.out;
+        if out.json {
+            let list: Vec<WorktreeJson<'_>> = found.iter().map(WorktreeJson::from).collect();
+            return out.json(&list);
+        }
+        if found.is_empty() {
+            return out.line(format_args!("{DIM}No task has a worktree.{DIM:#}"));
+        }
+        let rows: Vec<Vec<Cell>> = found
+            .iter()
+            .map(|kept| {
+                let work = match (kept.info.ahead, kept.info.is_dirty) {
+                    (0, false) => "nothing".to_owned(),
+                    (ahead, false) => format!("{ahead} commits"),
+                    (ahead, true) => format!("{ahead} commits and changes"),
+                };
+                vec![
+                    Cell::new(&kept.info.task),
+                    Cell::new(kept.state.map_or("gone", hookloop_core::task::TaskState::name)),
+                    Cell::new(plain(&kept.info.branch)),
+                    Cell::new(work),
+                    Cell::new(plain(&kept.info.path.display().to_string())),
+                ]
+            })
+            .collect();
+        out.table(&["task", "state", "branch", "has", "path"], &rows)
+    }
+}
+
+/// Remove worktrees of tasks that are completed or deleted; what is nowhere else stays
+#[derive(clap::Args)]
+pub(crate) struct Clean {
+    /// Only this task's, whatever its state
+    task: Option<String>,
+
+    /// Only those that nobody has used for so long, such as 7d or 12h
+    #[arg(long, value_name = "TIME", value_parser = age)]
+    older_than: Option<Duration>,
+
+    /// Also what is nowhere else: a ref under refs/hookloop/kept remembers its commits
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Serialize)]
+pub(crate) struct CleanedJson<'a> {
+    task: &'a str,
+    removed: bool,
+    reason: Option<&'a str>,
+}
+
+impl Clean {
+    fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let stop = heed_signals()?;
+        let task = self.task.as_deref().map(|task| ids::resolve(&project, task)).transpose()?;
+        let before = self.older_than.and_then(|age| SystemTime::now().checked_sub(age));
+        let wanted =
+            hookloop_engine::delivery::worktrees::Wanted { task, before, force: self.force };
+        let cleaned = clean(&project, runner(&project)?, stop.cancel(), &wanted)?;
+        let out = &mut context.out;
+        if out.json {
+            let json = |cleaned: &Cleaned| {
+                let json = CleanedJson {
+                    task: cleaned.task.as_str(),
+                    removed: cleaned.stayed.is_none(),
+                    reason: cleaned.stayed.as_deref(),
+                };
+                serde_json::to_value(json).unwrap_or_default()
+            };
+            let list: Vec<serde_json::Value> = cleaned.iter().map(json).collect();
+            return out.json(&list);
+        }
+        if cleaned.is_empty() {
+            return out.line(format_args!("{DIM}Nothing to clean.{DIM:#}"));
+        }
+        for Cleaned { task, stayed } in &cleaned {
+            match stayed {
+                None => out.line(format_args!("Removed the worktree of {task}."))?,
+                Some(why) => {
+                    out.line(format_args!("Kept the worktree of {task}: {}", plain(why)))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Days are the unit that people think of here in.
+fn age(text: &str) -> std::result::Result<Duration, String> {
+    const DAY: u64 = 24 * 60 * 60;
+    if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u64>().ok()) {
+        return Ok(Duration::from_secs(days.saturating_mul(DAY)));
+    }
+    let length: std::result::Result<hookloop_core::options::Length, _> = text.parse();
+    length.map(|length| Duration::from_millis(length.ms)).map_err(|error| error.to_string())
+}

@@ -1,0 +1,102 @@
+//! Delivery with real agents: a real conflict, resolved by the agent's own tools, from a task to the base.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use hookloop_testbed::model::Turn;
+
+use crate::stage::{Stage, Who};
+
+/// The base moves while the task is being worked on; what was resolved is merged at once.
+const CONFIG: &str = "version: 1
+delivery: {}
+hooks:
+  before_submit:
+    - {name: meanwhile, command: sh meanwhile.sh, timeout: 20s}
+    - rebase_on_main
+    - create_pr
+  after_submit: [merge]
+  before_merge:
+    - {name: whole, command: \"! grep -q '<<<<' poem.txt\"}
+";
+
+fn git(directory: &Path, args: &[&str]) -> String {
+    let output = Command::new("git").args(args).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn stage(who: Who) -> Stage {
+    let stage = Stage::with(CONFIG, who, []);
+    stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
+    let (project, root) = (stage.project(), stage.root());
+    fs::write(project.join("poem.txt"), "one\ntwo\nthree\n").unwrap();
+    for (name, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
+        git(&project, &["config", name, value]);
+    }
+    let remote = root.join("remote.git").display().to_string();
+    // Once: somebody else changes the same line.
+    let script = format!(
+        "test ! -d $HOME/somebody || exit 0\ngit clone -q {remote} $HOME/somebody\ncd $HOME/somebody\n\
+         printf 'one\\ntheirs\\nthree\\n' > poem.txt\ngit -c user.name=s -c user.email=s@example.invalid commit -qam theirs\n\
+         git push -q origin HEAD:main\n"
+    );
+    fs::write(project.join("meanwhile.sh"), script).unwrap();
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "a poem"]);
+    git(&project, &["branch", "-M", "main"]);
+    git(&root, &["init", "-q", "--bare", "-b", "main", &remote]);
+    git(&project, &["remote", "add", "origin", &remote]);
+    git(&project, &["push", "-q", "origin", "main"]);
+    assert_eq!(stage.hookloop(&["hooks", "trust", "--yes"]).code, 0);
+    stage
+}
+
+fn resolves_a_conflict(who: Who) {
+    let stage = stage(who);
+    let done = "Done.\n<promise>COMPLETE</promise>";
+    stage.model.extend([
+        Turn::call("I write.", who.run("printf 'one\\nmine\\nthree\\n' > poem.txt")),
+        Turn::say(done),
+        Turn::call(
+            "I resolve it.",
+            who.run("printf 'one\\nmine and theirs\\nthree\\n' > poem.txt"),
+        ),
+        Turn::say(done),
+    ]);
+    assert_eq!(stage.hookloop(&["task", "add", "Write the second line", "--id", "line"]).code, 0);
+    let before = git(&stage.project(), &["status", "--porcelain=v2", "--branch"]);
+    let ran = stage.hookloop(&["run", "--tasks", "--agent", who.name(), "--max-errors", "1"]);
+    assert_eq!(ran.code, 0, "{ran:#?}");
+    let verdicts: Vec<_> = ran
+        .all("submit_judged")
+        .iter()
+        .map(|one| one["verdict"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!((verdicts[0].as_str(), verdicts.last().unwrap().as_str()), ("block", "pass"));
+    // It was told both sides, in the conversation that it worked in.
+    let asked = stage.model.requests();
+    let told = asked[2].text();
+    for part in ["poem.txt", "mine", "theirs", "<<<<<<<"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(told.contains("I write."), "it is another conversation: {told}");
+    let remote = stage.root().join("remote.git");
+    assert_eq!(git(&remote, &["show", "main:poem.txt"]), "one\nmine and theirs\nthree\n");
+    assert_eq!(git(&stage.project(), &["status", "--porcelain=v2", "--branch"]), before);
+    assert_eq!(fs::read_to_string(stage.path("poem.txt")).unwrap(), "one\ntwo\nthree\n");
+    let shown = stage.hookloop(&["task", "show", "line"]);
+    assert_eq!(shown.events[0]["state"], "completed");
+    stage.assert_nobody_left();
+}
+
+#[test]
+fn codex_resolves_a_conflict() {
+    resolves_a_conflict(Who::Codex);
+}
+
+#[test]
+fn claude_resolves_a_conflict() {
+    resolves_a_conflict(Who::Claude);
+}

@@ -1,0 +1,159 @@
+//! Ends the program at every durable step of a delivery and around everything that it does outside, and its
+//! resumption at every step again: there is never a second request, a lost commit or a missing merge.
+//!
+//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --features crash-points --test crash_delivery` dies twice at every
+//! pair of steps; without it, after every few first steps.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "support/mod.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod support;
+#[path = "delivery/yard.rs"]
+#[allow(dead_code, reason = "each test uses its part")]
+mod yard;
+
+use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hookloop_testbed::github::{GitHub, Route, State};
+use yard::{GREEN, Yard};
+
+const SIGABRT: i32 = 6;
+/// After every so many first steps the second death is tried at each step, unless all are asked for.
+const FIRST_STEPS: usize = 25;
+const AT_ONCE: usize = 4;
+/// Programs until it is done.
+const PROGRAMS_MAX: usize = 10;
+
+/// Which way work goes.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// By pull requests.
+    Forge,
+    /// By branches alone.
+    Branches,
+}
+
+fn yard(way: Way) -> (Yard, Option<GitHub>) {
+    let config = format!(
+        "delivery: {{}}\nhooks:\n  stop:\n    - {{name: proof, command: 'test -f work.txt'}}\n  \
+         before_submit: [rebase_on_main, create_pr]\n  after_submit: [merge]\n  \
+         before_merge:\n    - {{name: green, command: \"{GREEN}\"}}\n  \
+         after_merge:\n    - {{name: told, command: 'echo merged >> $HOME/merged'}}\n"
+    );
+    let files = [("a.txt", "one\n")];
+    let (yard, forge) = match way {
+        Way::Forge => {
+            let (yard, forge) = Yard::on_forge(&config, &files);
+            (yard, Some(forge))
+        }
+        Way::Branches => (Yard::new(&config, &files), None),
+    };
+    yard.add("t1", &[]);
+    // Each turn can be taken again.
+    yard.does("t1", 1, "echo mine > work.txt");
+    yard.push_to_main("theirs.txt", "theirs\n");
+    (yard, forge)
+}
+
+/// Starts the session, goes on with it, or merges what waits; answers whether it died at step `at`.
+fn go_on(yard: &Yard, at: Option<usize>) -> bool {
+    let sessions = yard.ok(&["sessions", "list"]).remove(0);
+    let is_open = |session: &serde_json::Value| session["ended_at"].is_null();
+    let agent = yard.agent();
+    let mut process = match sessions.as_array().unwrap().as_slice() {
+        [] => yard.command(&["run", "--task", "t1", "--agent", &agent]),
+        all if all.iter().any(is_open) => yard.command(&["resume"]),
+        _ => yard.command(&["merge"]),
+    };
+    if let Some(at) = at {
+        process.env("HOOKLOOP_CRASH_AT", at.to_string());
+    }
+    let output = process.output().unwrap();
+    let has_died = output.status.signal() == Some(SIGABRT);
+    let told = String::from_utf8_lossy(&output.stderr);
+    let last = String::from_utf8_lossy(&output.stdout);
+    let last = last.lines().rev().take(3).collect::<Vec<_>>().join("\n");
+    assert!(has_died || output.status.success(), "{:?} {told}\n{last}", output.status);
+    has_died
+}
+
+/// Goes on until the task is completed, and looks at what there is.
+fn finish(yard: &Yard, forge: Option<&GitHub>, how: &str) {
+    for _ in 0..PROGRAMS_MAX {
+        if yard.state("t1") == "completed" {
+            break;
+        }
+        assert!(!go_on(yard, None), "{how}");
+    }
+    assert_eq!(yard.state("t1"), "completed", "{how}");
+    assert_eq!(yard.on_main("work.txt"), "mine\n", "{how}");
+    assert_eq!(yard.on_main("theirs.txt"), "theirs\n", "{how}");
+    // The start, what others did, and the task: once.
+    assert_eq!(yard.at_remote(&["rev-list", "--count", "main"]), "3", "{how}");
+    if let Some(forge) = forge {
+        let pulls = forge.pulls();
+        assert_eq!(pulls.len(), 1, "{how}: {pulls:?}");
+        assert!(matches!(pulls[0].state, State::Merged(_)), "{how}: {pulls:?}");
+        assert!(forge.count(Route::Open) >= 1);
+    }
+    let events = yard.ok(&["log", "--task", "t1", "--all"]);
+    let count = |kind: &str| events.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((count("task_merged"), count("task_completed")), (1, 1), "{how}");
+    yard.sandbox.rebuild();
+}
+
+/// The program dies at its step `first`, and if `twice`, the next one at each of its steps. Answers how many of those
+/// there were; none if it does not come as far as `first`.
+fn die_at(way: Way, first: usize, twice: bool) -> Option<usize> {
+    let (there, forge) = yard(way);
+    if !go_on(&there, Some(first)) {
+        return None;
+    }
+    finish(&there, forge.as_ref(), &format!("{way:?}: death at {first}"));
+    if !twice {
+        return Some(0);
+    }
+    for second in 1.. {
+        let (there, forge) = yard(way);
+        assert!(go_on(&there, Some(first)));
+        if !go_on(&there, Some(second)) {
+            return Some(second - 1);
+        }
+        finish(&there, forge.as_ref(), &format!("{way:?}: death at {first}, then at {second}"));
+    }
+    None
+}
+
+fn check(way: Way) {
+    let (there, forge) = yard(way);
+    finish(&there, forge.as_ref(), "undisturbed");
+    let does_all = std::env::var("HOOKLOOP_CRASHES").is_ok_and(|all| all == "all");
+    let (next, pairs) = (AtomicUsize::new(1), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let first = next.fetch_add(1, Ordering::Relaxed);
+                    let twice = does_all || first % FIRST_STEPS == FIRST_STEPS - 1;
+                    match die_at(way, first, twice) {
+                        Some(tried) => pairs.fetch_add(tried, Ordering::Relaxed),
+                        None => return,
+                    };
+                }
+            });
+        }
+    });
+    let (steps, pairs) = (next.into_inner() - AT_ONCE, pairs.into_inner());
+    assert!(steps > 30 && pairs > 10, "{steps} steps, {pairs} pairs");
+}
+
+#[test]
+fn however_often_it_dies_there_is_one_request_and_one_merge() {
+    check(Way::Forge);
+}
+
+#[test]
+fn however_often_it_dies_the_branch_is_merged_once() {
+    check(Way::Branches);
+}

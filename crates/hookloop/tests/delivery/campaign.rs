@@ -1,0 +1,142 @@
+//! Many branches at once, good, bad and conflicting, in any order: the base is green at each of its commits.
+//!
+//! `HOOKLOOP_TRAINS=200 cargo nextest run -p hookloop --test delivery campaign` does two hundred rounds.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::support::number_from_env;
+use super::support::random::Random;
+use super::yard::{GREEN, Yard, git};
+
+const BRANCHES: usize = 30;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nature {
+    Good,
+    /// Its tests fail.
+    Bad,
+    /// It changes the line that others of its kind change.
+    Conflicting,
+    /// Fine by itself, and not with the other of its kind.
+    Incompatible,
+}
+
+fn nature(random: &mut Random) -> Nature {
+    match random.below(10) {
+        0..5 => Nature::Good,
+        5..7 => Nature::Bad,
+        7..9 => Nature::Conflicting,
+        _ => Nature::Incompatible,
+    }
+}
+
+/// Tests that the base has to pass: no file says bad, and there is at most one that claims to be the only one.
+fn tests() -> String {
+    format!("{GREEN} && [ $(ls only-*.txt 2>/dev/null | wc -l) -le 1 ]")
+}
+
+/// Puts a submitted task into the project, as a session would.
+fn submit(yard: &Yard, id: &str, nature: Nature) {
+    yard.add(id, &[]);
+    let script = match nature {
+        Nature::Good => format!("echo good > {id}.txt"),
+        Nature::Bad => format!("echo bad > {id}.txt"),
+        Nature::Conflicting => format!("echo {id} > shared.txt"),
+        Nature::Incompatible => format!("echo only > only-{id}.txt"),
+    };
+    yard.does(id, 1, &script);
+}
+
+fn round(seed: u64) {
+    let mut random = Random(seed);
+    let config = format!(
+        "delivery: {{merge: {}}}\nhooks:\n  before_merge:\n    - {{name: green, command: \"{}\"}}\n",
+        ["squash", "rebase", "merge"][random.below(3) as usize],
+        tests()
+    );
+    let yard = Yard::new(&config, &[("shared.txt", "nobody\n"), ("mine.txt", "mine\n")]);
+    let mut natures: Vec<(String, Nature)> =
+        (0..BRANCHES).map(|n| (format!("t{n:02}"), nature(&mut random))).collect();
+    for at in (1..natures.len()).rev() {
+        natures.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    for (id, nature) in &natures {
+        submit(&yard, id, *nature);
+    }
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "seed {seed}: {}", ran.stderr);
+    fs::write(yard.project().join("mine.txt"), "not saved\n").unwrap();
+    let before = yard.users();
+    let fates = yard.merge();
+    assert_eq!(yard.users(), before, "seed {seed}");
+    let merged: BTreeSet<&String> =
+        natures.iter().map(|(id, _)| id).filter(|id| fates[*id].0 == "merged").collect();
+    let mut one_of = std::collections::BTreeMap::new();
+    for (id, nature) in &natures {
+        let (fate, why) = &fates[id];
+        match nature {
+            Nature::Good => assert_eq!(fate, "merged", "seed {seed}, {id}: {why}"),
+            Nature::Bad => {
+                assert_eq!(fate, "returned", "seed {seed}, {id}");
+                assert!(why.contains("green"), "seed {seed}, {id}: {why}");
+            }
+            Nature::Conflicting | Nature::Incompatible => {
+                *one_of.entry(format!("{nature:?}")).or_insert(0) +=
+                    usize::from(merged.contains(id));
+                assert!(
+                    ["merged", "returned"].contains(&fate.as_str()),
+                    "seed {seed}, {id}: {fate}"
+                );
+            }
+        }
+    }
+    assert!(one_of.values().all(|count| *count == 1), "seed {seed}: {one_of:?}");
+    check_base(&yard, seed);
+}
+
+/// Every state that the base was ever in passes the tests.
+fn check_base(yard: &Yard, seed: u64) {
+    let clone = yard.project().parent().unwrap().join("check");
+    git(
+        Path::new("/"),
+        &["clone", "-q", &yard.remote().display().to_string(), &clone.display().to_string()],
+    );
+    let commits = git(&clone, &["rev-list", "--first-parent", "HEAD"]);
+    for commit in commits.lines() {
+        git(&clone, &["checkout", "-q", commit]);
+        let green = Command::new("sh").args(["-c", &tests()]).current_dir(&clone).status().unwrap();
+        assert!(green.success(), "seed {seed}: the base is red at {commit}");
+    }
+}
+
+/// Twenty rounds in four parts, which run at the same time.
+const PARTS: u64 = 4;
+
+fn part(number: u64) {
+    let rounds = number_from_env("HOOKLOOP_TRAINS", 20).div_ceil(PARTS);
+    let first = number_from_env("HOOKLOOP_SEED", 1) + number * rounds;
+    (first..first + rounds).for_each(round);
+}
+
+#[test]
+fn the_base_is_always_green_and_each_bad_one_is_named_1() {
+    part(0);
+}
+
+#[test]
+fn the_base_is_always_green_and_each_bad_one_is_named_2() {
+    part(1);
+}
+
+#[test]
+fn the_base_is_always_green_and_each_bad_one_is_named_3() {
+    part(2);
+}
+
+#[test]
+fn the_base_is_always_green_and_each_bad_one_is_named_4() {
+    part(3);
+}

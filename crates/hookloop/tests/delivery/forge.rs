@@ -1,0 +1,134 @@
+//! Delivery by pull requests, on a forge that is on loopback and has real commits.
+
+use hookloop_testbed::github::{Check, Fault, Kind, Route, Says, State};
+
+use super::yard::{GREEN, TOKEN, Yard};
+
+fn config(rest: &str) -> String {
+    format!(
+        "delivery: {{labels: [agent], reviewers: [ada], draft: false}}\nhooks:\n  before_merge:\n    \
+         - {{name: green, command: \"{GREEN}\"}}\n{rest}"
+    )
+}
+
+#[test]
+fn a_task_becomes_a_request_and_the_request_is_merged() {
+    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
+    let before = yard.users();
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let pulls = forge.pulls();
+    assert_eq!(pulls.len(), 1);
+    assert_eq!(pulls[0].title, "Goal of it");
+    let submission = &ran.all("submit_judged")[0]["submission"];
+    assert_eq!(submission["number"], 1, "{submission}");
+    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert!(matches!(forge.pulls()[0].state, State::Merged(_)), "{:?}", forge.pulls());
+    assert_eq!(yard.on_main("work.txt"), "work\n");
+    assert_eq!(yard.state("t1"), "completed");
+    assert_eq!(yard.users(), before);
+    let kept = yard.kept();
+    assert!(!kept.windows(TOKEN.len()).any(|part| part == TOKEN.as_bytes()), "the token is stored");
+}
+
+/// Row 18: work that was sent back and submitted again is in the same request, which has the new commit.
+#[test]
+fn a_second_submission_is_the_same_request_with_the_new_commit() {
+    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo bad > work.txt");
+    yard.does("t1", 2, "echo mended > work.txt");
+    assert_eq!(yard.tasks().code, 0);
+    let first = forge.pulls()[0].head.clone();
+    assert_eq!(yard.merge()["t1"].0, "returned");
+    assert_eq!(yard.tasks().code, 0);
+    assert_eq!(forge.count(Route::Open), 1, "one request was opened");
+    let pulls = forge.pulls();
+    assert_ne!(pulls[0].head, first);
+    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(yard.on_main("work.txt"), "mended\n");
+}
+
+#[test]
+fn checks_that_are_pending_have_not_passed() {
+    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    assert_eq!(yard.tasks().code, 0);
+    forge.check(Check::new(Kind::Run, "ci", [Says::Pending, Says::Pending, Says::Passed]));
+    let fates = yard.merge();
+    assert_eq!(fates["t1"].0, "waits", "{fates:?}");
+    assert!(fates["t1"].1.contains("ci"), "{fates:?}");
+    assert_eq!(yard.state("t1"), "submitted");
+    let mut fate = String::new();
+    for _ in 0..4 {
+        fate = yard.merge().get("t1").map(|fate| fate.0.clone()).unwrap_or_default();
+        if fate == "merged" {
+            break;
+        }
+    }
+    assert_eq!(fate, "merged");
+}
+
+#[test]
+fn a_failed_check_sends_the_task_back() {
+    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    assert_eq!(yard.tasks().code, 0);
+    forge.check(Check::new(Kind::Run, "ci", [Says::Failed]));
+    let fates = yard.merge();
+    assert_eq!(fates["t1"].0, "returned", "{fates:?}");
+    assert!(fates["t1"].1.contains("ci"), "{fates:?}");
+    assert_eq!(yard.state("t1"), "ready");
+}
+
+/// Somebody merges it by hand: the task is done.
+#[test]
+fn a_request_that_somebody_merged_completes_its_task() {
+    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    assert_eq!(yard.tasks().code, 0);
+    yard.at_remote(&["update-ref", "refs/heads/main", "refs/heads/hookloop/t1"]);
+    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(yard.state("t1"), "completed");
+    assert_eq!(forge.count(Route::Merge), 0);
+}
+
+/// Whatever is lost on the way, there is one request.
+#[test]
+fn a_forge_that_fails_now_and_then_ends_with_one_request() {
+    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    forge.fail_at(Route::Open, 1, Fault::HangUpAfter);
+    forge.fail_at(Route::List, 1, Fault::status(502));
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(forge.pulls().len(), 1);
+    forge.fail_at(Route::Merge, 1, Fault::HangUpAfter);
+    let fates = yard.merge();
+    assert!(["merged", "waits"].contains(&fates["t1"].0.as_str()), "{fates:?}");
+    if fates["t1"].0 == "waits" {
+        assert_eq!(yard.merge()["t1"].0, "merged");
+    }
+    assert_eq!(yard.at_remote(&["rev-list", "--count", "main"]), "2", "it is in the base once");
+}
+
+/// A forge that can't be reached for a while costs no turn.
+#[test]
+fn what_can_not_be_asked_for_now_is_asked_for_later() {
+    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    // As often as it is tried at once.
+    forge.fail_at(Route::List, 4, Fault::status(502));
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.submitted(), ["retry", "pass"]);
+    assert_eq!(ran.all("turn_ended").len(), 1);
+    assert_eq!((yard.state("t1"), forge.pulls().len()), ("submitted".into(), 1));
+}

@@ -1,0 +1,87 @@
+//! Two machines with one log: what one submits the other merges, and goes on with.
+
+use std::path::Path;
+use std::process::Command;
+
+use hookloop_testbed::Server;
+use serde_json::Value;
+
+use super::nats::{Machine, hookloop};
+use super::yard::git;
+
+const CONFIG: &str = "delivery: {}
+hooks:
+  before_submit: [rebase_on_main, create_pr]
+  before_merge:
+    - {name: whole, command: 'test ! -f first.txt || test -f second.txt'}
+";
+
+fn command(machine: &Machine, args: &[&str]) -> Command {
+    let mut command = hookloop(&machine.root());
+    command.args(args).arg("--json").env("HOME", machine.home());
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    command
+}
+
+fn ok(machine: &Machine, args: &[&str]) -> Vec<Value> {
+    let output = command(machine, args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    values.map(Result::unwrap).collect()
+}
+
+/// A clone of the project on each machine, whose log is on one server.
+fn machines(server: &Server, remote: &Path) -> [Machine; 2] {
+    let machines = [Machine::on(server, "shared"), Machine::on(server, "shared")];
+    let url = remote.display().to_string();
+    git(remote.parent().unwrap(), &["init", "-q", "--bare", "-b", "main", &url]);
+    for (number, machine) in machines.iter().enumerate() {
+        let root = machine.root();
+        let config = std::fs::read_to_string(root.join("hookloop.yaml")).unwrap();
+        machine.write("hookloop.yaml", &format!("{config}{CONFIG}"));
+        git(&root, &["init", "-q", "-b", "main"]);
+        git(&root, &["config", "user.name", "t"]);
+        git(&root, &["config", "user.email", "t@example.invalid"]);
+        git(&root, &["remote", "add", "origin", &url]);
+        match number {
+            0 => {
+                git(&root, &["add", "."]);
+                git(&root, &["commit", "-qm", "start"]);
+                git(&root, &["push", "-q", "origin", "main"]);
+            }
+            _ => {
+                git(&root, &["fetch", "-q"]);
+                git(&root, &["reset", "-q", "--hard", "origin/main"]);
+            }
+        }
+        ok(machine, &["hooks", "trust", "--yes"]);
+    }
+    machines
+}
+
+fn work(machine: &Machine, script: &str) {
+    let agent = format!("command:cat > /dev/null; {script}; echo '<promise>COMPLETE</promise>'");
+    ok(machine, &["run", "--tasks", "--agent", &agent]);
+}
+
+#[test]
+fn what_one_machine_submits_another_merges_and_goes_on_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server, remote) = (Server::single(), directory.path().join("remote.git"));
+    let [one, other] = machines(&server, &remote);
+    ok(&one, &["task", "add", "Goal", "--id", "t1"]);
+    work(&one, "echo first > first.txt");
+    let fates = ok(&other, &["merge"]);
+    assert_eq!(
+        (fates[0]["task"].as_str(), fates[0]["fate"].as_str()),
+        (Some("t1"), Some("returned"))
+    );
+    // What was done there is here, and is gone on with.
+    work(&other, "test -f first.txt && echo second > second.txt");
+    let fates = ok(&one, &["merge"]);
+    assert_eq!(fates[0]["fate"], "merged", "{fates:?}");
+    assert_eq!(git(&remote, &["show", "main:first.txt"]), "first");
+    assert_eq!(git(&remote, &["show", "main:second.txt"]), "second");
+    assert_eq!(ok(&other, &["task", "show", "t1"])[0]["state"], "completed");
+}

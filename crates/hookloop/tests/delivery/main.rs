@@ -1,0 +1,18 @@
+//! Delivery by the real program: real git, real hooks, agents that are scripts, and a remote that is a bare repository.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod campaign;
+mod forge;
+mod gatekeepers;
+mod machines;
+mod submit;
+mod train;
+mod types;
+mod yard;
+
+#[allow(dead_code, reason = "each test uses its part")]
+#[path = "../support/mod.rs"]
+mod support;
+
+#[path = "../nats/mod.rs"]
+mod nats;

@@ -1,0 +1,159 @@
+//! From a task to a submission.
+
+use std::fs;
+
+use super::yard::{GREEN, Yard};
+
+fn plain() -> Yard {
+    Yard::new("delivery: {}\n", &[("a.txt", "a\n"), ("b.txt", "b\n")])
+}
+
+/// Nothing is configured but that work is delivered: it is pushed, and that is all.
+#[test]
+fn without_hooks_work_is_pushed_and_nothing_of_the_users_is_touched() {
+    let yard = plain();
+    fs::write(yard.project().join("a.txt"), "not saved\n").unwrap();
+    fs::write(yard.project().join("new.txt"), "not known\n").unwrap();
+    yard.git(&["add", "new.txt"]);
+    let before = yard.users();
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work >> b.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.hooks_at("before_submit"), ["create_pr"]);
+    assert_eq!(yard.state("t1"), "submitted");
+    assert_eq!(yard.at_remote(&["show", "hookloop/t1:b.txt"]), "b\nwork");
+    assert_eq!(yard.at_remote(&["show", "hookloop/t1:a.txt"]), "a", "the user's own is not in it");
+    assert_eq!(yard.users(), before);
+    let submission = ran.all("submit_judged")[0]["submission"].clone();
+    assert_eq!(submission["head"], yard.at_remote(&["rev-parse", "hookloop/t1"]));
+    assert_eq!(
+        (submission["base"].as_str(), submission["branch"].as_str()),
+        (Some("main"), Some("hookloop/t1"))
+    );
+}
+
+#[test]
+fn a_base_that_moved_is_rebased_on_and_the_gates_are_asked_again() {
+    let config = format!(
+        "delivery: {{}}\nhooks:\n  stop:\n    - {{name: green, command: \"{GREEN}\"}}\n  before_submit: [rebase_on_main, create_pr]\n"
+    );
+    let yard = Yard::new(&config, &[("a.txt", "a\n")]);
+    yard.push_to_main("theirs.txt", "theirs\n");
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo mine > mine.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.submitted(), ["pass"], "the worktree began with the newest base");
+    yard.add("t2", &[]);
+    yard.does("t2", 1, "echo two > two.txt");
+    let remote = yard.remote();
+    // The base moves while the agent works.
+    let moves = format!(
+        "d=$(mktemp -d); git clone -q {} $d; cd $d; echo x > later.txt; git add .; \
+         git -c user.name=s -c user.email=s@example.invalid commit -qm later; git push -q origin HEAD:main",
+        remote.display()
+    );
+    yard.does("t2", 1, &format!("echo two > two.txt; ({moves})"));
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.submitted(), ["regate", "pass"]);
+    assert_eq!(ran.all("gates_judged").len(), 2, "what was rebased is proven again");
+    let main = yard.at_remote(&["rev-parse", "main"]);
+    let base = yard.at_remote(&["merge-base", "main", "hookloop/t2"]);
+    assert_eq!(base, main);
+}
+
+#[test]
+fn a_conflict_goes_to_the_agent_and_is_resolved() {
+    let config = "delivery: {}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";
+    let yard = Yard::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
+    yard.add("t1", &[]);
+    let remote = yard.remote();
+    let moves = format!(
+        "d=$(mktemp -d); git clone -q {} $d; cd $d; printf 'one\\ntheirs\\nthree\\n' > a.txt; echo other > other.txt; git add .; \
+         git -c user.name=s -c user.email=s@example.invalid commit -qm later; git push -q origin HEAD:main",
+        remote.display()
+    );
+    yard.does("t1", 1, &format!("printf 'one\\nmine\\nthree\\n' > a.txt; ({moves})"));
+    yard.does(
+        "t1",
+        2,
+        "grep -q '<<<<<<<' a.txt; printf 'one\\nmine and theirs\\nthree\\n' > a.txt",
+    );
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.submitted()[0], "block");
+    assert_eq!(ran.submitted().last(), Some(&"pass"));
+    let prompt = yard.prompt("t1", 2);
+    for part in ["a.txt", "mine", "theirs", "<<<<<<<"] {
+        assert!(prompt.contains(part), "{part}: {prompt}");
+    }
+    let show = |file: &str| yard.at_remote(&["show", &format!("hookloop/t1:{file}")]);
+    assert_eq!(show("a.txt"), "one\nmine and theirs\nthree");
+    assert_eq!(show("other.txt"), "other", "what the base changed elsewhere is there");
+    let is_on_top = yard.at_remote(&["merge-base", "main", "hookloop/t1"]);
+    assert_eq!(is_on_top, yard.at_remote(&["rev-parse", "main"]));
+}
+
+/// At the limit the task goes back with the reason, and what was done is still there for whoever goes on.
+#[test]
+fn a_hook_that_never_passes_ends_at_its_limit_and_nothing_is_lost() {
+    let config = "delivery: {}\nlimits: {remediations: 2, continuations: 1}\nhooks:\n  before_submit:\n    \
+                  - {name: never, command: 'echo nope; exit 2'}\n    - create_pr\n";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    let ran = yard.run(&["--task", "t1", "--max-no-progress", "50"]);
+    // It went back once, was taken again, and is then one for a human.
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert_eq!(ran.submitted(), ["block", "block", "block", "block", "block", "block"]);
+    let left: Vec<_> =
+        ran.all("task_left").iter().map(|left| left["how"].as_str().unwrap()).collect();
+    assert_eq!(left, ["returned", "blocked"]);
+    let events = yard.ok(&["log", "--task", "t1", "--all"]);
+    let released = events.iter().find(|event| event["type"] == "task_released").unwrap();
+    assert_eq!(released["data"]["reason"], "needs_continuation");
+    assert!(released["data"]["note"].as_str().unwrap().contains("hook_failure"), "{released}");
+    assert_eq!(yard.state("t1"), "blocked");
+    assert!(yard.prompt("t1", 2).contains("nope"));
+    assert!(yard.prompt("t1", 4).contains("hook_failure"), "{}", yard.prompt("t1", 4));
+    assert_eq!(yard.git(&["show", "hookloop/t1:work.txt"]), "work");
+    let is_pushed = yard.at_remote(&["for-each-ref", "refs/heads/hookloop"]);
+    assert_eq!(is_pushed, "");
+}
+
+/// Row 18: what was pushed is compared with what there is, not with whether something is there.
+#[test]
+fn a_second_submission_pushes_again() {
+    let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: green, command: 'test ! -f first.txt || test -f wanted.txt || exit 2'}\n";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo first > first.txt");
+    yard.does("t1", 2, "echo wanted > wanted.txt");
+    assert_eq!(yard.tasks().code, 0);
+    let first = yard.at_remote(&["rev-parse", "hookloop/t1"]);
+    let fates = yard.merge();
+    assert_eq!(fates["t1"].0, "returned", "{fates:?}");
+    assert_eq!(yard.state("t1"), "ready");
+    assert_eq!(yard.tasks().code, 0);
+    assert!(yard.prompt("t1", 2).contains("went back"));
+    let second = yard.at_remote(&["rev-parse", "hookloop/t1"]);
+    assert_ne!(first, second);
+    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(
+        (yard.on_main("first.txt"), yard.on_main("wanted.txt")),
+        ("first\n".into(), "wanted\n".into())
+    );
+    assert_eq!(yard.state("t1"), "completed");
+}
+
+#[test]
+fn a_task_that_changes_nothing_is_done_and_not_submitted() {
+    let yard = plain();
+    yard.add("t1", &[]);
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(yard.state("t1"), "completed");
+    assert_eq!(yard.at_remote(&["for-each-ref", "refs/heads/hookloop"]), "");
+}

@@ -1,0 +1,72 @@
+//! Task types: which hooks a task has, and who may work on it.
+
+use super::yard::Yard;
+
+const CONFIG: &str = "
+delivery: {}
+agents:
+  careful:
+    kind: command
+    command: 'true'
+    hooks:
+      before_submit:
+        - {name: of-agent, command: 'true'}
+hooks:
+  before_submit:
+    - {name: of-project, command: 'true'}
+    - create_pr
+task_types:
+  product:
+    hooks:
+      before_submit:
+        - {name: of-type, command: 'true'}
+        - create_pr
+  quiet:
+    hooks:
+      before_submit: []
+  theirs:
+    agents:
+      implementer: [somebody-else]
+";
+
+/// Seed 002: the type's hooks, else the project's; and an agent's own before both.
+#[test]
+fn hooks_are_the_types_else_the_projects() {
+    let yard = Yard::new(CONFIG, &[("a.txt", "a\n")]);
+    for (id, kind, hooks) in [
+        ("t1", Some("product"), &["of-type", "create_pr"][..]),
+        ("t2", Some("unheard-of"), &["of-project", "create_pr"]),
+        ("t3", None, &["of-project", "create_pr"]),
+        ("t4", Some("quiet"), &[]),
+    ] {
+        let rest = kind.map_or_else(Vec::new, |kind| vec!["--type", kind]);
+        yard.add(id, &rest);
+        yard.does(id, 1, &format!("echo work > {id}.txt"));
+        let ran = yard.tasks();
+        assert_eq!(ran.code, 0, "{id}: {}", ran.stderr);
+        assert_eq!(ran.hooks_at("before_submit"), hooks, "{id}");
+        assert_eq!(yard.state(id), "submitted");
+    }
+}
+
+#[test]
+fn a_type_with_a_list_of_agents_is_left_to_them() {
+    let yard = Yard::new(CONFIG, &[("a.txt", "a\n")]);
+    yard.add("t1", &["--type", "theirs", "--priority", "0"]);
+    yard.add("t2", &["--priority", "9"]);
+    yard.does("t2", 1, "echo work > t2.txt");
+    let ran = yard.tasks();
+    assert_eq!(
+        (yard.state("t1"), yard.state("t2")),
+        ("ready".into(), "submitted".into()),
+        "{}",
+        ran.stderr
+    );
+    let ran = yard.run(&["--task", "t1"]);
+    assert_eq!(ran.code, 3);
+    let ended = ran.all("session_ended");
+    assert!(ended[0]["reason"].as_str().unwrap().contains("somebody-else"), "{ended:?}");
+    let claim = yard.command(&["task", "claim", "--agent", "me"]).output().unwrap();
+    assert!(!claim.status.success(), "nothing is left that anybody may take");
+    assert_eq!(yard.ok(&["task", "claim", "--agent", "somebody-else"])[0]["id"], "t1");
+}

@@ -61,7 +61,7 @@ fn check_hook(hook: &Hook) {
         if let Some(when) = &hook.options.when {
             assert!(Condition::compile(when, point).is_ok(), "{when}");
         }
-        if matches!(hook.handler, Handler::Gatekeepers(_)) {
+        if matches!(hook.handler, Handler::Gatekeepers { .. }) {
             assert_eq!(point.kind(), Kind::Gate);
         }
     }

@@ -130,6 +130,9 @@ pub enum ForgeError {
     /// Head or base are not what they were, or the forge does not know yet: look again, then go on.
     #[error("{why}")]
     Stale { why: String },
+    /// The forge wants the branch to have all of its base first.
+    #[error("{why}")]
+    Behind { why: String },
     /// Asking again changes nothing.
     #[error("{why}")]
     Permanent { why: String },

@@ -252,7 +252,7 @@ impl From<TrainError> for CliError {
             error @ (TrainError::NoDelivery | TrainError::Busy) => {
                 CliError::refused(error.to_string())
             }
-            TrainError::Trouble(why) => CliError::refused(why),
+            error @ TrainError::Trouble(_) => CliError::refused(error.to_string()),
         }
     }
 }

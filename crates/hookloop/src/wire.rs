@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hookloop_core::delivery::Delivery;
 use hookloop_core::event::Event;
 use hookloop_core::hook::{Handler, Hook, Source};
 use hookloop_core::id::{SessionId, TaskId};
@@ -169,6 +170,34 @@ pub(crate) struct TaskDetailJson<'a> {
     pub(crate) dependents: Vec<NeighbourJson<'a>>,
     pub(crate) spawned: Vec<NeighbourJson<'a>>,
     pub(crate) notes: Vec<NoteJson<'a>>,
+    pub(crate) delivery: DeliveryJson<'a>,
+}
+
+/// What became of a task's work; what is not there yet is null.
+#[derive(Serialize)]
+pub(crate) struct DeliveryJson<'a> {
+    branch: Option<&'a str>,
+    head: Option<&'a str>,
+    url: Option<&'a str>,
+    number: Option<u64>,
+    merged: Option<&'a str>,
+    returns: u32,
+    reason: Option<&'a str>,
+}
+
+impl<'a> From<&'a Delivery> for DeliveryJson<'a> {
+    fn from(delivery: &'a Delivery) -> DeliveryJson<'a> {
+        let submission = delivery.submission.as_ref();
+        DeliveryJson {
+            branch: submission.map(|submission| submission.branch.as_str()),
+            head: submission.map(|submission| submission.head.as_str()),
+            url: submission.and_then(|submission| submission.url.as_deref()),
+            number: submission.and_then(|submission| submission.number),
+            merged: delivery.merged.as_ref().map(|merged| merged.commit.as_str()),
+            returns: delivery.returns,
+            reason: delivery.reason.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -80,6 +80,10 @@ pub fn next_step(session: &Session, active_ms: u64) -> Step {
         Phase::Paused | Phase::Ended => Step::Rest,
         _ if is_over => Step::End(Outcome::Limit { limit: Limit::Duration }),
         Phase::Settling => Step::Settle,
+        // What waits for another try may as well wait for who paused it.
+        Phase::Submitting if session.pause_requested && session.submit_tries > 0 => {
+            Step::LeaveTask { how: Left::Released, reason: Some("paused".to_owned()) }
+        }
         Phase::Submitting => Step::Submit { pause_ms: before_submit_ms(session) },
         Phase::Ready => ready(session),
         Phase::After => Step::Hooks(Point::PostIteration),

@@ -30,7 +30,7 @@ mod land;
 mod listing;
 mod merge;
 mod moving;
-mod names;
+pub(crate) mod names;
 mod notes;
 mod rebase;
 mod remote;

@@ -23,7 +23,7 @@ use crate::runner::Runner;
 use crate::session::open::{self, Drift, Wish, machine, random_word};
 use crate::session::real::{Onlooker, Real, Stop, Surroundings};
 use crate::session::world::{Notice, Trouble};
-use crate::session::{Driver, prompt};
+use crate::session::{Driver, StartError, prompt};
 
 /// How often one that gives no verdict is asked.
 const ASKED_MAX: u32 = 2;
@@ -215,6 +215,13 @@ fn hold(
         limits.cost_micros = limits.cost_micros.min(left.cost_micros);
         limits.tokens = limits.tokens.min(left.tokens);
     }
+    if limits.cost_micros == 0 || limits.tokens == 0 {
+        let why = format!(
+            "nothing is left of the session's budget for the review by {}",
+            gatekeeper.name
+        );
+        return Err(Trouble::NeedsHuman { why });
+    }
     let wish = Wish {
         name: Some(format!("review of {} by {}", task.id, gatekeeper.name)),
         work: Work::Review(words),
@@ -228,10 +235,16 @@ fn hold(
         limits: limits.within(of_project),
         machine: machine(),
     };
-    let opened = open::start(project, place, wish).map_err(|error| trouble(&error))?;
-    let stop = Stop::new().map_err(|error| trouble(&error))?;
+    let again = |error: &dyn std::fmt::Display| Trouble::Retry {
+        why: format!("the review by {}: {error}", gatekeeper.name),
+    };
+    let opened = open::start(project, place, wish).map_err(|error| match error {
+        StartError::Engine(_) | StartError::Io { .. } => again(&error),
+        error => trouble(&error),
+    })?;
+    let stop = Stop::new().map_err(|error| again(&error))?;
     let following = cancel.map(|cancel| stop.follows(cancel)).transpose();
-    let _following = following.map_err(|error| trouble(&error))?;
+    let _following = following.map_err(|error| again(&error))?;
     let around = Surroundings {
         project,
         runner: place,
@@ -244,12 +257,12 @@ fn hold(
         duration_ms: opened.plan.limits.duration_ms,
     };
     let crew = Crew::new(project.rules(), &opened.plan);
-    let world = Real::new(around, crew).map_err(|error| trouble(&error))?;
+    let world = Real::new(around, crew).map_err(|error| again(&error))?;
     let driver = Driver::open(project, &opened.id, world, Registry::default());
     let mut driver = driver
-        .map_err(|error| trouble(&error))?
+        .map_err(|error| again(&error))?
         .ok_or_else(|| trouble(&"its session is not there"))?;
-    driver.run().map_err(|error| trouble(&error))?;
+    driver.run().map_err(|error| again(&error))?;
     opened.tidy();
     let last = driver.session().last.as_ref();
     match last.map(|last| &last.result) {

@@ -44,6 +44,8 @@ const ALONE_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
 const ALONE_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
 /// How often others may be first to move the base until the ride ends.
 const LOST_MAX: usize = 10;
+/// What could not be reached so often is not asked for the others: that may take long each time.
+const UNREACHABLE_MAX: usize = 2;
 
 /// What became of a task that waited.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,13 +85,13 @@ pub enum TrainError {
     NoDelivery,
     #[error("another `hookloop merge` is under way here")]
     Busy,
-    #[error("{0}")]
-    Trouble(String),
+    #[error("{}", .0.reason())]
+    Trouble(Trouble),
 }
 
 impl From<Trouble> for TrainError {
     fn from(trouble: Trouble) -> TrainError {
-        TrainError::Trouble(trouble.reason().to_owned())
+        TrainError::Trouble(trouble)
     }
 }
 
@@ -103,6 +105,8 @@ pub(crate) struct Train<'t> {
     arrivals: Vec<Arrival>,
     /// How often others were first.
     lost: usize,
+    /// How often something could not be reached.
+    unreachable: usize,
 }
 
 /// Where hooks run, and what has changed there.
@@ -175,7 +179,16 @@ impl<'t> Train<'t> {
         let hooks = project.hooks()?;
         // A gate that may not run says nothing about anybody's work.
         open::check_trust(runner, &hooks)?;
-        Ok(Train { project, runner, hooks, shop, cancel, arrivals: Vec::new(), lost: 0 })
+        Ok(Train {
+            project,
+            runner,
+            hooks,
+            shop,
+            cancel,
+            arrivals: Vec::new(),
+            lost: 0,
+            unreachable: 0,
+        })
     }
 
     /// Rounds, until nothing moves any more.
@@ -221,7 +234,8 @@ impl<'t> Train<'t> {
         let mut cars = Vec::new();
         for waiting in waiting {
             let is_told = |arrival: &Arrival| arrival.task == waiting.row.task.id;
-            if self.is_cancelled() || cars.len() >= CARS_MAX {
+            let is_away = self.unreachable >= UNREACHABLE_MAX;
+            if self.is_cancelled() || cars.len() >= CARS_MAX || is_away {
                 break;
             }
             if self.arrivals.iter().any(is_told) {
@@ -245,7 +259,10 @@ impl<'t> Train<'t> {
     /// A task that something is wrong with, or that others did something about, waits; what concerns all ends the ride.
     fn pass_over(&mut self, car: &Car, error: TrainError) -> Result<(), TrainError> {
         match error {
-            TrainError::Trouble(why) => self.wait(car, why),
+            TrainError::Trouble(trouble) => {
+                self.unreachable += usize::from(matches!(trouble, Trouble::Retry { .. }));
+                self.wait(car, trouble.reason().to_owned());
+            }
             TrainError::Engine(EngineError::Refused(refusal)) => {
                 self.wait(car, refusal.to_string())
             }
@@ -293,10 +310,7 @@ impl<'t> Train<'t> {
                 }
                 RequestState::Open => Ok(false),
             },
-            Err(error) => {
-                self.wait(car, error.to_string());
-                Ok(true)
-            }
+            Err(error) => Err(Trouble::from(error).into()),
         }
     }
 
@@ -318,10 +332,7 @@ impl<'t> Train<'t> {
                         self.wait(car, format!("{} could not be fetched", car.head));
                         Ok(false)
                     }
-                    Err(error) => {
-                        self.wait(car, error.to_string());
-                        Ok(false)
-                    }
+                    Err(error) => Err(Trouble::from(error).into()),
                 }
             }
             Ok(None) => self.is_pushed(car),
@@ -335,10 +346,7 @@ impl<'t> Train<'t> {
                 self.block(car, reason)?;
                 Ok(false)
             }
-            Err(error) => {
-                self.wait(car, error.to_string());
-                Ok(false)
-            }
+            Err(error) => Err(Trouble::from(error).into()),
         }
     }
 
@@ -380,10 +388,7 @@ impl<'t> Train<'t> {
                 self.give_back(car, "checks", reason)?;
                 Ok(false)
             }
-            Err(error) => {
-                self.wait(car, error.to_string());
-                Ok(false)
-            }
+            Err(error) => Err(Trouble::from(error).into()),
         }
     }
 

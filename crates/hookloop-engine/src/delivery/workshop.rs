@@ -4,6 +4,7 @@ use hookloop_core::purse::Amount;
 use hookloop_core::task::Task;
 use hookloop_store::crash;
 
+use super::repo::names::without_user;
 use super::repo::{Commit, Repo, RepoError, RepoWish, Settled, Unfinished, WorkState, Worktree};
 use crate::forge::branches::Branches;
 use crate::forge::github::{Api, BadApi, GitHub, GitHubSettings, Token};
@@ -107,7 +108,7 @@ fn open_forge(
         (ForgeName::GitHub, None) => {
             let why = format!(
                 "`forge: github` needs a remote on GitHub, not {}; git remote add origin URL",
-                url.unwrap_or("none")
+                url.map_or_else(|| "none".to_owned(), without_user)
             );
             return Err(Trouble::NeedsHuman { why });
         }
@@ -157,7 +158,9 @@ impl From<ForgeError> for Trouble {
     fn from(error: ForgeError) -> Trouble {
         let why = error.to_string();
         match error {
-            ForgeError::Retry { .. } | ForgeError::Stale { .. } => Trouble::Retry { why },
+            ForgeError::Retry { .. } | ForgeError::Stale { .. } | ForgeError::Behind { .. } => {
+                Trouble::Retry { why }
+            }
             ForgeError::Permanent { .. } | ForgeError::NeedsHuman { .. } => {
                 Trouble::NeedsHuman { why }
             }

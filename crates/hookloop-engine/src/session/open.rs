@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -246,7 +247,7 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
         if !is_ours || row.state == PAUSED || may_come_back(project, &row)? {
             continue;
         }
-        let Some((directory, lock)) = lock(runner, &row.id)? else { continue };
+        let Some((directory, lock)) = lock_of_dead(runner, &row.id)? else { continue };
         let mut journal = journal(project, &row.id)?;
         let session = &journal.session;
         if session.phase == Phase::Ended || !was_here(&directory, session.run) {
@@ -343,12 +344,15 @@ fn find_open(project: &Project, wanted: Option<&str>) -> Result<SessionRow, Star
     let row = match wanted {
         Some(wanted) => find(project, wanted)?,
         None => {
-            let open = project.read(|view| view.open_sessions(1))?;
-            open.into_iter().next().ok_or(StartError::NothingToResume)?
+            let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
+            let mut open = open.into_iter().filter(|row| row.work != REVIEW);
+            open.next().ok_or(StartError::NothingToResume)?
         }
     };
     match row.is_over() {
         true => Err(StartError::Over(row.id, row.state)),
+        // It is at work for a moment, and hears nobody.
+        false if row.work == REVIEW => Err(StartError::Review(row.id)),
         false => Ok(row),
     }
 }
@@ -405,7 +409,11 @@ fn lock(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, File)>, Star
     options.create(true).truncate(false).write(true).mode(0o600);
     let file = options.open(directory.join(LOCK)).map_err(failed)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some((directory, file))),
+        Ok(()) => {
+            // Only a hint: who can't write it is taken for alive.
+            let _ = file.set_len(0).and_then(|()| (&file).write_all(own_id().as_bytes()));
+            Ok(Some((directory, file)))
+        }
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
         Err(errno) => Err(failed(errno.into())),
     }
@@ -420,6 +428,25 @@ fn lock_patiently(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, Fi
         std::thread::sleep(LOCK_PAUSE);
     }
     lock(runner, id)
+}
+
+/// The same for one who looks whether a program died: what that was about to start has its lock for a moment longer.
+fn lock_of_dead(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, File)>, StartError> {
+    let holder = fs::read_to_string(directory(runner, id).join(LOCK)).unwrap_or_default();
+    match lock(runner, id)? {
+        None if is_gone(&holder) => lock_patiently(runner, id),
+        locked => Ok(locked),
+    }
+}
+
+fn own_id() -> String {
+    std::process::id().to_string()
+}
+
+/// Whether there is no process of that id any more.
+fn is_gone(holder: &str) -> bool {
+    let pid = holder.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
 }
 
 /// Every hook of a session has to be one that may run: a gate that may not would never pass.

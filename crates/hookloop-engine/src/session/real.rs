@@ -287,10 +287,14 @@ impl<O: Onlooker> Real<'_, O> {
 
 impl<O: Onlooker> World for Real<'_, O> {
     fn enter(&mut self, task: &Task) -> Result<(), Trouble> {
+        // What is wrong here is wrong for every task.
+        let of_all = |trouble: Trouble| Trouble::Retry { why: trouble.reason().to_owned() };
         let delivery = self.project.read(|view| view.delivery(&task.id));
-        let submission = delivery.ok().and_then(|delivery| delivery.submission);
-        let pushed = submission.and_then(|submission| submission.head.parse().ok());
-        let worktree = self.shop()?.repo.worktree_from(&task.id, pushed.as_ref())?;
+        let delivery = delivery.map_err(|error| Trouble::Retry { why: error.to_string() })?;
+        let pushed = delivery.submission.and_then(|submission| submission.head.parse().ok());
+        let shop = self.shop().map_err(of_all)?;
+        shop.repo.newest_base().map_err(|error| of_all(error.into()))?;
+        let worktree = shop.repo.worktree_from(&task.id, pushed.as_ref())?;
         self.place = self.runner.at(worktree.project.clone());
         self.worktree = Some(worktree);
         // What was known is about another place.

@@ -199,7 +199,7 @@ impl<W: World> Driver<'_, W> {
     fn gate_again(&mut self, by: Option<&Hook>) -> Result<(), EngineError> {
         let verdict = match self.journal.session.regates >= REGATES_MAX {
             false => SubmitVerdict::Regate,
-            true => SubmitVerdict::Retry {
+            true => SubmitVerdict::Escalate {
                 reason: format!("files changed {REGATES_MAX} times while they were submitted"),
             },
         };

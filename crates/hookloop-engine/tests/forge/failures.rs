@@ -106,11 +106,12 @@ fn a_branch_without_commits_of_its_own_is_refused_for_good() {
 }
 
 #[test]
-fn a_conflict_or_a_moved_base_is_to_be_looked_at_again() {
+fn a_conflict_is_the_authors_and_what_is_not_known_yet_is_looked_at_again() {
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     ground.commit_to_base("a", "another");
-    assert!(is_stale(&ground.forge.merge(1, &ground.merge_wish(Method::Merge))));
+    let merged = ground.forge.merge(1, &ground.merge_wish(Method::Merge));
+    assert!(matches!(merged, Err(ForgeError::Behind { .. })), "{merged:?}");
     let ground = Ground::new();
     ground.forge.open(&ground.wish()).unwrap();
     // Once for the merge, once for the look at why.

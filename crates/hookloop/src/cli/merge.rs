@@ -51,6 +51,8 @@ impl Args {
         let project = context.project()?;
         let runner = runner(&project)?;
         let stop = heed_signals()?;
+        // A review whose program died has something set aside that others may need.
+        super::resume::end_interrupted(context, &project, &stop)?;
         let out = &mut context.out;
         let mut shown = Ok(());
         let mut show = |arrival: &Arrival| {

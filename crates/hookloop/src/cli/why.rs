@@ -156,7 +156,9 @@ fn of_task(project: &Project, id: &hookloop_core::id::TaskId) -> Result<Reason> 
         TaskState::Ready => {
             reasons.push("nobody has taken it yet".to_owned());
             let delivery = project.read(|view| view.delivery(id))?;
-            reasons.extend(delivery.reason.map(|reason| format!("it went back: {reason}")));
+            let first = |reason: String| reason.lines().next().unwrap_or_default().to_owned();
+            reasons
+                .extend(delivery.reason.map(|reason| format!("it went back: {}", first(reason))));
             "hookloop run --tasks --agent …".to_owned()
         }
         TaskState::Active => {

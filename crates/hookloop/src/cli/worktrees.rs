@@ -6,6 +6,7 @@ use hookloop_engine::delivery::worktrees::{Cleaned, Kept, clean, list};
 use serde::Serialize;
 
 use super::Context;
+use super::session::words::counted;
 use super::session::{heed_signals, runner};
 use crate::ids;
 use crate::output::{Cell, DIM, Result, plain};
@@ -74,8 +75,9 @@ impl List {
             .map(|kept| {
                 let work = match (kept.info.ahead, kept.info.is_dirty) {
                     (0, false) => "nothing".to_owned(),
-                    (ahead, false) => format!("{ahead} commits"),
-                    (ahead, true) => format!("{ahead} commits and changes"),
+                    (ahead, false) => counted(ahead, "commit", "commits"),
+                    (0, true) => "changes".to_owned(),
+                    (ahead, true) => format!("{} and changes", counted(ahead, "commit", "commits")),
                 };
                 vec![
                     Cell::new(&kept.info.task),

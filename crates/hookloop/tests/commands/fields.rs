@@ -59,7 +59,7 @@ fn tasks_are_printed_alike_everywhere() {
     project.add("A", &["--id", "a", "--type", "chore", "--description", "More"]);
     project.add("B", &["--id", "b", "--depends-on", "a", "--parent", "a"]);
     let shown = project.task("a");
-    check(&shown, &[TASK, &["depends_on", "dependents", "spawned", "notes"]]);
+    check(&shown, &[TASK, &["depends_on", "dependents", "spawned", "notes", "delivery"]]);
     check(&shown["dependents"][0], &[&["goal", "id", "state"]]);
     check(&project.json(&["task", "list"])[0], &[TASK]);
     check(&project.json(&["task", "ready"])[0], &[TASK]);

@@ -13,7 +13,7 @@ const CONFIG: &str = "delivery: {}
 hooks:
   before_submit: [rebase_on_main, create_pr]
   before_merge:
-    - {name: whole, command: 'test ! -f first.txt || test -f second.txt'}
+    - {name: whole, command: 'test ! -f first.txt || cat second.txt third.txt'}
 ";
 
 fn command(machine: &Machine, args: &[&str]) -> Command {
@@ -80,8 +80,13 @@ fn what_one_machine_submits_another_merges_and_goes_on_with() {
     // What was done there is here, and is gone on with.
     work(&other, "test -f first.txt && echo second > second.txt");
     let fates = ok(&one, &["merge"]);
+    assert_eq!(fates[0]["fate"], "returned", "{fates:?}");
+    // The first has its old worktree still, and goes on with the other's work.
+    work(&one, "test -f second.txt && echo third > third.txt");
+    let fates = ok(&other, &["merge"]);
     assert_eq!(fates[0]["fate"], "merged", "{fates:?}");
-    assert_eq!(git(&remote, &["show", "main:first.txt"]), "first");
-    assert_eq!(git(&remote, &["show", "main:second.txt"]), "second");
+    for (file, text) in [("first", "first"), ("second", "second"), ("third", "third")] {
+        assert_eq!(git(&remote, &["show", &format!("main:{file}.txt")]), text);
+    }
     assert_eq!(ok(&other, &["task", "show", "t1"])[0]["state"], "completed");
 }

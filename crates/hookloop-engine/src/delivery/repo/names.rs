@@ -40,6 +40,14 @@ pub(super) fn check_remote(name: &str) -> Result<(), RepoError> {
 }
 
 /// An address that names a remote, and nothing that is run or an option.
+/// An address without who uses it: a password may be part of that.
+pub(crate) fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
 pub(super) fn check_url(url: &str) -> Result<(), RepoError> {
     let helper = url.split_once("::").is_some_and(|(word, _)| {
         word.chars().all(|c| c.is_ascii_alphanumeric() || "+.-_".contains(c))
@@ -62,6 +70,19 @@ pub(super) fn is_path(url: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_uses_an_address_is_no_part_of_it() {
+        for (url, expected) in [
+            ("https://x:ghp_secret@github.com/o/r", "https://github.com/o/r"),
+            ("https://github.com/o/r@x", "https://github.com/o/r@x"),
+            ("ssh://git@host:22/o/r", "ssh://host:22/o/r"),
+            ("git@host:o/r", "git@host:o/r"),
+            ("/a/b", "/a/b"),
+        ] {
+            assert_eq!(without_user(url), expected);
+        }
+    }
 
     #[test]
     fn names_of_branches_are_what_git_takes() {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -79,9 +79,28 @@ pub(super) fn remove(path: &Path) -> Result<(), RepoError> {
 
 /// Removes a directory and all in it. Links are removed, not followed.
 pub(super) fn remove_all(path: &Path) -> Result<(), RepoError> {
-    match fs::remove_dir_all(path) {
+    let removed = match fs::remove_dir_all(path) {
+        // Tests may leave directories that nobody may write to, their owner included.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            make_writable(path);
+            fs::remove_dir_all(path)
+        }
+        removed => removed,
+    };
+    match removed {
         Err(error) if !absent(&error) => Err(RepoError::io(path)(error)),
         _ => Ok(()),
+    }
+}
+
+/// As far as that can be done: what can't be is told by who removes it.
+fn make_writable(top: &Path) {
+    let mut left = vec![top.to_owned()];
+    while let Some(directory) = left.pop() {
+        let _ = fs::set_permissions(&directory, fs::Permissions::from_mode(0o700));
+        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+        let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        left.extend(entries.filter(is_directory).map(|entry| entry.path()));
     }
 }
 

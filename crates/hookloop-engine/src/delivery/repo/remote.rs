@@ -206,7 +206,7 @@ impl Repo<'_> {
     }
 
     /// What was pushed to a branch, or was about to be.
-    fn intents(&self, branch: &str) -> Result<Vec<Commit>, RepoError> {
+    pub(super) fn intents(&self, branch: &str) -> Result<Vec<Commit>, RepoError> {
         let text = notes::read_line(&self.intents_file(branch))?.unwrap_or_default();
         Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
     }

@@ -27,7 +27,8 @@ pub struct Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What can't be removed now is removed by the next one who opens the repository.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = notes::remove_all(&self.path);
+        let _ = fs::remove_file(lock_of(&self.path));
     }
 }
 
@@ -80,8 +81,9 @@ impl Repo<'_> {
         for entry in entries.flatten().take(LEFTOVERS_MAX) {
             let path = entry.path();
             let is_left = path.is_dir() && path.extension().is_none();
-            if is_left && let Some(_alone) = Held::now(&lock_of(&path))? {
-                notes::remove_all(&path)?;
+            // What can't be removed is in nobody's way.
+            if is_left && let Ok(Some(_alone)) = Held::now(&lock_of(&path)) {
+                let _ = notes::remove_all(&path);
             }
         }
         Ok(())

@@ -45,7 +45,9 @@ impl Asker<'_> {
     /// saw it first is the one that is used.
     fn check_known(&self, remote: &Remote) -> Result<(), RepoError> {
         let note = self.grounds.state.join("remotes").join(remote.name.replace('/', "%2F"));
-        let now = format!("{}\n{}\n", remote.url, remote.push_url);
+        // A token that is changed does not lead elsewhere.
+        let [url, push_url] = [&remote.url, &remote.push_url].map(|url| names::without_user(url));
+        let now = format!("{url}\n{push_url}\n");
         match notes::read(&note)? {
             None => notes::write(&note, now.as_bytes()),
             Some(known) if known == now.as_bytes() => Ok(()),

@@ -48,6 +48,9 @@ impl Repo<'_> {
             git_dir,
         };
         self.finish_moving(&w)?;
+        if let Some(pushed) = pushed.filter(|_| is_made) {
+            self.catch_up(&w, pushed)?;
+        }
         Ok(w)
     }
 
@@ -85,6 +88,24 @@ impl Repo<'_> {
         copied::copy(self, slot)?;
         notes::write(&slot.made(), format!("{base}\n").as_bytes())?;
         Ok(git_dir)
+    }
+
+    /// Goes on with what another machine has pushed since, if what is here is part of that or was pushed before it.
+    fn catch_up(&self, w: &Worktree, pushed: &Commit) -> Result<(), RepoError> {
+        let head = self.head(w)?;
+        if head == *pushed || self.target.remote.is_none() || self.check_clean(w).is_err() {
+            return Ok(());
+        }
+        if !self.bring(&w.branch, pushed)? || self.is_ancestor(pushed, &head)? {
+            return Ok(());
+        }
+        let is_old = self.is_ancestor(&head, pushed)? || self.intents(&w.branch)?.contains(&head);
+        if !is_old {
+            return Ok(());
+        }
+        self.hand_over_work(pushed, &w.task)?;
+        self.note_intent(&w.branch, pushed)?;
+        self.move_worktree(w, &head, pushed)
     }
 
     /// What another machine has pushed of the task, handed over to the user's repository.

@@ -28,7 +28,11 @@ impl Train<'_> {
     fn land_at_once(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
         let Some(top) = stack.last() else { return Ok(false) };
         for Coupled { car, commit } in stack {
-            self.plan(car, base, Some(commit))?;
+            if let Err(error) = self.plan(car, base, Some(commit)) {
+                // Somebody has done something about it: the others are put together without it.
+                self.pass_over(car, error)?;
+                return Ok(true);
+            }
         }
         crash::point("land");
         let landed = self.shop.repo.land(&top.commit, base);
@@ -65,7 +69,10 @@ impl Train<'_> {
                 has_landed |= self.is_lost_again();
                 break;
             }
-            self.plan(car, &onto, None)?;
+            if let Err(error) = self.plan(car, &onto, None) {
+                self.pass_over(car, error)?;
+                return Ok(true);
+            }
             let how = MergeWish {
                 method: self.shop.rules.method,
                 head: car.head.to_string(),
@@ -78,9 +85,7 @@ impl Train<'_> {
             let merged = match merged {
                 Ok(merged) => commit(&merged.commit)?,
                 // Some want a branch to have all of its base.
-                Err(ForgeError::Stale { why })
-                    if !self.shop.repo.is_ancestor(&onto, &car.head).unwrap_or(true) =>
-                {
+                Err(ForgeError::Behind { why }) => {
                     self.give_back(
                         car,
                         "merge",
@@ -98,7 +103,9 @@ impl Train<'_> {
                 }
             };
             has_landed = true;
-            self.record_merged(car, &merged)?;
+            if let Err(error) = self.record_merged(car, &merged) {
+                self.pass_over(car, error)?;
+            }
             onto = self.shop.repo.newest_base().map_err(Trouble::from)?;
             let is_tested = self.shop.repo.tree_of(&onto).map_err(Trouble::from)?
                 == self.shop.repo.tree_of(tested).map_err(Trouble::from)?;

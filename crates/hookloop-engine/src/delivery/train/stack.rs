@@ -63,7 +63,11 @@ impl Train<'_> {
             };
             match merged {
                 MergedOnto::Done { commit, .. } => stack.push(Coupled { car, commit }),
-                MergedOnto::AlreadyIn if stack.is_empty() => self.record_merged(&car, base)?,
+                MergedOnto::AlreadyIn if stack.is_empty() => {
+                    if let Err(error) = self.record_merged(&car, base) {
+                        self.pass_over(&car, error)?;
+                    }
+                }
                 MergedOnto::AlreadyIn => {}
                 MergedOnto::Conflict { files } if stack.is_empty() => {
                     let excerpts: Vec<String> = files
@@ -110,7 +114,10 @@ impl Train<'_> {
             && let Tested::Red { hook, why } = self.test_commit(base, &stack[..1], base)?
         {
             let reason = format!("{} fails `{hook}` by itself, at {base}\n{why}", self.shop.base());
-            self.wait(&culprit, reason);
+            // It would be for each of them.
+            for Coupled { car, .. } in stack {
+                self.wait(car, reason.clone());
+            }
             return Ok(0);
         }
         let onto = match good {
@@ -146,8 +153,23 @@ impl Train<'_> {
         }
     }
 
-    /// Runs the tests of these cars on a commit, each once.
+    /// Runs the tests of these cars on a commit. One that can't even be looked at does not pass.
     fn test_commit(
+        &self,
+        base: &Commit,
+        cars: &[Coupled],
+        commit: &Commit,
+    ) -> Result<Tested, TrainError> {
+        match self.run_tests(base, cars, commit) {
+            Err(TrainError::Trouble(
+                Trouble::NeedsHuman { why } | Trouble::Block { prompt: why },
+            )) => Ok(Tested::Red { hook: "checkout".to_owned(), why }),
+            tested => tested,
+        }
+    }
+
+    /// Each test once.
+    fn run_tests(
         &self,
         base: &Commit,
         cars: &[Coupled],
@@ -190,10 +212,15 @@ impl Train<'_> {
 
     /// What session_start does in every place where work is done.
     fn set_up(&self, cars: &[Coupled], at: &Place<'_>) {
-        let Some(Coupled { car, .. }) = cars.first() else { return };
-        let hooks = self.hooks.resolve(Point::SessionStart.name(), car.task.spec.kind.as_deref());
-        let hooks: Vec<Hook> = hooks.into_iter().cloned().collect();
-        self.run(&hooks, &Point::SessionStart, car, at);
+        let mut done: Vec<Hook> = Vec::new();
+        for Coupled { car, .. } in cars {
+            let kind = car.task.spec.kind.as_deref();
+            let hooks = self.hooks.resolve(Point::SessionStart.name(), kind).into_iter().cloned();
+            let hooks: Vec<Hook> =
+                hooks.filter(|hook| !done.iter().any(|known| known.is_alike(hook))).collect();
+            self.run(&hooks, &Point::SessionStart, car, at);
+            done.extend(hooks);
+        }
     }
 
     /// What the commit changes in its base, if a rule wants to know.

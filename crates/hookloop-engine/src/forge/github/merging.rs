@@ -62,6 +62,9 @@ impl GitHub {
                 "give the reviews and checks that they ask for",
             )),
             Obstacle::Moved(why) => Err(stale(why)),
+            Obstacle::Behind(why) => {
+                Err(ForgeError::Behind { why: format!("#{number} {why}: {said}") })
+            }
             Obstacle::None if self.forbids(how.method)? => Err(human(
                 &format!(
                     "can't be merged by `{}`, which the repository does not allow",
@@ -89,6 +92,8 @@ impl GitHub {
 enum Obstacle {
     /// Head and base don't fit, or it is not known yet.
     Moved(&'static str),
+    /// Something has to be done about the branch first.
+    Behind(&'static str),
     /// Branch protection.
     Rules,
     None,
@@ -97,8 +102,8 @@ enum Obstacle {
 fn obstacle(pull: &Pull) -> Obstacle {
     match (pull.mergeable, pull.mergeable_state.as_deref()) {
         (_, Some("blocked")) => Obstacle::Rules,
-        (_, Some("behind")) => Obstacle::Moved("is behind its base"),
-        (Some(false), _) | (_, Some("dirty")) => Obstacle::Moved("conflicts with its base"),
+        (_, Some("behind")) => Obstacle::Behind("is behind its base"),
+        (Some(false), _) | (_, Some("dirty")) => Obstacle::Behind("conflicts with its base"),
         (None, _) | (_, Some("unknown") | None) => Obstacle::Moved("is being looked at by GitHub"),
         (Some(true), Some(_)) => Obstacle::None,
     }

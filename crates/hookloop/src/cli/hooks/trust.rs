@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use hookloop_core::hook::AGENT_LIST;
 use hookloop_engine::process::Support;
 use hookloop_engine::trust::{Definition, Seen, Standing, Trust, look_at_all, set_digest};
 use serde_json::json;
@@ -135,8 +136,11 @@ fn lines(definition: &Definition) -> Vec<String> {
     if is_hook {
         lines.push(format!("at      {}", definition.points.join(", ")));
     }
-    if let Some(task_type) = &definition.task_type {
-        lines.push(format!("type    {task_type}"));
+    if let Some(list) = &definition.task_type {
+        lines.push(match list.strip_prefix(AGENT_LIST) {
+            Some(agent) => format!("agent   {agent}"),
+            None => format!("type    {list}"),
+        });
     }
     if let Some(line) = definition.what.get("shell").and_then(|line| line.as_str()) {
         lines.extend(line.split('\n').map(|line| format!("shell   {line}")));
@@ -144,6 +148,15 @@ fn lines(definition: &Definition) -> Vec<String> {
         lines.push(format!("exec    {args}"));
     } else if let Some(url) = definition.what.get("http").and_then(|url| url.as_str()) {
         lines.push(format!("http    {url}"));
+    } else if let Some(builtin) = definition.what.get("use").and_then(|name| name.as_str()) {
+        lines.push(format!("use     {builtin}"));
+    } else if let Some(agents) = definition.what.get("gatekeeper") {
+        let quorum = definition.what.get("quorum").and_then(|quorum| quorum.as_str());
+        lines.push(format!("review  by {agents}, {} of them", quorum.unwrap_or("all")));
+        let terms = definition.what.get("terms").and_then(|terms| terms.as_array());
+        for terms in terms.into_iter().flatten().filter_map(|terms| terms.as_str()) {
+            lines.extend(terms.split('\n').map(|line| format!("told    {line}")));
+        }
     }
     if let Some(when) = &definition.when {
         lines.push(format!("when    {when}"));

@@ -69,6 +69,12 @@ impl<'o> Live<'o> {
             }
             live.line(format!("{DIM}stops when {}{DIM:#}", ways.join(", ")));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
+            if plan.delivers {
+                let Limits { remediations, continuations, .. } = plan.limits;
+                live.line(format!(
+                    "{DIM}delivers each task from a worktree of its own: {remediations} remediations, {continuations} returns{DIM:#}"
+                ));
+            }
             let purse = heading.purse;
             if !purse.is_none() {
                 live.line(format!("{DIM}purse of all sessions: {purse}{DIM:#}"));

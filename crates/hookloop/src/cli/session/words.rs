@@ -257,7 +257,10 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
                 Some("add a `stop` hook to hookloop.yaml, such as your tests".to_owned()),
             )
         }
-        Some(Outcome::Complete { .. }) => (Weight::Good, format!("complete after {count}"), None),
+        Some(Outcome::Complete { .. }) => {
+            let next = (!session.tasks_submitted.is_empty()).then(|| "hookloop merge".to_owned());
+            (Weight::Good, format!("complete after {count}"), next)
+        }
         Some(Outcome::NeedsHuman { reason }) => {
             (Weight::Bad, format!("needs a human after {count}: {}", plain(reason)), why)
         }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use hookloop_core::claim::Claim;
+use hookloop_core::delivery::Delivery;
 use hookloop_core::remark::Noted;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::store::{LogError, Remarked, TaskRow};
@@ -10,7 +11,7 @@ use super::holder::said;
 use crate::error::CliError;
 use crate::ids;
 use crate::output::{BOLD, DIM, Output, Result, plain, plain_lines, state_style};
-use crate::wire::{NeighbourJson, NoteJson, TaskDetailJson, TaskJson};
+use crate::wire::{DeliveryJson, NeighbourJson, NoteJson, TaskDetailJson, TaskJson};
 
 /// Neighbours that are shown.
 const SHOWN: usize = 50;
@@ -28,6 +29,7 @@ struct Detail {
     dependents: Vec<Task>,
     spawned: Vec<Task>,
     notes: Vec<Remarked<Noted>>,
+    delivery: Delivery,
 }
 
 impl Args {
@@ -43,6 +45,7 @@ impl Args {
                 dependents: tasks(view.dependents(&id, 0, SHOWN)?),
                 spawned: tasks(view.spawned(&id)?),
                 notes: view.notes(&id)?,
+                delivery: view.delivery(&id)?,
             }))
         })?;
         let detail = detail.ok_or_else(|| CliError::refused(format!("task `{id}` is gone")))?;
@@ -61,6 +64,7 @@ impl Detail {
             dependents: self.dependents.iter().map(NeighbourJson::from).collect(),
             spawned: self.spawned.iter().map(NeighbourJson::from).collect(),
             notes: self.notes.iter().map(NoteJson::from).collect(),
+            delivery: DeliveryJson::from(&self.delivery),
         }
     }
 
@@ -100,6 +104,11 @@ impl Detail {
                 field(out, "artifact", artifact)?;
             }
         }
+        if let Some(submission) = &self.delivery.submission {
+            field(out, "branch", &format!("{} at {}", submission.branch, submission.head))?;
+            field(out, "request", submission.url.as_deref().unwrap_or(""))?;
+        }
+        field(out, "went back", self.delivery.reason.as_deref().unwrap_or(""))?;
         for note in &self.notes {
             field(out, "note", &format!("{} ({}, {})", note.what.text, note.by, note.at))?;
         }

@@ -50,7 +50,12 @@ fn check_settings(settings: &Settings) {
 }
 
 fn check_hook(hook: &Hook) {
-    let starts_something = matches!(hook.handler, Handler::Command(_) | Handler::Http { .. });
+    let starts_something = match &hook.handler {
+        Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers { .. } => true,
+        // What delivers without being listed is the product's own.
+        Handler::Builtin(builtin) => !builtin.is_reaction() && hook.source == Source::Project,
+        Handler::Declared(_) | Handler::Rule(_) => false,
+    };
     assert_eq!(starts_something, asked(hook), "it would run unasked: {hook:?}");
     assert_ne!(hook.source, Source::User, "a repository is not the user");
     assert!(!hook.points.is_empty());

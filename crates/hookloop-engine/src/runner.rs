@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,6 +19,7 @@ use hookloop_core::point::{Kind, Point};
 use hookloop_core::redact::Redactor;
 use hookloop_core::rule::Rule;
 use hookloop_core::task::Task;
+use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 
 use crate::agents::Settings;
@@ -28,7 +32,7 @@ use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
 use crate::session::world::Call;
-use crate::session::{session_of, validate};
+use crate::session::{StartError, session_of, validate};
 use crate::trust::{self, Seen, Standing, Trust};
 use crate::webhook;
 
@@ -145,33 +149,30 @@ impl Runner {
     }
 
     /// Has something of the project's state to itself until what this gives is dropped.
-    pub(crate) fn alone(&self, name: &str) -> Result<std::fs::File, crate::session::StartError> {
-        let path = self.state.join(name);
-        let mut options = std::fs::OpenOptions::new();
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let opened = options.create(true).truncate(false).write(true).open(&path);
-        let locked = opened.and_then(|file| {
-            rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
-            Ok(file)
-        });
-        locked.map_err(|source| crate::session::StartError::Io { path, source })
+    pub(crate) fn alone(&self, name: &str) -> Result<File, StartError> {
+        self.lock(name, FlockOperation::LockExclusive)
     }
 
     /// The same without waiting; none if somebody else has it.
-    pub(crate) fn alone_now(
-        &self,
-        name: &str,
-    ) -> Result<Option<std::fs::File>, crate::session::StartError> {
-        let path = self.state.join(name);
-        let failed = |source| crate::session::StartError::Io { path: path.clone(), source };
-        let mut options = std::fs::OpenOptions::new();
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.create(true).truncate(false).write(true).open(&path).map_err(failed)?;
-        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(file)),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(failed(errno.into())),
+    pub(crate) fn alone_now(&self, name: &str) -> Result<Option<File>, StartError> {
+        match self.lock(name, FlockOperation::NonBlockingLockExclusive) {
+            Ok(file) => Ok(Some(file)),
+            Err(StartError::Io { source, .. }) if source.kind() == ErrorKind::WouldBlock => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
+    }
+
+    fn lock(&self, name: &str, how: FlockOperation) -> Result<File, StartError> {
+        let path = self.state.join(name);
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        let locked = options.open(&path).and_then(|file| {
+            flock(&file, how)?;
+            Ok(file)
+        });
+        locked.map_err(|source| StartError::Io { path, source })
     }
 
     /// How a hook stands, as it is now.

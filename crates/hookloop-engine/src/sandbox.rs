@@ -6,9 +6,9 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::place::{SCRATCH, WORKTREES};
 use hookloop_core::options::Sandbox;
 
+use crate::place::{SCRATCH, WORKTREES};
 use crate::process::{Confinement, Support};
 use crate::project::fresh_id;
 
@@ -66,9 +66,7 @@ impl Prepared {
                 path => real(path, around.root)?,
             });
         }
-        let is_of_state =
-            |place: &&PathBuf| is_around(place, around.state) && !is_of_work(place, around.state);
-        if let Some(place) = places.iter().find(is_of_state) {
+        if let Some(place) = places.iter().find(|place| is_of_state(place, around.state)) {
             return Err(format!(
                 "its sandbox would let it write to hookloop's own state in {}, by `{}`: name smaller places",
                 around.state.display(),
@@ -115,24 +113,18 @@ fn real(path: &str, root: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Whether one of two places is in the other.
-fn is_around(place: &Path, state: &Path) -> bool {
+/// Whether one of two places is in the other, and what is in both is ours: not a checkout that is kept beside our
+/// state, a task's or one that is thrown away.
+fn is_of_state(place: &Path, state: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (place, state) = (real(place), real(state));
-    state.starts_with(&place) || place.starts_with(&state)
-}
-
-/// Whether a place is in a checkout that is kept beside our state: a task's, or one that is thrown away.
-fn is_of_work(place: &Path, state: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let (place, state) = (real(place), real(state));
-    let Ok(inside) = place.strip_prefix(&state) else { return false };
+    let Ok(inside) = place.strip_prefix(&state) else { return state.starts_with(&place) };
     let mut parts = inside.components();
-    let is_checkout = parts
+    let is_of_checkouts = parts
         .next()
         .is_some_and(|first| [WORKTREES, SCRATCH].iter().any(|name| first.as_os_str() == *name));
     // The directory of all of them is ours.
-    is_checkout && parts.next().is_some()
+    !(is_of_checkouts && parts.next().is_some())
 }
 
 /// A sandbox in a line.

@@ -13,9 +13,9 @@ mod support;
 mod yard;
 
 use std::os::unix::process::ExitStatusExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hookloop_testbed::github::{GitHub, Route, State};
+use support::deaths;
 use yard::{GREEN, Yard};
 
 const SIGABRT: i32 = 6;
@@ -128,23 +128,11 @@ fn die_at(way: Way, first: usize, twice: bool) -> Option<usize> {
 fn check(way: Way) {
     let (there, forge) = yard(way);
     finish(&there, forge.as_ref(), "undisturbed");
-    let does_all = std::env::var("HOOKLOOP_CRASHES").is_ok_and(|all| all == "all");
-    let (next, pairs) = (AtomicUsize::new(1), AtomicUsize::new(0));
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                loop {
-                    let first = next.fetch_add(1, Ordering::Relaxed);
-                    let twice = does_all || first % FIRST_STEPS == FIRST_STEPS - 1;
-                    match die_at(way, first, twice) {
-                        Some(tried) => pairs.fetch_add(tried, Ordering::Relaxed),
-                        None => return,
-                    };
-                }
-            });
-        }
-    });
-    let (steps, pairs) = (next.into_inner() - AT_ONCE, pairs.into_inner());
+    let (steps, pairs) = deaths::everywhere(
+        AT_ONCE,
+        |first| first % FIRST_STEPS == FIRST_STEPS - 1,
+        |first, twice| die_at(way, first, twice),
+    );
     assert!(steps > 30 && pairs > 10, "{steps} steps, {pairs} pairs");
 }
 

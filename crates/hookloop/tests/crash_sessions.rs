@@ -11,15 +11,14 @@ mod support;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
-use support::Sandbox;
+use support::{Sandbox, deaths};
 
 const SIGABRT: i32 = 6;
 /// After every so many first steps the second death is tried at each step, unless all are asked for.
 const FIRST_STEPS: usize = 15;
-/// Sessions at the same time.
+/// Sessions at the same time. Mostly they wait: a failed turn is followed by a pause.
 const AT_ONCE: usize = 8;
 
 const CONFIG: &str = "version: 1
@@ -144,24 +143,11 @@ fn however_often_it_dies_a_session_ends_as_it_would_have() {
     let expected = end(&sandbox, "undisturbed");
     assert_eq!((expected.state.as_str(), expected.iterations), ("complete", 4));
     assert_eq!(expected.verdicts, ["block", "block", "pass"]);
-    let does_all = std::env::var("HOOKLOOP_CRASHES").is_ok_and(|all| all == "all");
-    let (next, pairs) = (AtomicUsize::new(1), AtomicUsize::new(0));
-    // Mostly they wait: a failed turn is followed by a pause.
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                loop {
-                    let first = next.fetch_add(1, Ordering::Relaxed);
-                    let twice = does_all || first % FIRST_STEPS == 1;
-                    match die_at(first, twice, &expected) {
-                        Some(tried) => pairs.fetch_add(tried, Ordering::Relaxed),
-                        None => return,
-                    };
-                }
-            });
-        }
-    });
-    let (steps, pairs) = (next.into_inner() - AT_ONCE, pairs.into_inner());
+    let (steps, pairs) = deaths::everywhere(
+        AT_ONCE,
+        |first| first % FIRST_STEPS == 1,
+        |first, twice| die_at(first, twice, &expected),
+    );
     assert!(steps > 20 && pairs > 20, "{steps} steps, {pairs} pairs");
 }
 

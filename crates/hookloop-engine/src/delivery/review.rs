@@ -3,12 +3,15 @@
 //! A review is a session of its own, in a checkout of its own, without hooks: what it uses is in the books, and a
 //! purse bounds it. What the agent says counts only as [`hookloop_core::review`] reads it.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
 use hookloop_core::hook::Registry;
 use hookloop_core::review::{self, Quorum};
-use hookloop_core::session::{Conversation, Limits, StopWhen, Work};
+use hookloop_core::session::{
+    Answer, Conversation, Limits, Session, StopWhen, TurnEnded, TurnResult, Work,
+};
 use hookloop_core::task::Task;
 use serde_json::json;
 
@@ -206,9 +209,9 @@ fn hold(
     cancel: Option<&Cancel>,
 ) -> Result<String, Trouble> {
     let project = bench.project;
-    let trouble = |error: &dyn std::fmt::Display| Trouble::NeedsHuman {
-        why: format!("the review by {}: {error}", gatekeeper.name),
-    };
+    let why = |error: &dyn fmt::Display| format!("the review by {}: {error}", gatekeeper.name);
+    let human = |error: &dyn fmt::Display| Trouble::NeedsHuman { why: why(error) };
+    let again = |error: &dyn fmt::Display| Trouble::Retry { why: why(error) };
     let of_project = project.rules().limits.session;
     let mut limits = Limits { iterations: 1, errors: 2, duration_ms: REVIEW_MS, ..of_project };
     if let Some(left) = bench.left {
@@ -216,11 +219,7 @@ fn hold(
         limits.tokens = limits.tokens.min(left.tokens);
     }
     if limits.cost_micros == 0 || limits.tokens == 0 {
-        let why = format!(
-            "nothing is left of the session's budget for the review by {}",
-            gatekeeper.name
-        );
-        return Err(Trouble::NeedsHuman { why });
+        return Err(human(&"nothing is left of the session's budget for it"));
     }
     let wish = Wish {
         name: Some(format!("review of {} by {}", task.id, gatekeeper.name)),
@@ -235,12 +234,9 @@ fn hold(
         limits: limits.within(of_project),
         machine: machine(),
     };
-    let again = |error: &dyn std::fmt::Display| Trouble::Retry {
-        why: format!("the review by {}: {error}", gatekeeper.name),
-    };
     let opened = open::start(project, place, wish).map_err(|error| match error {
         StartError::Engine(_) | StartError::Io { .. } => again(&error),
-        error => trouble(&error),
+        error => human(&error),
     })?;
     let stop = Stop::new().map_err(|error| again(&error))?;
     let following = cancel.map(|cancel| stop.follows(cancel)).transpose();
@@ -259,20 +255,16 @@ fn hold(
     let crew = Crew::new(project.rules(), &opened.plan);
     let world = Real::new(around, crew).map_err(|error| again(&error))?;
     let driver = Driver::open(project, &opened.id, world, Registry::default());
-    let mut driver = driver
-        .map_err(|error| again(&error))?
-        .ok_or_else(|| trouble(&"its session is not there"))?;
+    let mut driver =
+        driver.map_err(|error| again(&error))?.ok_or_else(|| human(&"its session is not there"))?;
     driver.run().map_err(|error| again(&error))?;
     opened.tidy();
-    let last = driver.session().last.as_ref();
-    match last.map(|last| &last.result) {
-        Some(hookloop_core::session::TurnResult::Finished) => {
-            Ok(last.map(|last| last.message.clone()).unwrap_or_default())
+    match &driver.session().last {
+        Some(TurnEnded { result: TurnResult::Finished, message, .. }) => Ok(message.clone()),
+        Some(TurnEnded { result: TurnResult::Failed { error }, .. }) => {
+            Err(again(&format_args!("it failed: {error}")))
         }
-        Some(hookloop_core::session::TurnResult::Failed { error }) => Err(Trouble::Retry {
-            why: format!("the review by {} failed: {error}", gatekeeper.name),
-        }),
-        _ => Err(Trouble::Retry { why: format!("the review by {} did not end", gatekeeper.name) }),
+        _ => Err(again(&"it did not end")),
     }
 }
 
@@ -283,10 +275,7 @@ struct Nobody;
 impl Onlooker for Nobody {
     fn notice(&mut self, _: Notice<'_>) {}
 
-    fn ask(
-        &mut self,
-        _: &hookloop_core::session::Session,
-    ) -> Option<hookloop_core::session::Answer> {
+    fn ask(&mut self, _: &Session) -> Option<Answer> {
         None
     }
 }

@@ -411,7 +411,7 @@ fn lock(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, File)>, Star
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
             // Only a hint: who can't write it is taken for alive.
-            let _ = file.set_len(0).and_then(|()| (&file).write_all(own_id().as_bytes()));
+            let _ = file.set_len(0).and_then(|()| write!(&file, "{}", std::process::id()));
             Ok(Some((directory, file)))
         }
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -437,10 +437,6 @@ fn lock_of_dead(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, File
         None if is_gone(&holder) => lock_patiently(runner, id),
         locked => Ok(locked),
     }
-}
-
-fn own_id() -> String {
-    std::process::id().to_string()
 }
 
 /// Whether there is no process of that id any more.

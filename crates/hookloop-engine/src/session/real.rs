@@ -301,9 +301,8 @@ impl<O: Onlooker> World for Real<'_, O> {
         (self.files, self.git) = (Files::default(), None);
         self.git_state = self.directory.join(format!("{GIT}-{}", task.id));
         self.base = self.directory.join(format!("base-{}", task.id));
-        let hooks = self.project.hooks();
-        if hooks.is_ok_and(|hooks| hooks.list().iter().any(crate::runner::needs_changes)) {
-            self.base_tree();
+        if let Ok(hooks) = self.project.hooks() {
+            self.remember_base_for(&hooks);
         }
         Ok(())
     }

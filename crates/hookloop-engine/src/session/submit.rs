@@ -30,7 +30,11 @@ impl<W: World> Driver<'_, W> {
     /// Makes the task's own place ready: its worktree, and what session_start does there.
     pub(super) fn settle(&mut self) -> Result<(), EngineError> {
         self.commit()?;
-        let Some(task) = self.task.clone() else { return self.begin_without_task() };
+        let Some(task) = self.task.clone() else {
+            // It was lost before its place was ready.
+            self.pass_start();
+            return Ok(());
+        };
         if let Err(trouble) = self.world.enter(&task) {
             return self.leave_without_place(&trouble);
         }
@@ -62,12 +66,6 @@ impl<W: World> Driver<'_, W> {
         self.leave_task(Left::Blocked, Some(reason))
     }
 
-    /// The task was lost before its place was ready.
-    fn begin_without_task(&mut self) -> Result<(), EngineError> {
-        self.pass_start();
-        Ok(())
-    }
-
     fn pass_start(&mut self) {
         let point = Point::SessionStart.name().to_owned();
         self.journal.note(EventBody::PointPassed(PointPassed { point }));
@@ -93,7 +91,10 @@ impl<W: World> Driver<'_, W> {
         for place in 0..=hooks.len() {
             let wrapped = match self.world.wrap_up(&task) {
                 Ok(wrapped) => wrapped,
-                Err(trouble) => return self.give_up(US, trouble),
+                Err(trouble) => {
+                    self.give_up(trouble);
+                    return Ok(());
+                }
             };
             if self.is_stopping() {
                 return Ok(());
@@ -105,7 +106,8 @@ impl<W: World> Driver<'_, W> {
             let tree = self.world.tree();
             let last = place.checked_sub(1).and_then(|last| hooks.get(last));
             if self.is_ungated(tree.as_deref()) {
-                return self.gate_again(last);
+                self.gate_again(last);
+                return Ok(());
             }
             let Some(hook) = hooks.get(place) else {
                 let submission = Some(context.submission(wrapped));
@@ -177,17 +179,16 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    fn give_up(&mut self, by: &str, trouble: Trouble) -> Result<(), EngineError> {
+    fn give_up(&mut self, trouble: Trouble) {
         let verdict = match trouble {
             Trouble::Block { prompt } => {
-                self.tell(by, &Point::BeforeSubmit, None, prompt);
+                self.tell(US, &Point::BeforeSubmit, None, prompt);
                 SubmitVerdict::Block
             }
             Trouble::Retry { why } => SubmitVerdict::Retry { reason: why },
             Trouble::NeedsHuman { why } => SubmitVerdict::Escalate { reason: why },
         };
         self.judge_submission(None, verdict);
-        Ok(())
     }
 
     /// Whether the files are not those that the gates passed.
@@ -196,7 +197,7 @@ impl<W: World> Driver<'_, W> {
         gated.is_some() && gated != tree
     }
 
-    fn gate_again(&mut self, by: Option<&Hook>) -> Result<(), EngineError> {
+    fn gate_again(&mut self, by: Option<&Hook>) {
         let verdict = match self.journal.session.regates >= REGATES_MAX {
             false => SubmitVerdict::Regate,
             true => SubmitVerdict::Escalate {
@@ -204,7 +205,6 @@ impl<W: World> Driver<'_, W> {
             },
         };
         self.judge_submission(by, verdict);
-        Ok(())
     }
 
     /// Whether a hook has said yes to these very files.

@@ -57,11 +57,11 @@ impl Args {
         let mut shown = Ok(());
         let mut show = |arrival: &Arrival| {
             if shown.is_ok() {
-                shown = match out.json {
+                let said = match out.json {
                     true => out.json(&ArrivalJson::from(arrival)),
                     false => out.line(plain(&arrival.to_string())),
                 };
-                shown = std::mem::replace(&mut shown, Ok(())).and_then(|()| out.flush());
+                shown = said.and_then(|()| out.flush());
             }
         };
         let arrivals = train::merge(&project, runner, stop.cancel(), &mut show)?;

@@ -114,6 +114,16 @@ pub(crate) struct CleanedJson<'a> {
     reason: Option<&'a str>,
 }
 
+impl<'a> From<&'a Cleaned> for CleanedJson<'a> {
+    fn from(cleaned: &'a Cleaned) -> CleanedJson<'a> {
+        CleanedJson {
+            task: cleaned.task.as_str(),
+            removed: cleaned.stayed.is_none(),
+            reason: cleaned.stayed.as_deref(),
+        }
+    }
+}
+
 impl Clean {
     fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
@@ -125,15 +135,7 @@ impl Clean {
         let cleaned = clean(&project, runner(&project)?, stop.cancel(), &wanted)?;
         let out = &mut context.out;
         if out.json {
-            let json = |cleaned: &Cleaned| {
-                let json = CleanedJson {
-                    task: cleaned.task.as_str(),
-                    removed: cleaned.stayed.is_none(),
-                    reason: cleaned.stayed.as_deref(),
-                };
-                serde_json::to_value(json).unwrap_or_default()
-            };
-            let list: Vec<serde_json::Value> = cleaned.iter().map(json).collect();
+            let list: Vec<CleanedJson<'_>> = cleaned.iter().map(CleanedJson::from).collect();
             return out.json(&list);
         }
         if cleaned.is_empty() {

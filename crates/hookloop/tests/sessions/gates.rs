@@ -334,17 +334,19 @@ const HOSTILE: &[&str] = &[
     "submodule.x.update=!CANARY",
 ];
 
-#[test]
-fn asking_git_runs_nothing_that_a_repository_names() {
-    for setting in HOSTILE {
-        let config = "version: 1
+/// What has changed, and which tree the gates ran on.
+const ASKS_GIT: &str = "version: 1
 hooks:
   validation:
     - {name: changed, changed: answer}
   stop:
     - {name: tests, command: 'true'}
 ";
-        let sandbox = project(config, &[("answer", "1\n")]);
+
+#[test]
+fn asking_git_runs_nothing_that_a_repository_names() {
+    for setting in HOSTILE {
+        let sandbox = project(ASKS_GIT, &[("answer", "1\n")]);
         let canary = sandbox.project().join("../canary");
         write(&sandbox, "evil.sh", &format!("#!/bin/sh\ntouch {}\ncat\n", canary.display()));
         for hook in ["post-index-change", "pre-commit", "reference-transaction", "post-checkout"] {
@@ -377,14 +379,7 @@ hooks:
 /// What a repository inside of the project names is run by whoever asks that one.
 #[test]
 fn asking_git_runs_nothing_that_a_repository_inside_names() {
-    let config = "version: 1
-hooks:
-  validation:
-    - {name: changed, changed: answer}
-  stop:
-    - {name: tests, command: 'true'}
-";
-    let sandbox = project(config, &[("answer", "1\n")]);
+    let sandbox = project(ASKS_GIT, &[("answer", "1\n")]);
     let canary = sandbox.project().join("../canary");
     let evil = sandbox.project().join("../evil.sh");
     fs::write(&evil, format!("#!/bin/sh\ntouch {}\ncat\n", canary.display())).unwrap();

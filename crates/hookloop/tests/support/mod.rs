@@ -1,11 +1,13 @@
 //! A project of its own for a test, and the real program on it.
 //!
 //! - [`account`]: what a project holds, comparable between runs
+//! - [`deaths`]: programs that die at every step
 //! - [`journal`]: random commands, and what has to be remembered of them
 //! - [`reactions`]: what has to follow from events
 //! - [`random`]: numbers that a seed brings back
 
 pub(crate) mod account;
+pub(crate) mod deaths;
 pub(crate) mod journal;
 pub(crate) mod random;
 pub(crate) mod reactions;

@@ -26,6 +26,14 @@ enum Tested {
     Red { hook: String, why: String },
 }
 
+/// That the first `good` cars work together, and the first `bad` do not; the hook that says so, and its words.
+#[derive(Debug)]
+struct Broken {
+    good: usize,
+    bad: usize,
+    evidence: (String, String),
+}
+
 impl Train<'_> {
     /// One train: merges what works together. Answers whether anything became of any task.
     pub(super) fn round(&mut self, cars: Vec<Car>) -> Result<bool, TrainError> {
@@ -36,8 +44,8 @@ impl Train<'_> {
             return Ok(self.arrivals.len() > before);
         }
         let good = match self.test_all(&base, &stack)? {
-            Tested::Green => stack.len(),
-            Tested::Red { hook, why } => self.bisect(&base, &stack, (hook, why))?,
+            None => stack.len(),
+            Some(broken) => self.bisect(&base, &stack, broken)?,
         };
         if self.is_cancelled() {
             return Ok(false);
@@ -94,9 +102,9 @@ impl Train<'_> {
         &mut self,
         base: &Commit,
         stack: &[Coupled],
-        mut evidence: (String, String),
+        broken: Broken,
     ) -> Result<usize, TrainError> {
-        let (mut good, mut bad) = (0, stack.len());
+        let Broken { mut good, mut bad, mut evidence } = broken;
         while bad - good > 1 {
             let middle = good + (bad - good) / 2;
             match self.test(base, stack, middle)? {
@@ -134,15 +142,19 @@ impl Train<'_> {
 
     /// What the tests say to all of them; where a forge merges one after the other, to each on those before it, since
     /// the base is each of them for a while.
-    fn test_all(&self, base: &Commit, stack: &[Coupled]) -> Result<Tested, TrainError> {
+    fn test_all(&self, base: &Commit, stack: &[Coupled]) -> Result<Option<Broken>, TrainError> {
         let from = if Train::is_by_forge(stack) { 1 } else { stack.len() };
+        let mut good = 0;
         for count in from..=stack.len() {
-            let tested = self.test(base, stack, count)?;
-            if tested != Tested::Green || self.is_cancelled() {
-                return Ok(tested);
+            match self.test(base, stack, count)? {
+                Tested::Red { hook, why } => {
+                    return Ok(Some(Broken { good, bad: count, evidence: (hook, why) }));
+                }
+                Tested::Green if self.is_cancelled() => break,
+                Tested::Green => good = count,
             }
         }
-        Ok(Tested::Green)
+        Ok(None)
     }
 
     /// What the tests say to the first so many cars together.

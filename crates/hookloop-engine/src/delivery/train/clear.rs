@@ -1,0 +1,196 @@
+//! Whether a task may be merged, as far as it alone is concerned.
+
+use hookloop_core::answer::{Status, Verdict};
+use hookloop_core::delivery::{Fact, Reviewed};
+use hookloop_core::point::Point;
+
+use super::{Car, Place, Train, TrainError, is_of_branch, reason_of};
+use crate::delivery::workshop::commit;
+use crate::forge::{Checks, RequestState};
+use crate::session::world::Trouble;
+
+impl Train<'_> {
+    /// What somebody began and did not come to record. Answers whether the task is done with.
+    pub(super) fn pick_up(&mut self, car: &Car) -> Result<bool, TrainError> {
+        if let Some(merged) = &car.delivery.merged {
+            self.finish(car, &commit(&merged.commit)?)?;
+            return Ok(true);
+        }
+        if let Some(planned) =
+            car.delivery.planned.as_ref().and_then(|planned| planned.commit.as_ref())
+        {
+            let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
+            let planned = commit(planned)?;
+            if self.shop.repo.is_ancestor(&planned, &base).unwrap_or(false) {
+                self.record_merged(car, &planned)?;
+                return Ok(true);
+            }
+        }
+        let Some(number) = car.submission.number else { return Ok(false) };
+        match self.shop.forge.get(number) {
+            Ok(request) if request.base != car.submission.base => {
+                let reason = format!(
+                    "its request is for `{}` now, and the work is for `{}`",
+                    request.base, car.submission.base
+                );
+                self.block(car, reason)?;
+                Ok(true)
+            }
+            Ok(request) => match request.state {
+                RequestState::Merged { commit: merged } => {
+                    self.record_merged(car, &commit(&merged)?)?;
+                    Ok(true)
+                }
+                RequestState::Closed => {
+                    let reason =
+                        "its request was closed by somebody, without being merged".to_owned();
+                    self.block(car, reason)?;
+                    Ok(true)
+                }
+                RequestState::Open => Ok(false),
+            },
+            Err(error) => Err(Trouble::from(error).into()),
+        }
+    }
+
+    /// Whether everything that is about this task alone says yes to it.
+    pub(super) fn is_cleared(&mut self, car: &Car) -> Result<bool, TrainError> {
+        Ok(self.is_as_submitted(car)? && self.is_checked(car)? && self.is_reviewed(car)?)
+    }
+
+    /// Whether the branch is what was submitted: somebody may have pushed to it.
+    fn is_as_submitted(&mut self, car: &Car) -> Result<bool, TrainError> {
+        if self.shop.repo.target().remote.is_none() {
+            return Ok(true);
+        }
+        match self.shop.repo.remote_head(&car.submission.branch) {
+            Ok(Some(found)) if found == car.head => {
+                match self.shop.repo.bring(&car.submission.branch, &car.head) {
+                    Ok(true) => Ok(true),
+                    Ok(false) => {
+                        self.wait(car, format!("{} could not be fetched", car.head));
+                        Ok(false)
+                    }
+                    Err(error) => Err(Trouble::from(error).into()),
+                }
+            }
+            Ok(None) => self.is_pushed(car),
+            Ok(Some(found)) => {
+                let (id, branch) = (&car.task.id, &car.submission.branch);
+                let reason = format!(
+                    "somebody pushed to {branch}: it is at {found}, and {} was submitted; to have it worked on again: \
+                     hookloop task unblock {id}",
+                    car.head
+                );
+                self.block(car, reason)?;
+                Ok(false)
+            }
+            Err(error) => Err(Trouble::from(error).into()),
+        }
+    }
+
+    /// A branch that nobody has pushed, or somebody has deleted, is pushed now.
+    fn is_pushed(&mut self, car: &Car) -> Result<bool, TrainError> {
+        let pushed = self.shop.repo.push(&car.submission.branch, &car.head).map_err(Trouble::from);
+        match pushed {
+            Ok(_) => Ok(true),
+            Err(Trouble::Retry { why }) => {
+                self.wait(car, why);
+                Ok(false)
+            }
+            Err(trouble) => {
+                let reason = format!(
+                    "branch {} is not at the remote: {}",
+                    car.submission.branch,
+                    trouble.reason()
+                );
+                self.block(car, reason)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// What the forge's own checks say. What has not passed yet has not passed.
+    fn is_checked(&mut self, car: &Car) -> Result<bool, TrainError> {
+        if !self.shop.rules.wait_for_checks || car.submission.number.is_none() {
+            return Ok(true);
+        }
+        match self.shop.forge.checks(car.head.as_str()) {
+            Ok(Checks::Passed) => Ok(true),
+            Ok(Checks::None) => self.is_without_checks(car),
+            Ok(Checks::Pending { names }) => {
+                self.wait(car, format!("checks are pending: {}", names.join(", ")));
+                Ok(false)
+            }
+            Ok(Checks::Failed { names, urls }) => {
+                let reason = format!("checks failed: {}\n{}", names.join(", "), urls.join("\n"));
+                self.give_back(car, "checks", reason)?;
+                Ok(false)
+            }
+            Err(error) => Err(Trouble::from(error).into()),
+        }
+    }
+
+    /// Whether there are no checks, or none yet: a forge takes a while to begin. Where the base has some, this will too.
+    fn is_without_checks(&mut self, car: &Car) -> Result<bool, TrainError> {
+        let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
+        if let Ok(Checks::None) = self.shop.forge.checks(base.as_str()) {
+            return Ok(true);
+        }
+        let reason = "no check has begun yet; if there is none for requests: delivery: {wait_for_checks: false}";
+        self.wait(car, reason.to_owned());
+        Ok(false)
+    }
+
+    /// Gatekeepers and others who look at the branch as it is. Who has said yes to this commit is not asked again.
+    fn is_reviewed(&mut self, car: &Car) -> Result<bool, TrainError> {
+        for hook in self.gates(car).into_iter().filter(is_of_branch) {
+            match car.delivery.review(&hook.name, car.head.as_str()) {
+                Some(review) if review.passed => continue,
+                // Who asks again about the very same gets the same answer.
+                Some(review) => {
+                    let reason = review.reason.clone().unwrap_or_default();
+                    self.give_back(car, &hook.name, reason)?;
+                    return Ok(false);
+                }
+                None => {}
+            }
+            let at = Place { runner: self.runner, changes: None };
+            let runs = self.run(std::slice::from_ref(&hook), &Point::BeforeMerge, car, &at);
+            let Some(run) = runs.into_iter().next() else { continue };
+            if self.is_cancelled() {
+                return Ok(false);
+            }
+            let passed = run.outcome.verdict == Verdict::Pass;
+            let reason = reason_of(&run);
+            let has_said = passed || run.outcome.status == Status::Blocked;
+            if has_said {
+                self.record(
+                    car,
+                    Fact::Reviewed(Reviewed {
+                        gate: hook.name.clone(),
+                        head: car.head.to_string(),
+                        passed,
+                        reason: (!passed).then(|| reason.clone()),
+                    }),
+                )?;
+            }
+            match &run.outcome.verdict {
+                Verdict::Pass => {}
+                Verdict::Escalate { reason } => {
+                    self.block(car, reason.clone())?;
+                    return Ok(false);
+                }
+                Verdict::Block { .. } if !has_said => {
+                    self.wait(car, reason);
+                    return Ok(false);
+                }
+                Verdict::Block { .. } => {
+                    self.give_back(car, &hook.name, reason)?;
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}

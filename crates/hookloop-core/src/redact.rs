@@ -152,6 +152,12 @@ impl RedactStream<'_> {
         }
     }
 
+    /// Goes on with a redactor that knows more.
+    #[must_use]
+    pub fn with(self, redactor: &Redactor) -> RedactStream<'_> {
+        RedactStream { redactor, held: self.held }
+    }
+
     pub fn finish(self, out: &mut Vec<u8>) {
         self.redactor.redact(&self.held, End::Final, out);
     }

@@ -57,7 +57,8 @@ fn check_hook(hook: &Hook) {
         Handler::Declared(_) | Handler::Rule(_) => false,
     };
     assert_eq!(starts_something, asked(hook), "it would run unasked: {hook:?}");
-    assert_ne!(hook.source, Source::User, "a repository is not the user");
+    let is_its_own = matches!(hook.source, Source::Builtin | Source::Project);
+    assert!(is_its_own, "a repository is neither the user nor the operator");
     assert!(!hook.points.is_empty());
     for point in &hook.points {
         if let Handler::Command(text) = &hook.handler {

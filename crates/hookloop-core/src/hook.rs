@@ -56,6 +56,8 @@ impl Hook {
 pub enum Source {
     /// The product.
     Builtin,
+    /// A policy: it is above the user, too, and nobody switches it off.
+    Operator,
     /// The user's own configuration.
     User,
     /// The project's file: a repository's word, which runs nothing unless the user trusts it.
@@ -230,7 +232,8 @@ impl Registry {
     }
 
     /// Enabled hooks at a point for a task of that type, in the order they run: those of its type, if
-    /// it has a list for the point, else the project's; and the user's own, which no project takes away.
+    /// it has a list for the point, else the project's; and the user's own and the operator's, which no
+    /// project takes away. The operator's come first: nothing is done before they have had their say.
     pub fn resolve(&self, point: &str, task_type: Option<&str>) -> Vec<&Hook> {
         self.resolve_for(point, task_type, None)
     }
@@ -244,11 +247,13 @@ impl Registry {
     ) -> Vec<&Hook> {
         let own = agent.map(of_agent).filter(|list| self.is_typed(point, Some(list)));
         let scope = own.as_deref().or(task_type.filter(|_| self.is_typed(point, task_type)));
-        let is_in_scope =
-            |hook: &Hook| hook.source == Source::User || hook.task_type.as_deref() == scope;
+        let is_in_scope = |hook: &Hook| {
+            matches!(hook.source, Source::User | Source::Operator)
+                || hook.task_type.as_deref() == scope
+        };
         let mut hooks: Vec<&Hook> =
             self.hooks.iter().filter(|hook| hook.is_at(point) && is_in_scope(hook)).collect();
-        hooks.sort_by_key(|hook| hook.priority);
+        hooks.sort_by_key(|hook| (hook.source != Source::Operator, hook.priority));
         hooks
     }
 
@@ -314,6 +319,14 @@ mod tests {
         registry.register(Hook { source: Source::User, ..hook("own", 0) }).unwrap();
         for task_type in [None, Some("fix"), Some("quiet")] {
             assert_eq!(order(&registry, task_type)[0], "own", "no list takes it away");
+        }
+        registry.register(Hook { source: Source::Operator, ..hook("required", 200) }).unwrap();
+        for task_type in [None, Some("fix"), Some("quiet")] {
+            assert_eq!(
+                order(&registry, task_type)[..2],
+                ["required", "own"],
+                "whatever its priority"
+            );
         }
         assert_eq!(registry.register(typed("b")), Err(RegistryError::NameTaken("b".into())));
     }

@@ -158,7 +158,7 @@ pub fn open(settings: Settings, directory: &Path) -> Result<Box<dyn Agent>, BadA
 /// A line for the shell, which reads the prompt, as a turn.
 fn shell<'a>(line: &str, runner: &Runner, order: &Order<'a>) -> Job<'a> {
     Job {
-        env: environment(runner, order, &[]),
+        env: environment(runner, order, &[], &[]),
         stdin: order.prompt.as_bytes().to_vec(),
         cancel: Some(order.cancel),
         ..Job::new(
@@ -169,11 +169,12 @@ fn shell<'a>(line: &str, runner: &Runner, order: &Order<'a>) -> Job<'a> {
     }
 }
 
-/// The user's environment, and what the configuration and a turn add to it.
+/// The user's environment, what the configuration and a turn add to it, and the secrets that are named.
 fn environment(
     runner: &Runner,
     order: &Order<'_>,
     configured: &[(String, String)],
+    named: &[String],
 ) -> Vec<(OsString, OsString)> {
     let turn = order.env.iter().map(|(name, value)| (*name, value));
     let added = configured.iter().map(|(name, value)| (name.as_str(), value)).chain(turn);
@@ -181,6 +182,11 @@ fn environment(
     for (name, value) in added {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));
+    }
+    // They were fetched before the turn began, or it would not have.
+    for (name, value) in runner.secrets(named.iter().map(String::as_str)).unwrap_or_default() {
+        env.retain(|(known, _)| *known != name);
+        env.push((name, value));
     }
     env
 }

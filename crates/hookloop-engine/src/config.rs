@@ -5,6 +5,7 @@ mod delivery;
 mod entry;
 mod hooks;
 mod looping;
+pub(crate) mod policy;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,9 +16,11 @@ use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{DeclaredAction, Hook, Registry, Source};
 use hookloop_core::id::ProjectName;
 use hookloop_core::point::Point;
+use hookloop_core::session::StopWhen;
 use hookloop_core::workflow::MAX_STEPS;
 use serde_saphyr::{Location, Spanned};
 
+use crate::policy::Policy;
 use crate::rules::{DeliveryRules, Rules, TypeRules};
 use entry::{ActionEntry, File};
 pub(crate) use entry::{Limits, Points};
@@ -82,6 +85,11 @@ pub fn settings(path: &Path, user: &User) -> Result<Settings, ConfigError> {
 /// Reads a project's file from its bytes; `path` is what complaints call it.
 pub fn settings_from(path: &Path, bytes: &[u8]) -> Result<Settings, ConfigError> {
     read_bytes(path, bytes, |text| parse(text, &User::default()))
+}
+
+/// Reads an operator's file; `number` says which of several it is.
+pub(crate) fn policy(path: &Path, number: usize) -> Result<Policy, ConfigError> {
+    read(path, |text| policy::parse(text, path, number))
 }
 
 /// Reads `path` within the limits that hold for every file of ours.
@@ -184,16 +192,23 @@ where
 fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let mut file: File = from_yaml(text)?;
     check_version(&file.version)?;
+    if let Some(secrets) = &file.secrets {
+        let message = "a repository does not say where secrets are: \
+            that is for your own configuration, or for a policy";
+        return Err(Complaint::new(secrets.referenced, message));
+    }
     let wanted = file.limits.over(user.limits)?;
     let limits = wanted.within(user.limits);
     let workflows = read_workflows(&file.workflows)?;
     let mut hooks = Registry::builtin();
-    for hook in &user.hooks {
+    let required = user.policy.gates().map(|gate| &gate.value);
+    for hook in required.chain(&user.hooks) {
         hooks.register(hook.clone()).map_err(|error| Complaint {
             at: None,
             message: format!("with {}: {error}", user.path.display()),
         })?;
     }
+    let without_project = hooks.clone();
     let gatekeepers = delivery::gatekeepers(file.gatekeepers)?;
     let mut reader = Reader::new(&mut hooks, &workflows, &gatekeepers, Source::Project);
     reader.read(file.hooks, None)?;
@@ -208,6 +223,28 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     }
     let is_listed = reader.has_list(&Point::BeforeSubmit);
     reader.check_needs()?;
+    let deciding = hooks.resolve(Point::StopWhen.name(), None);
+    let deciding: Vec<String> = deciding.into_iter().map(|hook| hook.name.clone()).collect();
+    let mut session = file.session.read(&deciding)?;
+    let of_project = agents::read(file.agents, Source::Project)?;
+    // What counts for nothing has to be read without a mistake nevertheless.
+    let brings_nothing = user.policy.no_repository_hooks().is_some();
+    let (workflows, gatekeepers, of_project, is_listed) = match brings_nothing {
+        false => (workflows, gatekeepers, of_project, is_listed),
+        true => {
+            hooks = without_project;
+            session.prompt = None;
+            let is_left = |way: &StopWhen| match way {
+                StopWhen::Hook(name) => hooks.get(name).is_some(),
+                _ => true,
+            };
+            session.stop_when.retain(is_left);
+            if session.stop_when.is_empty() {
+                session.stop_when = vec![StopWhen::Default];
+            }
+            (Workflows::new(), Vec::new(), Vec::new(), false)
+        }
+    };
     let delivery = match file.delivery {
         Some(entry) => Some(entry.read()?),
         None => delivery::has_delivery_hooks(&hooks).then(DeliveryRules::default),
@@ -219,13 +256,9 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
             .register(create_pr)
             .map_err(|error| Complaint { at: None, message: error.to_string() })?;
     }
-    let deciding = hooks.resolve(Point::StopWhen.name(), None);
-    let deciding: Vec<String> = deciding.into_iter().map(|hook| hook.name.clone()).collect();
-    let session = file.session.read(&deciding)?;
     // Nobody else says what an agent of the user's is.
     let is_theirs =
         |agent: &crate::agents::Settings| user.agents.iter().all(|own| own.name != agent.name);
-    let of_project = agents::read(file.agents, Source::Project)?;
     let agents = user.agents.iter().cloned().chain(of_project.into_iter().filter(is_theirs));
     let (is_limited, agents) = (wanted != limits, agents.collect());
     Ok(Settings {
@@ -239,6 +272,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
             agents,
             delivery,
             gatekeepers,
+            policy: user.policy.clone(),
         },
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),
@@ -257,6 +291,11 @@ pub(crate) fn own_hooks(points: Points) -> Result<Vec<Hook>, Complaint> {
 /// What editors need to complete a project's file: a JSON Schema.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
+}
+
+/// The same for an operator's policy.
+pub fn policy_schema() -> serde_json::Value {
+    schemars::schema_for!(policy::File).to_value()
 }
 
 /// A parser's complaint in the words of someone who writes YAML.

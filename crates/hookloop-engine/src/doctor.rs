@@ -9,6 +9,7 @@ use hookloop_core::point::{Kind, Point};
 
 use crate::agents::repository::{self, Wanted};
 use crate::condition::Condition;
+use crate::policy::Policies;
 use crate::process::{Support, cgroup_home};
 use crate::rules::Rules;
 use crate::runner::{BASE, Runner};
@@ -46,13 +47,13 @@ impl FindingStatus {
 
 /// Looks at every hook; nothing is run.
 pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let mut findings = vec![about_policy(&rules.policy)];
     if rules.is_limited {
         findings.push(Finding {
             about: "limits".to_owned(),
             status: FindingStatus::Warning,
             message: format!("the project asks for more than you allow; it has {}", rules.limits),
-            hint: Some("only your own configuration widens limits".to_owned()),
+            hint: Some("only your own configuration widens limits, within the policy".to_owned()),
         });
     }
     for hook in hooks.list() {
@@ -76,6 +77,21 @@ pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding>
         findings.push(Finding { about, status: FindingStatus::Ok, message, hint: None });
     }
     findings
+}
+
+/// What holds above everything, in a line.
+pub fn about_policy(policy: &Policies) -> Finding {
+    let files: Vec<String> =
+        policy.list().iter().map(|policy| policy.path.display().to_string()).collect();
+    let (message, hint) = match policy.is_none() {
+        true => ("there is none".to_owned(), None),
+        false => {
+            let count = policy.lines().len();
+            let message = format!("{count} rules of {} hold", files.join(" and "));
+            (message, Some("hookloop policy".to_owned()))
+        }
+    };
+    Finding { about: "policy".to_owned(), status: FindingStatus::Ok, message, hint }
 }
 
 /// Looks at the agents, and asks those that can be started for their versions.

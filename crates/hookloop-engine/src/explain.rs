@@ -19,6 +19,8 @@ pub struct Explained {
 /// Whose list of hooks it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum List {
+    /// A policy's.
+    Operator,
     /// The user's own.
     User,
     /// That of the task's type.
@@ -58,13 +60,17 @@ pub fn explain(hooks: &Registry, point: &Point, task: Option<&Task>) -> Vec<Expl
         _ => List::Project,
     };
     let found = everything.resolve(point.name(), task_type);
-    let is_own = |hook: &Hook| hook.source == Source::User;
+    let is_own = |hook: &Hook| matches!(hook.source, Source::User | Source::Operator);
     let default = match list == List::Project && found.iter().all(|hook| is_own(hook)) {
         true => defaults(point),
         false => Vec::new(),
     };
     let explained = found.into_iter().map(|hook| {
-        let list = if is_own(hook) { List::User } else { list.clone() };
+        let list = match hook.source {
+            Source::Operator => List::Operator,
+            Source::User => List::User,
+            Source::Builtin | Source::Project => list.clone(),
+        };
         let is_on =
             hooks.get_for(hook.task_type.as_deref(), &hook.name).is_some_and(|hook| hook.enabled);
         let runs = if is_on { runs(hook, point, task) } else { Runs::Off };

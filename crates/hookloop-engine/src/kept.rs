@@ -9,6 +9,7 @@ use hookloop_store::store::{Store, StoreError};
 
 use crate::config::{ConfigError, Settings};
 use crate::place::Place;
+use crate::policy::{Policies, PolicyFile};
 use crate::project::EngineError;
 use crate::user::{NamedBy, StoreName, User};
 
@@ -19,6 +20,10 @@ pub struct Surroundings {
     pub store: Option<StoreName>,
     /// The user's own configuration.
     pub user_file: Option<PathBuf>,
+    /// Files that may hold policies: what they say is above the user.
+    pub policies: Vec<PolicyFile>,
+    /// Where a worker cloned the project from.
+    pub cloned_from: Option<String>,
     /// The user's environment, of which hooks get what they may have.
     pub environment: Vec<(OsString, OsString)>,
     /// The digest of the hooks that may run this time.
@@ -26,8 +31,19 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// What the user's own file says.
+    /// What the policies say.
+    pub fn policies(&self) -> Result<Policies, ConfigError> {
+        Policies::load(&self.policies)
+    }
+
+    /// What the user's own file says, within what the policies allow.
     pub fn user(&self) -> Result<User, ConfigError> {
+        let policies = self.policies()?;
+        Ok(self.own()?.under(policies))
+    }
+
+    /// What the user's own file says, for who runs nothing.
+    pub(crate) fn own(&self) -> Result<User, ConfigError> {
         match &self.user_file {
             Some(path) => User::load(path),
             None => Ok(User::default()),

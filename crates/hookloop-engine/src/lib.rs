@@ -5,6 +5,8 @@
 //! - [`config`]: the file `hookloop.yaml`, read strictly
 //! - [`condition`]: whether a hook has anything to do this time
 //! - [`user`]: the user's own configuration: stores, and who one is to them
+//! - [`policy`]: what an operator decided, above users and projects
+//! - [`secrets`]: secrets by reference, fetched for who names them
 //! - [`rules`]: what the configuration and the user's switches amount to
 //! - [`project`]: the one door for commands
 //! - [`work`]: a command and what follows from it, as one batch
@@ -54,6 +56,7 @@ pub mod guest;
 pub mod kept;
 pub mod lease;
 pub mod place;
+pub mod policy;
 pub mod process;
 pub mod project;
 pub mod react;
@@ -63,6 +66,7 @@ pub mod run;
 pub mod runner;
 pub mod sandbox;
 mod scripts;
+pub mod secrets;
 pub mod session;
 mod sought;
 mod spread;

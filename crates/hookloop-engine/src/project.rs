@@ -18,8 +18,10 @@ use hookloop_store::view::View;
 use crate::config::{self, ConfigError};
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::{Place, PlaceError};
+use crate::policy::Forbidden;
 use crate::rules::Rules;
 use crate::runner::Runner;
+use crate::secrets::{Vault, Whose};
 use crate::session::Taken;
 use crate::sought::Sought;
 use crate::spread::Spread;
@@ -43,6 +45,8 @@ pub enum EngineError {
     NoSuchHook(String),
     #[error(transparent)]
     Trust(#[from] TrustError),
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
     #[error(transparent)]
     Unlisted(#[from] Unlisted),
     #[error("{}: a project on a shared store needs a name that every machine uses for it", path.display())]
@@ -125,16 +129,26 @@ impl Project {
         surroundings: &Surroundings,
     ) -> Result<Project, EngineError> {
         let user = surroundings.user()?;
+        let cloned_from = surroundings.cloned_from.as_deref();
+        user.policy.check_project(&place.root, cloned_from)?;
         let settings = config::settings(&place.config(), &user)?;
         let (store, kept) =
             kept::open_store(place, &settings, &user, surroundings, AfterLoss::Refuse)?;
         let mut trust = Trust::load(&place.state)?;
         if let Some(digest) = &surroundings.trust {
             trust.accept(digest, &look_at_all(&place.root, &settings.rules.hooks)?)?;
+        } else if user.policy.has_trust() {
+            trust.accept_if(&look_at_all(&place.root, &settings.rules.hooks)?, |digest| {
+                user.policy.trusts(digest).is_some()
+            });
         }
+        let whose = Whose { name: settings.project.as_ref(), root: &place.root, cloned_from };
+        let books = user.policy.list().iter().map(|policy| &policy.secrets);
+        let secrets = Vault::new(books.chain([&user.secrets]), &whose);
         let environment = surroundings.environment.clone();
         let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
-        let runner = Some(Arc::new(runner.with_agents(&settings.rules.agents)));
+        let runner = runner.with_agents(&settings.rules.agents).with_secrets(secrets);
+        let runner = Some(Arc::new(runner));
         Ok(Project { kept, runner, ..Project::new(store, settings.rules, actor) })
     }
 
@@ -144,7 +158,7 @@ impl Project {
         actor: &str,
         surroundings: &Surroundings,
     ) -> Result<Project, EngineError> {
-        let user = surroundings.user()?;
+        let user = surroundings.own()?;
         let settings = config::settings(&place.config(), &user).unwrap_or_default();
         let (store, kept) =
             kept::open_store(place, &settings, &user, surroundings, AfterLoss::Open)?;
@@ -192,6 +206,7 @@ impl Project {
             Command::SwitchHook { name, .. } if self.rules.hooks.get(name).is_none() => {
                 Err(EngineError::NoSuchHook(name.clone()))
             }
+            Command::SwitchHook { name, .. } => Ok(self.rules.policy.check_switch(name)?),
             _ => Ok(()),
         }
     }

@@ -6,11 +6,12 @@ use std::fmt;
 
 use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::delivery::Method;
-use hookloop_core::hook::{DeclaredAction, Registry};
+use hookloop_core::hook::{DeclaredAction, Registry, Source};
 use hookloop_core::purse::Purse;
 use hookloop_core::session::{self, AtRetryLimit, Conversation, Fallback, StopWhen};
 
 use crate::agents::{NoSuchAgent, Settings};
+use crate::policy::Policies;
 
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -26,6 +27,8 @@ pub struct Rules {
     /// None in a project whose tasks are done where the user is.
     pub delivery: Option<DeliveryRules>,
     pub gatekeepers: Vec<Gatekeeper>,
+    /// What holds whatever the rest says.
+    pub policy: Policies,
 }
 
 /// How sessions go.
@@ -64,6 +67,24 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// What a scope allows that says nothing.
+    pub fn boundless() -> Limits {
+        let cascade = CascadeLimits { depth: u32::MAX, fan_out: u32::MAX, total: u32::MAX };
+        let session = session::Limits {
+            iterations: u32::MAX,
+            duration_ms: u64::MAX,
+            turn_ms: u64::MAX,
+            errors: u32::MAX,
+            hook_retries: u32::MAX,
+            no_progress: u32::MAX,
+            remediations: u32::MAX,
+            continuations: u32::MAX,
+            tokens: u64::MAX,
+            cost_micros: u64::MAX,
+        };
+        Limits { cascade, session, purse: Purse::default() }
+    }
+
     /// These limits under a scope that allows `ceiling`: what is wider is what it allows.
     pub fn within(self, ceiling: Limits) -> Limits {
         Limits {
@@ -168,6 +189,7 @@ impl Default for Rules {
             agents: Vec::new(),
             delivery: None,
             gatekeepers: Vec::new(),
+            policy: Policies::default(),
         }
     }
 }
@@ -203,22 +225,28 @@ impl Rules {
         self.types.get(kind?)?.agents.get(GATEKEEPER).map(Vec::as_slice)
     }
 
-    /// The agent of that name.
+    /// The agent of that name, which may do no more than the policy lets it.
     pub fn agent(&self, name: &str) -> Result<Settings, NoSuchAgent> {
-        match self.agents.iter().find(|settings| settings.name == name) {
-            Some(settings) => Ok(settings.clone()),
-            None => Settings::of_name(name),
+        let mut settings = match self.agents.iter().find(|settings| settings.name == name) {
+            Some(settings) => settings.clone(),
+            None => Settings::of_name(name)?,
+        };
+        if let Some(most) = self.policy.permissions() {
+            settings.permissions = settings.permissions.min(most.value);
         }
+        Ok(settings)
     }
 
-    /// The hooks with the switches applied; a switch for a hook that is gone means nothing.
+    /// The hooks with the switches applied; a switch for a hook that is gone, or that an operator requires,
+    /// means nothing.
     pub fn switched(&self, switches: &[(String, bool)]) -> Cow<'_, Registry> {
         if switches.is_empty() {
             return Cow::Borrowed(&self.hooks);
         }
         let mut hooks = self.hooks.clone();
         for (name, enabled) in switches {
-            if let Some(hook) = hooks.get_mut(name) {
+            let hook = hooks.get_mut(name).filter(|hook| hook.source != Source::Operator);
+            if let Some(hook) = hook {
                 hook.enabled = *enabled;
             }
         }

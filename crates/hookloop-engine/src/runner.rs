@@ -31,6 +31,7 @@ use crate::process::{Cancel, Filter, Job, KeeperPool, Ran, Stored};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
+use crate::secrets::{Around, SecretError, Vault};
 use crate::session::world::Call;
 use crate::session::{StartError, session_of, validate};
 use crate::trust::{self, Seen, Standing, Trust};
@@ -55,8 +56,31 @@ pub struct Runner {
     configured: Vec<(String, OsString)>,
     keepers: Arc<KeeperPool>,
     trust: Trust,
+    secrets: Arc<Vault>,
     /// Made when it is needed first: most commands run no hook.
-    redactor: Arc<OnceLock<Option<Redactor>>>,
+    redactor: Arc<OnceLock<Known>>,
+}
+
+/// What is known of secrets, and what was learnt after that. It only grows, so who looks for the secrets of
+/// one moment can go on to those of the next.
+struct Known {
+    /// None if they are too many to look for.
+    redactor: Option<Redactor>,
+    more: OnceLock<Box<Known>>,
+}
+
+impl Known {
+    fn new(redactor: Option<Redactor>) -> Known {
+        Known { redactor, more: OnceLock::new() }
+    }
+
+    fn last(&self) -> &Known {
+        let mut last = self;
+        while let Some(more) = last.more.get() {
+            last = more;
+        }
+        last
+    }
 }
 
 impl std::fmt::Debug for Runner {
@@ -114,7 +138,8 @@ impl Runner {
     ) -> Runner {
         let keepers = Arc::new(KeeperPool::of_this_program());
         let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
-        Runner { home, root, state, environment, configured, keepers, trust, redactor }
+        let secrets = Arc::default();
+        Runner { home, root, state, environment, configured, keepers, trust, secrets, redactor }
     }
 
     /// The same hooks and agents, for work that is done in another directory.
@@ -136,16 +161,60 @@ impl Runner {
         self
     }
 
-    /// What keeps the values of secret variables out of everything that is stored; none if there are
-    /// too many of them.
+    /// Hooks and agents that name one of these have it.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Vault) -> Runner {
+        self.secrets = Arc::new(secrets);
+        self
+    }
+
+    /// Fetches the secrets among these names. From then on they are kept out of everything that is stored.
+    pub(crate) fn secrets<'n>(
+        &self,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Result<Vec<(OsString, OsString)>, SecretError> {
+        let around = Around { environment: &self.environment, cwd: &self.state };
+        self.secrets.get(names, around, |fetched| {
+            let fetched = fetched.iter().map(|(name, value)| (name.as_str(), value));
+            let redactor = self.made_redactor(fetched);
+            let redactor = redactor.ok_or("there are too many secrets to look for")?;
+            // Nobody else is here: what was fetched is locked.
+            let _ = self.known().last().more.set(Box::new(Known::new(Some(redactor))));
+            Ok(())
+        })
+    }
+
+    /// The secrets that a hook names, for its environment.
+    pub(crate) fn secrets_of(&self, hook: &Hook) -> Result<Vec<(OsString, OsString)>, SecretError> {
+        self.secrets(named(hook))
+    }
+
+    /// Whether a hook can be started without anything being fetched.
+    pub(crate) fn has_secrets_of(&self, hook: &Hook) -> bool {
+        self.secrets.has_all(named(hook))
+    }
+
+    /// What keeps the values of secret variables, and of secrets that were fetched, out of everything that is
+    /// stored; none if there are too many of them.
     pub(crate) fn redactor(&self) -> Option<&Redactor> {
+        self.known().last().redactor.as_ref()
+    }
+
+    fn known(&self) -> &Known {
+        self.redactor.get_or_init(|| Known::new(self.made_redactor(std::iter::empty())))
+    }
+
+    fn made_redactor<'v>(
+        &'v self,
+        fetched: impl Iterator<Item = (&'v str, &'v OsString)>,
+    ) -> Option<Redactor> {
         let own = self.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value)));
         let configured = self.configured.iter().map(|(name, value)| (name.as_str(), value));
-        let secrets = own.chain(configured).filter_map(|(name, value)| {
-            let is_secret = SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part));
-            is_secret.then(|| (name.to_owned(), value.as_encoded_bytes().to_vec()))
-        });
-        self.redactor.get_or_init(|| Redactor::new(secrets).ok()).as_ref()
+        let is_secret =
+            |name: &str| SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part));
+        let told = own.chain(configured).filter(|(name, _)| is_secret(name));
+        let secrets = fetched.chain(told);
+        Redactor::new(secrets.map(|(name, value)| (name, value.as_encoded_bytes()))).ok()
     }
 
     /// Has something of the project's state to itself until what this gives is dropped.
@@ -530,15 +599,28 @@ pub(crate) fn kept(ran: &Ran, artifacts: &Path) -> Option<String> {
     is_kept.then(|| artifacts.display().to_string())
 }
 
-/// Lets a stream through without its secrets. An empty piece ends it.
-pub(crate) fn redacting(redactor: &Redactor) -> Filter<'_> {
-    let mut stream = Some(redactor.stream());
-    Box::new(move |piece: &[u8], out: &mut Vec<u8>| match (piece.is_empty(), stream.take()) {
-        (true, Some(stream)) => stream.finish(out),
-        (false, Some(mut open)) => {
-            open.push(piece, out);
-            stream = Some(open);
+/// Lets a stream through without secrets, those among them that are fetched while it goes on. An empty piece
+/// ends it.
+pub(crate) fn redacting(runner: &Runner) -> Filter<'_> {
+    let mut stream = runner.redactor().map(Redactor::stream);
+    Box::new(move |piece: &[u8], out: &mut Vec<u8>| {
+        // Without anything to look with, nothing passes.
+        let Some((mut open, redactor)) = stream.take().zip(runner.redactor()) else { return };
+        open = open.with(redactor);
+        match piece.is_empty() {
+            true => open.finish(out),
+            false => {
+                open.push(piece, out);
+                stream = Some(open);
+            }
         }
-        (_, None) => {}
+    })
+}
+
+/// The variables that a hook wants from elsewhere.
+fn named(hook: &Hook) -> impl Iterator<Item = &str> {
+    hook.options.env.iter().filter_map(|entry| match entry {
+        EnvEntry::Inherited(name) => Some(name.as_str()),
+        EnvEntry::Set { .. } => None,
     })
 }

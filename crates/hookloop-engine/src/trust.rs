@@ -193,6 +193,13 @@ impl Trust {
         Ok(())
     }
 
+    /// Agrees to these hooks, as they were seen, for this run alone, if somebody did to their digest.
+    pub(crate) fn accept_if(&mut self, seen: &[Seen], agreed: impl FnOnce(&str) -> bool) {
+        if agreed(&set_digest(seen)) {
+            self.agreed = seen.iter().map(|seen| seen.definition.clone()).collect();
+        }
+    }
+
     /// How a hook stands that was just looked at.
     pub fn standing(&self, seen: &Seen) -> Standing {
         seen.definition.standing(&self.agreed)
@@ -294,7 +301,10 @@ pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
     starts_something(hook)
         && match hook.source {
             Source::Builtin => false,
-            Source::User => !seen.bytes.is_empty() || !seen.named.links.is_empty(),
+            // A name that leads to the repository's bytes is the repository's word.
+            Source::User | Source::Operator => {
+                !seen.bytes.is_empty() || !seen.named.links.is_empty()
+            }
             Source::Project => true,
         }
 }

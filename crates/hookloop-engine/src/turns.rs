@@ -1,6 +1,7 @@
 //! The hooks of one point in their order: one after the other, or side by side where they may.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -82,13 +83,13 @@ fn in_turn(
     occasion: &Occasion<'_>,
     before: &[HookRun],
 ) -> Vec<HookRun> {
-    let Some(redactor) = runner.redactor() else {
+    if runner.redactor().is_none() {
         let reason = "the secrets of the environment are too many to look for";
         let unable =
             |hook| HookRun::unable(hook, occasion.point, Status::NotStarted, reason.to_owned());
         return hooks.iter().map(unable).collect();
-    };
-    let filter = |_: Stream| redacting(redactor);
+    }
+    let filter = |_: Stream| redacting(runner);
     let mut turns = InTurn {
         runner,
         hooks,
@@ -130,6 +131,8 @@ struct Attempt {
 struct Begun {
     invocation: Invocation,
     sandbox: Prepared,
+    /// For its environment alone.
+    secrets: Vec<(OsString, OsString)>,
 }
 
 impl<'r> Turns<'r> for InTurn<'r> {
@@ -180,6 +183,8 @@ impl<'r> InTurn<'r> {
         let is_single = |attempt: &Attempt| self.hooks[attempt.index].options.retry.attempts <= 1;
         hook.options.needs.is_empty()
             && matches!(hook.handler, Handler::Command(_))
+            // Who waits for a secret does not read what the other prints.
+            && self.runner.has_secrets_of(hook)
             && self.under_way.iter().all(is_single)
     }
 
@@ -201,7 +206,8 @@ impl<'r> InTurn<'r> {
                 runner.may_run(hook).map(run)
             }
             _ => runner.invocation(hook, occasion).and_then(|invocation| {
-                Ok(Ok(Begun { invocation, sandbox: runner.sandbox(hook)? }))
+                let secrets = runner.secrets_of(hook).map_err(|error| error.to_string())?;
+                Ok(Ok(Begun { invocation, sandbox: runner.sandbox(hook)?, secrets }))
             }),
         };
         begun.unwrap_or_else(|why| {
@@ -211,8 +217,10 @@ impl<'r> InTurn<'r> {
 
     fn start(&mut self, attempt: Attempt) -> Job<'r> {
         let (hook, begun) = (&self.hooks[attempt.index], &attempt.begun);
-        let job =
+        let mut job =
             self.runner.job(hook, self.occasion, &begun.invocation, &begun.sandbox, attempt.number);
+        // Of two variables of one name the last holds.
+        job.env.extend(begun.secrets.iter().cloned());
         let artifacts = Some(attempt.artifacts.clone());
         self.under_way.push_back(attempt);
         Job { artifacts, filter: Some(self.filter), ..job }

@@ -12,14 +12,18 @@ use std::str::FromStr;
 
 use hookloop_core::hook::{Hook, Source};
 use hookloop_store::jetstream::{Access, Credentials, Durability};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use crate::agents::Settings;
+use crate::config::policy::{SecretEntries, SecretEntry, book};
 use crate::config::{
     self, Complaint, ConfigError, Limits, Points, agents, check_version, from_yaml, read, read_word,
 };
+use crate::policy::Policies;
 use crate::rules;
+use crate::secrets::Book;
 
 /// Where a project's log is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,28 +84,50 @@ pub struct User {
     pub agents: Vec<Settings>,
     /// Who does the work where neither the command line nor the project names anybody.
     pub agent: Option<String>,
+    /// Where secrets are.
+    pub secrets: Book,
+    /// What is above the user.
+    pub policy: Policies,
     durability: Durability,
     stores: BTreeMap<String, Access>,
 }
 
-#[derive(Deserialize)]
+/// `config.yaml`: what is yours in every project.
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "config.yaml", inline)]
 struct File {
+    /// The version of this format: 1.
+    #[schemars(with = "u64", range(min = 1, max = 1))]
     version: Spanned<u64>,
+    /// `safe`, or `unsafe` for stores that may lose what they acknowledged.
+    #[schemars(with = "Option<String>")]
     durability: Option<Spanned<String>>,
+    /// Shared stores by their URLs, and who you are to them.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Entry>")]
     stores: BTreeMap<String, Spanned<Entry>>,
+    /// Hooks under the points where they run.
     #[serde(default)]
     hooks: Points,
+    /// The widest that a project may have.
     #[serde(default)]
     limits: Limits,
+    /// Agents by name, with their settings.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, agents::AgentEntry>")]
     agents: agents::Entries,
+    /// Who does the work where nobody else is named.
     agent: Option<String>,
+    /// Where secrets are, by project and name.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
+    secrets: SecretEntries,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "StoreEntry")]
 struct Entry {
     credentials: Option<PathBuf>,
     nkey: Option<PathBuf>,
@@ -111,6 +137,7 @@ struct Entry {
     #[serde(default)]
     monitors: Vec<String>,
     inbox: Option<String>,
+    #[schemars(with = "Option<String>")]
     durability: Option<Spanned<String>>,
 }
 
@@ -139,14 +166,19 @@ pub struct Unlisted {
 }
 
 impl User {
+    /// The user as the policies let them be.
+    #[must_use]
+    pub fn under(self, policy: Policies) -> User {
+        User { limits: self.limits.within(policy.limits()), policy, ..self }
+    }
+
     /// Reads the user's file at `path`, which need not be there.
     pub fn load(path: &Path) -> Result<User, ConfigError> {
         let none = User { path: path.to_owned(), ..User::default() };
         if !path.exists() {
             return Ok(none);
         }
-        let base = path.parent().unwrap_or(Path::new("/"));
-        let user = read(path, |text| parse(text, base))?;
+        let user = read(path, |text| parse(text, path))?;
         Ok(User { path: path.to_owned(), ..user })
     }
 
@@ -178,7 +210,8 @@ fn is_loopback(url: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-fn parse(text: &str, base: &Path) -> Result<User, Complaint> {
+fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
+    let base = path.parent().unwrap_or(Path::new("/"));
     let file: File = from_yaml(text)?;
     check_version(&file.version)?;
     let durability = match file.durability {
@@ -225,9 +258,16 @@ fn parse(text: &str, base: &Path) -> Result<User, Complaint> {
         limits: file.limits.over(rules::Limits::default())?,
         agents: agents::read(file.agents, Source::User)?,
         agent: file.agent,
+        secrets: book(file.secrets, path, base)?,
+        policy: Policies::default(),
         durability,
         stores,
     })
+}
+
+/// What editors need to complete the user's file: a JSON Schema.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(File).to_value()
 }
 
 /// The user's file: `$XDG_CONFIG_HOME/hookloop/config.yaml`, else `~/.config/hookloop/config.yaml`.
@@ -243,7 +283,9 @@ mod tests {
     use super::*;
 
     fn user(text: &str) -> User {
-        parse(text, Path::new("/home/u/.config/hookloop")).map_err(|c| c.message).unwrap()
+        parse(text, Path::new("/home/u/.config/hookloop/config.yaml"))
+            .map_err(|c| c.message)
+            .unwrap()
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl Bed {
         let root = self.dir.path().join("project").canonicalize().unwrap();
         let place = Place::at(&root, &self.dir.path().join("state"));
         let environment = std::env::vars_os().collect();
-        let around = Surroundings { store: None, user_file: None, environment, trust: None };
+        let around = Surroundings { environment, ..Surroundings::default() };
         Project::open(&place, "tester", &around).unwrap()
     }
 

@@ -202,6 +202,7 @@ impl From<EngineError> for CliError {
                 CliError::refused(&unlisted).hint(hint)
             }
             EngineError::Trust(error) => error.into(),
+            EngineError::Forbidden(error) => CliError::refused(error).hint("hookloop policy"),
             EngineError::NoProjectName { path } => {
                 let message = EngineError::NoProjectName { path: path.clone() };
                 CliError::usage(message)
@@ -264,6 +265,7 @@ impl From<Unfit> for CliError {
             Unfit::Undefined(_) | Unfit::Brought { .. } => (Kind::Untrusted, error.hint()),
             Unfit::Unknown(_) | Unfit::Missing { .. } => (Kind::Usage, error.hint().or_else(list)),
             Unfit::Permissions(_) => (Kind::Usage, None),
+            Unfit::Forbidden(_) => (Kind::Refused, error.hint()),
             Unfit::Unreadable { .. } => (Kind::System, None),
         };
         CliError { kind, message: error.to_string(), hint }

@@ -344,6 +344,7 @@ pub(crate) fn handler_name(handler: &Handler) -> &'static str {
 pub(crate) fn source_name(source: Source) -> &'static str {
     match source {
         Source::Builtin => "built-in",
+        Source::Operator => "operator",
         Source::User => "user",
         Source::Project => "project",
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use documents::{Block, blocks};
+use hookloop_engine::policy::{Policies, PolicyFile};
 
 /// Runs the shell blocks of a document one after the other, in one new project and home.
 fn check_commands(document: &str) {
@@ -81,6 +82,24 @@ fn the_configuration_in_delivery_md_is_read() {
 #[test]
 fn usage() {
     check_commands("docs/usage.md");
+}
+
+#[test]
+fn policy() {
+    check_commands("docs/policy.md");
+}
+
+#[test]
+fn the_policy_in_policy_md_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("policy.yaml");
+    std::fs::write(&path, documents::block("docs/policy.md", "policy.yaml")).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let policy = Policies::load(&[PolicyFile::Named(path)]).unwrap();
+    let gates: Vec<&str> = policy.gates().map(|gate| gate.value.name.as_str()).collect();
+    assert_eq!(gates, ["policy/tests", "policy/licences"]);
+    assert_eq!(policy.limits().session.iterations, 30);
+    assert_eq!(policy.lines().len(), 14);
 }
 
 #[test]

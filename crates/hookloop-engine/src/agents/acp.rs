@@ -60,6 +60,8 @@ pub struct AcpSettings {
     pub argv: Vec<OsString>,
     /// What its environment has beside the user's.
     pub env: Vec<(String, String)>,
+    /// Secrets that it is started with.
+    pub named: Vec<String>,
     pub permissions: Permissions,
     /// Kinds of tools that are allowed beside those, such as `execute`.
     pub allow: Vec<String>,
@@ -88,6 +90,7 @@ impl From<&Settings> for AcpSettings {
         AcpSettings {
             argv: settings.argv(Vec::new(), &[]),
             env: asking.chain(settings.env.iter().cloned()).collect(),
+            named: settings.named.clone(),
             permissions: settings.permissions,
             allow: settings.allow.clone(),
             mode: mode.map(str::to_owned),
@@ -240,7 +243,7 @@ impl Turn<'_> {
     fn run(&self, theirs: Theirs<'_>) -> Result<Ran, ProcessError> {
         let Theirs { stdin, lines, cancel, artifacts } = theirs;
         let filter = |stream: Stream| -> Filter<'_> {
-            let mut redact = redacting(self.redactor);
+            let mut redact = redacting(self.runner);
             if stream == Stream::Stderr {
                 return redact;
             }
@@ -253,7 +256,7 @@ impl Turn<'_> {
         };
         let (argv, root) = (self.settings.argv.clone(), self.runner.root().to_owned());
         self.runner.keepers().run(Job {
-            env: environment(self.runner, self.order, &self.settings.env),
+            env: environment(self.runner, self.order, &self.settings.env, &self.settings.named),
             stdin_from: Some(stdin),
             cancel: Some(cancel),
             artifacts: Some(artifacts.to_owned()),

@@ -100,7 +100,7 @@ impl Agent for Claude {
             None => Conversation::New(uuid::Uuid::new_v4().to_string()),
         };
         let argv = self.argv(runner.root(), &conversation, order);
-        let mut env = environment(runner, order, &self.settings.env);
+        let mut env = environment(runner, order, &self.settings.env, &self.settings.named);
         // One that replaces itself in the night is not the one that was tried in the evening.
         env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));
         let before = order.conversation.map_or_else(Usage::default, |talk| talk.usage);

@@ -61,7 +61,7 @@ impl Agent for Codex {
     ) -> Report {
         let talk = order.conversation;
         let argv = self.argv(talk.map(|talk| talk.id.as_str()), order.tools);
-        let env = environment(runner, order, &self.settings.env);
+        let env = environment(runner, order, &self.settings.env, &self.settings.named);
         // It counts from the beginning of the conversation.
         let before = talk.map_or_else(Usage::default, |talk| talk.usage);
         lines::turn(Start { argv, env }, runner, order, updates, &mut Hearing { before })

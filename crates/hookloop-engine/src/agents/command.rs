@@ -28,12 +28,12 @@ impl Agent for Command {
         order: &Order<'_>,
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report {
-        let Some(redactor) = runner.redactor() else {
+        if runner.redactor().is_none() {
             return Report::failed("the secrets of the environment are too many to look for");
-        };
+        }
         let (scanner, updates) = (RefCell::new(Scanner::default()), RefCell::new(updates));
         let filter = |stream: Stream| {
-            let mut redact = redacting(redactor);
+            let mut redact = redacting(runner);
             let (scanner, updates) = (&scanner, &updates);
             let filter: crate::process::Filter<'_> = Box::new(move |piece, out| {
                 let before = out.len();
@@ -51,7 +51,7 @@ impl Agent for Command {
         let job = Job {
             artifacts: Some(artifacts.clone()),
             filter: Some(&filter),
-            env: environment(runner, order, &self.settings.env),
+            env: environment(runner, order, &self.settings.env, &self.settings.named),
             stdin: order.prompt.as_bytes().to_vec(),
             cancel: Some(order.cancel),
             ..Job::new(argv, runner.root().to_owned(), order.timeout)

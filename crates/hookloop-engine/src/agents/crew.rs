@@ -8,6 +8,7 @@ use super::repository::{self, Fit, Ground, Unfit, Wanted};
 use super::{Agent, BadAgent, Nobody, Settings};
 use crate::rules::Rules;
 use crate::runner::Runner;
+use crate::secrets::SecretError;
 
 /// Who is to take the turns of a session.
 #[derive(Clone, Debug)]
@@ -85,6 +86,8 @@ impl Crew {
             }
             false => self.roll.fit(&self.rules, name, runner.ground())?,
         };
+        // From here on they are looked for in what the agent says.
+        runner.secrets(fit.settings.named.iter().map(String::as_str))?;
         let known = self.opened.remove(name);
         let agent = match known {
             Some((known, agent)) if known == fit => agent,
@@ -114,4 +117,6 @@ pub enum CrewError {
     Unfit(#[from] Unfit),
     #[error(transparent)]
     Bad(#[from] BadAgent),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
 }

@@ -95,7 +95,7 @@ pub(super) fn turn(
     let told = RefCell::new(Told::default());
     let hearing = RefCell::new((ear, updates));
     let filter = |stream: Stream| {
-        let mut redact = redacting(redactor);
+        let mut redact = redacting(runner);
         let (told, hearing) = (&told, &hearing);
         let mut lines = Lines::default();
         let filter: Filter<'_> = Box::new(move |piece, out| {

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::{Permissions, Program, Settings};
 use crate::doctor::is_on_path;
+use crate::policy::Forbidden;
 use crate::process::{How, Job};
 use crate::rules::Rules;
 use crate::runner::Runner;
@@ -47,6 +48,8 @@ pub enum Unfit {
     Missing { agent: String, program: String, package: Option<&'static str> },
     #[error("`{0}` is not a permission: `read`, `edit` or `full`")]
     Permissions(String),
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
     #[error("{}: {why}", path.display())]
     Unreadable { path: PathBuf, why: String },
 }
@@ -57,6 +60,7 @@ impl Unfit {
         match self {
             Unfit::Undefined(_) | Unfit::Brought { .. } => Some("hookloop agents trust".to_owned()),
             Unfit::Missing { package, .. } => package.map(|name| format!("npm install -g {name}")),
+            Unfit::Forbidden(_) => Some("hookloop policy".to_owned()),
             Unfit::Unknown(_) | Unfit::Permissions(_) | Unfit::Unreadable { .. } => None,
         }
     }
@@ -89,6 +93,7 @@ pub struct Ground<'a> {
 /// The agent of that name, as it may be started now.
 pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Result<Fit, Unfit> {
     let mut settings = rules.agent(name)?;
+    rules.policy.check_agent(&settings)?;
     if let Some(definition) = defined(ground.root, &settings)?
         && !ground.trust.has_agent(&definition)
     {
@@ -100,16 +105,22 @@ pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Re
     if let Some(permissions) = &wanted.permissions {
         let wrong = |_| Unfit::Permissions(permissions.clone());
         settings.permissions = permissions.parse().map_err(wrong)?;
+        rules.policy.check_permissions(settings.permissions)?;
     }
     let mut ignored = Vec::new();
     if let Some(brought) = brought(ground.root, &settings)? {
         let files: Vec<String> = brought.scripts.keys().cloned().collect();
-        settings.takes_repository = ground.trust.has_agent(&brought);
+        let brings_nothing = rules.policy.no_repository_hooks();
+        settings.takes_repository = brings_nothing.is_none() && ground.trust.has_agent(&brought);
         let can_ignore = settings.known().is_some_and(|known| known.can_ignore);
-        match (settings.takes_repository, can_ignore) {
-            (true, _) => {}
-            (false, true) => ignored = files,
-            (false, false) => return Err(Unfit::Brought { agent: name.to_owned(), files }),
+        match (settings.takes_repository, can_ignore, brings_nothing) {
+            (true, ..) => {}
+            (false, true, _) => ignored = files,
+            (false, false, Some(at)) => {
+                let what = format!("{name} would heed {}", files.join(", "));
+                return Err(Forbidden { at: at.clone(), what }.into());
+            }
+            (false, false, None) => return Err(Unfit::Brought { agent: name.to_owned(), files }),
         }
     }
     if let Some(program) = settings.word()
@@ -199,6 +210,7 @@ fn named(root: &Path, settings: &Settings) -> Result<Definition, Unfit> {
 fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit> {
     let is_tame = settings.args.is_empty()
         && settings.env.is_empty()
+        && settings.named.is_empty()
         && settings.allow.is_empty()
         && settings.permissions <= Permissions::default()
         && settings.known().is_some_and(|known| {
@@ -217,6 +229,7 @@ fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit
         Program::Words(words) => json!({ "exec": words }),
     };
     let env = settings.env.iter().map(|(name, value)| (name.clone(), Some(value.clone())));
+    let env = env.chain(settings.named.iter().map(|name| (name.clone(), None)));
     let options = [
         ("kind", settings.base.map(str::to_owned)),
         ("model", settings.model.clone()),

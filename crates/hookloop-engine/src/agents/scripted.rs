@@ -177,7 +177,10 @@ impl Turn {
         match ran.how {
             How::Exited(0) => Ok(TurnResult::Finished),
             How::Cancelled => Ok(TurnResult::Cancelled),
-            how => Err(format!("`{line}`: {how:?}\n{}", ran.output.stderr.excerpt())),
+            how => {
+                let said = format!("`{line}`: {how:?}\n{}", ran.output.stderr.excerpt());
+                Err(runner.redactor().map_or_else(String::new, |redactor| redactor.text(&said)))
+            }
         }
     }
 }

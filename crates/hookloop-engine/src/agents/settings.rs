@@ -58,6 +58,8 @@ pub struct Settings {
     pub model: Option<String>,
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
+    /// Secrets that it is started with.
+    pub named: Vec<String>,
     pub permissions: Permissions,
     /// What it may do beside: rules for tools in the agent's own words, or kinds of tools with ACP.
     pub allow: Vec<String>,
@@ -93,6 +95,7 @@ impl Settings {
             model: None,
             args: Vec::new(),
             env: Vec::new(),
+            named: Vec::new(),
             permissions: Permissions::default(),
             allow: Vec::new(),
             source: Source::User,
@@ -117,6 +120,7 @@ impl Settings {
             model: None,
             args: Vec::new(),
             env: Vec::new(),
+            named: Vec::new(),
             permissions: Permissions::default(),
             allow: Vec::new(),
             source: Source::Builtin,

@@ -34,7 +34,7 @@ pub(crate) struct AgentEntry {
     /// Further arguments.
     #[serde(default)]
     args: Vec<String>,
-    /// Variables that it has beside yours.
+    /// Variables that it has beside yours: names with values, or the names of secrets.
     env: Option<Located<Env>>,
     /// What it may do without being asked: `read`, `edit` or (in your own configuration only) `full`;
     /// `edit` if it is not given.
@@ -50,10 +50,20 @@ pub(crate) struct AgentEntry {
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum PermissionsEntry {
+pub(crate) enum PermissionsEntry {
     Read,
     Edit,
     Full,
+}
+
+impl From<PermissionsEntry> for Permissions {
+    fn from(entry: PermissionsEntry) -> Permissions {
+        match entry {
+            PermissionsEntry::Read => Permissions::Read,
+            PermissionsEntry::Edit => Permissions::Edit,
+            PermissionsEntry::Full => Permissions::Full,
+        }
+    }
 }
 
 /// Reads the agents of a file.
@@ -84,28 +94,27 @@ impl AgentEntry {
         }
         if let Some(Located { value, at }) = self.permissions {
             settings.permissions = match value {
-                PermissionsEntry::Read => Permissions::Read,
-                PermissionsEntry::Edit => Permissions::Edit,
                 PermissionsEntry::Full if source == Source::Project => {
                     let message = "a repository lets no agent do everything: \
                         write it in your own configuration, or use --permissions full";
                     return Err(Complaint::new(at, message));
                 }
-                PermissionsEntry::Full => Permissions::Full,
+                permissions => permissions.into(),
             };
         }
         // Users may lead their own agents wherever they like.
         let read = match source {
             Source::Project => hooks::environment,
-            Source::User | Source::Builtin => hooks::variables,
+            Source::User | Source::Operator | Source::Builtin => hooks::variables,
         };
         let env = self.env.map(read).transpose()?.unwrap_or_default();
-        // It has the user's variables in any case.
-        let set = env.into_iter().filter_map(|entry| match entry {
-            EnvEntry::Set { name, value } => Some((name, value)),
-            EnvEntry::Inherited(_) => None,
-        });
-        settings.env = set.collect();
+        for entry in env {
+            match entry {
+                EnvEntry::Set { name, value } => settings.env.push((name, value)),
+                // It has the user's variables in any case; a secret has to be named.
+                EnvEntry::Inherited(name) => settings.named.push(name),
+            }
+        }
         (settings.name, settings.source) = (name, source);
         (settings.model, settings.args, settings.allow) = (self.model, self.args, self.allow);
         Ok(settings)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hookloop_core::hook::{AGENT_LIST, Registry};
+use hookloop_core::hook::{AGENT_LIST, Hook, Registry, Source};
 use hookloop_core::point::Point;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -162,5 +162,7 @@ pub(super) fn has_delivery_hooks(hooks: &Registry) -> bool {
             Point::BeforeSubmit | Point::AfterSubmit | Point::BeforeMerge | Point::AfterMerge
         )
     };
-    hooks.list().iter().any(|hook| hook.points.iter().any(is_of_delivery))
+    // What an operator requires of a submission does not make one.
+    let says_so = |hook: &&Hook| hook.source != Source::Operator;
+    hooks.list().iter().filter(says_so).any(|hook| hook.points.iter().any(is_of_delivery))
 }

@@ -58,6 +58,9 @@ pub(super) struct File {
     /// How sessions go.
     #[serde(default, rename = "loop")]
     pub(super) session: LoopEntry,
+    /// Never here. It is read to say so.
+    #[schemars(skip)]
+    pub(super) secrets: Option<Spanned<Value>>,
 }
 
 /// Hooks under the points where they run, in the order of the file.

@@ -22,6 +22,7 @@ use super::entry::{
 };
 use super::{Complaint, Workflows, check_name, looping};
 use crate::condition::Condition;
+use crate::policy::PREFIX;
 use crate::rules::Gatekeeper;
 
 const MAX_HOOKS: usize = 256;
@@ -39,6 +40,8 @@ pub(super) struct Reader<'a> {
     needing: Vec<(Option<String>, String, Location)>,
     /// Points that the project has a list for.
     lists: Vec<Point>,
+    /// Where hooks are, by name.
+    places: Vec<(String, Location)>,
     count: usize,
 }
 
@@ -49,8 +52,8 @@ impl<'a> Reader<'a> {
         gatekeepers: &'a [Gatekeeper],
         source: Source,
     ) -> Reader<'a> {
-        let (listed, needing, lists) = (Vec::new(), Vec::new(), Vec::new());
-        Reader { hooks, workflows, gatekeepers, source, listed, needing, lists, count: 0 }
+        let (listed, needing, lists, places) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Reader { hooks, workflows, gatekeepers, source, listed, needing, lists, places, count: 0 }
     }
 
     /// Reads the hooks of a project, or of one type of its tasks.
@@ -105,6 +108,11 @@ impl<'a> Reader<'a> {
     /// Whether the project has a list for a point, if an empty one.
     pub(super) fn has_list(&self, point: &Point) -> bool {
         self.lists.contains(point)
+    }
+
+    /// Where the hooks that were read are.
+    pub(super) fn places(self) -> Vec<(String, Location)> {
+        self.places
     }
 
     fn read_one(
@@ -164,6 +172,7 @@ impl<'a> Reader<'a> {
         if !is_named && self.hooks.list().iter().any(is_same) {
             return Ok(());
         }
+        self.places.push((hook.name.clone(), at));
         if let Some(at) = needs_at {
             self.needing.push((task_type.map(str::to_owned), hook.name.clone(), at));
         }
@@ -402,6 +411,11 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         let message = format!("`any_of` is for gates; nothing has to pass at `{point}`");
         return Err(Complaint { at: None, message });
     }
+    // Who passes for others in a policy's group would be among those that it requires.
+    if entry.any_of.as_ref().is_some_and(|group| group.starts_with(PREFIX) && group.contains('/')) {
+        let message = format!("`any_of` does not begin with `{PREFIX}`");
+        return Err(Complaint { at: None, message });
+    }
     Ok(Options {
         when,
         timeout_ms: entry
@@ -473,9 +487,7 @@ pub(super) fn variables(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
     }
     for entry in &entries {
         let name = entry.name();
-        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && name.starts_with(|c: char| !c.is_ascii_digit());
-        if !is_name {
+        if !is_name_of_variable(name) {
             return complain(format!("`{name}` is not the name of a variable"));
         }
         match entry {
@@ -486,6 +498,11 @@ pub(super) fn variables(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
         }
     }
     Ok(entries)
+}
+
+pub(super) fn is_name_of_variable(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.starts_with(|c: char| !c.is_ascii_digit())
 }
 
 /// Whether a path does not lead out of the project.

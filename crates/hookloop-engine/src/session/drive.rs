@@ -420,7 +420,12 @@ impl<'p, W: World> Driver<'p, W> {
         if self.is_stopping() {
             return Ok(());
         }
-        let (answer, by) = match (asked, self.journal.session.plan.at_retry_limit) {
+        // A session that began before the policy does not go by what it began with.
+        let at_limit = match self.journal.project.rules().policy.no_accepting() {
+            Some(_) => AtRetryLimit::NeedsHuman,
+            None => self.journal.session.plan.at_retry_limit,
+        };
+        let (answer, by) = match (asked, at_limit) {
             (Some(answer), _) => (answer, "user"),
             (None, AtRetryLimit::Accept) => (Answer::Accept, "at_retry_limit"),
             (None, AtRetryLimit::NeedsHuman) => (Answer::Abort, "at_retry_limit"),

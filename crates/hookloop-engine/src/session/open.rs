@@ -171,8 +171,12 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
         model: wish.model,
         permissions: wish.permissions,
         stop_when: wish.stop_when.unwrap_or_else(|| rules.session.stop_when.clone()),
-        at_retry_limit: wish.at_retry_limit.unwrap_or(rules.session.at_retry_limit),
-        limits: wish.limits,
+        at_retry_limit: match rules.policy.no_accepting() {
+            Some(_) => AtRetryLimit::NeedsHuman,
+            None => wish.at_retry_limit.unwrap_or(rules.session.at_retry_limit),
+        },
+        // Who starts it may want more than their own configuration says, and no more than the policy.
+        limits: wish.limits.within(rules.policy.limits().session),
         hooks: trust::policy_digest(runner.root(), &hooks),
         fence: random_word(),
         machine: wish.machine,
@@ -225,6 +229,7 @@ pub fn resume(
         lock_patiently(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
     let mut journal = journal(project, &row.id)?;
     let now = trust::policy_digest(runner.root(), &hooks);
+    project.rules().policy.check_limits(journal.session.plan.limits).map_err(EngineError::from)?;
     let is_other = now != journal.session.plan.hooks;
     if is_other && !how.with_changed_hooks {
         return Err(StartError::OtherHooks(row.id));

@@ -1,6 +1,6 @@
 //! `hookloop doctor`
 
-use hookloop_engine::doctor::{FindingStatus, examine, examine_agents};
+use hookloop_engine::doctor::{Finding, FindingStatus, examine, examine_agents};
 use serde_json::json;
 
 use super::Context;
@@ -15,10 +15,22 @@ pub(crate) struct Args {}
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
-        let Some(runner) = project.runner() else { return Ok(()) };
-        let mut findings = examine(&project.hooks()?, project.rules(), runner);
-        findings.extend(examine_agents(project.rules(), runner));
+        let findings = match context.check_policy() {
+            Ok(()) => {
+                let project = context.project()?;
+                let Some(runner) = project.runner() else { return Ok(()) };
+                let mut findings = examine(&project.hooks()?, project.rules(), runner);
+                findings.extend(examine_agents(project.rules(), runner));
+                findings
+            }
+            // Nothing runs then, whatever else is the matter.
+            Err(error) => vec![Finding {
+                about: "policy".to_owned(),
+                status: FindingStatus::Error,
+                message: error.message().to_owned(),
+                hint: error.tip().map(str::to_owned),
+            }],
+        };
         let out = &mut context.out;
         if out.json {
             let findings: Vec<_> = findings

@@ -16,6 +16,7 @@ mod merge;
 mod message;
 mod nats;
 mod pause;
+mod policy;
 mod rebuild;
 mod resume;
 mod run;
@@ -37,6 +38,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand, ValueEnum};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{self, Place};
+use hookloop_engine::policy::{PolicyFile, SYSTEM_FILE};
 use hookloop_engine::project::{EngineError, Project};
 pub(crate) use hookloop_engine::session::open::machine;
 use hookloop_engine::user::{self, BadStoreName, User};
@@ -126,6 +128,7 @@ enum Command {
     /// Take over another tool's configuration
     #[command(subcommand)]
     Import(import::Command),
+    Policy(policy::Args),
     Doctor(doctor::Args),
     Verify(verify::Args),
     Rebuild(rebuild::Args),
@@ -167,6 +170,7 @@ impl Cli {
             Command::Nats(command) => command.run(context),
             Command::Status(args) => args.run(context),
             Command::Import(command) => command.run(context),
+            Command::Policy(args) => args.run(context),
             Command::Doctor(args) => args.run(context),
             Command::Verify(args) => args.run(context),
             Command::Rebuild(args) => args.run(context),
@@ -247,7 +251,22 @@ impl Context {
         Ok(project)
     }
 
-    /// What the user's own file says.
+    /// Opens the project to look at what happened. Where the policy lets nothing run, that can be seen still.
+    pub(crate) fn project_to_read(&mut self) -> Result<Project> {
+        match self.check_policy() {
+            Ok(()) => self.project(),
+            Err(_) => self.log_alone(),
+        }
+    }
+
+    /// Whether there is no policy that keeps everything from running here.
+    pub(crate) fn check_policy(&self) -> Result {
+        let root = self.place()?.root;
+        let policies = self.surroundings()?.policies()?;
+        Ok(policies.check_project(&root, None).map_err(EngineError::from)?)
+    }
+
+    /// What the user's own file says, under the policy.
     pub(crate) fn user(&self) -> Result<User> {
         Ok(self.surroundings()?.user()?)
     }
@@ -290,7 +309,12 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
     };
     let (xdg, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
     let user_file = user::user_file(xdg.as_deref(), home.as_deref());
-    Ok(Surroundings { store, user_file, environment: env::vars_os().collect(), trust: None })
+    let named = variable("HOOKLOOP_POLICY").filter(|path| !path.as_os_str().is_empty());
+    let system = PolicyFile::System(PathBuf::from(SYSTEM_FILE));
+    let policies = [system].into_iter().chain(named.map(PolicyFile::Named)).collect();
+    let environment = env::vars_os().collect();
+    let (trust, cloned_from) = (None, None);
+    Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust })
 }
 
 /// Who gives the commands, as the log remembers it: an agent's session, or a user.

@@ -3,16 +3,28 @@
 use super::Context;
 use crate::output::Result;
 
-/// Print the JSON Schema of hookloop.yaml
+/// Print the JSON Schema of hookloop.yaml, of your own config.yaml, or of a policy
 ///
 /// Editors complete and check the file with it: put `# yaml-language-server: $schema=PATH` on the
 /// first line.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Of an operator's policy.yaml
+    #[arg(long, conflicts_with = "user")]
+    policy: bool,
+
+    /// Of your own config.yaml
+    #[arg(long)]
+    user: bool,
+}
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let schema = hookloop_engine::config::schema();
+        let schema = match (self.policy, self.user) {
+            (true, _) => hookloop_engine::config::policy_schema(),
+            (_, true) => hookloop_engine::user::schema(),
+            _ => hookloop_engine::config::schema(),
+        };
         context.out.line(format_args!("{schema:#}"))
     }
 }

@@ -90,6 +90,7 @@ fn other_commands_print_an_object_each() {
         "workflows",
     ];
     check(&["status"], &status);
+    check(&["policy"], &["files", "own_secrets", "rules"]);
     check(&["verify"], &["events", "intact"]);
     check(&["rebuild"], &["after", "before", "equal", "events"]);
     let hook = crate::cli::HOOK_FIELDS;

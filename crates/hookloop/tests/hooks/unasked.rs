@@ -196,10 +196,12 @@ const COMMANDS: &[&[&str]] = &[
     &["usage", "--by", "agent", "--since", "2026-01-01"],
     // It runs what it brings itself, elsewhere.
     &["demo", "--help"],
+    &["policy"],
     &["doctor"],
     &["verify"],
     &["rebuild"],
     &["schema"],
+    &["schema", "--policy"],
     &["completions", "bash"],
     &["completions", "zsh"],
 ];

@@ -54,6 +54,7 @@ impl Args {
                 let state = match fit {
                     Ok(_) => "ready",
                     Err(Unfit::Missing { .. }) => "not installed",
+                    Err(Unfit::Forbidden(_)) => "not allowed",
                     Err(Unfit::Undefined(_) | Unfit::Brought { .. }) => "not trusted",
                     Err(_) => "unusable",
                 };
@@ -77,6 +78,7 @@ impl Args {
 fn source(settings: &Settings) -> &'static str {
     match settings.source {
         Source::Builtin => "known",
+        Source::Operator => "operator",
         Source::User => "yours",
         Source::Project => "project",
     }

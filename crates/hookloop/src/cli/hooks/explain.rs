@@ -5,6 +5,7 @@ use hookloop_core::limits::Limits;
 use hookloop_core::options::Length;
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_engine::explain::{Explained, List, Runs, explain};
+use hookloop_engine::policy::Policies;
 use hookloop_engine::process::Support;
 use hookloop_engine::sandbox::in_words;
 use hookloop_engine::trust::Standing;
@@ -54,7 +55,7 @@ impl Args {
         let mut number = 0;
         for (one, standing) in &explained {
             number += usize::from(one.runs == Runs::Yes && standing.may_run());
-            print(out, one, *standing, (&point, number))?;
+            print(out, one, *standing, (&point, number, &project.rules().policy))?;
         }
         Ok(())
     }
@@ -64,7 +65,7 @@ fn print(
     out: &mut Output,
     one: &Explained,
     standing: Standing,
-    (point, number): (&Point, usize),
+    (point, number, policy): (&Point, usize, &Policies),
 ) -> Result {
     let Explained { hook, list, runs } = one;
     let mark = match runs {
@@ -74,6 +75,7 @@ fn print(
     out.line(format_args!("{mark:>3} {BOLD}{}{BOLD:#}  {}", hook.name, plain(&what(hook))))?;
     let mut why = |text: String| out.line(format_args!("    {DIM}{}{DIM:#}", plain(&text)));
     why(match list {
+        List::Operator => format!("required by the policy at {}", place(policy, hook)),
         List::User => format!("your own, priority {}", hook.priority),
         List::Type(name) => format!("in the list of type `{name}`, priority {}", hook.priority),
         List::Project => match source_name(hook.source) {
@@ -114,6 +116,12 @@ fn print(
     Ok(())
 }
 
+/// Where a policy has a gate.
+fn place(policy: &Policies, hook: &Hook) -> String {
+    let gate = policy.gates().find(|gate| gate.value.name == hook.name);
+    gate.map_or_else(String::new, |gate| gate.at.to_string())
+}
+
 fn is_process(handler: &Handler) -> bool {
     matches!(handler, Handler::Command(_) | Handler::Http { .. })
 }
@@ -136,6 +144,7 @@ pub(super) fn what(hook: &Hook) -> String {
 fn to_json((one, standing): &(Explained, Standing)) -> Value {
     let Explained { hook, list, runs } = one;
     let (list, task_type) = match list {
+        List::Operator => ("operator", None),
         List::User => ("user", None),
         List::Type(name) => ("type", Some(name)),
         List::Project => ("project", None),

@@ -31,7 +31,8 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let place = context.place()?;
         place.prepare()?;
-        let settings = hookloop_engine::config::settings(&place.config(), &context.user()?)?;
+        let user = context.user()?;
+        let settings = hookloop_engine::config::settings(&place.config(), &user)?;
         let seen = look_at_all(&place.root, &settings.rules.hooks)?;
         let mut trust = Trust::load(&place.state)?;
         let digest = set_digest(&seen);
@@ -40,6 +41,14 @@ impl Args {
         let changed = seen.iter().any(is_new) || trust.agreed().len() != seen.len();
         if !out.json {
             screen(out, &trust, &seen, &digest)?;
+            if let Some(at) = user.policy.trusts(&digest) {
+                out.line(format_args!("{DIM}agreed to in the policy at {at}{DIM:#}"))?;
+            }
+            if let Some(at) = user.policy.no_repository_hooks() {
+                out.line(format_args!(
+                    "{DIM}what repositories bring does not count: the policy at {at}{DIM:#}"
+                ))?;
+            }
         }
         let agreed = match (self.show, self.yes) {
             (true, _) => false,
@@ -64,8 +73,9 @@ impl Args {
                         "definition": seen.definition })
                 })
                 .collect();
-            return out
-                .json(&json!({ "digest": digest, "trusted": agreed || !changed, "hooks": hooks }));
+            let policy = user.policy.trusts(&digest).map(ToString::to_string);
+            return out.json(&json!({ "digest": digest, "trusted": agreed || !changed,
+                "policy": policy, "hooks": hooks }));
         }
         match (agreed, changed) {
             (true, _) => out.line(format_args!("Trusted {digest}")),

@@ -16,8 +16,7 @@ fn stage() -> Stage {
     let root = directory.path().canonicalize().unwrap();
     std::fs::write(root.join("hookloop.yaml"), "version: 1\n").unwrap();
     let place = Place::at(&root, &root.join("state"));
-    let nothing =
-        Surroundings { store: None, user_file: None, environment: Vec::new(), trust: None };
+    let nothing = Surroundings::default();
     let project = Project::open(&place, "tester", &nothing).unwrap();
     Stage { _directory: directory, desk: Desk::new(project, None).unwrap() }
 }

@@ -1,0 +1,277 @@
+//! The policy of an operator as it is written.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hookloop_core::hook::{Handler, Hook, Registry, Source};
+use hookloop_core::point::Point;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_saphyr::{Location, Spanned};
+
+use super::agents::PermissionsEntry;
+use super::entry::{Entry, Limits, Located, Points};
+use super::hooks::{Reader, is_name_of_variable};
+use super::{Complaint, Workflows, check_version, from_yaml};
+use crate::agents::known::KNOWN;
+use crate::files::glob;
+use crate::policy::{At, KINDS, PREFIX, Policy, Said};
+use crate::rules;
+use crate::runner::BASE;
+use crate::secrets::{self, Book, EVERY, Reference, SECRETS_MAX};
+
+/// Entries of a list.
+const LIST_MAX: usize = 1_024;
+
+/// `policy.yaml`: what holds on a machine, whatever its users and their projects say.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "policy.yaml", inline)]
+pub(super) struct File {
+    /// The version of this format: 1.
+    #[schemars(with = "u64", range(min = 1, max = 1))]
+    version: Spanned<u64>,
+    /// The only projects that may be worked on: patterns of their real paths, or of the URLs that workers cloned
+    /// them from. All, if none is given.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<String>>")]
+    repositories: Option<Spanned<Vec<Spanned<String>>>>,
+    /// `trusted` (if it is not given): what repositories bring counts once it was agreed to. `none`: it never does.
+    repository_hooks: Option<Located<RepositoryHooks>>,
+    /// Digests of repositories' hooks that are agreed to, as `hookloop hooks trust --show` prints them.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    trust: Vec<Spanned<String>>,
+    /// Gates that run for every task and agent, and that nobody switches off.
+    #[serde(default)]
+    #[schemars(with = "Gates")]
+    gates: Points,
+    /// The widest that users and projects may have.
+    #[serde(default)]
+    limits: Limits,
+    /// The only agents that may be started. All, if none is given.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<String>>")]
+    agents: Option<Spanned<Vec<Spanned<String>>>>,
+    /// The most that an agent may do without being asked.
+    permissions: Option<Located<PermissionsEntry>>,
+    /// `false`: `at_retry_limit: accept` is not honoured.
+    accept_at_retry_limit: Option<Located<bool>>,
+    /// Where secrets are, by project and name.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
+    secrets: SecretEntries,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum RepositoryHooks {
+    Trusted,
+    None,
+}
+
+/// What the schema has for `gates`.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "for the schema")]
+struct Gates {
+    stop: Option<Vec<Entry>>,
+    before_submit: Option<Vec<Entry>>,
+    before_merge: Option<Vec<Entry>>,
+}
+
+/// Where limits are: what was read has no places.
+#[derive(Default, Deserialize)]
+struct Places {
+    #[serde(default)]
+    limits: BTreeMap<String, Spanned<Value>>,
+}
+
+/// Secrets by project, then by name.
+pub(crate) type SecretEntries = BTreeMap<String, BTreeMap<String, Spanned<SecretEntry>>>;
+
+/// Where a secret is: exactly one of these.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SecretEntry {
+    /// Another variable of the environment.
+    env: Option<String>,
+    /// A file that not everybody can read.
+    file: Option<PathBuf>,
+    /// A program and its arguments: the secret is what it prints.
+    command: Option<Vec<String>>,
+}
+
+/// Reads a policy; `number` says which of several it is.
+pub(super) fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Complaint> {
+    let file: File = from_yaml(text)?;
+    check_version(&file.version)?;
+    let at = |location: Location| At { path: path.to_owned(), line: location.line() };
+    let said = |word: Spanned<String>| Said { value: word.value, at: at(word.referenced) };
+    let list = |words: Option<Spanned<Vec<Spanned<String>>>>, key: &str| match words {
+        Some(words) if words.value.is_empty() || words.value.len() > LIST_MAX => {
+            let message = format!("`{key}` names 1 to {LIST_MAX}; leave it out for all");
+            Err(Complaint::new(words.referenced, message))
+        }
+        words => Ok(words.map(|words| words.value).unwrap_or_default()),
+    };
+    let repositories = list(file.repositories, "repositories")?;
+    let agents = list(file.agents, "agents")?;
+    repositories.iter().try_for_each(check_pattern)?;
+    agents.iter().try_for_each(check_agent)?;
+    file.trust.iter().try_for_each(check_digest)?;
+    let limits = file.limits.over(rules::Limits::boundless())?;
+    let places: Places = from_yaml(text)?;
+    let limit_line = |(name, limit): (String, Spanned<Value>)| {
+        let value = limit.value.as_str().map_or_else(|| limit.value.to_string(), str::to_owned);
+        Said { value: (name, value), at: at(limit.referenced) }
+    };
+    let base = path.parent().unwrap_or(Path::new("/"));
+    Ok(Policy {
+        path: path.to_owned(),
+        repositories: repositories.into_iter().map(said).collect(),
+        no_repository_hooks: file
+            .repository_hooks
+            .filter(|word| matches!(word.value, RepositoryHooks::None))
+            .map(|word| at(word.at)),
+        trust: file.trust.into_iter().map(said).collect(),
+        gates: gates(file.gates, number)?
+            .into_iter()
+            .map(|(hook, location)| Said { value: hook, at: at(location) })
+            .collect(),
+        limits,
+        limit_lines: places.limits.into_iter().map(limit_line).collect(),
+        agents: agents.into_iter().map(said).collect(),
+        permissions: file
+            .permissions
+            .map(|word| Said { value: word.value.into(), at: at(word.at) }),
+        no_accepting: file.accept_at_retry_limit.filter(|word| !word.value).map(|word| at(word.at)),
+        secrets: book(file.secrets, path, base)?,
+    })
+}
+
+fn check_pattern(pattern: &Spanned<String>) -> Result<(), Complaint> {
+    let is_place = pattern.value.starts_with('/') || pattern.value.contains("://");
+    match glob(&pattern.value) {
+        Err(error) => Err(Complaint::new(pattern.referenced, error)),
+        Ok(_) if !is_place => {
+            let message = format!("`{}` is neither an absolute path nor a URL", pattern.value);
+            Err(Complaint::new(pattern.referenced, message))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+fn check_agent(name: &Spanned<String>) -> Result<(), Complaint> {
+    let known: Vec<&str> = KNOWN.iter().map(|known| known.name).chain(KINDS).collect();
+    match known.contains(&name.value.as_str()) {
+        true => Ok(()),
+        false => {
+            let message = format!("`{}` is not one of `{}`", name.value, known.join("`, `"));
+            Err(Complaint::new(name.referenced, message))
+        }
+    }
+}
+
+fn check_digest(digest: &Spanned<String>) -> Result<(), Complaint> {
+    let hex = digest.value.strip_prefix("sha256:");
+    let is_hex = |hex: &str| {
+        hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    match hex.is_some_and(is_hex) {
+        true => Ok(()),
+        false => {
+            let message = "a digest is what `hookloop hooks trust --show` prints: `sha256:…`";
+            Err(Complaint::new(digest.referenced, message))
+        }
+    }
+}
+
+/// The gates of a policy, by names that nobody else has, and where they are.
+fn gates(points: Points, number: usize) -> Result<Vec<(Hook, Location)>, Complaint> {
+    for (name, list) in &points.0 {
+        let is_gate =
+            matches!(name.parse(), Ok(Point::Stop | Point::BeforeSubmit | Point::BeforeMerge));
+        if !is_gate {
+            let message = format!(
+                "a policy has gates at `stop`, `before_submit` and `before_merge`, not at `{name}`"
+            );
+            return Err(Complaint::new(list.referenced, message));
+        }
+    }
+    let (mut hooks, workflows) = (Registry::default(), Workflows::new());
+    let mut reader = Reader::new(&mut hooks, &workflows, &[], Source::Operator);
+    reader.read(points, None)?;
+    reader.check_needs()?;
+    let places = reader.places();
+    let prefix = match number {
+        0 => PREFIX.to_owned(),
+        number => format!("{PREFIX}-{}", number + 1),
+    };
+    let own = |name: &String| format!("{prefix}/{name}");
+    let mut gates = Vec::new();
+    for hook in hooks.list() {
+        let found = places.iter().find(|(name, _)| *name == hook.name);
+        let at = found.map_or(Location::UNKNOWN, |(_, at)| *at);
+        // Who reviews and what they are told is up to projects.
+        if matches!(hook.handler, Handler::Gatekeepers { .. }) {
+            let message = "a policy's gate is no review by gatekeepers: projects define those";
+            return Err(Complaint::new(at, message));
+        }
+        let mut hook = Hook { name: own(&hook.name), ..hook.clone() };
+        hook.options.needs = hook.options.needs.iter().map(own).collect();
+        hook.options.any_of = hook.options.any_of.as_ref().map(own);
+        gates.push((hook, at));
+    }
+    Ok(gates)
+}
+
+/// The secrets of the file at `path`; their files are looked for from `base`.
+pub(crate) fn book(entries: SecretEntries, path: &Path, base: &Path) -> Result<Book, Complaint> {
+    let mut book = Vec::new();
+    for (project, secrets) in entries {
+        for (name, entry) in secrets {
+            let location = entry.referenced;
+            let complain = |message: String| Err(Complaint::new(location, message));
+            let is_pattern = project.contains('/') && glob(&project).is_ok();
+            if project != EVERY
+                && !is_pattern
+                && project.parse::<hookloop_core::id::ProjectName>().is_err()
+            {
+                return complain(format!(
+                    "`{project}` is neither a project's name, nor a pattern of its path, nor `*`"
+                ));
+            }
+            let is_ours = name.starts_with("HOOKLOOP_")
+                || name.starts_with("LD_")
+                || name == "CLAUDE_PROJECT_DIR"
+                || BASE.contains(&name.as_str());
+            if !is_name_of_variable(&name) || is_ours {
+                return complain(format!("`{name}` is not a name that a secret can have"));
+            }
+            if book.len() == SECRETS_MAX {
+                return complain(format!("more than {SECRETS_MAX} secrets"));
+            }
+            let reference = match entry.value {
+                SecretEntry { env: Some(other), file: None, command: None } => {
+                    Reference::Env(other)
+                }
+                SecretEntry { env: None, file: Some(file), command: None } => {
+                    Reference::File(base.join(file))
+                }
+                SecretEntry { env: None, file: None, command: Some(argv) } if !argv.is_empty() => {
+                    Reference::Command(argv)
+                }
+                _ => {
+                    return complain(
+                        "a secret has exactly one of `env`, `file` and `command`".to_owned(),
+                    );
+                }
+            };
+            let at = At { path: path.to_owned(), line: location.line() };
+            book.push(secrets::Entry { project: project.clone(), name, reference, at });
+        }
+    }
+    Ok(Book(book))
+}

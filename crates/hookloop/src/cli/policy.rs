@@ -1,0 +1,51 @@
+//! `hookloop policy`
+
+use hookloop_engine::policy::Line;
+use serde_json::{Value, json};
+
+use super::Context;
+use crate::output::{BOLD, Cell, DIM, Result, plain};
+
+/// What an operator decided for this machine, and in which line of which file
+///
+/// Policies are above you and your projects: /etc/hookloop/policy.yaml, if it is there, and the file that
+/// HOOKLOOP_POLICY names. Also says where your own secrets are. No value of a secret is fetched or shown.
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let user = context.user()?;
+        let own = user.secrets.lines();
+        let out = &mut context.out;
+        if out.json {
+            let files: Vec<String> =
+                user.policy.list().iter().map(|policy| policy.path.display().to_string()).collect();
+            let rules: Vec<Value> = user.policy.lines().iter().map(to_json).collect();
+            let own: Vec<Value> = own.iter().map(to_json).collect();
+            return out.json(&json!({ "files": files, "rules": rules, "own_secrets": own }));
+        }
+        if user.policy.is_none() {
+            out.line("No policy holds here.")?;
+        }
+        let lines = user.policy.lines().into_iter().chain(own);
+        let row = |line: Line| {
+            vec![
+                Cell::new(plain(&line.rule)).style(BOLD),
+                Cell::new(plain(&line.value)),
+                Cell::new(plain(&line.at.to_string())).style(DIM),
+            ]
+        };
+        let rows: Vec<_> = lines.map(row).collect();
+        out.table(&["rule", "", "from"], &rows)
+    }
+}
+
+fn to_json(line: &Line) -> Value {
+    json!({
+        "rule": line.rule,
+        "value": line.value,
+        "file": line.at.path.display().to_string(),
+        "line": line.at.line,
+    })
+}

@@ -1,0 +1,275 @@
+//! What a policy says, holds; and who is refused something is told where that is written.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::cli::{BINARY, Project};
+use crate::set_mode;
+
+const TURNS: &str = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
+
+fn names(project: &Project, point: &str, task: &str) -> Vec<String> {
+    let explained = project.under_json(&["hooks", "explain", point, "--task", task]);
+    let hooks = explained.as_array().unwrap().iter();
+    hooks
+        .map(|hook| {
+            format!("{} {}", hook["name"].as_str().unwrap(), hook["list"].as_str().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_gate_of_the_policy_runs_for_every_type_first_and_nobody_switches_it_off() {
+    let project = Project::with_config(
+        "hooks: {stop: [{name: theirs, file: hookloop.yaml, priority: -5}]}
+task_types: {quiet: {hooks: {stop: []}}}
+",
+    );
+    project.write_own("hooks: {stop: [{name: mine, file: hookloop.yaml}]}\n");
+    project.write_policy("gates:\n  stop:\n    - {name: checked, file: checked, priority: 900}\n");
+    project.write("turns.json", TURNS);
+    let (plain, quiet) = (project.add("plain", &[]), project.add("quiet", &["--type", "quiet"]));
+    assert_eq!(
+        names(&project, "stop", &plain),
+        ["policy/checked operator", "theirs project", "mine user"]
+    );
+    assert_eq!(names(&project, "stop", &quiet), ["policy/checked operator", "mine user"]);
+    let shown = project.under(&["hooks", "explain", "stop"]).stdout;
+    assert!(shown.contains("policy.yaml:4"), "{shown}");
+    project.forbidden(&["hooks", "disable", "policy/checked"], 4);
+    let listed = project.under_json(&["hooks", "list"]);
+    let gate = listed.as_array().unwrap().iter().find(|hook| hook["name"] == "policy/checked");
+    assert_eq!(gate.unwrap()["source"], "operator");
+
+    let run = project.session(&["--hook-retries", "0"]);
+    assert_eq!(run.code, 3, "the gate was not passed: {run:?}");
+    project.write("checked", "");
+    assert_eq!(project.session(&[]).code, 0);
+}
+
+/// A switch that was thrown before there was a policy, or by someone who did without it.
+#[test]
+fn a_switch_in_the_log_does_not_reach_a_required_gate() {
+    let project = Project::with_config("");
+    project.write_policy("gates: {stop: [{name: checked, file: checked}]}\n");
+    let taken = project.run(&["hooks", "disable", "policy/checked"]);
+    assert_eq!(taken.code, 1, "there is no such hook without the policy: {taken:?}");
+    let listed = project.under_json(&["hooks", "show", "policy/checked"]);
+    assert_eq!(listed["enabled"], true);
+}
+
+#[test]
+fn what_repositories_bring_counts_for_nothing_if_the_policy_says_so() {
+    let project = Project::with_config(
+        "hooks: {task_completed: [{name: theirs, command: touch ran}, {name: made, actions: [{create_task: {goal: more}}]}]}
+agents: {mine: {kind: command, command: touch ran}}
+loop: {prompt: prompt.md}
+",
+    );
+    project.write("prompt.md", "REPOSITORY'S WORD {{ work }}");
+    project.write("turns.json", TURNS);
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.ok(&["agents", "trust", "--yes"]);
+    project.write_policy("repository_hooks: none\n");
+    let id = project.under_json(&["task", "add", "a"])["id"].as_str().unwrap().to_owned();
+    project.under_json(&["task", "complete", &id]);
+    let run = project.under(&["run", "x", "--agent", "mine"]);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert_eq!(project.session(&[]).code, 0);
+    assert!(!project.root().join("ran").exists());
+    assert_eq!(project.goals(), ["a"]);
+    let state = project.state();
+    let transcripts = fs::read_dir(state.join("sessions")).unwrap();
+    for session in transcripts.flatten() {
+        let said = fs::read_to_string(session.path().join("transcript.jsonl")).unwrap();
+        assert!(!said.contains("REPOSITORY'S WORD"), "{said}");
+    }
+    let shown = project.under(&["hooks", "trust", "--show"]).stdout;
+    assert!(shown.contains("policy.yaml:2"), "{shown}");
+}
+
+#[test]
+fn the_operator_agrees_by_digest_where_there_is_no_user() {
+    let project =
+        Project::with_config("hooks: {task_completed: [{name: theirs, command: touch ran}]}\n");
+    let digest = project.run(&["hooks", "trust", "--show", "--json"]).stdout;
+    let digest: Value = serde_json::from_str(&digest).unwrap();
+    let digest = digest["digest"].as_str().unwrap().to_owned();
+    let complete = || {
+        let id = project.under_json(&["task", "add", "a"])["id"].as_str().unwrap().to_owned();
+        project.under(&["task", "complete", &id]);
+        project.root().join("ran").exists()
+    };
+    project.write_policy(&format!("trust: ['sha256:{}']\n", "0".repeat(64)));
+    assert!(!complete(), "another digest");
+    project.write_policy(&format!("trust: ['{digest}']\n"));
+    assert!(complete());
+    fs::remove_file(project.root().join("ran")).unwrap();
+    project.configure("hooks: {task_completed: [{name: theirs, command: touch ran ran2}]}\n");
+    assert!(!complete(), "another hook");
+    assert!(!project.state().join("trust.json").exists(), "for this run alone");
+}
+
+#[test]
+fn agents_and_what_they_may_do_are_the_policys() {
+    let project = Project::with_config("");
+    project.write_own(
+        "agents:
+  claude: {permissions: full}
+  other: {kind: claude, command: [./claude]}
+  free: {kind: claude, allow: ['Bash(*)']}
+",
+    );
+    let claude = project.write("claude", "#!/bin/sh\n");
+    set_mode(&claude, 0o755);
+    project.write("turns.json", TURNS);
+    project.write_policy("agents:\n  - claude\npermissions: edit\n");
+    project.forbidden(&["run", "x", "--agent", "command:true"], 3);
+    project.forbidden(&["run", "x", "--agent", "scripted:turns.json"], 3);
+    project.forbidden(&["run", "x", "--agent", "codex"], 3);
+    project.forbidden(&["run", "x", "--agent", "other"], 3);
+    project.forbidden(&["run", "x", "--agent", "free"], 4);
+    project.forbidden(&["run", "x", "--agent", "claude", "--permissions", "full"], 4);
+    let listed = project.under_json(&["agents", "list"]);
+    let claude = listed.as_array().unwrap().iter().find(|agent| agent["name"] == "claude").unwrap();
+    assert_eq!(claude["permissions"], "edit", "whatever the user's own file says");
+    // Nobody can hold it to anything, unless the operator names it.
+    project.write_policy("permissions: edit\n");
+    project.forbidden(&["run", "x", "--agent", "command:true"], 2);
+    project.write_policy("agents: [scripted]\npermissions: edit\n");
+    assert_eq!(project.session(&[]).code, 0);
+}
+
+#[test]
+fn limits_are_within_the_policy_whoever_asks() {
+    let project = Project::with_config("limits: {iterations: 80}\n");
+    project.write_own("limits: {iterations: 90, purse: {cost: 9}}\n");
+    project.write("turns.json", TURNS);
+    project.write_policy("limits:\n  iterations: 7\n  errors: 50\n  purse: {cost: 3}\n");
+    assert_eq!(project.session(&["--max-iterations", "1000", "--max-errors", "60"]).code, 0);
+    let began = project.event("session_started");
+    assert_eq!(began["data"]["limits"]["iterations"], 7);
+    assert_eq!(began["data"]["limits"]["errors"], 50);
+    let usage = project.under_json(&["usage"]);
+    assert!(usage.to_string().contains("3000000"), "{usage}");
+}
+
+#[test]
+fn a_session_that_began_with_more_is_not_resumed() {
+    let project = Project::with_config("");
+    project.write("turns.json", r#"[{"say": "on it"}, {"say": "<promise>COMPLETE</promise>"}]"#);
+    project.write_policy("");
+    let pausing = project.write("pause.sh", "#!/bin/sh\ncat >/dev/null\nhookloop pause\n");
+    set_mode(&pausing, 0o755);
+    let run = project.under(&["run", "work", "--agent", "command:./pause.sh"]);
+    assert_eq!(run.code, 5, "paused: {run:?}");
+    project.write_policy("limits: {iterations: 3}\n");
+    project.forbidden(&["resume"], 2);
+}
+
+#[test]
+fn work_that_gates_do_not_pass_is_not_accepted_unasked() {
+    let project = Project::with_config(
+        "hooks: {stop: [{name: theirs, file: missing}]}\nloop: {at_retry_limit: accept}\n",
+    );
+    project.write("turns.json", TURNS);
+    project.write_policy("accept_at_retry_limit: true\n");
+    let accept = ["--hook-retries", "0", "--at-retry-limit", "accept"];
+    assert_eq!(project.session(&accept).code, 0, "control");
+    project.write_policy("accept_at_retry_limit: false\n");
+    assert_eq!(project.session(&accept).code, 3);
+    assert_eq!(project.session(&["--hook-retries", "0"]).code, 3);
+}
+
+#[test]
+fn a_project_that_is_not_named_is_not_worked_on() {
+    let project = Project::with_config("");
+    project.write_policy("repositories: ['/srv/work/*']\n");
+    project.forbidden(&["task", "add", "a"], 2);
+    project.forbidden(&["run", "x", "--agent", "command:true"], 2);
+    assert_eq!(project.under(&["log"]).code, 0, "what happened can be read");
+    let root = project.root().canonicalize().unwrap();
+    project.write_policy(&format!("repositories: ['{}/*']\n", root.parent().unwrap().display()));
+    project.under_json(&["task", "add", "a"]);
+}
+
+#[test]
+fn a_broken_policy_lets_nothing_run_and_what_only_looks_still_works() {
+    let project = Project::with_config("");
+    project.add("a", &[]);
+    for (policy, mode, place) in [("colour: red\n", 0o644, ":2:1"), ("", 0o666, "others can write")]
+    {
+        project.write_policy(policy);
+        set_mode(&project.policy_file(), mode);
+        for args in [
+            &["task", "add", "b"][..],
+            &["run", "x", "--agent", "command:true"],
+            &["hooks", "list"],
+            &["dispatch"],
+            &["policy"],
+        ] {
+            let run = project.under(args);
+            assert!(run.code == 2 && run.stderr.contains(place), "{args:?}: {run:?}");
+        }
+        for args in [&["--help"][..], &["schema"], &["schema", "--policy"], &["log"], &["verify"]] {
+            assert_eq!(project.under(args).code, 0, "{args:?}");
+        }
+        let run = project.under(&["doctor", "--json"]);
+        let findings: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(findings[0]["about"], "policy");
+        assert_eq!(findings[0]["status"], "error");
+    }
+    assert_eq!(project.goals(), ["a"]);
+    let missing = project.hookloop(&["task", "list"]).env("HOOKLOOP_POLICY", "/no/such").output();
+    assert_eq!(missing.unwrap().status.code(), Some(2));
+}
+
+/// Nothing that a user can set keeps the program from looking there.
+#[test]
+fn the_file_of_the_system_is_always_looked_for() {
+    let project = Project::with_config("");
+    project.write_policy("");
+    for named in ["", project.policy_file().to_str().unwrap()] {
+        let trace = project.home().join("trace");
+        let mut command = project.command("strace");
+        command.args(["-f", "-qq", "-e", "trace=file", "-o"]).arg(&trace);
+        command.args([BINARY, "task", "list"]).env("HOOKLOOP_POLICY", named);
+        assert!(command.output().unwrap().status.success());
+        let calls = fs::read_to_string(&trace).unwrap();
+        assert!(calls.contains("\"/etc/hookloop/policy.yaml\""), "{calls}");
+        assert_eq!(!named.is_empty(), calls.contains("etc/policy.yaml\", O_RDONLY"), "{calls}");
+    }
+}
+
+#[test]
+fn what_holds_is_shown_with_its_place() {
+    let project = Project::with_config("");
+    assert_eq!(project.json(&["policy"]), json!({ "files": [], "rules": [], "own_secrets": [] }));
+    project.write_own("secrets: {'*': {MY_KEY: {command: [op, read, 'op://private/item']}}}\n");
+    project.write_policy(
+        "gates: {stop: [{name: checked, file: checked}]}
+limits:
+  iterations: 7
+agents: [claude]
+secrets: {'*': {DEPLOY: {file: /run/secrets/deploy}}}
+",
+    );
+    let policy = project.under_json(&["policy"]);
+    let file = project.policy_file().display().to_string();
+    let rule = |rule: &str, value: &str, line: u64| json!({ "rule": rule, "value": value, "file": file, "line": line });
+    assert_eq!(
+        policy["rules"],
+        json!([
+            rule("gates.stop", "policy/checked", 2),
+            rule("limits.iterations", "7", 4),
+            rule("agents", "claude", 5),
+            rule("secrets.DEPLOY", "from file /run/secrets/deploy, for *", 6),
+        ])
+    );
+    assert_eq!(policy["own_secrets"][0]["value"], "from command op, for *");
+    let shown = project.under(&["policy"]).stdout;
+    assert!(shown.contains(&format!("{file}:4")), "{shown}");
+    let doctor = project.under(&["doctor"]).stdout;
+    assert!(doctor.contains("4 rules of"), "{doctor}");
+}

@@ -48,6 +48,11 @@ pub enum Command {
         id: TaskId,
         fact: Fact,
     },
+    /// Takes the commit that a task has submitted as it is: it waits to be merged again.
+    ApproveTask {
+        id: TaskId,
+        head: String,
+    },
     /// Makes a submitted task ready again.
     ReturnTask {
         id: TaskId,
@@ -117,6 +122,7 @@ impl Command {
             | Command::ReleaseTask { id, .. }
             | Command::SubmitTask { id, .. }
             | Command::RecordDelivery { id, .. }
+            | Command::ApproveTask { id, .. }
             | Command::ReturnTask { id, .. }
             | Command::CompleteTask { id, .. }
             | Command::BlockTask { id, .. }

@@ -47,6 +47,8 @@ pub struct Facts {
     pub stop_hooks: usize,
     /// The commit that the task has submitted.
     pub submitted_head: Option<String>,
+    /// Nobody has worked on the task since.
+    pub submission_stands: bool,
 }
 
 /// An event to be: what it is about, and what happened.
@@ -70,6 +72,7 @@ pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal>
             deliver::submit(existing(id, facts)?, *fence, submission)
         }
         Command::RecordDelivery { id, fact } => deliver::record(existing(id, facts)?, fact, facts),
+        Command::ApproveTask { id, head } => deliver::approve(existing(id, facts)?, head, facts),
         Command::ReturnTask { id, returned } => {
             deliver::give_back(existing(id, facts)?, returned, facts)
         }

@@ -99,6 +99,20 @@ pub struct Merged {
     pub commit: String,
 }
 
+/// Why a submission waits for a human; without a reason it does so no longer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    pub head: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The commit that a person has taken as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approved {
+    pub head: String,
+}
+
 /// A submission was sent back to whoever takes the task next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Returned {
@@ -114,6 +128,7 @@ pub enum Fact {
     Reviewed(Reviewed),
     Planned(Planned),
     Merged(Merged),
+    Held(Held),
 }
 
 impl Fact {
@@ -121,7 +136,8 @@ impl Fact {
         match self {
             Fact::Reviewed(Reviewed { head, .. })
             | Fact::Planned(Planned { head, .. })
-            | Fact::Merged(Merged { head, .. }) => head,
+            | Fact::Merged(Merged { head, .. })
+            | Fact::Held(Held { head, .. }) => head,
         }
     }
 
@@ -130,6 +146,7 @@ impl Fact {
             Fact::Reviewed(reviewed) => EventBody::TaskReviewed(reviewed),
             Fact::Planned(planned) => EventBody::MergePlanned(planned),
             Fact::Merged(merged) => EventBody::TaskMerged(merged),
+            Fact::Held(held) => EventBody::MergeHeld(held),
         }
     }
 }
@@ -152,6 +169,15 @@ pub struct Delivery {
     /// Why it went back last: whoever goes on with it should know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Nobody has worked on the task since it was submitted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stands: bool,
+    /// Why it waits for a human, while it is submitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
+    /// The commit that a person has taken as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
 }
 
 impl Delivery {
@@ -168,6 +194,8 @@ impl Delivery {
             EventBody::TaskReviewed(_)
             | EventBody::MergePlanned(_)
             | EventBody::TaskMerged(_)
+            | EventBody::MergeHeld(_)
+            | EventBody::TaskApproved(_)
             | EventBody::TaskReturned(_)
             | EventBody::TaskUnblocked(_) => true,
             _ => false,
@@ -189,18 +217,23 @@ impl Delivery {
             }
             EventBody::MergePlanned(planned) => self.planned = Some(planned.clone()),
             EventBody::TaskMerged(merged) => self.merged = Some(merged.clone()),
+            EventBody::MergeHeld(held) => self.held.clone_from(&held.reason),
+            EventBody::TaskApproved(approved) => {
+                (self.held, self.returns) = (None, 0);
+                self.approved = Some(approved.head.clone());
+            }
             EventBody::TaskReturned(returned) => {
-                self.planned = None;
+                (self.planned, self.held, self.stands) = (None, None, false);
                 self.go_back(format!("{}: {}", returned.by, returned.reason));
             }
             EventBody::TaskReleased(released) => match released.reason {
                 ReleaseReason::NeedsContinuation => {
                     self.go_back(released.note.clone().unwrap_or_default());
                 }
-                ReleaseReason::Requeued => return self.forgive(),
+                ReleaseReason::Requeued => return self.reopen(),
                 ReleaseReason::Released | ReleaseReason::Expired => return false,
             },
-            EventBody::TaskUnblocked(_) => return self.forgive(),
+            EventBody::TaskUnblocked(_) => return self.reopen(),
             _ => return false,
         }
         true
@@ -209,6 +242,7 @@ impl Delivery {
     fn submit(&mut self, submission: Submission) {
         self.reviews.retain(|review| review.head == submission.head);
         (self.planned, self.merged, self.reason) = (None, None, None);
+        (self.held, self.stands) = (None, true);
         self.submission = Some(submission);
     }
 
@@ -217,9 +251,20 @@ impl Delivery {
         self.reason = Some(reason);
     }
 
-    /// A person has looked at it: it may go back as often again.
-    fn forgive(&mut self) -> bool {
-        std::mem::take(&mut self.returns) > 0
+    /// A person has looked at it, and it is worked on again: it may go back as often again.
+    fn reopen(&mut self) -> bool {
+        let was = (std::mem::take(&mut self.stands), self.held.take());
+        std::mem::take(&mut self.returns) > 0 || was != (false, None)
+    }
+
+    /// Whether a person has taken this commit as it is.
+    pub fn is_approved(&self, head: &str) -> bool {
+        self.approved.as_deref() == Some(head)
+    }
+
+    /// The submission that a person could take as it is.
+    pub fn standing(&self) -> Option<&Submission> {
+        self.submission.as_ref().filter(|_| self.stands)
     }
 
     /// What a gate said to the commit that is submitted.
@@ -279,6 +324,38 @@ mod tests {
         assert_eq!((delivery.review("qa", "a"), delivery.reviews.len()), (None, 0));
         let twice = [submitted("a"), reviewed("qa", "a", false), reviewed("qa", "a", true)];
         assert!(after(&twice).review("qa", "a").is_some_and(|review| review.passed));
+    }
+
+    #[test]
+    fn what_a_person_takes_is_one_commit_and_the_last_that_was_submitted() {
+        let approved = EventBody::TaskApproved(Approved { head: "a".to_owned() });
+        let delivery = after(&[submitted("a"), reviewed("qa", "a", false), approved.clone()]);
+        assert!(delivery.is_approved("a") && !delivery.is_approved("b"));
+        assert!(delivery.standing().is_some());
+        assert!(!after(&[submitted("a"), approved, submitted("b")]).is_approved("b"));
+        for worked_on in [
+            EventBody::TaskUnblocked(Empty {}),
+            EventBody::TaskReturned(Returned {
+                head: "a".to_owned(),
+                by: "qa".to_owned(),
+                reason: "no".to_owned(),
+            }),
+        ] {
+            assert_eq!(after(&[submitted("a"), worked_on]).standing(), None);
+        }
+    }
+
+    #[test]
+    fn a_submission_is_held_until_it_is_not() {
+        let held = |reason: Option<&str>| {
+            let reason = reason.map(str::to_owned);
+            EventBody::MergeHeld(Held { head: "a".to_owned(), reason })
+        };
+        let delivery = after(&[submitted("a"), held(Some("no token"))]);
+        assert_eq!(delivery.held.as_deref(), Some("no token"));
+        for end in [held(None), submitted("b")] {
+            assert_eq!(after(&[submitted("a"), held(Some("no token")), end]).held, None);
+        }
     }
 
     #[test]

@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::action::Action;
 use crate::cascade::{CascadeLimit, Cause};
 use crate::claim::{Claim, ReleaseReason};
-use crate::delivery::{Merged, Planned, Returned, Reviewed, Submission};
+use crate::delivery::{Approved, Held, Merged, Planned, Returned, Reviewed, Submission};
 use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
+use crate::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
 use crate::purse::{Amount, Shortage};
 use crate::remark::{Checkpointed, Noted, StopHook};
 use crate::session::facts::{
@@ -71,6 +72,10 @@ pub enum EventBody {
     TaskReviewed(Reviewed),
     MergePlanned(Planned),
     TaskMerged(Merged),
+    /// A submission can't be merged without a human, or can again.
+    MergeHeld(Held),
+    /// A person takes a submission as it is, whatever reviewers said.
+    TaskApproved(Approved),
     /// What was submitted is to be worked on again.
     TaskReturned(Returned),
     TaskCompleted(Outcome),
@@ -127,6 +132,14 @@ pub enum EventBody {
     TurnReserved(TurnReserved),
     /// There is not enough in the purse for another turn.
     PurseExhausted(Shortage),
+    /// A person wants to hear no more of a problem.
+    ProblemDismissed(Dismissed),
+    /// Somebody is about to send a message.
+    NoticeClaimed(NoticeClaimed),
+    NoticeSent(Empty),
+    /// What it was about was dealt with before it was sent.
+    NoticeDropped(Empty),
+    NoticeFailed(NoticeFailed),
     /// What a hook's `log` action wrote, or an event of a newer version.
     Other(Other),
 }
@@ -381,6 +394,8 @@ stored_types! {
     TaskReviewed => "task_reviewed",
     MergePlanned => "merge_planned",
     TaskMerged => "task_merged",
+    MergeHeld => "merge_held",
+    TaskApproved => "task_approved",
     TaskReturned => "task_returned",
     TaskCompleted => "task_completed",
     TaskBlocked => "task_blocked",
@@ -429,6 +444,11 @@ stored_types! {
     SessionEnded => "session_ended",
     TurnReserved => "turn_reserved",
     PurseExhausted => "purse_exhausted",
+    ProblemDismissed => "problem_dismissed",
+    NoticeClaimed => "notice_claimed",
+    NoticeSent => "notice_sent",
+    NoticeDropped => "notice_dropped",
+    NoticeFailed => "notice_failed",
 }
 
 impl EventBody {

@@ -178,6 +178,44 @@ impl fmt::Display for RunId {
     }
 }
 
+/// A message that a person is told something by, named after the channel and what it is about: whoever is about to
+/// send the same names it the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NoticeId(TaskId);
+
+impl NoticeId {
+    /// The id of what these words name together.
+    pub fn of(words: &[&str]) -> NoticeId {
+        let mut hash = Sha256::new();
+        for text in words {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
+        }
+        let hash = hash.finalize();
+        // Two words: that of a task is long enough for the tasks of one project.
+        NoticeId(TaskId(word(&hash) + &word(&hash[8..])))
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl FromStr for NoticeId {
+    type Err = BadTaskId;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(NoticeId)
+    }
+}
+
+impl fmt::Display for NoticeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// A 128-bit event id whose first 48 bits are milliseconds, as in UUID version 7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub [u8; 16]);
@@ -264,6 +302,8 @@ pub enum Subject {
     Session(SessionId),
     /// What is set aside of the project's purse: who sets something aside has seen all of it.
     Purse,
+    /// A message to a person: who sends it has claimed it here.
+    Notice(NoticeId),
 }
 
 impl Subject {
@@ -292,6 +332,7 @@ impl fmt::Display for Subject {
             Subject::Workflow(run) => write!(f, "_w-{run}"),
             Subject::Session(id) => write!(f, "_s-{id}"),
             Subject::Purse => f.write_str("_purse"),
+            Subject::Notice(id) => write!(f, "_n-{id}"),
         }
     }
 }
@@ -311,9 +352,10 @@ impl FromStr for Subject {
             "_purse" => Ok(Subject::Purse),
             _ => {
                 let bad = || BadSubject(text.to_owned());
-                match (text.strip_prefix("_w-"), text.strip_prefix("_s-")) {
-                    (Some(run), _) => Ok(Subject::Workflow(RunId(run.to_owned()))),
-                    (_, Some(id)) => id.parse().map(Subject::Session).map_err(|_| bad()),
+                match text.split_at_checked(3) {
+                    Some(("_w-", run)) => Ok(Subject::Workflow(RunId(run.to_owned()))),
+                    Some(("_s-", id)) => id.parse().map(Subject::Session).map_err(|_| bad()),
+                    Some(("_n-", id)) => id.parse().map(Subject::Notice).map_err(|_| bad()),
                     _ => text.parse().map(Subject::Task).map_err(|_| bad()),
                 }
             }
@@ -356,6 +398,14 @@ mod tests {
     }
 
     #[test]
+    fn a_notice_is_named_after_its_words_and_where_they_end() {
+        assert_eq!(NoticeId::of(&["a", "b"]), NoticeId::of(&["a", "b"]));
+        for other in [&["ab"][..], &["b", "a"], &["a", "b", ""], &["a"]] {
+            assert_ne!(NoticeId::of(other), NoticeId::of(&["a", "b"]), "{other:?}");
+        }
+    }
+
+    #[test]
     fn names_read_back() {
         let id = EventId([0xa5; 16]).derive("x", 0);
         assert_eq!(id.to_string().parse::<EventId>().unwrap(), id);
@@ -372,6 +422,7 @@ mod tests {
             Subject::Workflow(RunId::generate(id)),
             Subject::Session(SessionId::generate(id)),
             Subject::Purse,
+            Subject::Notice(NoticeId::of(&["a", "b"])),
         ] {
             assert_eq!(subject.to_string().parse::<Subject>().unwrap(), subject);
         }

@@ -11,6 +11,7 @@
 //! - [`command`]: what can be asked for
 //! - [`delivery`]: what becomes of a task's work when it is done
 //! - [`decide`]: from a command and the facts it touches to events, or a refusal
+//! - [`inbox`]: what needs a human
 //! - [`refusal`]: why a command was not accepted
 //! - [`remark`]: what is said about a task beside its state
 //! - [`review`]: what gatekeepers answer
@@ -49,6 +50,7 @@ pub mod feedback;
 pub mod graph;
 pub mod hook;
 pub mod id;
+pub mod inbox;
 pub mod limits;
 pub mod options;
 pub mod point;

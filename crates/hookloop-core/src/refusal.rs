@@ -32,6 +32,8 @@ pub enum Refusal {
     NotClaimed(TaskId),
     #[error("task `{id}` has not submitted {head}")]
     NotSubmitted { id: TaskId, head: String },
+    #[error("there is no problem `{0}` any more: it was dealt with")]
+    NoSuchProblem(String),
     #[error("agent `{agent}` does not work on tasks of type `{kind}`: its agents are {}", agents.join(", "))]
     NotItsType { agent: String, kind: String, agents: Vec<String> },
     #[error("a claim needs the name of an agent")]
@@ -77,6 +79,7 @@ impl Refusal {
     pub fn hint(&self) -> Option<String> {
         match self {
             Refusal::NoSuchTask(_) => Some("hookloop task list".to_owned()),
+            Refusal::NoSuchProblem(_) => Some("hookloop inbox list".to_owned()),
             Refusal::OpenDependencies { id, .. } => Some(format!("hookloop task show {id}")),
             Refusal::Cycle(path) => path.first().map(|id| format!("hookloop task graph {id}")),
             Refusal::WrongState { id, state: TaskState::Blocked, .. } => {
@@ -88,7 +91,7 @@ impl Refusal {
                 wanted: "deleted",
             } => Some(format!("hookloop task delete {id} --force")),
             Refusal::Claimed { id, verb: "claim", .. } => Some(format!("hookloop task steal {id}")),
-            Refusal::Claimed { verb: "submit" | "note", .. } => None,
+            Refusal::Claimed { verb: "submit" | "note" | "approve", .. } => None,
             Refusal::Claimed { id, epoch, verb, .. } => {
                 Some(format!("hookloop task {verb} {id} --epoch {epoch}"))
             }

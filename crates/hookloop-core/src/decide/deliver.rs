@@ -4,7 +4,7 @@ use super::{
     Decided, Facts, TEXT_MAX_BYTES, WORD_MAX_BYTES, bounded, check_fence, not_from, on_task,
 };
 use crate::claim::Fence;
-use crate::delivery::{Fact, Returned, Submission};
+use crate::delivery::{Approved, Fact, Held, Returned, Submission};
 use crate::event::{EventBody, Submitted};
 use crate::refusal::Refusal;
 use crate::task::{Task, TaskState};
@@ -34,6 +34,9 @@ pub(super) fn submit(
 /// Says what happened to the commit that is submitted. Who speaks of another one is too late.
 pub(super) fn record(task: &Task, fact: &Fact, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
     check_head(task, fact.head(), facts)?;
+    if let Fact::Held(Held { reason, .. }) = fact {
+        bounded("reason", reason.as_deref(), TEXT_MAX_BYTES)?;
+    }
     if let Fact::Reviewed(reviewed) = fact {
         bounded("gate", Some(&reviewed.gate), WORD_MAX_BYTES)?;
         bounded("reason", reviewed.reason.as_deref(), TEXT_MAX_BYTES)?;
@@ -49,6 +52,22 @@ pub(super) fn give_back(
     check_head(task, &returned.head, facts)?;
     bounded("reason", Some(&returned.reason), TEXT_MAX_BYTES)?;
     Ok(vec![on_task(&task.id, EventBody::TaskReturned(returned.clone()))])
+}
+
+/// A person takes what stands. A task that is worked on again has nothing that could be taken.
+pub(super) fn approve(task: &Task, head: &str, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+    check_fence(task, Fence::None, "approve")?;
+    if !matches!(task.state, TaskState::Submitted | TaskState::Blocked) {
+        let (id, state) = (task.id.clone(), task.state);
+        return Err(Refusal::WrongState { id, state, wanted: "approved" });
+    }
+    match facts.submission_stands && facts.submitted_head.as_deref() == Some(head) {
+        true => {
+            let approved = Approved { head: head.to_owned() };
+            Ok(vec![on_task(&task.id, EventBody::TaskApproved(approved))])
+        }
+        false => Err(Refusal::NotSubmitted { id: task.id.clone(), head: head.to_owned() }),
+    }
 }
 
 fn check_head(task: &Task, head: &str, facts: &Facts) -> Result<(), Refusal> {

@@ -64,7 +64,7 @@ impl<'c> Fold<'c> {
             (Subject::Task(id), EventBody::DependencyAdded(edge)) => self.add_edge(seq, id, edge),
             (Subject::Task(id), _) => self.change_task(seq, id, event),
             (subject, _) => {
-                self.apply_elsewhere(event)?;
+                self.apply_elsewhere(seq, event)?;
                 self.raise_version(subject, seq)
             }
         }
@@ -229,6 +229,10 @@ impl<'c> Fold<'c> {
                 self.set_state(seq, node, Stored::Open)?;
                 self.run("UPDATE task SET detail = NULL WHERE num = ?1", [num])?;
             }
+            EventBody::TaskApproved(_) => {
+                self.set_state(seq, node, Stored::Submitted)?;
+                self.run("UPDATE task SET detail = NULL WHERE num = ?1", [num])?;
+            }
             EventBody::TaskDeleted(_) => self.delete(seq, node)?,
             EventBody::StopHookRegistered(_)
             | EventBody::StopHooksCleared(_)
@@ -245,6 +249,8 @@ impl<'c> Fold<'c> {
             _ => self.raise(seq, num)?,
         }
         self.deliver(seq, num, &event.body)?;
+        let is_waiting = matches!(node.state, Stored::Blocked | Stored::Submitted);
+        self.trouble_task(seq, event, is_waiting)?;
         Ok(node.version)
     }
 
@@ -305,10 +311,14 @@ impl<'c> Fold<'c> {
         self.write_open_deps(after)
     }
 
-    fn apply_elsewhere(&mut self, event: &Event) -> Result<()> {
+    fn apply_elsewhere(&mut self, seq: Seq, event: &Event) -> Result<()> {
         match (&event.subject, &event.body) {
-            (Subject::Session(id), _) => self.apply_session(id, event),
-            (Subject::Purse, EventBody::TurnReserved(reserved)) => self.reserve(reserved, event.at),
+            (Subject::Session(id), _) => self.apply_session(seq, id, event),
+            (Subject::Purse, EventBody::TurnReserved(reserved)) => {
+                self.end_problem(&event.subject)?;
+                self.reserve(reserved, event.at)
+            }
+            (Subject::Notice(id), body) => self.apply_notice(seq, id, body),
             (_, EventBody::CursorMoved(cursor)) => self.move_cursor(cursor),
             (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
             (_, EventBody::HookRan(ran)) => self.count_run(ran),

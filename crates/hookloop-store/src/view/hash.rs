@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::{Result, View};
 
 /// Every table by what it means, in an order that every view shares.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 15] = [
     "SELECT t.id, t.state, t.open_deps, t.announced, t.priority, t.epoch, t.claim, t.created_at,
         t.started_at, t.completed_at, p.id, t.spec, t.detail FROM task t LEFT JOIN task p ON p.num = t.parent ORDER BY t.num",
     "SELECT a.id, b.id FROM edge JOIN task a ON a.num = edge.task JOIN task b ON b.num = edge.needs
@@ -16,6 +16,9 @@ const PARTS: [&str; 13] = [
     "SELECT task.id, remark.kind, number, at, actor, data FROM remark JOIN task ON task.num = remark.task
         ORDER BY task, remark.kind, seq",
     "SELECT task.id, data FROM delivery JOIN task ON task.num = delivery.task ORDER BY delivery.task",
+    "SELECT about, at, actor, kind, reason, dismissed FROM problem ORDER BY about",
+    // Keys of problems hold places in the log.
+    "SELECT id, channel, state, tries FROM notice ORDER BY id",
     "SELECT name, enabled FROM hook_switch ORDER BY name",
     "SELECT name, runs, failures, blocks FROM hook_runs ORDER BY name",
     "SELECT name, size, runs FROM hook_time ORDER BY name, size",

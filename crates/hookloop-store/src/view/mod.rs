@@ -4,6 +4,7 @@
 //! - [`query`]: what is read from them
 //! - [`front`]: what can be started, and what is held
 //! - [`deliveries`]: what became of work that was submitted
+//! - [`problems`]: what needs a human, and who was told
 //! - [`remarks`]: what is said about tasks beside their state
 //! - [`runs`]: how often hooks ran, and what came of it
 //! - [`sessions`]: runs of the loop, under way and over
@@ -14,6 +15,7 @@ mod apply;
 mod deliveries;
 mod front;
 mod hash;
+mod problems;
 mod query;
 mod remarks;
 mod runs;
@@ -30,6 +32,7 @@ use crate::log::{LogError, Seq};
 pub(crate) use apply::Fold;
 pub use deliveries::Waiting;
 pub use front::Kinds;
+pub use problems::{Notice, NoticeState};
 pub use query::{TaskFilter, TaskRow};
 pub use remarks::Remarked;
 pub use runs::HookRuns;
@@ -45,7 +48,8 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
     DROP TABLE IF EXISTS hook_runs; DROP TABLE IF EXISTS hook_time;
     DROP TABLE IF EXISTS session; DROP TABLE IF EXISTS usage; DROP TABLE IF EXISTS spent;
     DROP TABLE IF EXISTS reservation; DROP TABLE IF EXISTS remark;
-    DROP TABLE IF EXISTS delivery;";
+    DROP TABLE IF EXISTS delivery; DROP TABLE IF EXISTS problem;
+    DROP TABLE IF EXISTS notice; DROP TABLE IF EXISTS told;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 

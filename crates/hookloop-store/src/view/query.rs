@@ -275,6 +275,7 @@ impl View<'_> {
             | Command::ReleaseTask { id, .. }
             | Command::SubmitTask { id, .. }
             | Command::RecordDelivery { id, .. }
+            | Command::ApproveTask { id, .. }
             | Command::ReturnTask { id, .. }
             | Command::CompleteTask { id, .. }
             | Command::BlockTask { id, .. }
@@ -317,8 +318,14 @@ impl View<'_> {
                 (Command::RemarkTask { .. }, _) => {
                     facts.stop_hooks = self.count_stop_hooks(row.num)?
                 }
-                (Command::RecordDelivery { .. } | Command::ReturnTask { .. }, _) => {
+                (
+                    Command::RecordDelivery { .. }
+                    | Command::ReturnTask { .. }
+                    | Command::ApproveTask { .. },
+                    _,
+                ) => {
                     let delivery = self.delivery_of(row.num as i64)?.unwrap_or_default().0;
+                    facts.submission_stands = delivery.stands;
                     facts.submitted_head = delivery.submission.map(|submission| submission.head);
                 }
                 (Command::DeleteTask { .. }, _) => self.deletion_facts(&row, batch, &mut facts)?,

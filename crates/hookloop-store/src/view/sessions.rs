@@ -2,6 +2,7 @@
 
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::SessionId;
+use hookloop_core::inbox::Asks;
 use hookloop_core::purse::Move;
 use hookloop_core::session::{Outcome, Plan, Work};
 use hookloop_core::time::Timestamp;
@@ -10,7 +11,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::apply::Fold;
 use super::usage::stored;
 use super::{Result, View};
-use crate::log::LogError;
+use crate::log::{LogError, Seq};
 
 /// What the work of a review is called.
 pub const REVIEW: &str = "review";
@@ -44,7 +45,8 @@ impl SessionRow {
 }
 
 impl Fold<'_> {
-    pub(super) fn apply_session(&self, id: &SessionId, event: &Event) -> Result<()> {
+    pub(super) fn apply_session(&self, seq: Seq, id: &SessionId, event: &Event) -> Result<()> {
+        self.trouble_session(seq, id, event)?;
         let id = id.as_str();
         if let Some(movement) = Move::of(&event.body) {
             self.move_purse(id, movement, event.at)?;
@@ -71,8 +73,9 @@ impl Fold<'_> {
             EventBody::TaskTaken(taken) => {
                 set("UPDATE session SET task = ?2 WHERE id = ?1", &taken.task.as_str())
             }
-            EventBody::TaskLeft(_) => {
-                self.run("UPDATE session SET task = NULL WHERE id = ?1", [id]).map(drop)
+            EventBody::TaskLeft(left) => {
+                let update = "UPDATE session SET task = NULL, asks = ?2 WHERE id = ?1";
+                set(update, &(Asks::after(left.how) as i64))
             }
             EventBody::SessionPaused(_) => {
                 set("UPDATE session SET state = ?2 WHERE id = ?1", &PAUSED)
@@ -101,9 +104,11 @@ impl Fold<'_> {
             Work::Own => "its user's".to_owned(),
             Work::Review(_) => REVIEW.to_owned(),
         };
-        let insert = "INSERT INTO session(id, name, state, work, agent, machine, iteration, tokens,
-            cost_micros, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7)";
-        let values = params![id, plan.name, RUNNING, work, plan.agent, plan.machine, at.0];
+        let insert =
+            "INSERT INTO session(id, name, state, work, agent, machine, iteration, asks, tokens,
+            cost_micros, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, 0, 0, ?8)";
+        let asks = Asks::first(plan) as i64;
+        let values = params![id, plan.name, RUNNING, work, plan.agent, plan.machine, asks, at.0];
         self.run(insert, values).map(drop)
     }
 }

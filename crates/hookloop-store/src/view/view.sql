@@ -51,6 +51,17 @@ CREATE TABLE remark(task INTEGER NOT NULL, kind INTEGER NOT NULL, seq INTEGER NO
 -- What became of the work of tasks that was submitted, or went back; `seq` is where it was submitted last.
 CREATE TABLE delivery(task INTEGER PRIMARY KEY, seq INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
 
+-- What needs a human: one row for each subject that does. `seq` is the event that said so.
+CREATE TABLE problem(about TEXT PRIMARY KEY, key TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, actor TEXT NOT NULL,
+  kind TEXT NOT NULL, reason TEXT NOT NULL, dismissed INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+-- Messages to people. state: 0 claimed, 1 sent or not needed any more, 2 failed
+CREATE TABLE notice(id TEXT PRIMARY KEY, channel TEXT NOT NULL, state INTEGER NOT NULL, tries INTEGER NOT NULL,
+  seq INTEGER NOT NULL, problems TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX notice_open ON notice(channel) WHERE state <> 1;
+-- Which problems each channel was told of, or is about to be.
+CREATE TABLE told(channel TEXT NOT NULL, problem TEXT NOT NULL, PRIMARY KEY(channel, problem)) STRICT, WITHOUT ROWID;
+
 -- Versions of the subjects that are not tasks.
 CREATE TABLE subject(name TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
@@ -89,6 +100,7 @@ CREATE TABLE session(
   agent TEXT NOT NULL,
   machine TEXT NOT NULL,
   iteration INTEGER NOT NULL,
+  asks INTEGER NOT NULL,      -- which ends of it need a human: 0 none, 1 when it is stuck, 2 limits too
   task TEXT,
   tokens INTEGER NOT NULL,
   cost_micros INTEGER NOT NULL,

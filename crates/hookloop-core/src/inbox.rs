@@ -1,0 +1,358 @@
+//! What needs a human: problems, what makes and what ends one, and what people are told of them.
+//!
+//! A problem is named after the event that made it, so it is the same on every machine and after every restart, and one
+//! that comes back is another.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::EventBody;
+use crate::id::{SessionId, Subject, TaskId};
+use crate::session::facts::Left;
+use crate::session::{Limit, Outcome, Plan, Work};
+use crate::time::Timestamp;
+
+/// The longest text about a problem that leaves the project.
+pub const TEXT_MAX: usize = 2_000;
+/// The longest line of such a text.
+pub const LINE_MAX: usize = 200;
+
+/// What sort of problem it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    TaskBlocked,
+    /// A submission can't be merged without a human.
+    MergeHeld,
+    /// A session ended with its work undone, and no task says so.
+    SessionEnded,
+    SessionPaused,
+    PurseExhausted,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [
+        Kind::TaskBlocked,
+        Kind::MergeHeld,
+        Kind::SessionEnded,
+        Kind::SessionPaused,
+        Kind::PurseExhausted,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::TaskBlocked => "task_blocked",
+            Kind::MergeHeld => "merge_held",
+            Kind::SessionEnded => "session_ended",
+            Kind::SessionPaused => "session_paused",
+            Kind::PurseExhausted => "purse_exhausted",
+        }
+    }
+
+    /// What is the matter, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Kind::TaskBlocked => "is blocked",
+            Kind::MergeHeld => "can't be merged",
+            Kind::SessionEnded => "ended undone",
+            Kind::SessionPaused => "is paused",
+            Kind::PurseExhausted => "is empty",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kind, String> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == text).ok_or_else(|| {
+            let names = Kind::ALL.map(Kind::name).join(", ");
+            format!("`{text}` is no kind of problem: one of {names}")
+        })
+    }
+}
+
+/// What has a problem.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum About {
+    Task(TaskId),
+    Session(SessionId),
+    Purse,
+}
+
+impl About {
+    /// The subject whose events say so.
+    pub fn subject(&self) -> Subject {
+        match self {
+            About::Task(id) => Subject::Task(id.clone()),
+            About::Session(id) => Subject::Session(id.clone()),
+            About::Purse => Subject::Purse,
+        }
+    }
+
+    pub fn of(subject: Subject) -> Option<About> {
+        match subject {
+            Subject::Task(id) => Some(About::Task(id)),
+            Subject::Session(id) => Some(About::Session(id)),
+            Subject::Purse => Some(About::Purse),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            About::Task(id) => write!(f, "task:{id}"),
+            About::Session(id) => write!(f, "session:{id}"),
+            About::Purse => f.write_str("purse"),
+        }
+    }
+}
+
+/// A problem's name: what has it, and the place of the event that made it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    pub about: About,
+    pub version: u64,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.about, self.version)
+    }
+}
+
+impl FromStr for Key {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<Key, BadKey> {
+        let bad = || BadKey(text.chars().take(LINE_MAX).collect());
+        let (about, version) = text.rsplit_once('@').ok_or_else(bad)?;
+        let about = match about.split_once(':') {
+            Some(("task", id)) => About::Task(id.parse().map_err(|_| bad())?),
+            Some(("session", id)) => About::Session(id.parse().map_err(|_| bad())?),
+            None if about == "purse" => About::Purse,
+            _ => return Err(bad()),
+        };
+        Ok(Key { about, version: version.parse().map_err(|_| bad())? })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not the key of a problem: `task:ID@N`, `session:ID@N` or `purse@N`")]
+pub struct BadKey(String);
+
+/// Something that needs a human.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub key: Key,
+    pub kind: Kind,
+    pub reason: String,
+    pub since: Timestamp,
+    /// Who said so.
+    pub by: String,
+    /// A person wants to hear no more of it.
+    pub is_dismissed: bool,
+}
+
+/// What an event does about the problem of its subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Arises { kind: Kind, reason: String },
+    Passes,
+}
+
+fn arises(kind: Kind, reason: &str) -> Option<Change> {
+    Some(Change::Arises { kind, reason: reason.to_owned() })
+}
+
+/// What an event of a task does; nothing is known of most.
+pub fn of_task(body: &EventBody) -> Option<Change> {
+    match body {
+        EventBody::TaskBlocked(obstacle) => arises(Kind::TaskBlocked, &obstacle.reason),
+        EventBody::MergeHeld(held) => match &held.reason {
+            Some(reason) => arises(Kind::MergeHeld, reason),
+            None => Some(Change::Passes),
+        },
+        EventBody::TaskStarted(_)
+        | EventBody::TaskReleased(_)
+        | EventBody::TaskSubmitted(_)
+        | EventBody::TaskReturned(_)
+        | EventBody::TaskApproved(_)
+        | EventBody::TaskMerged(_)
+        | EventBody::TaskCompleted(_)
+        | EventBody::TaskUnblocked(_)
+        | EventBody::TaskDeleted(_) => Some(Change::Passes),
+        _ => None,
+    }
+}
+
+/// Which ends of a session are a problem of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asks {
+    /// None: a task says what there is to say, or somebody sits beside it.
+    #[default]
+    Nothing,
+    /// It gave a task back that nobody will hear of.
+    WhenStuck,
+    /// Its work is its own.
+    Always,
+}
+
+impl Asks {
+    /// What a session begins with.
+    pub fn first(plan: &Plan) -> Asks {
+        match plan.work {
+            Work::Prompt(_) | Work::Spec(_) => Asks::Always,
+            Work::Tasks | Work::Task(_) | Work::Own | Work::Review(_) => Asks::Nothing,
+        }
+    }
+
+    /// What it is after a task was left like that.
+    pub fn after(left: Left) -> Asks {
+        match left {
+            Left::Released => Asks::WhenStuck,
+            Left::Completed | Left::Submitted | Left::Returned | Left::Blocked | Left::Lost => {
+                Asks::Nothing
+            }
+        }
+    }
+}
+
+/// What an event of a session does.
+pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
+    match (body, asks) {
+        (EventBody::SessionPaused(_), _) => arises(Kind::SessionPaused, "it was asked to pause"),
+        (
+            EventBody::SessionEnded(Outcome::NeedsHuman { reason }),
+            Asks::Always | Asks::WhenStuck,
+        ) => arises(Kind::SessionEnded, reason),
+        // An empty purse is one problem, whoever meets it.
+        (EventBody::SessionEnded(Outcome::Limit { limit: Limit::Purse }), _) => {
+            Some(Change::Passes)
+        }
+        (EventBody::SessionEnded(Outcome::Limit { limit }), Asks::Always) => {
+            arises(Kind::SessionEnded, &format!("its limit of {} was reached", limit.name()))
+        }
+        (EventBody::SessionEnded(_) | EventBody::SessionResumed(_), _) => Some(Change::Passes),
+        _ => None,
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dismissed {
+    /// The problem's key.
+    pub problem: String,
+}
+
+/// Who is about to send a message, by which channel, and of what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoticeClaimed {
+    pub channel: String,
+    /// Tells channels of one name apart that lead elsewhere.
+    pub to: String,
+    pub machine: String,
+    /// The keys of the problems.
+    pub problems: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoticeFailed {
+    pub reason: String,
+}
+
+/// `text` in one line without anything that acts on who reads it, cut to `max` characters.
+pub fn one_line(text: &str, max: usize) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || is_harmful(c));
+    let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(max) {
+        None => line,
+        Some(_) => line.chars().take(max.saturating_sub(1)).chain(['…']).collect(),
+    }
+}
+
+/// Controls, and characters that turn the direction of text or take up no room.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::Held;
+    use crate::event::Empty;
+    use crate::task::Obstacle;
+
+    #[test]
+    fn a_key_reads_back() {
+        for text in ["task:a-b@7", "session:x1@12", "purse@3"] {
+            assert_eq!(text.parse::<Key>().map(|key| key.to_string()).as_deref(), Ok(text));
+        }
+        for bad in ["", "task:a", "task:@1", "task:a@", "task:a@x", "run:a@1", "purse:a@1", "a@1"] {
+            assert!(bad.parse::<Key>().is_err(), "{bad}");
+        }
+        for kind in Kind::ALL {
+            assert_eq!(kind.name().parse(), Ok(kind));
+            assert_eq!(serde_json::json!(kind), kind.name());
+        }
+    }
+
+    #[test]
+    fn what_is_said_about_a_task_does_not_end_its_problem() {
+        let blocked =
+            EventBody::TaskBlocked(Obstacle { reason: "why".into(), ..Obstacle::default() });
+        assert_eq!(of_task(&blocked), arises(Kind::TaskBlocked, "why"));
+        assert_eq!(of_task(&EventBody::TaskUnblocked(Empty {})), Some(Change::Passes));
+        let noted = EventBody::TaskNoted(crate::remark::Noted { text: "a".into() });
+        assert_eq!(of_task(&noted), None);
+        let held = |reason: Option<&str>| {
+            let reason = reason.map(str::to_owned);
+            of_task(&EventBody::MergeHeld(Held { head: "a".into(), reason }))
+        };
+        assert_eq!(held(Some("no token")), arises(Kind::MergeHeld, "no token"));
+        assert_eq!(held(None), Some(Change::Passes));
+    }
+
+    #[test]
+    fn a_session_asks_where_no_task_does() {
+        let stuck = EventBody::SessionEnded(Outcome::NeedsHuman { reason: "why".into() });
+        let limit = |limit| EventBody::SessionEnded(Outcome::Limit { limit });
+        let check = |body: &EventBody, asks: Asks, expected: Option<&str>| {
+            let reason = match of_session(body, asks) {
+                Some(Change::Arises { reason, .. }) => Some(reason),
+                _ => None,
+            };
+            assert_eq!(reason.as_deref(), expected, "{body:?} {asks:?}");
+        };
+        check(&stuck, Asks::Always, Some("why"));
+        check(&stuck, Asks::WhenStuck, Some("why"));
+        check(&stuck, Asks::Nothing, None);
+        check(&limit(Limit::Errors), Asks::Always, Some("its limit of errors was reached"));
+        check(&limit(Limit::Errors), Asks::WhenStuck, None);
+        check(&limit(Limit::Purse), Asks::Always, None);
+        check(&EventBody::SessionPaused(Empty {}), Asks::Nothing, Some("it was asked to pause"));
+    }
+
+    #[test]
+    fn a_line_is_a_line_whatever_is_in_it() {
+        let check =
+            |text: &str, max: usize, expected: &str| assert_eq!(one_line(text, max), expected);
+        check("a\r\nBcc: x@y\n\n b", 99, "a Bcc: x@y b");
+        check("a\u{1b}[31mb\u{202e}c\0", 99, "a [31mb c");
+        check("漢字漢字字", 4, "漢字漢…");
+        check("漢字漢字", 4, "漢字漢字");
+        check("", 4, "");
+    }
+}

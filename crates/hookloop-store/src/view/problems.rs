@@ -1,0 +1,242 @@
+//! What needs a human, and who was told of it.
+
+use hookloop_core::event::{Event, EventBody};
+use hookloop_core::id::{NoticeId, SessionId, Subject};
+use hookloop_core::inbox::{
+    About, Asks, Change, Key, Kind, NoticeClaimed, Problem, of_session, of_task,
+};
+use hookloop_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::apply::Fold;
+use super::{Result, View, to_json};
+use crate::log::{LogError, Seq};
+
+/// How far a message has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoticeState {
+    /// Somebody sends it, or died in the middle.
+    Claimed = 0,
+    /// It was sent, or was not needed any more.
+    Over = 1,
+    Failed = 2,
+}
+
+/// A message to a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    pub id: NoticeId,
+    pub state: NoticeState,
+    /// How often somebody began to send it.
+    pub tries: u32,
+    /// Its last event.
+    pub version: Seq,
+    pub problems: Vec<Key>,
+}
+
+impl Fold<'_> {
+    /// Most events end no problem because there is none: only a task that waits can have one.
+    pub(super) fn trouble_task(&self, seq: Seq, event: &Event, is_waiting: bool) -> Result<()> {
+        match of_task(&event.body) {
+            Some(Change::Passes) if !is_waiting => Ok(()),
+            change => self.change_problem(seq, event, change),
+        }
+    }
+
+    pub(super) fn trouble_session(&self, seq: Seq, id: &SessionId, event: &Event) -> Result<()> {
+        let asks = match event.body {
+            EventBody::SessionEnded(_) => self.asks(id)?,
+            EventBody::PurseExhausted(shortage) => {
+                // Whoever meets it next has nothing new to say.
+                if View::new(self.conn).problem_of(&About::Purse)?.is_some() {
+                    return Ok(());
+                }
+                let (kind, reason) = (Kind::PurseExhausted, shortage.to_string());
+                return self.put_problem(seq, event, About::Purse, kind, &reason);
+            }
+            _ => Asks::Nothing,
+        };
+        self.change_problem(seq, event, of_session(&event.body, asks))
+    }
+
+    fn asks(&self, id: &SessionId) -> Result<Asks> {
+        let select = "SELECT asks FROM session WHERE id = ?1";
+        let mut select = self.conn.prepare_cached(select)?;
+        let asks = select.query_row([id.as_str()], |row| row.get::<_, i64>(0)).optional()?;
+        Ok(match asks {
+            Some(2) => Asks::Always,
+            Some(1) => Asks::WhenStuck,
+            _ => Asks::Nothing,
+        })
+    }
+
+    fn change_problem(&self, seq: Seq, event: &Event, change: Option<Change>) -> Result<()> {
+        match change {
+            Some(Change::Arises { kind, reason }) => match About::of(event.subject.clone()) {
+                Some(about) => self.put_problem(seq, event, about, kind, &reason),
+                None => Ok(()),
+            },
+            Some(Change::Passes) => self.end_problem(&event.subject),
+            None => Ok(()),
+        }
+    }
+
+    fn put_problem(
+        &self,
+        seq: Seq,
+        event: &Event,
+        about: About,
+        kind: Kind,
+        reason: &str,
+    ) -> Result<()> {
+        let put = "INSERT OR REPLACE INTO problem VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0)";
+        let subject = about.subject().to_string();
+        let key = Key { about, version: seq }.to_string();
+        let (at, actor) = (event.at.0, &event.actor);
+        self.run(put, params![subject, key, seq as i64, at, actor, kind.name(), reason]).map(drop)
+    }
+
+    pub(super) fn end_problem(&self, subject: &Subject) -> Result<()> {
+        self.run("DELETE FROM problem WHERE about = ?1", [subject.to_string()]).map(drop)
+    }
+
+    pub(super) fn apply_notice(&self, seq: Seq, id: &NoticeId, body: &EventBody) -> Result<()> {
+        let end = |state: NoticeState| {
+            let update = "UPDATE notice SET state = ?2, seq = ?3 WHERE id = ?1";
+            self.run(update, params![id.as_str(), state as i64, seq as i64]).map(drop)
+        };
+        match body {
+            EventBody::NoticeClaimed(claimed) => self.claim_notice(seq, id, claimed),
+            EventBody::NoticeSent(_) | EventBody::NoticeDropped(_) => end(NoticeState::Over),
+            EventBody::NoticeFailed(_) => end(NoticeState::Failed),
+            EventBody::ProblemDismissed(dismissed) => {
+                let Ok(Key { about, version }) = dismissed.problem.parse() else { return Ok(()) };
+                let update = "UPDATE problem SET dismissed = 1 WHERE about = ?1 AND seq = ?2";
+                let about = about.subject().to_string();
+                self.run(update, params![about, version as i64]).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn claim_notice(&self, seq: Seq, id: &NoticeId, claimed: &NoticeClaimed) -> Result<()> {
+        let put = "INSERT INTO notice VALUES (?1, ?2, 0, 1, ?3, ?4) ON CONFLICT DO UPDATE
+            SET state = 0, tries = tries + 1, seq = ?3";
+        let values = params![id.as_str(), claimed.to, seq as i64, to_json(&claimed.problems)];
+        self.run(put, values)?;
+        for problem in &claimed.problems {
+            self.run("INSERT OR IGNORE INTO told VALUES (?1, ?2)", params![claimed.to, problem])?;
+        }
+        Ok(())
+    }
+}
+
+const COLUMNS: &str = "about, seq, at, actor, kind, reason, dismissed";
+
+impl View<'_> {
+    /// What needs a human, the oldest first: at most so many that nobody has dismissed.
+    pub fn problems(&self, limit: usize) -> Result<Vec<Problem>> {
+        let select =
+            format!("SELECT {COLUMNS} FROM problem WHERE dismissed = 0 ORDER BY seq LIMIT ?1");
+        let mut select = self.conn.prepare_cached(&select)?;
+        let mut rows = select.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+
+    /// What needs a human and a channel was not told of, the oldest first: at most so many of these kinds, or of all if
+    /// none is named.
+    pub fn untold(&self, channel: &str, kinds: &[Kind], limit: usize) -> Result<Vec<Problem>> {
+        let select = format!(
+            "SELECT {COLUMNS} FROM problem WHERE dismissed = 0
+             AND (?2 = '[]' OR kind IN (SELECT value FROM json_each(?2)))
+             AND NOT EXISTS (SELECT 1 FROM told WHERE channel = ?1 AND problem = key)
+             ORDER BY seq LIMIT ?3"
+        );
+        let mut select = self.conn.prepare_cached(&select)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut rows = select.query(params![channel, to_json(&kinds), limit])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+
+    pub fn count_problems(&self) -> Result<u64> {
+        let count = "SELECT count(*) FROM problem WHERE dismissed = 0";
+        Ok(self.conn.prepare_cached(count)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    /// The problem that something has, dismissed or not.
+    pub fn problem_of(&self, about: &About) -> Result<Option<Problem>> {
+        let select = format!("SELECT {COLUMNS} FROM problem WHERE about = ?1");
+        let mut select = self.conn.prepare_cached(&select)?;
+        let about = about.subject().to_string();
+        select.query_row([about], |row| Ok(read(row))).optional()?.transpose()
+    }
+
+    /// Whether a channel was told of a problem, or is about to be.
+    pub fn is_told(&self, channel: &str, problem: &Key) -> Result<bool> {
+        let select = "SELECT 1 FROM told WHERE channel = ?1 AND problem = ?2";
+        Ok(self.conn.prepare_cached(select)?.exists(params![channel, problem.to_string()])?)
+    }
+
+    pub fn notice(&self, id: &NoticeId) -> Result<Option<Notice>> {
+        let select = "SELECT id, state, tries, seq, problems FROM notice WHERE id = ?1";
+        let mut select = self.conn.prepare_cached(select)?;
+        select.query_row([id.as_str()], |row| Ok(read_notice(row))).optional()?.transpose()
+    }
+
+    /// Messages of a channel that were claimed and not sent, but for those that were tried so often; at most so many.
+    pub fn unsent(&self, channel: &str, tries_max: u32, limit: usize) -> Result<Vec<Notice>> {
+        let select = "SELECT id, state, tries, seq, problems FROM notice
+            WHERE channel = ?1 AND state <> 1 AND tries < ?2 ORDER BY seq LIMIT ?3";
+        let mut select = self.conn.prepare_cached(select)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut rows = select.query(params![channel, tries_max, limit])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(read_notice(row)?);
+        }
+        Ok(found)
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<Problem> {
+    let (about, version) = (row.get::<_, String>(0)?, row.get::<_, i64>(1)? as Seq);
+    let damaged = |what: &str| LogError::damaged(version, format!("in the view: {what}"));
+    let about = about.parse().ok().and_then(About::of).ok_or_else(|| damaged("a subject"))?;
+    let kind: String = row.get(4)?;
+    Ok(Problem {
+        key: Key { about, version },
+        since: Timestamp(row.get(2)?),
+        by: row.get(3)?,
+        kind: kind.parse().map_err(|error: String| damaged(&error))?,
+        reason: row.get(5)?,
+        is_dismissed: row.get(6)?,
+    })
+}
+
+fn read_notice(row: &Row<'_>) -> Result<Notice> {
+    let version = row.get::<_, i64>(3)? as Seq;
+    let damaged = |what: &str| LogError::damaged(version, format!("in the view: {what}"));
+    let id: String = row.get(0)?;
+    let problems: String = row.get(4)?;
+    let problems: Vec<String> =
+        serde_json::from_str(&problems).map_err(|error| damaged(&error.to_string()))?;
+    Ok(Notice {
+        id: id.parse().map_err(|_| damaged("a notice"))?,
+        state: match row.get::<_, i64>(1)? {
+            0 => NoticeState::Claimed,
+            1 => NoticeState::Over,
+            _ => NoticeState::Failed,
+        },
+        tries: row.get(2)?,
+        version,
+        problems: problems.iter().filter_map(|key| key.parse().ok()).collect(),
+    })
+}

@@ -14,6 +14,7 @@
 //! - [`agents`]: who does the work
 //! - [`delivery`]: from finished work to a branch that is merged
 //! - [`forge`]: where branches are asked to be merged
+//! - [`inbox`]: what needs a human, and what people decide about it
 //! - [`guest`]: agents that come by themselves: by tools, or by hooks of their own
 //! - [`delivery`]: how finished work gets into the branch that it is for
 //! - [`files`]: what the project's files are; `git`: the repository that they are in
@@ -53,6 +54,7 @@ pub mod files;
 pub mod forge;
 mod git;
 pub mod guest;
+pub mod inbox;
 pub mod kept;
 pub mod lease;
 pub mod place;

@@ -119,6 +119,8 @@ pub struct Project {
     pub(crate) kept: Kept,
     /// What runs hooks; none where there is no directory to run them in.
     pub(crate) runner: Option<Arc<Runner>>,
+    /// What people call it.
+    pub(crate) name: String,
 }
 
 impl Project {
@@ -149,7 +151,10 @@ impl Project {
         let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
         let runner = runner.with_agents(&settings.rules.agents).with_secrets(secrets);
         let runner = Some(Arc::new(runner));
-        Ok(Project { kept, runner, ..Project::new(store, settings.rules, actor) })
+        let directory =
+            || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = settings.project.map_or_else(directory, |name| name.to_string());
+        Ok(Project { kept, runner, name, ..Project::new(store, settings.rules, actor) })
     }
 
     /// Opens the project's log alone, whatever its hooks are: to check and to mend it.
@@ -168,7 +173,8 @@ impl Project {
     pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
         let (actor, spread) = (actor.to_owned(), Spread::default());
         let (sought, kept) = (Sought::default(), Kept::Here);
-        Project { store, rules, actor, spread, sought, kept, runner: None }
+        let name = String::new();
+        Project { store, rules, actor, spread, sought, kept, runner: None, name }
     }
 
     /// Where the log is.
@@ -233,6 +239,11 @@ impl Project {
     pub fn hooks(&self) -> Result<Registry, EngineError> {
         let switches = self.read(|view| view.hook_switches())?;
         Ok(self.rules.switched(&switches).into_owned())
+    }
+
+    /// What people call it: its name, else that of its directory.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     pub fn rules(&self) -> &Rules {

@@ -8,6 +8,7 @@ use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::bulk::ImportError;
 use hookloop_engine::config::ConfigError;
 use hookloop_engine::delivery::train::TrainError;
+use hookloop_engine::inbox::InboxError;
 use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
 use hookloop_engine::session::StartError;
@@ -241,6 +242,23 @@ impl From<StartError> for CliError {
             }
             StartError::Io { .. } => CliError::system(message),
             StartError::LongMessage(_) => CliError::usage(message),
+        }
+    }
+}
+
+impl From<InboxError> for CliError {
+    fn from(error: InboxError) -> CliError {
+        let message = error.to_string();
+        match error {
+            InboxError::Engine(error) => error.into(),
+            InboxError::NoSuchProblem(_) => CliError::refused(message).hint("hookloop inbox list"),
+            InboxError::Ambiguous { keys, .. } => {
+                let first = keys.first().map_or("", String::as_str);
+                CliError::refused(message).hint(format!("hookloop inbox show {first}"))
+            }
+            InboxError::NotAPerson => CliError::refused(message),
+            InboxError::Unfit { instead, .. } => CliError::refused(message).hint(instead),
+            InboxError::Length(_) => CliError::usage(message),
         }
     }
 }

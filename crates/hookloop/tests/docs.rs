@@ -80,6 +80,11 @@ fn the_configuration_in_delivery_md_is_read() {
 }
 
 #[test]
+fn inbox() {
+    check_commands("docs/inbox.md");
+}
+
+#[test]
 fn usage() {
     check_commands("docs/usage.md");
 }

@@ -14,7 +14,7 @@ mod stack;
 
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
-use hookloop_core::delivery::{Delivery, Fact, Merged, Returned, Submission};
+use hookloop_core::delivery::{Delivery, Fact, Held, Merged, Returned, Submission};
 use hookloop_core::event::EventBody;
 use hookloop_core::hook::{Handler, Hook, Registry};
 use hookloop_core::id::{Subject, TaskId};
@@ -252,7 +252,8 @@ impl<'t> Train<'t> {
             // What is wrong with one is no reason for the others to wait.
             match is_ready {
                 Ok(true) => cars.push(car),
-                Ok(false) => {}
+                // It waits for something else now.
+                Ok(false) => self.hold(&car, None)?,
                 Err(error) => self.pass_over(&car, error)?,
             }
         }
@@ -264,6 +265,9 @@ impl<'t> Train<'t> {
         match error {
             TrainError::Trouble(trouble) => {
                 self.unreachable += usize::from(matches!(trouble, Trouble::Retry { .. }));
+                if let Trouble::NeedsHuman { why } = &trouble {
+                    self.hold(car, Some(why))?;
+                }
                 self.wait(car, trouble.reason().to_owned());
             }
             TrainError::Engine(EngineError::Refused(refusal)) => {
@@ -392,6 +396,19 @@ impl<'t> Train<'t> {
         self.project.dispatch()?;
         self.arrive(car, Fate::Blocked { reason });
         Ok(())
+    }
+
+    /// Says that a task waits for a human, or does so no longer, if that is news.
+    fn hold(&self, car: &Car, why: Option<&str>) -> Result<(), TrainError> {
+        let reason = why.map(|why| clipped(why, REASON_MAX));
+        if car.delivery.held == reason {
+            return Ok(());
+        }
+        match self.record(car, Fact::Held(Held { head: car.head.to_string(), reason })) {
+            // It is not submitted any more, which says enough.
+            Err(TrainError::Engine(EngineError::Refused(_))) => Ok(()),
+            done => done,
+        }
     }
 
     fn wait(&mut self, car: &Car, reason: String) {

@@ -29,6 +29,12 @@ pub(super) fn stopped(ancestor: Pid) -> Vec<Pid> {
     })
 }
 
+/// Who started this process, and who started that, no more than `max` of them.
+pub(super) fn ancestors(max: usize) -> Vec<Pid> {
+    let parent = |pid: &Pid| stat(*pid).and_then(|stat| stat.parent);
+    std::iter::successors(parent(&rustix::process::getpid()), parent).take(max).collect()
+}
+
 /// Whether `/proc` is that of this process's own world.
 pub(super) fn sees_itself() -> bool {
     let own = std::process::id().to_string();

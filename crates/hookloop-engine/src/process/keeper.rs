@@ -24,6 +24,17 @@ use super::{
 
 /// The argument that makes the program a keeper.
 pub const KEEPER_ARGUMENT: &str = "__keeper";
+/// How far up a keeper is looked for.
+const ANCESTORS_MAX: usize = 1_000;
+
+/// Whether a hook or an agent started this process, by whatever way: a keeper is above it then, as the reaper of all that
+/// lost their parents.
+pub fn is_kept() -> bool {
+    super::descendants::ancestors(ANCESTORS_MAX).into_iter().any(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(KEEPER_ARGUMENT.as_bytes())
+    })
+}
 /// This program, also when its file was replaced since it was started.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 /// A keeper takes a large order as fast as it comes; one that does not is not there.

@@ -57,7 +57,7 @@ pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
 pub use cgroup::home as cgroup_home;
 pub use confine::{Confinement, Support, Unconfined};
 pub use keep::{LEFTOVER_GRACE, keep};
-pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns};
+pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns, is_kept};
 pub(crate) use orphans::while_nothing_starts;
 pub use pool::{KeeperPool, PARALLEL_MAX};
 pub use step::{STEP_ARGUMENT, confine};

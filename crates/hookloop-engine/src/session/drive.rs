@@ -33,6 +33,9 @@ const PROMPT_PIPED_MAX: usize = 256 * 1024;
 const LISTEN_EVERY_MS: u64 = 5_000;
 /// Files that a turn's record names.
 const CHANGED_MAX: usize = 200;
+/// Notes on a task that its first prompt has, and what they are called there.
+const NOTES_TOLD: usize = 10;
+const NOTE: &str = "note";
 /// How long a task is held without a sign of life.
 pub const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
 
@@ -469,7 +472,20 @@ impl<'p, W: World> Driver<'p, W> {
         };
         let id = task.id.clone();
         self.journal.note(EventBody::TaskTaken(TaskTaken { task: id, epoch }));
+        self.tell_notes(&task.id)?;
         self.hold(Some(task), epoch);
+        Ok(())
+    }
+
+    /// What was said about a task before it was taken: its first prompt has the last of it.
+    fn tell_notes(&mut self, task: &TaskId) -> Result<(), EngineError> {
+        let notes = self.journal.project.read(|view| view.notes(task))?;
+        let skipped = notes.len().saturating_sub(NOTES_TOLD);
+        for note in notes.into_iter().skip(skipped) {
+            let text = clipped(&note.what.text, PIPED_MAX);
+            let piped = Piped { from: note.by, point: NOTE.to_owned(), status: None, text };
+            self.journal.note(EventBody::OutputPiped(piped));
+        }
         Ok(())
     }
 

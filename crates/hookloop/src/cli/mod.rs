@@ -8,6 +8,7 @@ mod doctor;
 mod hook;
 mod hooks;
 mod import;
+mod inbox;
 mod init;
 mod install;
 mod log;
@@ -103,6 +104,9 @@ enum Command {
     /// The worktrees that tasks are worked on in
     #[command(subcommand)]
     Worktrees(worktrees::Command),
+    /// What needs a human, and what you decide about it
+    #[command(subcommand)]
+    Inbox(inbox::Command),
     Why(why::Args),
     Usage(usage::Args),
     /// Add tasks, move them along, look at them
@@ -155,6 +159,7 @@ impl Cli {
             Command::Sessions(command) => command.run(context),
             Command::Merge(args) => args.run(context),
             Command::Worktrees(command) => command.run(context),
+            Command::Inbox(command) => command.run(context),
             Command::Why(args) => args.run(context),
             Command::Usage(args) => args.run(context),
             Command::Task(command) => command.run(context),

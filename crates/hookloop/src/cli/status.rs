@@ -13,9 +13,10 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let place = context.place()?;
         let project = context.project()?;
-        let (totals, claimed, stuck, due, running) = project.read(|view| {
+        let (totals, claimed, stuck, due, running, problems) = project.read(|view| {
             let (stuck, due) = (view.count_stuck()?, view.count_due()?);
-            Ok((view.totals()?, view.count_claimed()?, stuck, due, view.count_runs()?))
+            let (totals, claimed) = (view.totals()?, view.count_claimed()?);
+            Ok((totals, claimed, stuck, due, view.count_runs()?, view.count_problems()?))
         })?;
         let kept = project.kept();
         let counts = TaskState::ALL.map(|state| (state, totals.count(state)));
@@ -30,6 +31,7 @@ impl Args {
                 "events": totals.head,
                 "tasks": tasks,
                 "claimed": claimed,
+                "problems": problems,
                 "waiting_on_blocked": stuck,
                 "reactions_due": due,
                 "workflows": {
@@ -63,6 +65,7 @@ impl Args {
             out.line(format_args!("{count:>9}  {style}{state}{style:#}"))?;
         }
         let notes = [
+            (problems, "waiting for you: hookloop inbox list"),
             (claimed, "claimed: hookloop task list --state active"),
             (stuck, "waiting for a blocked task: hookloop task list --state blocked"),
             (due, "reactions left to do: any command does them"),

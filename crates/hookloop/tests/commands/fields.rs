@@ -81,6 +81,7 @@ fn other_commands_print_an_object_each() {
     let status = [
         "claimed",
         "events",
+        "problems",
         "reactions_due",
         "root",
         "state",

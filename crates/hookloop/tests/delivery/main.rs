@@ -1,6 +1,7 @@
 //! Delivery by the real program: real git, real hooks, agents that are scripts, and a remote that is a bare repository.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod approving;
 mod campaign;
 mod forge;
 mod gatekeepers;

@@ -51,6 +51,9 @@ impl Train<'_> {
             Err(error) => {
                 let trouble = Trouble::from(error);
                 for Coupled { car, .. } in stack {
+                    if let Trouble::NeedsHuman { why } = &trouble {
+                        self.hold(car, Some(why))?;
+                    }
                     self.wait(car, trouble.reason().to_owned());
                 }
                 Ok(false)

@@ -1,0 +1,349 @@
+//! What needs a human, and what people decide about it.
+//!
+//! A decision names the problem by its key and is stored only while that problem stands, so of two people one decides.
+//! It is people's: an agent's session is refused.
+
+use hookloop_core::claim::Fence;
+use hookloop_core::command::Command;
+use hookloop_core::delivery::Returned;
+use hookloop_core::event::EventBody;
+use hookloop_core::id::{NoticeId, SessionId, Subject, TaskId};
+use hookloop_core::inbox::{About, Dismissed, Key, Kind, Problem};
+use hookloop_core::refusal::Refusal;
+use hookloop_core::remark::Remark;
+use hookloop_core::session::Piped;
+use hookloop_core::session::state::MESSAGE;
+
+use crate::project::{Done, EngineError, Project, fresh_id, now};
+use crate::session::open;
+use crate::session::session_of;
+use crate::work::{Origin, Work};
+
+/// Problems that are looked at when one is looked for.
+const LOOKED_AT_MAX: usize = 10_000;
+/// Keys that an ambiguous one is answered with.
+const CANDIDATES: usize = 5;
+/// Notes, and checks that fail, that are shown with a problem.
+const SHOWN_MAX: usize = 10;
+/// The longest answer: what a note may have.
+pub const ANSWER_MAX_BYTES: usize = hookloop_core::remark::NOTE_MAX_BYTES;
+
+#[derive(Debug, thiserror::Error)]
+pub enum InboxError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("nothing that needs a human is called `{0}`")]
+    NoSuchProblem(String),
+    #[error("`{text}` could be {}", keys.join(", "))]
+    Ambiguous { text: String, keys: Vec<String> },
+    #[error("this is for a person to decide, and not for an agent's session")]
+    NotAPerson,
+    /// It can't be decided like that; this can be typed instead.
+    #[error("{why}")]
+    Unfit { why: String, instead: String },
+    #[error("an answer has 1 to {ANSWER_MAX_BYTES} bytes, not {0}")]
+    Length(usize),
+}
+
+/// What is known about a problem.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    pub title: String,
+    pub details: Vec<String>,
+    /// The session that ran into it.
+    pub session: Option<SessionId>,
+    /// What can be typed.
+    pub next: Vec<String>,
+}
+
+/// What needs a human, the newest last.
+pub fn list(project: &Project, limit: usize) -> Result<Vec<Problem>, EngineError> {
+    project.read(|view| view.problems(limit))
+}
+
+/// The problem that `text` names: its key, the start of it, or the start of the id of what has it.
+pub fn find(project: &Project, text: &str) -> Result<Problem, InboxError> {
+    if let Ok(key) = text.parse::<Key>() {
+        let known = project.read(|view| view.problem_of(&key.about))?;
+        if let Some(problem) = known.filter(|problem| problem.key == key) {
+            return Ok(problem);
+        }
+    }
+    let id = |key: &str| key.split_once(':').map_or(key, |(_, id)| id).to_owned();
+    let is_meant = |problem: &Problem| {
+        let key = problem.key.to_string();
+        key.starts_with(text) || id(&key).starts_with(text)
+    };
+    let mut found = list(project, LOOKED_AT_MAX)?;
+    // A whole id is not the start of another.
+    let is_exact = |problem: &Problem| {
+        let about = problem.key.about.to_string();
+        about == text || id(&about) == text
+    };
+    match found.iter().filter(|problem| is_exact(problem)).count() {
+        1 => found.retain(is_exact),
+        _ => found.retain(is_meant),
+    }
+    match found.len() {
+        0 => Err(InboxError::NoSuchProblem(text.to_owned())),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let keys = found.iter().take(CANDIDATES).map(|problem| problem.key.to_string());
+            Err(InboxError::Ambiguous { text: text.to_owned(), keys: keys.collect() })
+        }
+    }
+}
+
+/// The problem, if nobody has dealt with it.
+pub fn standing(project: &Project, key: &Key) -> Result<Option<Problem>, EngineError> {
+    let found = project.read(|view| view.problem_of(&key.about))?;
+    Ok(found.filter(|problem| problem.key == *key && !problem.is_dismissed))
+}
+
+/// What has the problem, and which, in a line.
+pub fn title(project: &Project, problem: &Problem) -> Result<String, EngineError> {
+    let words = problem.kind.words();
+    project.read(|view| {
+        Ok(match &problem.key.about {
+            About::Task(id) => {
+                let goal = view.task(id)?.map(|row| row.task.spec.goal).unwrap_or_default();
+                format!("task {id} {words}: {goal}")
+            }
+            About::Session(id) => {
+                let work = view.session(id)?.map(|row| row.work).unwrap_or_default();
+                format!("session {id} {words}: {work}")
+            }
+            About::Purse => format!("the purse of all sessions {words}"),
+        })
+    })
+}
+
+/// What is known about a problem, and what can be done.
+pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxError> {
+    let key = &problem.key;
+    let mut details = Vec::new();
+    let answer = format!("hookloop inbox answer {key} \"…\"");
+    let dismiss = format!("hookloop inbox dismiss {key}");
+    let (session, next) = match &key.about {
+        About::Task(id) => {
+            let session = session_of(&problem.by);
+            let can_approve = task_details(project, id, &mut details)?;
+            let approve = can_approve.then(|| format!("hookloop inbox approve {key}"));
+            let merge = (problem.kind == Kind::MergeHeld).then(|| "hookloop merge".to_owned());
+            let mut next = vec![answer];
+            next.extend(approve.into_iter().chain(merge).chain([dismiss]));
+            (session, next)
+        }
+        About::Session(id) => {
+            let next = match problem.kind {
+                Kind::SessionPaused => vec![answer, format!("hookloop resume {id}"), dismiss],
+                _ => vec![format!("hookloop why {id}"), dismiss],
+            };
+            (Some(id.clone()), next)
+        }
+        About::Purse => {
+            details.push("more is in it tomorrow (UTC) if it is for a day".to_owned());
+            (session_of(&problem.by), vec!["hookloop usage".to_owned(), dismiss])
+        }
+    };
+    if let Some(id) = session.as_ref().filter(|_| key.about != About::Purse) {
+        session_details(project, id, &mut details)?;
+    }
+    Ok(Evidence { title: title(project, problem)?, details, session, next })
+}
+
+/// Adds what is known about a task; answers whether it has something to approve.
+fn task_details(
+    project: &Project,
+    id: &TaskId,
+    details: &mut Vec<String>,
+) -> Result<bool, EngineError> {
+    let (task, delivery, notes) =
+        project.read(|view| Ok((view.task(id)?, view.delivery(id)?, view.notes(id)?)))?;
+    let obstacle = task.and_then(|row| row.task.obstacle);
+    let knowledge = obstacle.and_then(|obstacle| obstacle.required_knowledge);
+    details.extend(knowledge.map(|text| format!("needs to know: {text}")));
+    if let Some(submission) = &delivery.submission {
+        details.push(format!("submitted: {} at {}", submission.branch, submission.head));
+        details.extend(submission.url.clone());
+    }
+    for review in &delivery.reviews {
+        let word = if review.passed { "said yes" } else { "said no" };
+        let reason = review.reason.as_deref().map_or(String::new(), |why| format!(": {why}"));
+        details.push(format!("{} {word}{reason}", review.gate));
+    }
+    details.extend(delivery.reason.as_ref().map(|reason| format!("it went back: {reason}")));
+    let skipped = notes.len().saturating_sub(SHOWN_MAX);
+    let said = notes.iter().skip(skipped);
+    details.extend(said.map(|note| format!("{} noted: {}", note.by, note.what.text)));
+    Ok(delivery.standing().is_some())
+}
+
+fn session_details(
+    project: &Project,
+    id: &SessionId,
+    details: &mut Vec<String>,
+) -> Result<(), InboxError> {
+    // Its events may be another project's, or gone.
+    let Ok(session) = open::session(project, id) else { return Ok(()) };
+    let failing = session.failing.iter().flatten().take(SHOWN_MAX);
+    details.extend(failing.map(|check| format!("fails: {check}")));
+    for receipt in session.receipts.iter().take(SHOWN_MAX) {
+        let tree = receipt.tree.as_deref().unwrap_or("no tree");
+        details.push(format!("receipt: {} {} on {tree}", receipt.gate, receipt.status));
+    }
+    let said = session.last.as_ref().map(|last| last.message.trim());
+    let said = said.filter(|said| !said.is_empty());
+    details.extend(said.map(|said| format!("the agent's last words: {said}")));
+    Ok(())
+}
+
+/// Tells who works on it next, and lets that go on. Answers what there is to type after it.
+pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, InboxError> {
+    check_person(project)?;
+    if text.trim().is_empty() || text.len() > ANSWER_MAX_BYTES {
+        return Err(InboxError::Length(text.len()));
+    }
+    let problem = of_key(project, key)?;
+    match (&key.about, problem.kind) {
+        (About::Task(id), Kind::MergeHeld) => {
+            let delivery = project.read(|view| view.delivery(id))?;
+            let head = delivery.submission.map(|submission| submission.head).unwrap_or_default();
+            let (by, reason) = (project.actor.clone(), text.to_owned());
+            let returned = Returned { head, by, reason };
+            let command = Command::ReturnTask { id: id.clone(), returned };
+            let done = decide(project, key, &[command])?;
+            Ok(Settled { done, next: None })
+        }
+        (About::Task(id), _) => {
+            let (id, remark, fence) = (id.clone(), Remark::Note(text.to_owned()), Fence::Override);
+            let note = Command::RemarkTask { id: id.clone(), remark, fence };
+            let done = decide(project, key, &[note, Command::UnblockTask { id }])?;
+            Ok(Settled { done, next: None })
+        }
+        (About::Session(id), Kind::SessionPaused) => {
+            tell_paused(project, key, id, text)?;
+            let next = Some(format!("hookloop resume {id}"));
+            Ok(Settled { done: Done::default(), next })
+        }
+        (About::Session(_), _) => Err(InboxError::Unfit {
+            why: "that session is over, and nobody would read it: begin another".to_owned(),
+            instead: "hookloop run \"…\"".to_owned(),
+        }),
+        (About::Purse, _) => Err(InboxError::Unfit {
+            why: "a purse takes no answer: it takes tomorrow, or a larger `limits: {purse: …}`"
+                .to_owned(),
+            instead: "hookloop usage".to_owned(),
+        }),
+    }
+}
+
+/// Takes what is submitted as it is: reviewers are not asked again, and tests are.
+pub fn approve(project: &Project, key: &Key) -> Result<Settled, InboxError> {
+    check_person(project)?;
+    of_key(project, key)?;
+    let answer = || match key.about {
+        About::Session(_) | About::Purse => format!("hookloop inbox dismiss {key}"),
+        About::Task(_) => format!("hookloop inbox answer {key} \"…\""),
+    };
+    let unfit = |why: &str| InboxError::Unfit { why: why.to_owned(), instead: answer() };
+    let About::Task(id) = &key.about else {
+        return Err(unfit("there is nothing to approve: only what a task has submitted is"));
+    };
+    let delivery = project.read(|view| view.delivery(id))?;
+    let Some(submission) = delivery.standing() else {
+        return Err(unfit("there is nothing to approve: nothing is submitted as it is now"));
+    };
+    let command = Command::ApproveTask { id: id.clone(), head: submission.head.clone() };
+    let done = decide(project, key, &[command])?;
+    Ok(Settled { done, next: Some("hookloop merge".to_owned()) })
+}
+
+/// Leaves everything as it is, and nobody is told again.
+pub fn dismiss(project: &Project, key: &Key) -> Result<(), InboxError> {
+    check_person(project)?;
+    of_key(project, key)?;
+    let id = fresh_id();
+    project.store.transact(|unit| -> Result<_, EngineError> {
+        let mut work = Work::new(unit, &project.rules, now())?;
+        check_standing(&work, key)?;
+        stage_dismissal(&mut work, Origin::command(id, &project.actor), key)
+    })?;
+    Ok(())
+}
+
+/// What a decision came to.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    pub done: Done,
+    /// What to type next.
+    pub next: Option<String>,
+}
+
+/// Whoever an agent's session starts is not a person.
+pub fn check_person(project: &Project) -> Result<(), InboxError> {
+    match session_of(&project.actor) {
+        Some(_) => Err(InboxError::NotAPerson),
+        None => Ok(()),
+    }
+}
+
+fn of_key(project: &Project, key: &Key) -> Result<Problem, InboxError> {
+    let found = project.read(|view| view.problem_of(&key.about))?;
+    let gone = || EngineError::from(Refusal::NoSuchProblem(key.to_string()));
+    Ok(found.filter(|problem| problem.key == *key).ok_or_else(gone)?)
+}
+
+fn check_standing(work: &Work<'_, '_, '_>, key: &Key) -> Result<(), EngineError> {
+    let found = work.unit.view()?.problem_of(&key.about)?;
+    match found.is_some_and(|problem| problem.key == *key) {
+        true => Ok(()),
+        false => Err(Refusal::NoSuchProblem(key.to_string()).into()),
+    }
+}
+
+/// Gives commands about one task, all of them or none, if the problem still stands.
+fn decide(project: &Project, key: &Key, commands: &[Command]) -> Result<Done, EngineError> {
+    let origin = Origin::command(fresh_id(), &project.actor);
+    project.store.transact(|unit| -> Result<_, EngineError> {
+        let mut work = Work::new(unit, &project.rules, now())?;
+        check_standing(&work, key)?;
+        for (i, command) in commands.iter().enumerate() {
+            work.perform(command, &origin.part(i))??;
+        }
+        work.react()?;
+        let last = commands.last().map(|command| work.summary(command)).transpose()?;
+        Ok(last.map(|(done, _)| done).unwrap_or_default())
+    })
+}
+
+/// A message for the next prompt of a session that rests. The problem is dealt with; the session is resumed by hand.
+fn tell_paused(
+    project: &Project,
+    key: &Key,
+    session: &SessionId,
+    text: &str,
+) -> Result<(), EngineError> {
+    let (from, point) = (project.actor.clone(), MESSAGE.to_owned());
+    let piped = Piped { from, point, status: None, text: text.to_owned() };
+    let origin = Origin::command(fresh_id(), &project.actor);
+    project.store.transact(|unit| -> Result<_, EngineError> {
+        let mut work = Work::new(unit, &project.rules, now())?;
+        check_standing(&work, key)?;
+        let subject = Subject::Session(session.clone());
+        work.stage_quietly(origin.clone(), subject, EventBody::OutputPiped(piped.clone()))?;
+        stage_dismissal(&mut work, origin.part(1), key)
+    })
+}
+
+/// On a subject of its own: what has the problem may be at work, and need not hear of it.
+fn stage_dismissal(
+    work: &mut Work<'_, '_, '_>,
+    origin: Origin,
+    key: &Key,
+) -> Result<(), EngineError> {
+    let problem = key.to_string();
+    let subject = Subject::Notice(NoticeId::of(&["dismissed", &problem]));
+    work.stage_quietly(origin, subject, EventBody::ProblemDismissed(Dismissed { problem }))?;
+    Ok(())
+}

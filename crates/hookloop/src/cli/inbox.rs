@@ -1,0 +1,82 @@
+//! `hookloop inbox …`
+
+mod decide;
+mod list;
+mod show;
+
+use std::env;
+
+use hookloop_core::inbox::{About, Problem};
+use hookloop_engine::inbox::{self, InboxError};
+use hookloop_engine::process::is_kept;
+use hookloop_engine::project::{EngineError, Project};
+use serde::Serialize;
+
+use super::Context;
+use crate::output::Result;
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    #[command(visible_alias = "ls")]
+    List(list::Args),
+    Show(show::Args),
+    Answer(decide::Answer),
+    Approve(decide::Approve),
+    Dismiss(decide::Dismiss),
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        match self {
+            Command::List(args) => args.run(context),
+            Command::Show(args) => args.run(context),
+            Command::Answer(args) => args.run(context),
+            Command::Approve(args) => args.run(context),
+            Command::Dismiss(args) => args.run(context),
+        }
+    }
+}
+
+/// A problem in `--json`.
+#[derive(Serialize)]
+struct ProblemJson {
+    key: String,
+    kind: &'static str,
+    task: Option<String>,
+    session: Option<String>,
+    title: String,
+    reason: String,
+    since: String,
+    by: String,
+    dismissed: bool,
+}
+
+impl ProblemJson {
+    fn new(project: &Project, problem: &Problem) -> std::result::Result<ProblemJson, EngineError> {
+        let (task, session) = match &problem.key.about {
+            About::Task(id) => (Some(id.to_string()), None),
+            About::Session(id) => (None, Some(id.to_string())),
+            About::Purse => (None, None),
+        };
+        Ok(ProblemJson {
+            key: problem.key.to_string(),
+            kind: problem.kind.name(),
+            task,
+            session,
+            title: inbox::title(project, problem)?,
+            reason: problem.reason.clone(),
+            since: problem.since.to_string(),
+            by: problem.by.clone(),
+            dismissed: problem.is_dismissed,
+        })
+    }
+}
+
+/// An agent's session, and all that it starts, has this in its environment, whatever is in it; who takes it out is still
+/// below a keeper.
+fn check_person() -> Result {
+    match env::var_os("HOOKLOOP_SESSION").is_some() || is_kept() {
+        true => Err(InboxError::NotAPerson.into()),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,96 @@
+use hookloop_engine::inbox::{self, Settled};
+use hookloop_engine::project::Project;
+use serde_json::json;
+
+use super::{Context, check_person};
+use crate::output::{DIM, Result};
+
+/// Answer a question: the next prompt has it, and the work goes on
+///
+/// A blocked task is ready again, with the answer as a note; a submission that could not be merged goes back with it. A
+/// session that is paused has it in its next prompt: `hookloop resume`.
+#[derive(clap::Args)]
+pub(crate) struct Answer {
+    /// The problem's key, the start of it, or the start of the id of the task or session
+    key: String,
+
+    /// What to say
+    text: String,
+}
+
+/// Take what a task has submitted as it is
+///
+/// It waits to be merged again, and reviewers are not asked about this commit any more. Tests before a merge are run all
+/// the same.
+#[derive(clap::Args)]
+pub(crate) struct Approve {
+    /// The problem's key, the start of it, or the start of the task's id
+    key: String,
+}
+
+/// Hear no more of a problem; everything stays as it is
+#[derive(clap::Args)]
+pub(crate) struct Dismiss {
+    /// The problem's key, the start of it, or the start of the id of the task or session
+    key: String,
+}
+
+impl Answer {
+    pub(super) fn run(self, context: &mut Context) -> Result {
+        check_person()?;
+        let project = context.project()?;
+        let key = inbox::find(&project, &self.key)?.key;
+        let settled = inbox::answer(&project, &key, &self.text)?;
+        say(context, &project, ("answered", "Answered"), &key.to_string(), settled)
+    }
+}
+
+impl Approve {
+    pub(super) fn run(self, context: &mut Context) -> Result {
+        check_person()?;
+        let project = context.project()?;
+        let key = inbox::find(&project, &self.key)?.key;
+        let settled = inbox::approve(&project, &key)?;
+        say(context, &project, ("approved", "Approved"), &key.to_string(), settled)
+    }
+}
+
+impl Dismiss {
+    pub(super) fn run(self, context: &mut Context) -> Result {
+        check_person()?;
+        let project = context.project()?;
+        let key = inbox::find(&project, &self.key)?.key;
+        inbox::dismiss(&project, &key)?;
+        let settled = Settled { done: Default::default(), next: None };
+        say(context, &project, ("dismissed", "Dismissed"), &key.to_string(), settled)
+    }
+}
+
+fn say(
+    context: &mut Context,
+    project: &Project,
+    (word, text): (&str, &str),
+    key: &str,
+    settled: Settled,
+) -> Result {
+    let Settled { mut done, next } = settled;
+    if done.pending {
+        project.react_here(&mut done)?;
+    }
+    let state = done.task.as_ref().map(|task| task.state);
+    let out = &mut context.out;
+    if out.json {
+        let state = state.map(|state| state.name());
+        out.json(&json!({ "key": key, "decision": word, "state": state, "next": next }))?;
+    } else {
+        let state = state.map_or(String::new(), |state| format!("  {state}"));
+        out.line(format_args!("{text} {key}{state}"))?;
+        if let Some(next) = next {
+            out.line(format_args!("  {DIM}try:{DIM:#} {next}"))?;
+        }
+    }
+    match done.pending {
+        true => context.finish(project),
+        false => Ok(()),
+    }
+}

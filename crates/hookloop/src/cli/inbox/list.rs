@@ -1,0 +1,40 @@
+use hookloop_engine::inbox;
+
+use super::{Context, ProblemJson};
+use crate::output::{Cell, Result, plain};
+
+/// What needs a human, the newest last
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Show at most this many, the oldest of them
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let problems = inbox::list(&project, self.limit)?;
+        let lines = problems.iter().map(|problem| ProblemJson::new(&project, problem));
+        let lines = lines.collect::<std::result::Result<Vec<_>, _>>()?;
+        let out = &mut context.out;
+        if out.json {
+            return out.json(&lines);
+        }
+        if lines.is_empty() && out.terminal {
+            return out.line("Nothing needs you.");
+        }
+        let cells: Vec<Vec<Cell>> = lines
+            .iter()
+            .map(|line| {
+                let reason = line.reason.lines().next().unwrap_or_default();
+                vec![
+                    Cell::new(&line.key),
+                    Cell::new(&line.since),
+                    Cell::new(plain(&format!("{}: {reason}", line.title))),
+                ]
+            })
+            .collect();
+        out.table(&["KEY", "SINCE", "WHAT"], &cells)
+    }
+}

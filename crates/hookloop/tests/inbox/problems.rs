@@ -1,0 +1,128 @@
+//! What is in the list, and what is not.
+
+use serde_json::json;
+
+use crate::cli::{Project, fields, strings};
+use crate::{blocked, key, keys};
+
+#[test]
+fn a_blocked_task_is_a_problem_until_it_is_not_and_then_another() {
+    let project = Project::new();
+    assert_eq!(project.json(&["inbox", "list"]), json!([]));
+    blocked(&project, "a", "Parse it", "which encoding?");
+    let first = key(&project);
+    let version = project.event("task_blocked")["seq"].as_u64().unwrap();
+    assert_eq!(first, format!("task:a@{version}"));
+    let listed = &project.json(&["inbox", "list"])[0];
+    let expected =
+        ["by", "dismissed", "key", "kind", "reason", "session", "since", "task", "title"];
+    assert_eq!(fields(listed), expected.into());
+    assert_eq!(listed["title"], "task a is blocked: Parse it");
+    assert_eq!((&listed["reason"], &listed["task"]), (&json!("which encoding?"), &json!("a")));
+    assert_eq!(project.json(&["status"])["problems"], 1);
+    assert!(project.ok(&["status"]).contains("1  waiting for you: hookloop inbox list"));
+    // What is said about the task does not make it another problem, nor does a view that is made again.
+    project.ok(&["task", "note", "a", "I am looking"]);
+    assert_eq!(project.json(&["rebuild"])["equal"], true);
+    assert_eq!(key(&project), first);
+    project.ok(&["task", "unblock", "a"]);
+    assert_eq!(keys(&project), [""; 0]);
+    project.ok(&["task", "block", "a", "--reason", "which one?"]);
+    assert_ne!(key(&project), first);
+    project.ok(&["task", "delete", "a"]);
+    assert_eq!((keys(&project).len(), &project.json(&["status"])["problems"]), (0, &json!(0)));
+}
+
+#[test]
+fn the_newest_is_last_and_a_start_is_enough() {
+    let project = Project::new();
+    for id in ["alpha", "alpine", "al", "beta"] {
+        blocked(&project, id, "Goal", "why");
+    }
+    let tasks = strings(&project.json(&["inbox", "list"]), "task");
+    assert_eq!(tasks, ["alpha", "alpine", "al", "beta"]);
+    let shown = |text: &str| project.json(&["inbox", "show", text])["task"].clone();
+    for (text, task) in
+        [("b", "beta"), ("task:b", "beta"), ("alp", ""), ("al", "al"), ("task:alph", "alpha")]
+    {
+        match task {
+            "" => {
+                let why = project.fails(1, &["inbox", "show", text]);
+                assert!(
+                    why.contains("could be task:alpha@") && why.contains("task:alpine@"),
+                    "{why}"
+                );
+            }
+            task => assert_eq!(shown(text), task, "{text}"),
+        }
+    }
+    let why = project.fails(1, &["inbox", "show", "gamma"]);
+    assert!(why.contains("try: hookloop inbox list"), "{why}");
+}
+
+/// An agent that says what a file says, and keeps its prompts.
+pub(crate) const AGENT: &str = "command:cat >> prompts.txt; cat says.txt";
+
+#[test]
+fn a_session_is_a_problem_where_no_task_is() {
+    let project = Project::with_config("limits: {iterations: 1}\n");
+    project.write("says.txt", "I can't.\n<promise>BLOCKED</promise>\n");
+    let ran = project.run(&["run", "Do it", "--agent", AGENT]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let stuck = key(&project);
+    assert!(stuck.starts_with("session:"), "{stuck}");
+    let shown = project.json(&["inbox", "show", &stuck]);
+    assert_eq!(shown["kind"], "session_ended");
+    assert!(shown["title"].as_str().unwrap().ends_with("ended undone: Do it"), "{shown}");
+    let details = shown["details"].to_string();
+    assert!(details.contains("I can't."), "{details}");
+    let expected = [
+        "by",
+        "details",
+        "dismissed",
+        "key",
+        "kind",
+        "next",
+        "reason",
+        "session",
+        "since",
+        "task",
+        "title",
+    ];
+    assert_eq!(fields(&shown), expected.into());
+    project.ok(&["inbox", "dismiss", &stuck]);
+    // A limit is one too.
+    project.write("says.txt", "working\n");
+    assert_eq!(project.run(&["run", "Do more", "--agent", AGENT]).code, 4);
+    let shown = project.json(&["inbox", "show", &key(&project)]);
+    assert_eq!(shown["reason"], "its limit of iterations was reached");
+    project.ok(&["inbox", "dismiss", &key(&project)]);
+    // Where a task is blocked, that says it all.
+    project.write("says.txt", "<promise>BLOCKED</promise>\n");
+    project.add("Goal", &["--id", "t"]);
+    assert_eq!(project.run(&["run", "--tasks", "--agent", AGENT]).code, 3);
+    let found = key(&project);
+    assert!(found.starts_with("task:t@"), "{found}");
+    let session = project.json(&["inbox", "show", "t"])["session"].clone();
+    assert!(session.is_string(), "the session that blocked it is told");
+    assert_eq!(project.json(&["rebuild"])["equal"], true);
+}
+
+#[test]
+fn an_empty_purse_is_one_problem_however_many_meet_it() {
+    let project =
+        Project::with_config("limits: {purse: {tokens: 1000, per: ever}, turn_tokens: 900}\n");
+    let turns = r#"[{"say": "a", "usage": {"inputTokens": 990}}, {"say": "b"}]"#;
+    project.write("turns.json", turns);
+    for work in ["one", "two"] {
+        assert_eq!(project.run(&["run", work, "--agent", "scripted:turns.json"]).code, 4);
+    }
+    let found = key(&project);
+    assert!(found.starts_with("purse@"), "{found}");
+    let why = project.fails(1, &["inbox", "answer", "purse", "spend less"]);
+    assert!(why.contains("try: hookloop usage"), "{why}");
+    // There is more in it: somebody goes on.
+    project.configure("limits: {purse: {tokens: 100000, per: ever}, turn_tokens: 900}\n");
+    project.run(&["run", "three", "--agent", "scripted:turns.json"]);
+    assert!(!keys(&project).contains(&found));
+}

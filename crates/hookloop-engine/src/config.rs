@@ -5,6 +5,7 @@ mod delivery;
 mod entry;
 mod hooks;
 mod looping;
+pub(crate) mod notify;
 pub(crate) mod policy;
 
 use std::collections::BTreeMap;
@@ -196,6 +197,10 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
         let message = "a repository does not say where secrets are: \
             that is for your own configuration, or for a policy";
         return Err(Complaint::new(secrets.referenced, message));
+    }
+    if let Some(entry) = &file.notify {
+        let message = "`notify` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml";
+        return Err(Complaint::new(entry.referenced, message));
     }
     let wanted = file.limits.over(user.limits)?;
     let limits = wanted.within(user.limits);

@@ -15,6 +15,7 @@
 //! - [`delivery`]: from finished work to a branch that is merged
 //! - [`forge`]: where branches are asked to be merged
 //! - [`inbox`]: what needs a human, and what people decide about it
+//! - [`notify`]: telling people of it, once
 //! - [`guest`]: agents that come by themselves: by tools, or by hooks of their own
 //! - [`delivery`]: how finished work gets into the branch that it is for
 //! - [`files`]: what the project's files are; `git`: the repository that they are in
@@ -57,6 +58,7 @@ pub mod guest;
 pub mod inbox;
 pub mod kept;
 pub mod lease;
+pub mod notify;
 pub mod place;
 pub mod policy;
 pub mod process;

@@ -19,9 +19,11 @@ use serde_saphyr::Spanned;
 use crate::agents::Settings;
 use crate::config::policy::{SecretEntries, SecretEntry, book};
 use crate::config::{
-    self, Complaint, ConfigError, Limits, Points, agents, check_version, from_yaml, read, read_word,
+    self, Complaint, ConfigError, Limits, Points, agents, check_version, from_yaml, notify, read,
+    read_word,
 };
 use crate::policy::Policies;
+use crate::notify::Channel;
 use crate::rules;
 use crate::secrets::Book;
 
@@ -88,6 +90,8 @@ pub struct User {
     pub secrets: Book,
     /// What is above the user.
     pub policy: Policies,
+    /// How the user is told of what needs a human.
+    pub channels: Vec<Channel>,
     durability: Durability,
     stores: BTreeMap<String, Access>,
 }
@@ -123,6 +127,10 @@ struct File {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
     secrets: SecretEntries,
+    /// How you are told of what needs a human.
+    #[serde(default)]
+    #[schemars(with = "Vec<notify::ChannelEntry>")]
+    notify: notify::Entries,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -260,6 +268,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         agent: file.agent,
         secrets: book(file.secrets, path, base)?,
         policy: Policies::default(),
+        channels: notify::read(file.notify, base)?,
         durability,
         stores,
     })

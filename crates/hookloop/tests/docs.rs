@@ -84,6 +84,18 @@ fn inbox() {
     check_commands("docs/inbox.md");
 }
 
+/// All channels of the example are read; those that it can reach are reached in tests/inbox.
+#[test]
+fn the_configuration_in_inbox_md_is_read() {
+    let yaml = blocks("docs/inbox.md").into_iter().find(|block| block.language == "yaml").unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("config.yaml");
+    std::fs::write(&path, yaml.text).unwrap();
+    let channels = hookloop_engine::user::User::load(&path).unwrap().channels;
+    let names: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
+    assert_eq!(names, ["phone", "team", "desk", "mail"]);
+}
+
 #[test]
 fn usage() {
     check_commands("docs/usage.md");

@@ -61,6 +61,9 @@ pub(super) struct File {
     /// Never here. It is read to say so.
     #[schemars(skip)]
     pub(super) secrets: Option<Spanned<Value>>,
+    /// Known, to say that it is not for a repository to say.
+    #[schemars(skip)]
+    pub(super) notify: Option<Spanned<de::IgnoredAny>>,
 }
 
 /// Hooks under the points where they run, in the order of the file.
@@ -376,6 +379,12 @@ pub(crate) enum Env {
     Values(Pairs),
 }
 
+/// A text as it is, or where it is to be found.
+pub(crate) enum GivenEntry {
+    Text(String),
+    Named(Pairs),
+}
+
 /// A string or a list of them.
 #[derive(Clone)]
 pub(crate) enum OneOrMany {
@@ -392,7 +401,7 @@ impl OneOrMany {
     }
 }
 
-type Pairs = Vec<(String, String)>;
+pub(super) type Pairs = Vec<(String, String)>;
 
 /// Reads whichever of several forms a value has.
 struct Forms<T> {
@@ -502,6 +511,16 @@ impl<'de> Deserialize<'de> for Time {
             from_str: Some(|text| Some(Time::WithUnit(text.to_owned()))),
             from_u64: Some(Time::Seconds),
             ..Forms::new("seconds, or a number with a unit (`500ms`, `30s`, `5m`, `1h`)")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for GivenEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_str: Some(|text| Some(GivenEntry::Text(text.to_owned()))),
+            from_map: Some(GivenEntry::Named),
+            ..Forms::new("a text, `{env: NAME}` or `{file: PATH}`")
         })
     }
 }

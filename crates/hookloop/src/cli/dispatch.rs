@@ -1,7 +1,8 @@
 use hookloop_engine::dispatcher::{Dispatcher, Round};
+use hookloop_engine::notify::Notifier;
 use serde_json::json;
 
-use super::{Context, machine};
+use super::{Context, inbox, machine};
 use crate::output::Result;
 
 /// Do the reactions and workflows that are waiting
@@ -9,7 +10,7 @@ use crate::output::Result;
 /// Every command does those that it leads to, unless someone stays to do them: on a store that many
 /// machines share, run this with --stay on one or more of them. One at a time has the place; another
 /// takes over within seconds of its last sign of life. It also makes tasks ready again whose holders
-/// have shown no life for their lease.
+/// have shown no life for their lease, and tells you what needs a human (see `hookloop inbox`).
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Stay, and do those that come
@@ -26,9 +27,14 @@ impl Args {
             return Ok(());
         }
         let mut dispatcher = Dispatcher::new(&project, &machine())?;
+        let notifier = Notifier::start(&project, context.user()?.channels)?;
         let mut before = None;
         loop {
             let round = dispatcher.round()?;
+            for report in notifier.iter().flat_map(Notifier::reports) {
+                inbox::tell(context, &report?)?;
+                context.out.flush()?;
+            }
             if before.replace(round) != Some(round) {
                 say(context, round)?;
             }

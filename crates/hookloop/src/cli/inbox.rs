@@ -2,6 +2,7 @@
 
 mod decide;
 mod list;
+mod notify;
 mod show;
 
 use std::env;
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::output::Result;
+pub(super) use notify::tell;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
@@ -23,6 +25,8 @@ pub(crate) enum Command {
     Answer(decide::Answer),
     Approve(decide::Approve),
     Dismiss(decide::Dismiss),
+    Notify(notify::Args),
+    Test(notify::Test),
 }
 
 impl Command {
@@ -33,6 +37,8 @@ impl Command {
             Command::Answer(args) => args.run(context),
             Command::Approve(args) => args.run(context),
             Command::Dismiss(args) => args.run(context),
+            Command::Notify(args) => args.run(context),
+            Command::Test(args) => args.run(context),
         }
     }
 }

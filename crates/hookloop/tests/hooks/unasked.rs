@@ -153,6 +153,8 @@ const COMMANDS: &[&[&str]] = &[
     &["inbox", "list"],
     &["inbox", "show", "a"],
     &["inbox", "approve", "a"],
+    &["inbox", "notify"],
+    &["inbox", "test", "mail"],
     &["inbox", "dismiss", "a"],
     &["inbox", "answer", "a", "go on"],
     &["task", "unblock", "a"],

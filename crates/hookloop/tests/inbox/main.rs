@@ -1,13 +1,27 @@
-//! What needs a human, and what people decide about it.
+//! What needs a human, what people decide about it, and how they are told: with real receivers on loopback.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod deciding;
+mod hostile;
+mod machines;
 mod problems;
+mod receivers;
+mod telling;
 
 #[path = "../cli/mod.rs"]
 mod cli;
+#[path = "../nats/mod.rs"]
+mod nats;
 
 use cli::Project;
+
+/// Writes the user's own file, with these channels.
+pub(crate) fn channels(project: &Project, yaml: &str) {
+    let directory = project.home().join(".config/hookloop");
+    std::fs::create_dir_all(&directory).unwrap();
+    let text = format!("version: 1\nnotify:\n{yaml}");
+    std::fs::write(directory.join("config.yaml"), text).unwrap();
+}
 
 /// Adds a task that is blocked.
 pub(crate) fn blocked(project: &Project, id: &str, goal: &str, reason: &str) {

@@ -1,0 +1,305 @@
+//! The part of the user's configuration that says how they are told of what needs a human.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use hookloop_core::inbox::Kind;
+use lettre::message::Mailbox;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_saphyr::{Location, Spanned};
+
+use super::entry::{GivenEntry, Located, Time};
+use super::{Complaint, check_name, hooks};
+use crate::notify::{Channel, Given, Mail, Mode, Security, Way};
+
+pub(crate) type Entries = Vec<Spanned<ChannelEntry>>;
+
+const CHANNELS_MAX: usize = 32;
+/// Projects or addresses of one channel.
+const LIST_MAX: usize = 64;
+/// How often a digest is sent, if nothing is said.
+const EVERY: Duration = Duration::from_secs(60 * 60);
+/// Where mail is encrypted from the first byte on.
+const SUBMISSIONS_PORT: u16 = 465;
+
+/// A channel: exactly one of `webhook`, `slack`, `desktop` and `email`, and options.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChannelEntry {
+    name: Located<String>,
+    webhook: Option<Located<GivenEntry>>,
+    slack: Option<Located<GivenEntry>>,
+    desktop: Option<Located<bool>>,
+    email: Option<Located<MailEntry>>,
+    mode: Option<Located<ModeEntry>>,
+    every: Option<Located<Time>>,
+    #[serde(default)]
+    projects: Vec<String>,
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    kinds: Vec<Spanned<String>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ModeEntry {
+    Each,
+    Digest,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct MailEntry {
+    smtp: Located<String>,
+    tls: Option<Located<TlsEntry>>,
+    user: Option<String>,
+    password: Option<Located<GivenEntry>>,
+    from: Located<String>,
+    to: Vec<Located<String>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum TlsEntry {
+    Starttls,
+    Tls,
+    None,
+}
+
+/// Reads the channels of the user's file, whose directory is `base`.
+pub(crate) fn read(entries: Entries, base: &Path) -> Result<Vec<Channel>, Complaint> {
+    let mut names = BTreeSet::new();
+    let mut channels = Vec::new();
+    for Spanned { value, referenced, .. } in entries {
+        let Located { value: name, at } = &value.name;
+        check_name(name, *at)?;
+        if !names.insert(name.clone()) {
+            return Err(Complaint::new(*at, format!("there are two channels named `{name}`")));
+        }
+        if channels.len() == CHANNELS_MAX {
+            let message = format!("there are more than {CHANNELS_MAX} channels");
+            return Err(Complaint::new(referenced, message));
+        }
+        channels.push(value.read(referenced, base)?);
+    }
+    Ok(channels)
+}
+
+impl ChannelEntry {
+    fn read(self, at: Location, base: &Path) -> Result<Channel, Complaint> {
+        let mode = self.mode()?;
+        if self.projects.len() > LIST_MAX {
+            return Err(Complaint::new(at, format!("`projects` names more than {LIST_MAX}")));
+        }
+        let kinds = self.kinds.into_iter().map(super::read_word::<Kind>);
+        let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+        let way = match (self.webhook, self.slack, self.desktop, self.email) {
+            (Some(url), None, None, None) => Way::Webhook(address(url, base)?),
+            (None, Some(url), None, None) => Way::Slack(address(url, base)?),
+            (None, None, Some(Located { value: true, .. }), None) => Way::Desktop,
+            (None, None, None, Some(mail)) => Way::Mail(Box::new(mail.value.read(mail.at, base)?)),
+            _ => {
+                let message =
+                    "a channel has exactly one of `webhook`, `slack`, `desktop: true` and `email`";
+                return Err(Complaint::new(at, message));
+            }
+        };
+        let (name, projects) = (self.name.value, self.projects);
+        Ok(Channel { name, way, mode, projects, kinds })
+    }
+
+    fn mode(&self) -> Result<Mode, Complaint> {
+        let is_digest = self.mode.as_ref().is_some_and(|mode| mode.value == ModeEntry::Digest);
+        match (&self.every, is_digest) {
+            (None, false) => Ok(Mode::Each),
+            (None, true) => Ok(Mode::Digest { every: EVERY }),
+            (Some(Located { value, at }), true) => {
+                let ms = hooks::length(value.clone(), *at)?;
+                match ms < 1_000 {
+                    true => Err(Complaint::new(*at, "a digest is sent at most once a second")),
+                    false => Ok(Mode::Digest { every: Duration::from_millis(ms) }),
+                }
+            }
+            (Some(Located { at, .. }), false) => {
+                Err(Complaint::new(*at, "`every` goes with `mode: digest`"))
+            }
+        }
+    }
+}
+
+/// Where a text is to be found. Paths are beside the user's file.
+fn given(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
+    let Located { value, at } = entry;
+    let pairs = match value {
+        GivenEntry::Text(text) => return Ok(Given::Text(text.into())),
+        GivenEntry::Named(pairs) => pairs,
+    };
+    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    match pairs.as_slice() {
+        [("env", name)] if !name.is_empty() => Ok(Given::Variable((*name).to_owned())),
+        [("file", path)] if !path.is_empty() => Ok(Given::File(base.join(path))),
+        _ => Err(Complaint::new(at, "a text, `{env: NAME}` or `{file: PATH}` belongs here")),
+    }
+}
+
+fn address(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
+    let at = entry.at;
+    let url = given(entry, base)?;
+    match &url {
+        // What is wrong with it is told without it: it may let others in.
+        Given::Text(text) if !text.is_url() => {
+            Err(Complaint::new(at, "this is not a URL: it begins with https:// or http://"))
+        }
+        _ => Ok(url),
+    }
+}
+
+impl MailEntry {
+    fn read(self, at: Location, base: &Path) -> Result<Mail, Complaint> {
+        let (host, port) = server(&self.smtp)?;
+        let security = match &self.tls {
+            Some(Located { value: TlsEntry::Starttls, .. }) => Security::StartTls,
+            Some(Located { value: TlsEntry::Tls, .. }) => Security::Tls,
+            Some(Located { value: TlsEntry::None, at }) if !is_loopback(&host) => {
+                let message = format!("`tls: none` is for this machine alone, and not for {host}");
+                return Err(Complaint::new(*at, message));
+            }
+            Some(_) => Security::None,
+            None if port == SUBMISSIONS_PORT => Security::Tls,
+            None => Security::StartTls,
+        };
+        let login = match (self.user, self.password) {
+            (None, None) => None,
+            (Some(user), Some(password)) => {
+                let at = password.at;
+                match given(password, base)? {
+                    Given::Text(_) => {
+                        let message =
+                            "a password is not written here: `{env: NAME}` or `{file: PATH}`";
+                        return Err(Complaint::new(at, message));
+                    }
+                    password => Some((user, password)),
+                }
+            }
+            _ => return Err(Complaint::new(at, "`user` and `password` go together")),
+        };
+        if self.to.is_empty() || self.to.len() > LIST_MAX {
+            return Err(Complaint::new(at, format!("`to` has 1 to {LIST_MAX} addresses")));
+        }
+        let from = mailbox(&self.from)?;
+        let to = self.to.iter().map(mailbox).collect::<Result<_, _>>()?;
+        Ok(Mail { host, port, security, login, from, to })
+    }
+}
+
+fn mailbox(entry: &Located<String>) -> Result<Mailbox, Complaint> {
+    let unread = |_| {
+        Complaint::new(entry.at, format!("`{}` is not an address: name@example.org", entry.value))
+    };
+    entry.value.parse().map_err(unread)
+}
+
+fn server(entry: &Located<String>) -> Result<(String, u16), Complaint> {
+    let parts = entry.value.rsplit_once(':').and_then(|(host, port)| {
+        let host = host.trim_matches(['[', ']']);
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');
+        let is_host = !host.is_empty() && host.chars().all(fits);
+        is_host.then_some((host.to_owned(), port.parse().ok()?))
+    });
+    parts.ok_or_else(|| {
+        Complaint::new(entry.at, format!("`{}` is not a server: host:port", entry.value))
+    })
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::from_yaml;
+
+    #[derive(Deserialize)]
+    struct File {
+        notify: Entries,
+    }
+
+    fn channels(text: &str) -> Result<Vec<Channel>, (u64, String)> {
+        let file = from_yaml::<File>(text).and_then(|file| read(file.notify, Path::new("/u")));
+        file.map_err(|wrong| (wrong.at.map_or(0, |at| at.line()), wrong.message))
+    }
+
+    #[test]
+    fn channels_are_read() {
+        let text = "notify:
+  - {name: hook, webhook: {env: HOOK}, kinds: [task_blocked], projects: [a]}
+  - {name: chat, slack: {file: chat.url}, mode: digest, every: 10m}
+  - {name: here, desktop: true, mode: each}
+  - name: mail
+    email:
+      smtp: mail.example.org:465
+      user: me
+      password: {file: mail.password}
+      from: Loop <loop@example.org>
+      to: [me@example.org]
+";
+        let read = channels(text).unwrap();
+        assert_eq!(read[0].way, Way::Webhook(Given::Variable("HOOK".into())));
+        assert_eq!(
+            (&read[0].kinds[..], &read[0].projects[..]),
+            (&[Kind::TaskBlocked][..], &["a".to_owned()][..])
+        );
+        assert_eq!(read[1].way, Way::Slack(Given::File("/u/chat.url".into())));
+        assert_eq!(read[1].mode, Mode::Digest { every: Duration::from_secs(600) });
+        assert_eq!((&read[2].way, read[2].mode), (&Way::Desktop, Mode::Each));
+        let Way::Mail(mail) = &read[3].way else { panic!("no mail") };
+        assert_eq!(
+            (mail.host.as_str(), mail.port, mail.security),
+            ("mail.example.org", 465, Security::Tls)
+        );
+    }
+
+    #[test]
+    fn mistakes_have_a_line_and_give_nothing_away() {
+        let check = |text: &str, line: u64, part: &str| {
+            let (at, message) = channels(&format!("notify:\n{text}")).unwrap_err();
+            assert!(at == line && message.contains(part), "{text}\n-> line {at}: {message}");
+            assert!(!message.contains("hunter2"), "{message}");
+        };
+        check("  - {name: a}\n", 2, "exactly one");
+        check("  - {name: a, desktop: false}\n", 2, "exactly one");
+        check("  - {name: a, desktop: true, slack: {env: A}}\n", 2, "exactly one");
+        check("  - {name: a b, desktop: true}\n", 2, "not a name");
+        check("  - {name: a, desktop: true}\n  - {name: a, desktop: true}\n", 3, "two channels");
+        check("  - {name: a, webhook: hunter2}\n", 2, "not a URL");
+        check("  - {name: a, webhook: {env: A, file: b}}\n", 2, "belongs here");
+        check("  - {name: a, desktop: true, every: 1h}\n", 2, "mode: digest");
+        check("  - {name: a, desktop: true, mode: digest, every: 10ms}\n", 2, "once a second");
+        check("  - {name: a, desktop: true, kinds: [no]}\n", 2, "no kind of problem");
+        check("  - {name: a, desktop: true, colour: red}\n", 2, "colour");
+        let mail = |rest: &str| format!("  - name: a\n    email:\n      from: a@b.org\n{rest}");
+        check(&mail("      smtp: h\n      to: [c@d.org]\n"), 5, "host:port");
+        check(&mail("      smtp: h:25\n      to: []\n"), 4, "1 to 64");
+        check(
+            &mail("      smtp: h:25\n      to: [\"c@d.org\\r\\nBcc: e@f.org\"]\n"),
+            6,
+            "not an address",
+        );
+        check(
+            &mail("      smtp: h:25\n      tls: none\n      to: [c@d.org]\n"),
+            6,
+            "this machine alone",
+        );
+        check(&mail("      smtp: h:25\n      user: u\n      to: [c@d.org]\n"), 4, "go together");
+        check(
+            &mail(
+                "      smtp: h:25\n      user: u\n      password: hunter2\n      to: [c@d.org]\n",
+            ),
+            7,
+            "not written here",
+        );
+    }
+}

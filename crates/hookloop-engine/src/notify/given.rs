@@ -1,0 +1,96 @@
+//! Texts that others must not see: where they are found, and how they are kept out of what is said.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use hookloop_core::redact::SHORTEST_SECRET;
+
+/// The longest that is read.
+const LENGTH_MAX: usize = 4096;
+
+/// A text that lets its reader in somewhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn is_url(&self) -> bool {
+        let rest = self.0.strip_prefix("https://").or_else(|| self.0.strip_prefix("http://"));
+        let is_sound = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_graphic());
+        self.0.len() <= LENGTH_MAX && rest.is_some_and(is_sound)
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Secret {
+        Secret(text)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Where a text is to be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Given {
+    Text(Secret),
+    Variable(String),
+    File(PathBuf),
+}
+
+impl Given {
+    /// The text, or why there is none.
+    pub(super) fn find(&self, environment: &[(OsString, OsString)]) -> Result<Secret, String> {
+        let (text, place) = match self {
+            Given::Text(text) => return Ok(text.clone()),
+            Given::Variable(name) => {
+                let found = environment.iter().find(|(known, _)| known == name.as_str());
+                let text = found.map(|(_, value)| value.to_string_lossy().into_owned());
+                (text.ok_or_else(|| format!("{name} is not set"))?, name.clone())
+            }
+            Given::File(path) => {
+                let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+                let mut bytes = Vec::new();
+                let file = File::open(path).map_err(failed)?;
+                file.take(LENGTH_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+                (String::from_utf8_lossy(&bytes).into_owned(), path.display().to_string())
+            }
+        };
+        let text = text.trim();
+        // A shorter one would be found everywhere, and so could not be kept out of what is said.
+        match (SHORTEST_SECRET..=LENGTH_MAX).contains(&text.len()) {
+            true => Ok(Secret(text.to_owned())),
+            false => Err(format!("{place} has none of {SHORTEST_SECRET} to {LENGTH_MAX} bytes")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_and_not_shown() {
+        let environment = [("A".into(), " hunter2-long \n".into()), ("B".into(), "abc".into())];
+        let find = |given: Given| given.find(&environment);
+        let found = find(Given::Variable("A".into())).unwrap();
+        assert_eq!(
+            (found.reveal(), format!("{found:?}")),
+            ("hunter2-long", "Secret(…)".to_owned())
+        );
+        assert!(find(Given::Variable("B".into())).unwrap_err().starts_with("B has none of"));
+        assert_eq!(find(Given::Variable("C".into())).unwrap_err(), "C is not set");
+        assert!(
+            find(Given::File("/nowhere/at-all".into())).unwrap_err().contains("/nowhere/at-all")
+        );
+    }
+}

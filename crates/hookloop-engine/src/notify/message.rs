@@ -1,0 +1,162 @@
+//! What a person is told: problems as text that does nothing to whoever shows it.
+
+use hookloop_core::id::NoticeId;
+use hookloop_core::inbox::{LINE_MAX, TEXT_MAX, one_line};
+use serde_json::{Value, json};
+
+/// Problems that a message spells out.
+pub(super) const ITEMS_MAX: usize = 20;
+/// The longest subject of a mail, or title of a note on the desktop.
+const TITLE_MAX: usize = 150;
+
+/// A message before it has a form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The same whenever it is sent again.
+    pub id: NoticeId,
+    pub project: String,
+    pub items: Vec<Item>,
+    /// Problems that are not spelled out.
+    pub left_out: usize,
+}
+
+/// One problem in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub key: String,
+    pub kind: &'static str,
+    /// What has a problem, and which.
+    pub title: String,
+    pub reason: String,
+    pub since: String,
+}
+
+impl Message {
+    /// The message without anything that acts on who shows it.
+    pub(super) fn cleaned(mut self) -> Message {
+        self.project = one_line(&self.project, LINE_MAX);
+        self.left_out += self.items.len().saturating_sub(ITEMS_MAX);
+        self.items.truncate(ITEMS_MAX);
+        for item in &mut self.items {
+            item.title = one_line(&item.title, LINE_MAX);
+            item.reason = one_line(&item.reason, TEXT_MAX);
+        }
+        self
+    }
+
+    pub(super) fn title(&self) -> String {
+        let title = match (self.items.as_slice(), self.left_out) {
+            ([item], 0) => format!("{}: {}", self.project, item.title),
+            (items, more) => format!("{}: {} problems wait", self.project, items.len() + more),
+        };
+        one_line(&title, TITLE_MAX)
+    }
+
+    /// All of it, in lines.
+    pub(super) fn text(&self) -> String {
+        let mut lines = vec![self.title(), String::new()];
+        for item in &self.items {
+            lines.push(item.title.clone());
+            lines.push(format!("  {}", item.reason));
+            lines.push(format!("  since {}", item.since));
+            lines.push(format!("  hookloop inbox show {}", item.key));
+            lines.push(String::new());
+        }
+        if self.left_out > 0 {
+            lines.push(format!("and {} more: hookloop inbox list", self.left_out));
+        }
+        lines.join("\n").trim_end().to_owned() + "\n"
+    }
+
+    /// For programs.
+    pub(super) fn json(&self, channel: &str) -> Value {
+        let problems = self.items.iter().map(|item| {
+            json!({ "key": item.key, "kind": item.kind, "title": item.title, "reason": item.reason,
+                "since": item.since })
+        });
+        json!({
+            "id": self.id.as_str(),
+            "project": self.project,
+            "channel": channel,
+            "title": self.title(),
+            "problems": problems.collect::<Vec<_>>(),
+            "left_out": self.left_out,
+        })
+    }
+
+    /// For Slack, and others that take the same.
+    pub(super) fn slack(&self) -> Value {
+        let blocks = self.text().split("\n\n").map(|part| {
+            let text: String = escaped(part).chars().take(SLACK_BLOCK_MAX).collect();
+            json!({ "type": "section", "text": { "type": "plain_text", "text": text, "emoji": false } })
+        }).collect::<Vec<_>>();
+        json!({
+            "text": escaped(&self.title()),
+            "blocks": blocks,
+            "mrkdwn": false,
+            "unfurl_links": false,
+            "unfurl_media": false,
+        })
+    }
+}
+
+/// Characters that Slack takes in one block.
+const SLACK_BLOCK_MAX: usize = 3_000;
+
+/// Text that mentions nobody, links nowhere and shows no picture, for those that read `<…>` and for those that read
+/// Markdown.
+fn escaped(text: &str) -> String {
+    const NOTHING: char = '\u{200b}';
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '@' | ']' => out.extend([c, NOTHING]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(title: &str, reason: &str, count: usize) -> Message {
+        let item = Item {
+            key: "task:a@1".into(),
+            kind: "task_blocked",
+            title: title.into(),
+            reason: reason.into(),
+            since: "now".into(),
+        };
+        let items = vec![item; count];
+        Message { id: NoticeId::of(&["x"]), project: "p".into(), items, left_out: 0 }.cleaned()
+    }
+
+    #[test]
+    fn nothing_in_a_message_acts_on_who_shows_it() {
+        let hostile =
+            "a\r\nBcc: x@y.z\n<!channel> <script> @here ![](http://e) [x](http://e) \u{1b}[2J";
+        let message = message(hostile, hostile, 1);
+        assert!(!message.title().contains(['\r', '\n', '\u{1b}']), "{}", message.title());
+        assert_eq!(message.text().lines().count(), 6, "{}", message.text());
+        let slack = message.slack().to_string();
+        for part in ["<!channel>", "<script>", "@here", "](", "\\r", "\\u001b"] {
+            assert!(!slack.contains(part), "{part}: {slack}");
+        }
+        assert!(slack.contains("&lt;!channel&gt;"), "{slack}");
+    }
+
+    #[test]
+    fn a_message_has_an_end() {
+        let many = message(&"x".repeat(100_000), &"y".repeat(100_000), 500);
+        assert_eq!((many.items.len(), many.left_out), (ITEMS_MAX, 480));
+        assert!(many.title().contains("500 problems"), "{}", many.title());
+        assert!(many.text().len() < 64 * 1024, "{}", many.text().len());
+        let blocks = many.slack()["blocks"].as_array().map(Vec::len);
+        assert!(blocks.is_some_and(|blocks| blocks <= 50), "{blocks:?}");
+    }
+}

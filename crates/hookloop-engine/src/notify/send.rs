@@ -1,0 +1,209 @@
+//! The ways to a person: a webhook, Slack and what takes the same, the desktop, mail.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use hookloop_core::inbox::{LINE_MAX, one_line};
+use hookloop_core::redact::Redactor;
+use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Tls, TlsParameters};
+use lettre::transport::smtp::extension::ClientId;
+use lettre::{SmtpTransport, Transport};
+use serde_json::Value;
+
+use super::given::Secret;
+use super::message::Message;
+use super::{Channel, Mail, Security, Way};
+use crate::doctor::is_on_path;
+use crate::process::{How, Job};
+use crate::runner::Runner;
+use crate::session::open::machine;
+
+/// How long a message may take by HTTP, and each step of a conversation by SMTP.
+const WITHIN: Duration = Duration::from_secs(10);
+const NOTIFY_SEND: &str = "notify-send";
+
+/// A way with all that it takes to go it.
+pub(super) struct Door<'c> {
+    channel: &'c Channel,
+    runner: &'c Runner,
+    /// The URL or the password.
+    secret: Option<Secret>,
+    redactor: Option<Redactor>,
+    /// What tells it from ways that lead elsewhere.
+    pub(super) place: String,
+}
+
+impl<'c> Door<'c> {
+    /// Finds what it takes, or says what is missing.
+    pub(super) fn open(channel: &'c Channel, runner: &'c Runner) -> Result<Door<'c>, String> {
+        let environment = runner.environment();
+        let secret = match &channel.way {
+            Way::Webhook(url) | Way::Slack(url) => {
+                let url = url.find(environment)?;
+                match url.is_url() {
+                    true => Some(url),
+                    false => return Err("what is given is not a URL".to_owned()),
+                }
+            }
+            Way::Mail(mail) => {
+                let password = mail.login.as_ref().map(|(_, password)| password.find(environment));
+                password.transpose()?
+            }
+            Way::Desktop => {
+                let path = environment.iter().find(|(name, _)| name == "PATH");
+                if !path.is_some_and(|(_, path)| is_on_path(NOTIFY_SEND, path)) {
+                    return Err(format!("there is no {NOTIFY_SEND} in PATH"));
+                }
+                None
+            }
+        };
+        let place = match &channel.way {
+            Way::Webhook(_) | Way::Slack(_) => {
+                secret.as_ref().map_or("", Secret::reveal).to_owned()
+            }
+            Way::Mail(mail) => {
+                mail.to.iter().map(|to| to.email.to_string()).collect::<Vec<_>>().join(" ")
+            }
+            Way::Desktop => format!("{} {}", machine(), rustix::process::getuid().as_raw()),
+        };
+        let redactor = match &secret {
+            Some(secret) => Some(redactor(channel, secret.reveal())?),
+            None => None,
+        };
+        Ok(Door { channel, runner, secret, redactor, place })
+    }
+
+    /// Sends a message, or says why it was not: in words that give nothing away.
+    pub(super) fn send(&self, message: &Message) -> Result<(), String> {
+        let secret = self.secret.as_ref().map_or("", Secret::reveal);
+        let sent = match &self.channel.way {
+            Way::Webhook(_) => post(secret, message, &message.json(&self.channel.name)),
+            Way::Slack(_) => post(secret, message, &message.slack()),
+            Way::Mail(mail) => by_mail(mail, secret, message),
+            Way::Desktop => self.on_desktop(message),
+        };
+        sent.map_err(|why| {
+            let why = self.redactor.as_ref().map_or(why.clone(), |redactor| redactor.text(&why));
+            one_line(&why, LINE_MAX)
+        })
+    }
+
+    fn on_desktop(&self, message: &Message) -> Result<(), String> {
+        let text = message.text();
+        let body = text.split_once("\n\n").map_or("", |(_, body)| body);
+        // What shows it may read markup.
+        let body = body.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let argv = [NOTIFY_SEND, "--app-name=hookloop", "--", &message.title(), &body];
+        let argv = argv.map(OsString::from).to_vec();
+        let env = self.runner.environment().to_vec();
+        let job = Job { env, ..Job::new(argv, self.runner.state().to_owned(), WITHIN) };
+        match self.runner.keepers().run(job) {
+            Ok(ran) if ran.how == How::Exited(0) => Ok(()),
+            Ok(ran) => Err(format!("{NOTIFY_SEND} ended with {:?}", ran.how)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// Takes the secret out of what is said, also where only a part of it is.
+fn redactor(channel: &Channel, secret: &str) -> Result<Redactor, String> {
+    let mut secrets = vec![secret.to_owned()];
+    match &channel.way {
+        Way::Webhook(_) | Way::Slack(_) => {
+            let path = secret.splitn(4, '/').nth(3);
+            secrets.extend(path.map(str::to_owned));
+            secrets.extend(path.into_iter().flat_map(|path| path.split('/')).map(str::to_owned));
+        }
+        Way::Mail(mail) => {
+            let user = mail.login.as_ref().map_or("", |(user, _)| user);
+            secrets.push(format!("\0{user}\0{secret}"));
+        }
+        Way::Desktop => {}
+    }
+    Redactor::new(secrets.iter().map(|secret| ("secret", secret))).map_err(|e| e.to_string())
+}
+
+/// Redirects are not followed: what the user named is this place.
+fn post(url: &str, message: &Message, body: &Value) -> Result<(), String> {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(WITHIN))
+        .max_redirects(0)
+        .http_status_as_error(false)
+        .proxy(None)
+        .build()
+        .into();
+    let answer = agent
+        .post(url)
+        .header("content-type", "application/json")
+        .header("user-agent", "hookloop")
+        .header("idempotency-key", message.id.as_str())
+        .send(body.to_string());
+    match answer {
+        Ok(answer) if answer.status().is_success() => Ok(()),
+        Ok(answer) => Err(format!("HTTP status {}", answer.status().as_u16())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Keeps out-of-office answers away.
+#[derive(Clone)]
+struct AutoSubmitted;
+
+impl Header for AutoSubmitted {
+    fn name() -> HeaderName {
+        HeaderName::new_from_ascii_str("Auto-Submitted")
+    }
+
+    fn parse(_: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(AutoSubmitted)
+    }
+
+    fn display(&self) -> HeaderValue {
+        HeaderValue::new(AutoSubmitted::name(), "auto-generated".to_owned())
+    }
+}
+
+fn by_mail(mail: &Mail, password: &str, message: &Message) -> Result<(), String> {
+    let mut builder = lettre::Message::builder()
+        .from(mail.from.clone())
+        .subject(message.title())
+        .message_id(Some(format!("<{}@hookloop.invalid>", message.id)))
+        .header(AutoSubmitted)
+        .header(ContentType::TEXT_PLAIN);
+    for to in &mail.to {
+        builder = builder.to(to.clone());
+    }
+    let letter = builder.body(message.text()).map_err(|error| error.to_string())?;
+    let tls = || TlsParameters::new(mail.host.clone()).map_err(|error| error.to_string());
+    let tls = match mail.security {
+        Security::None => Tls::None,
+        Security::StartTls => Tls::Required(tls()?),
+        Security::Tls => Tls::Wrapper(tls()?),
+    };
+    let mut transport = SmtpTransport::builder_dangerous(&mail.host)
+        .port(mail.port)
+        .timeout(Some(WITHIN))
+        .hello_name(ClientId::Domain(machine()))
+        .tls(tls);
+    if let Some((user, _)) = &mail.login {
+        transport = transport.credentials(Credentials::new(user.clone(), password.to_owned()));
+    }
+    transport.build().send(&letter).map(drop).map_err(|error| in_words(&error))
+}
+
+/// An error with what led to it.
+fn in_words(error: &dyn std::error::Error) -> String {
+    const CAUSES_MAX: usize = 5;
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    for _ in 0..CAUSES_MAX {
+        let Some(next) = cause else { break };
+        if !text.contains(&next.to_string()) {
+            text.push_str(&format!(": {next}"));
+        }
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,56 @@
+//! Two machines, whose log is on a server: the same problems, and each told once.
+
+use std::process::Stdio;
+
+use hookloop_testbed::Server;
+
+use crate::cli::strings;
+use crate::nats::{Machine, hookloop};
+use crate::receivers::Hook;
+
+const PROBLEMS: usize = 5;
+
+#[test]
+fn machines_have_the_same_problems_and_tell_each_once() {
+    let (server, hook) = (Server::single(), Hook::start());
+    let machines = [Machine::on(&server, "shared"), Machine::on(&server, "shared")];
+    for machine in &machines {
+        machine.append_own(&format!("notify: [{{name: hook, webhook: '{}'}}]\n", hook.url("x")));
+    }
+    for number in 0..PROBLEMS {
+        let id = format!("t{number}");
+        machines[number % 2].ok(&["task", "add", "Goal", "--id", &id]);
+        machines[number % 2].ok(&["task", "block", &id, "--reason", "why"]);
+    }
+    let lists = machines.each_ref().map(|machine| machine.json(&["inbox", "list"]));
+    assert_eq!(lists[0], lists[1]);
+    let keys = strings(&lists[0], "key");
+    assert_eq!(keys.len(), PROBLEMS);
+    let start = |number: usize| {
+        let machine = &machines[number % 2];
+        let mut command = hookloop(&machine.root());
+        command.args(["inbox", "notify"]).env("HOME", machine.home());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    for process in (0..6).map(start).collect::<Vec<_>>() {
+        let output = process.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let mut told = hook.told().concat();
+    told.sort();
+    assert_eq!(told, keys);
+    // Of two who decide, on two machines, one does.
+    let decide = |number: usize| {
+        let machine = &machines[number % 2];
+        let mut command = hookloop(&machine.root());
+        command.args(["inbox", "answer", &keys[0], "go on"]).env("HOME", machine.home());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let people: Vec<_> = (0..4).map(decide).collect();
+    let codes: Vec<_> = people.into_iter().map(|mut one| one.wait().unwrap().code()).collect();
+    assert_eq!(codes.iter().filter(|code| **code == Some(0)).count(), 1, "{codes:?}");
+    for machine in &machines {
+        assert_eq!(machine.json(&["rebuild"])["equal"], true);
+        assert_eq!(strings(&machine.json(&["inbox", "list"]), "key"), keys[1..]);
+    }
+}

@@ -31,6 +31,9 @@
 //! - [`command_line`]: commands of hooks, and how values reach them
 //! - [`redact`]: secrets, kept out of what hooks print
 //! - [`cascade`]: how far hooks may set off hooks
+//! - [`slots`]: how many tasks may be in somebody's hands at once
+//! - [`urgency`]: how urgent a task is that has waited
+//! - [`schedule`]: tasks that come again
 //! - [`purse`]: what all sessions of a project together may spend
 //! - [`session`]: one run of the loop, as a machine without a clock or a process
 //! - [`workflow`]: a named list of steps, and how far a run of it is
@@ -61,8 +64,11 @@ pub mod refusal;
 pub mod remark;
 pub mod review;
 pub mod rule;
+pub mod schedule;
 pub mod session;
+pub mod slots;
 pub mod task;
 pub mod template;
 pub mod time;
+pub mod urgency;
 pub mod workflow;

@@ -10,6 +10,8 @@ use crate::point::Kind;
 const GATE_TIMEOUT_MS: u64 = 600_000;
 const REACTION_TIMEOUT_MS: u64 = 60_000;
 pub const TIMEOUT_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
+/// The longest that a task may wait for its time.
+const WAITING_MAX_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
 pub const ATTEMPTS_MAX: u32 = 10;
 const BACKOFF_MS: u64 = 1_000;
 
@@ -121,6 +123,8 @@ pub enum BadLength {
     Unreadable(String),
     #[error("{0} is longer than a day")]
     TooLong(Length),
+    #[error("that is longer than a hundred years")]
+    TooLongToWait,
     #[error("a length of time of 0 would end before it begins")]
     Zero,
 }
@@ -137,12 +141,19 @@ impl Length {
             _ => Ok(self),
         }
     }
-}
 
-impl FromStr for Length {
-    type Err = BadLength;
+    /// Reads a length that something waits for, which may be days: `3d`.
+    pub fn of_waiting(text: &str) -> Result<Length, BadLength> {
+        let days = text.strip_suffix('d').map(|days| format!("{days}h"));
+        let (text, times) = days.as_deref().map_or((text, 1), |hours| (hours, 24));
+        match (Length { ms: Length::unchecked(text)?.ms.saturating_mul(times) }) {
+            Length { ms: 0 } => Err(BadLength::Zero),
+            length if length.ms > WAITING_MAX_MS => Err(BadLength::TooLongToWait),
+            length => Ok(length),
+        }
+    }
 
-    fn from_str(text: &str) -> Result<Length, BadLength> {
+    fn unchecked(text: &str) -> Result<Length, BadLength> {
         let unreadable = || BadLength::Unreadable(text.to_owned());
         let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(unreadable)?;
         let (number, unit) = text.split_at(digits);
@@ -154,7 +165,15 @@ impl FromStr for Length {
             _ => return Err(unreadable()),
         };
         let number: u64 = number.parse().map_err(|_| unreadable())?;
-        Length { ms: number.saturating_mul(unit_ms) }.checked()
+        Ok(Length { ms: number.saturating_mul(unit_ms) })
+    }
+}
+
+impl FromStr for Length {
+    type Err = BadLength;
+
+    fn from_str(text: &str) -> Result<Length, BadLength> {
+        Length::unchecked(text)?.checked()
     }
 }
 
@@ -274,6 +293,11 @@ mod tests {
             assert!(matches!(error, BadLength::Unreadable(_)), "{bad}: {error}");
         }
         assert_eq!("0s".parse::<Length>(), Err(BadLength::Zero));
+        assert_eq!(Length::of_waiting("3d"), Ok(Length { ms: 259_200_000 }));
+        assert_eq!(Length::of_waiting("30h"), Ok(Length { ms: 108_000_000 }));
+        assert_eq!(Length::of_waiting("0d"), Err(BadLength::Zero));
+        assert_eq!(Length::of_waiting("40000d"), Err(BadLength::TooLongToWait));
+        assert!(matches!(Length::of_waiting("d"), Err(BadLength::Unreadable(_))));
         assert!(matches!("25h".parse::<Length>(), Err(BadLength::TooLong(_))));
         assert!(matches!(Length::seconds(60_000_000), Err(BadLength::TooLong(_))));
     }

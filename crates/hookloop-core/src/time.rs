@@ -13,6 +13,14 @@ impl Timestamp {
     pub fn millis_since(self, earlier: Timestamp) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
+
+    /// As [`fmt::Display`], without seconds or milliseconds that are none: `2026-12-01T08:00Z`.
+    pub fn brief(self) -> String {
+        let text = self.to_string();
+        let text = text.strip_suffix(".000Z").map_or(text.as_str(), |text| text);
+        let text = text.strip_suffix(":00").unwrap_or(text);
+        format!("{}Z", text.trim_end_matches('Z'))
+    }
 }
 
 impl fmt::Display for Timestamp {
@@ -82,6 +90,9 @@ mod tests {
         let at: Timestamp = "2026-01-17T10:00:00Z".parse().unwrap();
         assert_eq!(at.to_string(), "2026-01-17T10:00:00.000Z");
         assert_eq!(at.to_string().parse::<Timestamp>().unwrap(), at);
+        for text in ["2026-01-17T10:00Z", "2026-01-17T10:00:01Z", "2026-01-17T10:00:00.250Z"] {
+            assert_eq!(text.parse::<Timestamp>().unwrap().brief(), text);
+        }
     }
 
     #[test]

@@ -1,0 +1,360 @@
+//! Tasks that come again: when they are due, and what became of it.
+//!
+//! Times are those of a clock on the wall somewhere. What is due at one time of the day is due when the clock goes on,
+//! where the clock leaves that time out, and the first time only, where it comes twice. What is due several times a day
+//! goes by the clock alone. The database of time zones is the program's own, so that all machines agree.
+
+use std::fmt;
+use std::str::FromStr;
+
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::Zoned;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use serde::{Deserialize, Serialize};
+
+use crate::id::{TASK_ID_MAX, TaskId};
+use crate::task::TaskSpec;
+use crate::time::Timestamp;
+
+/// What the id of a schedule's task has after the name: `-20261116T0300`.
+const SLOT_LEN: usize = 14;
+/// The longest name of a schedule: with a slot it is the id of a task.
+pub const NAME_MAX: usize = TASK_ID_MAX - SLOT_LEN - 2;
+/// The longest pattern or time zone.
+const TEXT_MAX_BYTES: usize = 256;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a schedule's name: 1 to {NAME_MAX} letters, digits, `_` or `-`, the first a letter or a digit"
+)]
+pub struct BadScheduleName(String);
+
+/// A schedule's name: a word like a task's id, with room for a slot behind it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScheduleName(TaskId);
+
+impl ScheduleName {
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The task of one slot. The same on every machine, so that a slot makes one task.
+    pub fn task_at(&self, slot: Timestamp) -> Option<TaskId> {
+        let minute: String = slot.to_string().chars().take("2026-11-16T03:00".len()).collect();
+        format!("{self}-{}", minute.replace(['-', ':'], "")).parse().ok()
+    }
+}
+
+impl FromStr for ScheduleName {
+    type Err = BadScheduleName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(name) if text.len() <= NAME_MAX => Ok(ScheduleName(name)),
+            _ => Err(BadScheduleName(text.chars().take(NAME_MAX + 1).collect())),
+        }
+    }
+}
+
+impl fmt::Display for ScheduleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// When something is due, again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timetable {
+    /// Five fields: minute, hour, day of the month, month, day of the week.
+    pub cron: String,
+    /// Whose clock on the wall; UTC if it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tz: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTimetable {
+    #[error("`{cron}` is not a cron pattern of five fields (minute hour day month weekday): {why}")]
+    Cron { cron: String, why: String },
+    #[error("there is no time zone `{0}`: write a name such as Europe/Berlin, or UTC")]
+    Zone(String),
+    #[error("`{0}` is never due")]
+    Never(String),
+}
+
+impl Timetable {
+    /// The first slot after `moment`; none if there is none any more.
+    pub fn next_after(&self, moment: Timestamp) -> Result<Option<Timestamp>, BadTimetable> {
+        let (cron, moment) = self.read(moment)?;
+        Ok(cron.find_next_occurrence(&moment, false).ok().map(|slot| stamp(&slot)))
+    }
+
+    /// The last slot up to `moment`.
+    pub fn last_until(&self, moment: Timestamp) -> Result<Option<Timestamp>, BadTimetable> {
+        let (cron, moment) = self.read(moment)?;
+        Ok(cron.find_previous_occurrence(&moment, true).ok().map(|slot| stamp(&slot)))
+    }
+
+    fn read(&self, moment: Timestamp) -> Result<(croner::Cron, Zoned), BadTimetable> {
+        let bad = |why: String| BadTimetable::Cron { cron: shown(&self.cron), why };
+        if self.cron.len() > TEXT_MAX_BYTES {
+            return Err(bad(format!("longer than {TEXT_MAX_BYTES} bytes")));
+        }
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed);
+        let cron = parser.build().parse(&self.cron).map_err(|error| bad(error.to_string()))?;
+        let moment = jiff::Timestamp::from_millisecond(moment.0)
+            .map_err(|_| BadTimetable::Never(shown(&self.cron)))?;
+        Ok((cron, moment.to_zoned(self.zone()?)))
+    }
+
+    fn zone(&self) -> Result<TimeZone, BadTimetable> {
+        match &self.tz {
+            None => Ok(TimeZone::UTC),
+            Some(name) => {
+                TimeZoneDatabase::bundled().get(name).map_err(|_| BadTimetable::Zone(shown(name)))
+            }
+        }
+    }
+}
+
+fn stamp(slot: &Zoned) -> Timestamp {
+    Timestamp(slot.timestamp().as_millisecond())
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(TEXT_MAX_BYTES).collect()
+}
+
+impl fmt::Display for Timetable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.cron, self.tz.as_deref().unwrap_or("UTC"))
+    }
+}
+
+/// Whether there may be a new task while the last one is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    #[default]
+    Skip,
+    Allow,
+}
+
+impl Overlap {
+    pub fn name(self) -> &'static str {
+        match self {
+            Overlap::Skip => "skip",
+            Overlap::Allow => "allow",
+        }
+    }
+}
+
+impl FromStr for Overlap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let known = [Overlap::Skip, Overlap::Allow].into_iter().find(|known| known.name() == text);
+        known.ok_or_else(|| format!("`{text}` is not one of skip, allow"))
+    }
+}
+
+/// A task that comes again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    #[serde(flatten)]
+    pub timetable: Timetable,
+    #[serde(default)]
+    pub overlap: Overlap,
+    pub task: TaskSpec,
+}
+
+/// A schedule, and how it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub name: ScheduleName,
+    pub schedule: Schedule,
+    pub is_paused: bool,
+    /// When it is due; none while it is paused, and when it never is again.
+    pub next: Option<Timestamp>,
+    pub last: Option<Fired>,
+}
+
+/// A schedule was set, or goes on: when it is due.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Set {
+    #[serde(flatten)]
+    pub schedule: Schedule,
+    pub next: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
+}
+
+/// A slot's time has come, or a person did not wait for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fired {
+    pub slot: Timestamp,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_hand: bool,
+    #[serde(flatten)]
+    pub came: Came,
+    /// The first of the slots that passed while nobody was there, if there are others than this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_from: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
+}
+
+/// What a slot came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Came {
+    /// Its task.
+    TaskId(TaskId),
+    /// No task, because this one is still open.
+    SkippedFor(TaskId),
+}
+
+/// What can be asked about a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    Set(Box<Schedule>),
+    Pause,
+    Resume,
+    Remove,
+    /// Makes the task of a slot whose time has come.
+    Fire {
+        slot: Timestamp,
+        task: TaskId,
+    },
+    /// Makes a task now.
+    Run {
+        task: TaskId,
+    },
+}
+
+impl Ask {
+    /// The task that it would make.
+    pub fn task(&self) -> Option<&TaskId> {
+        match self {
+            Ask::Fire { task, .. } | Ask::Run { task } => Some(task),
+            Ask::Set(_) | Ask::Pause | Ask::Resume | Ask::Remove => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn table(cron: &str, tz: &str) -> Timetable {
+        let tz = (!tz.is_empty()).then(|| tz.to_owned());
+        Timetable { cron: cron.to_owned(), tz }
+    }
+
+    /// The slots after a moment, as many as are expected; and back from each to itself.
+    fn check(cron: &str, tz: &str, after: &str, expected: &[&str]) {
+        let table = table(cron, tz);
+        let mut moment = at(after);
+        for slot in expected {
+            let next = table.next_after(moment).unwrap().unwrap();
+            assert_eq!(next, at(slot), "{table} after {moment}");
+            assert_eq!(table.last_until(next).unwrap(), Some(next), "{table} until {next}");
+            let later = Timestamp(next.0 + 59_999);
+            assert_eq!(table.last_until(later).unwrap(), Some(next), "{table} until {later}");
+            moment = next;
+        }
+    }
+
+    #[test]
+    fn slots_follow_the_pattern() {
+        check("0 3 * * 1-5", "", "2026-11-13T03:00:00Z", &["2026-11-16T03:00:00Z"]);
+        check("0 3 * * 1-5", "", "2026-11-16T02:59:59.999Z", &["2026-11-16T03:00:00Z"]);
+        check(
+            "*/20 * * * *",
+            "",
+            "2026-11-16T23:30:00Z",
+            &["2026-11-16T23:40:00Z", "2026-11-17T00:00:00Z", "2026-11-17T00:20:00Z"],
+        );
+        check("0 0 29 2 *", "", "2026-11-16T00:00:00Z", &["2028-02-29T00:00:00Z"]);
+        check("30 8 1 * *", "Asia/Kolkata", "2026-11-16T00:00:00Z", &["2026-12-01T03:00:00Z"]);
+        check("0 12 * * *", "Europe/Berlin", "2026-07-01T00:00:00Z", &["2026-07-01T10:00:00Z"]);
+    }
+
+    /// In Berlin 02:00 to 03:00 is left out on 2027-03-28.
+    #[test]
+    fn what_a_clock_leaves_out_is_due_when_it_goes_on() {
+        let berlin = "Europe/Berlin";
+        check("0 2,14 * * *", berlin, "2027-03-27T14:00:00Z", &["2027-03-28T12:00:00Z"]);
+        check(
+            "30 2 * * *",
+            berlin,
+            "2027-03-27T12:00:00Z",
+            &["2027-03-28T01:00:00Z", "2027-03-29T00:30:00Z"],
+        );
+        check(
+            "*/30 * * * *",
+            berlin,
+            "2027-03-28T00:29:00Z",
+            &["2027-03-28T00:30:00Z", "2027-03-28T01:00:00Z", "2027-03-28T01:30:00Z"],
+        );
+    }
+
+    /// In Berlin 02:00 to 03:00 comes twice on 2026-10-25.
+    #[test]
+    fn what_comes_twice_is_due_once_unless_it_is_due_every_so_often() {
+        let berlin = "Europe/Berlin";
+        check(
+            "30 2 * * *",
+            berlin,
+            "2026-10-24T12:00:00Z",
+            &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"],
+        );
+        check(
+            "*/30 * * * *",
+            berlin,
+            "2026-10-25T00:00:00Z",
+            &[
+                "2026-10-25T00:30:00Z",
+                "2026-10-25T01:00:00Z",
+                "2026-10-25T01:30:00Z",
+                "2026-10-25T02:00:00Z",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_no_timetable_is_named() {
+        let check = |cron: &str, tz: &str, part: &str| {
+            let error = table(cron, tz).next_after(Timestamp(0)).unwrap_err().to_string();
+            assert!(error.contains(part), "{cron} {tz}: {error}");
+        };
+        for cron in ["", "* * * *", "0 * * * * *", "61 * * * *", "0 3 * * monday", "x"] {
+            check(cron, "", "is not a cron pattern");
+        }
+        check(&"1,".repeat(200), "", "longer than");
+        check("0 3 * * *", "Europe/Bielefeld", "no time zone `Europe/Bielefeld`");
+        check("0 3 * * *", "../../etc/passwd", "no time zone");
+        assert_eq!(table("0 0 30 2 *", "").next_after(at("2026-01-01T00:00:00Z")), Ok(None));
+    }
+
+    #[test]
+    fn a_slot_names_its_task() {
+        let name: ScheduleName = "nightly".parse().unwrap();
+        let id = name.task_at(at("2026-11-16T03:00:00Z")).unwrap();
+        assert_eq!(id.as_str(), "nightly-20261116T0300");
+        let longest: ScheduleName = "x".repeat(NAME_MAX).parse().unwrap();
+        assert!(longest.task_at(at("2026-11-16T03:00:00Z")).is_some());
+        for bad in ["", "-a", "a b", "_x", &"x".repeat(NAME_MAX + 1)] {
+            assert!(bad.parse::<ScheduleName>().is_err(), "{bad}");
+        }
+    }
+}

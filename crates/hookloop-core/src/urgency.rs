@@ -1,0 +1,62 @@
+//! How urgent a task is that has waited.
+
+use crate::task::Priority;
+use crate::time::Timestamp;
+
+/// How fast a ready task becomes more urgent: a stream of urgent ones must not starve the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ageing {
+    /// A task is as urgent as it was made, however long it waits.
+    Never,
+    /// One step of priority for each so much of waiting.
+    Each { ms: u64 },
+}
+
+impl Ageing {
+    pub const DEFAULT_MS: u64 = 8 * 60 * 60 * 1_000;
+
+    /// The priority that a task comes to which has waited since `since`: less is more urgent. It may be less than
+    /// the most urgent priority there is.
+    pub fn urgency(self, priority: Priority, since: Timestamp, now: Timestamp) -> i64 {
+        let steps = match self {
+            Ageing::Never => 0,
+            Ageing::Each { ms } => {
+                now.millis_since(since).max(0) / i64::try_from(ms.max(1)).unwrap_or(i64::MAX)
+            }
+        };
+        i64::from(priority.get()).saturating_sub(steps)
+    }
+}
+
+impl Default for Ageing {
+    fn default() -> Self {
+        Ageing::Each { ms: Ageing::DEFAULT_MS }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 60 * 60 * 1_000;
+
+    #[test]
+    fn each_step_of_waiting_is_a_step_of_priority() {
+        let check = |ageing: Ageing, priority: u8, waited_ms: i64, expected: i64| {
+            let (priority, since) = (Priority::try_from(priority).unwrap(), Timestamp(5 * HOUR));
+            let now = Timestamp(since.0 + waited_ms);
+            assert_eq!(ageing.urgency(priority, since, now), expected, "{ageing:?} {waited_ms}");
+        };
+        let each = Ageing::default();
+        check(each, 2, 0, 2);
+        check(each, 2, 8 * HOUR - 1, 2);
+        check(each, 2, 8 * HOUR, 1);
+        check(each, 9, 24 * HOUR, 6);
+        check(each, 0, 16 * HOUR, -2);
+        // Clocks differ: what is added in the future has not waited.
+        check(each, 2, -9 * HOUR, 2);
+        check(Ageing::Never, 9, 1_000 * HOUR, 9);
+        check(Ageing::Each { ms: 1 }, 9, i64::MAX - 5 * HOUR, 9 - (i64::MAX - 5 * HOUR));
+        check(Ageing::Each { ms: u64::MAX }, 9, 1_000 * HOUR, 9);
+    }
+}

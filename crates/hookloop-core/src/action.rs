@@ -69,6 +69,7 @@ impl CreateTask {
                 priority: self.priority,
                 kind: self.kind,
                 parent_task_id: self.parent_task_id,
+                not_before: None,
             },
             depends_on: self.depends_on,
         }

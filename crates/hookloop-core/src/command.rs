@@ -4,6 +4,7 @@ use crate::claim::{Fence, ReleaseReason};
 use crate::delivery::{Fact, Returned, Submission};
 use crate::id::TaskId;
 use crate::remark::Remark;
+use crate::schedule::{Ask, ScheduleName};
 use crate::task::{Obstacle, Outcome, TaskSpec};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +100,10 @@ pub enum Command {
         name: String,
         enabled: bool,
     },
+    Schedule {
+        name: ScheduleName,
+        ask: Ask,
+    },
 }
 
 /// What becomes of the open tasks that wait for a task which is deleted.
@@ -133,6 +138,7 @@ impl Command {
             Command::AddDependency { task, .. } | Command::RemoveDependency { task, .. } => {
                 Some(task)
             }
+            Command::Schedule { ask, .. } => ask.task(),
             Command::SwitchHook { .. } => None,
         }
     }

@@ -3,15 +3,19 @@
 mod claim;
 mod deliver;
 mod remark;
+mod schedule;
 
 use crate::claim::Fence;
 use crate::command::{Command, DependentsOfDeleted};
 use crate::event::{
-    Deleted, Dependency, Empty, EventBody, HookSwitched, RemovedDependency, Started,
+    Deleted, Dependency, Empty, EventBody, HookSwitched, RemovedDependency, SlotTaken, Started,
 };
 use crate::id::{Subject, TaskId};
 use crate::refusal::Refusal;
+use crate::schedule::Standing;
+use crate::slots::Slot;
 use crate::task::{Obstacle, Task, TaskSpec, TaskState};
+use crate::time::Timestamp;
 
 pub use claim::check_fence;
 
@@ -49,6 +53,14 @@ pub struct Facts {
     pub submitted_head: Option<String>,
     /// Nobody has worked on the task since.
     pub submission_stands: bool,
+    /// What the task needs of the slots to be in somebody's hands.
+    pub slot: Slot,
+    /// The schedule the command is about.
+    pub schedule: Option<Standing>,
+    /// The last task that it made, if that is open.
+    pub last_open: Option<TaskId>,
+    /// When the command is decided.
+    pub now: Timestamp,
 }
 
 /// An event to be: what it is about, and what happened.
@@ -58,9 +70,9 @@ pub type Decided = (Subject, EventBody);
 pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
     match command {
         Command::AddTask { id, spec, depends_on } => add_task(id, spec, depends_on, facts),
-        Command::StartTask { id, context } => start(existing(id, facts)?, context),
+        Command::StartTask { id, context } => start(existing(id, facts)?, context, &facts.slot),
         Command::ClaimTask { id, agent, lease_ms } => {
-            claim::claim(existing(id, facts)?, agent, *lease_ms)
+            claim::claim(existing(id, facts)?, agent, *lease_ms, &facts.slot)
         }
         Command::TakeOverTask { id, agent, lease_ms, silent_epoch } => {
             claim::take_over(existing(id, facts)?, agent, *lease_ms, *silent_epoch)
@@ -99,6 +111,7 @@ pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal>
             let switched = HookSwitched { name: name.clone(), enabled: *enabled };
             Ok(vec![(Subject::Project, EventBody::HookSwitched(switched))])
         }
+        Command::Schedule { name, ask } => schedule::decide(name, ask, facts),
     }
 }
 
@@ -170,22 +183,41 @@ fn words(what: &'static str, list: &[String]) -> Result<(), Refusal> {
     list.iter().try_for_each(|word| bounded(what, Some(word), WORD_MAX_BYTES))
 }
 
-fn start(task: &Task, context: &Option<String>) -> Result<Vec<Decided>, Refusal> {
+fn start(task: &Task, context: &Option<String>, slot: &Slot) -> Result<Vec<Decided>, Refusal> {
     bounded("context", context.as_deref(), TEXT_MAX_BYTES)?;
     match task.state {
         TaskState::Ready => {
             let started = Started { context: context.clone(), ..Started::default() };
-            Ok(vec![on_task(&task.id, EventBody::TaskStarted(started))])
+            begun(task, started, slot)
         }
         _ => Err(not_from(task, "started", TaskState::Active)),
     }
 }
 
-/// A ready task may be completed without being started: a person did it elsewhere.
+/// Puts a task into somebody's hands. Where a bound concerns it, the subject of the slots moves with it, so that who
+/// takes one at the same time elsewhere is decided after it. Who gives one back need not: a view that has not seen
+/// it counts more in hands, never less.
+fn begun(task: &Task, started: Started, slot: &Slot) -> Result<Vec<Decided>, Refusal> {
+    let mut events = vec![on_task(&task.id, EventBody::TaskStarted(started))];
+    match slot {
+        Slot::Unbound => {}
+        Slot::Free => {
+            let taken = SlotTaken { task_id: task.id.clone() };
+            events.push((Subject::Slots, EventBody::SlotTaken(taken)));
+        }
+        Slot::Full(full) => {
+            return Err(Refusal::NoSlot { id: task.id.clone(), full: full.clone() });
+        }
+    }
+    Ok(events)
+}
+
+/// A ready task may be completed without being started: a person did it elsewhere, and perhaps before its time.
 fn complete(task: &Task, fence: Fence) -> Result<(), Refusal> {
     check_fence(task, fence, "complete")?;
     match task.state {
         TaskState::Ready | TaskState::Active | TaskState::Submitted => Ok(()),
+        _ if task.waits_until().is_some() => Ok(()),
         _ => Err(not_from(task, "completed", TaskState::Completed)),
     }
 }
@@ -212,6 +244,9 @@ fn unblock(task: &Task) -> Result<Vec<Decided>, Refusal> {
 /// Says why `task` can't become `wanted`, which would have made its state `target`.
 fn not_from(task: &Task, wanted: &'static str, target: TaskState) -> Refusal {
     let id = task.id.clone();
+    if let Some(not_before) = task.waits_until() {
+        return Refusal::TooEarly { id, not_before };
+    }
     match task.state {
         state if state == target => Refusal::AlreadyThere { id, state },
         TaskState::Created => Refusal::OpenDependencies { id, open: task.open_dependencies },
@@ -222,6 +257,8 @@ fn not_from(task: &Task, wanted: &'static str, target: TaskState) -> Refusal {
 fn confirm_ready(task: &Task) -> Result<Vec<Decided>, Refusal> {
     match task.state {
         TaskState::Ready => Ok(vec![]),
+        // Its dependencies are completed, which is what hooks ask about.
+        _ if task.waits_until().is_some() => Ok(vec![]),
         _ => Err(not_from(task, "ready", TaskState::Ready)),
     }
 }

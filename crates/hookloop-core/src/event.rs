@@ -14,6 +14,7 @@ use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
 use crate::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
 use crate::purse::{Amount, Shortage};
 use crate::remark::{Checkpointed, Noted, StopHook};
+use crate::schedule::{Fired, Resumed, Set};
 use crate::session::facts::{
     CheckpointMade, Claimed, GatesJudged, IterationStarted, Outcome as SessionOutcome, Piped,
     PointPassed, Receipt, RetryLimitAnswered, SessionResumed, StopDecided, SubmitJudged, TaskLeft,
@@ -140,6 +141,13 @@ pub enum EventBody {
     /// What it was about was dealt with before it was sent.
     NoticeDropped(Empty),
     NoticeFailed(NoticeFailed),
+    /// A task came into somebody's hands where their number is bounded.
+    SlotTaken(SlotTaken),
+    ScheduleSet(Box<Set>),
+    SchedulePaused(Empty),
+    ScheduleResumed(Resumed),
+    ScheduleRemoved(Empty),
+    ScheduleFired(Fired),
     /// What a hook's `log` action wrote, or an event of a newer version.
     Other(Other),
 }
@@ -330,6 +338,12 @@ pub struct TurnReserved {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SlotTaken {
+    pub task_id: TaskId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkflowStep {
     pub step: usize,
 }
@@ -449,6 +463,12 @@ stored_types! {
     NoticeSent => "notice_sent",
     NoticeDropped => "notice_dropped",
     NoticeFailed => "notice_failed",
+    SlotTaken => "slot_taken",
+    ScheduleSet => "schedule_set",
+    SchedulePaused => "schedule_paused",
+    ScheduleResumed => "schedule_resumed",
+    ScheduleRemoved => "schedule_removed",
+    ScheduleFired => "schedule_fired",
 }
 
 impl EventBody {
@@ -473,7 +493,10 @@ impl EventBody {
     pub fn is_bookkeeping(&self) -> bool {
         matches!(
             self,
-            EventBody::CursorMoved(_) | EventBody::GraphAdvanced(_) | EventBody::TurnReserved(_)
+            EventBody::CursorMoved(_)
+                | EventBody::GraphAdvanced(_)
+                | EventBody::TurnReserved(_)
+                | EventBody::SlotTaken(_)
         )
     }
 }
@@ -523,6 +546,24 @@ mod tests {
         check("task_noted", json!({"text": "t"}));
         check("task_checkpointed", json!({"id": "CP-1", "phase": "p", "step": 2}));
         check("turn_claimed", json!({"claim": "COMPLETE"}));
+        let at = "2026-11-16T03:00:00.000Z";
+        let (goal, spec) = ("g", json!({"deliverables": [], "labels": [], "priority": 2}));
+        let with = |extra: Value| {
+            let mut all = spec.as_object().unwrap().clone();
+            all.extend(extra.as_object().unwrap().clone());
+            Value::Object(all)
+        };
+        check("task_created", with(json!({"goal": goal, "notBefore": at})));
+        check("slot_taken", json!({"taskId": "a"}));
+        let task = with(json!({"goal": goal}));
+        check(
+            "schedule_set",
+            json!({"cron": "0 3 * * *", "tz": "UTC", "overlap": "skip", "task": task, "next": at}),
+        );
+        check("schedule_resumed", json!({"next": at}));
+        check("schedule_fired", json!({"slot": at, "taskId": "a", "next": at}));
+        check("schedule_fired", json!({"slot": at, "byHand": true, "taskId": "a"}));
+        check("schedule_fired", json!({"slot": at, "skippedFor": "a", "missedFrom": at}));
         check("dependency_satisfied", json!({"dependentTaskId": "a", "completedTaskId": "b"}));
     }
 

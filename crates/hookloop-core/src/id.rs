@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::schedule::ScheduleName;
+
 /// The longest id a task may have.
 pub const TASK_ID_MAX: usize = 64;
 /// Characters of an id that hookloop makes: 60 bits, so that a million tasks stay apart.
@@ -304,6 +306,9 @@ pub enum Subject {
     Purse,
     /// A message to a person: who sends it has claimed it here.
     Notice(NoticeId),
+    /// Tasks that came into somebody's hands where their number is bounded: who takes one has seen all of them.
+    Slots,
+    Schedule(ScheduleName),
 }
 
 impl Subject {
@@ -333,6 +338,8 @@ impl fmt::Display for Subject {
             Subject::Session(id) => write!(f, "_s-{id}"),
             Subject::Purse => f.write_str("_purse"),
             Subject::Notice(id) => write!(f, "_n-{id}"),
+            Subject::Slots => f.write_str("_slots"),
+            Subject::Schedule(name) => write!(f, "_t-{name}"),
         }
     }
 }
@@ -350,12 +357,14 @@ impl FromStr for Subject {
             "_cur" => Ok(Subject::Cursor),
             "_p" => Ok(Subject::Project),
             "_purse" => Ok(Subject::Purse),
+            "_slots" => Ok(Subject::Slots),
             _ => {
                 let bad = || BadSubject(text.to_owned());
                 match text.split_at_checked(3) {
                     Some(("_w-", run)) => Ok(Subject::Workflow(RunId(run.to_owned()))),
                     Some(("_s-", id)) => id.parse().map(Subject::Session).map_err(|_| bad()),
                     Some(("_n-", id)) => id.parse().map(Subject::Notice).map_err(|_| bad()),
+                    Some(("_t-", name)) => name.parse().map(Subject::Schedule).map_err(|_| bad()),
                     _ => text.parse().map(Subject::Task).map_err(|_| bad()),
                 }
             }
@@ -423,6 +432,8 @@ mod tests {
             Subject::Session(SessionId::generate(id)),
             Subject::Purse,
             Subject::Notice(NoticeId::of(&["a", "b"])),
+            Subject::Slots,
+            Subject::Schedule("nightly".parse().unwrap()),
         ] {
             assert_eq!(subject.to_string().parse::<Subject>().unwrap(), subject);
         }

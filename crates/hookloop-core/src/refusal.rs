@@ -2,7 +2,10 @@
 
 use crate::claim::{LEASE_MAX_MS, LEASE_MIN_MS, Now};
 use crate::id::TaskId;
+use crate::schedule::{BadTimetable, ScheduleName};
+use crate::slots::Full;
 use crate::task::TaskState;
+use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -22,6 +25,16 @@ pub enum Refusal {
     WrongState { id: TaskId, state: TaskState, wanted: &'static str },
     #[error("task `{id}` still waits for {open} of its dependencies")]
     OpenDependencies { id: TaskId, open: u32 },
+    #[error("task `{id}` can't be started before {}", not_before.brief())]
+    TooEarly { id: TaskId, not_before: Timestamp },
+    #[error("task `{id}` can't be taken: {full}")]
+    NoSlot { id: TaskId, full: Full },
+    #[error("there is no schedule `{0}`")]
+    NoSuchSchedule(ScheduleName),
+    #[error("schedule `{0}` exists already")]
+    ScheduleExists(ScheduleName),
+    #[error(transparent)]
+    Timetable(#[from] BadTimetable),
     #[error("task `{id}` is already {state}")]
     AlreadyThere { id: TaskId, state: TaskState },
     #[error("task `{id}` is claimed by `{agent}`, epoch {epoch}{}", way_in(verb))]
@@ -81,6 +94,10 @@ impl Refusal {
             Refusal::NoSuchTask(_) => Some("hookloop task list".to_owned()),
             Refusal::NoSuchProblem(_) => Some("hookloop inbox list".to_owned()),
             Refusal::OpenDependencies { id, .. } => Some(format!("hookloop task show {id}")),
+            Refusal::TooEarly { id, .. } => Some(format!("hookloop task show {id}")),
+            Refusal::NoSlot { .. } => Some("hookloop task list --state active".to_owned()),
+            Refusal::NoSuchSchedule(_) => Some("hookloop schedule list".to_owned()),
+            Refusal::ScheduleExists(name) => Some(format!("hookloop schedule remove {name}")),
             Refusal::Cycle(path) => path.first().map(|id| format!("hookloop task graph {id}")),
             Refusal::WrongState { id, state: TaskState::Blocked, .. } => {
                 Some(format!("hookloop task unblock {id}"))

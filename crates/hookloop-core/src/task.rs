@@ -11,14 +11,14 @@ use crate::time::Timestamp;
 
 /// Where a task stands.
 ///
-/// `Created` and `Ready` are one stored state told apart by the number of open dependencies, so a
-/// task can't miss the moment its last dependency completes, whoever is or isn't running then.
+/// `Created` and `Ready` are one stored state told apart by the number of open dependencies and by the time, so
+/// a task can't miss the moment its last dependency completes, whoever is or isn't running then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
-    /// Waits for a dependency.
+    /// Waits for a dependency, or for its time.
     Created,
-    /// Every dependency is completed; may be started.
+    /// Every dependency is completed and its time has come; may be started.
     Ready,
     Active,
     Submitted,
@@ -130,6 +130,9 @@ pub struct TaskSpec {
     /// The task whose completion led to this one: its `spawned_by` edge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
+    /// It is not ready before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
 }
 
 impl TaskSpec {
@@ -177,6 +180,17 @@ pub struct Task {
 }
 
 impl Task {
+    /// Since when it could be worked on, but for its dependencies.
+    pub fn due_since(&self) -> Timestamp {
+        self.spec.not_before.map_or(self.created_at, |time| time.max(self.created_at))
+    }
+
+    /// The time that it waits for, and for nothing else.
+    pub fn waits_until(&self) -> Option<Timestamp> {
+        let is_early = self.state == TaskState::Created && self.open_dependencies == 0;
+        self.spec.not_before.filter(|_| is_early)
+    }
+
     /// Milliseconds of work, where both ends are known.
     pub fn duration_ms(&self) -> Option<i64> {
         Some(self.completed_at?.millis_since(self.started_at?))

@@ -1,15 +1,19 @@
 //! Taking a task: the most urgent first, and not all the same one.
 
+use std::fmt;
 use std::time::Duration;
 
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
+use hookloop_core::slots::Full;
 use hookloop_core::task::Task;
+use hookloop_core::time::Timestamp;
 use hookloop_store::store::Unit;
-use hookloop_store::view::Kinds;
+use hookloop_store::view::{Kinds, View};
 
 use crate::project::{Done, EngineError, Project, fresh_id, now};
+use crate::rules::Scheduling;
 use crate::sought::Hold;
 use crate::spread::LEVEL_MAX;
 use crate::work::{Origin, Work};
@@ -41,6 +45,37 @@ pub enum Wanted {
     Task(TaskId),
 }
 
+/// Why a claim finds nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhyNone {
+    /// No task is; `next` is when one will be whose time has not come.
+    NothingReady { next: Option<Timestamp> },
+    /// As many as may be are in somebody's hands.
+    Full(Full),
+    /// Those that are ready are of types that the agent does not work on, or were taken in this moment.
+    NotForAgent,
+}
+
+impl fmt::Display for WhyNone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WhyNone::NothingReady { next: None } => f.write_str("no task is ready"),
+            WhyNone::NothingReady { next: Some(next) } => {
+                write!(f, "no task is ready; the next one is at {}", next.brief())
+            }
+            WhyNone::Full(full) => write!(f, "{full}"),
+            WhyNone::NotForAgent => f.write_str("no task is ready for this agent"),
+        }
+    }
+}
+
+/// Of which types a task may be taken.
+enum Takable {
+    Nothing,
+    Only(Vec<String>),
+    Except(Vec<String>),
+}
+
 /// A task in the claimant's hands.
 #[derive(Clone, Debug)]
 pub struct Claimed {
@@ -53,9 +88,9 @@ pub struct Claimed {
 }
 
 impl Project {
-    /// Puts a ready task into an agent's hands; none if none is ready. Of those that are, it is one of
-    /// the highest priority and the oldest of these; where others claim at the same time, one of the
-    /// oldest 512 of these.
+    /// Puts a ready task into an agent's hands; none if none may be taken ([`Project::why_none`]). Of those that may
+    /// it is one of the most urgent, by priority and by how long it waits, and the oldest of these; where others
+    /// claim at the same time, one of the oldest 512 of these.
     pub fn claim(&self, request: &ClaimRequest) -> Result<Option<Claimed>, EngineError> {
         if let Wanted::Types(types) = &request.wanted
             && types.len() > TYPES_MAX
@@ -81,15 +116,11 @@ impl Project {
                     self.check_type(unit, id, &request.worker)?;
                     Some((id.clone(), None))
                 }
-                Wanted::Types(types) => {
-                    let mut types = types.clone();
-                    types.retain(|kind| !closed.contains(kind));
-                    match types.is_empty() {
-                        true => None,
-                        false => self.pick(unit, &Kinds::Only(&types), width)?,
-                    }
-                }
-                Wanted::Any => self.pick(unit, &Kinds::Except(&closed), width)?,
+                wanted => match self.takable(&unit.view()?, wanted, &closed)? {
+                    Takable::Nothing => None,
+                    Takable::Only(types) => self.pick(unit, &Kinds::Only(&types), width)?,
+                    Takable::Except(types) => self.pick(unit, &Kinds::Except(&types), width)?,
+                },
             };
             let Some((id, hold)) = picked else { return Ok(None) };
             held = hold;
@@ -103,6 +134,57 @@ impl Project {
         Ok(claimed.and_then(Claimed::of))
     }
 
+    /// Of which types a task may be taken by who wants `wanted`, and not those in `closed`.
+    fn takable(
+        &self,
+        view: &View<'_>,
+        wanted: &Wanted,
+        closed: &[String],
+    ) -> Result<Takable, EngineError> {
+        let slots = &self.rules.scheduling.slots;
+        let mut out = closed.to_vec();
+        if !slots.is_none() {
+            let held = view.in_hands()?;
+            if slots.full(&held).is_some() {
+                return Ok(Takable::Nothing);
+            }
+            out.extend(slots.full_types(&held).into_iter().filter_map(|full| full.kind));
+        }
+        Ok(match wanted {
+            Wanted::Types(types) => {
+                let mut types = types.clone();
+                types.retain(|kind| !out.contains(kind));
+                if types.is_empty() { Takable::Nothing } else { Takable::Only(types) }
+            }
+            Wanted::Any | Wanted::Task(_) => Takable::Except(out),
+        })
+    }
+
+    /// Why a claim that found nothing found nothing, as far as that can be told now.
+    pub fn why_none(&self, wanted: &Wanted) -> Result<WhyNone, EngineError> {
+        let Scheduling { ageing, slots } = &self.rules.scheduling;
+        let types: &[String] = match wanted {
+            Wanted::Types(types) => types,
+            Wanted::Any | Wanted::Task(_) => &[],
+        };
+        self.read(|view| {
+            let ready = match types {
+                [] => view.ready(*ageing, 1)?,
+                types => view.ready_of(types, *ageing, 1)?,
+            };
+            let held = view.in_hands()?;
+            let is_wanted = |full: &Full| {
+                types.is_empty() || full.kind.as_ref().is_some_and(|kind| types.contains(kind))
+            };
+            let of_type = || slots.full_types(&held).into_iter().find(is_wanted);
+            Ok(match (ready.is_empty(), slots.full(&held).or_else(of_type)) {
+                (false, Some(full)) => WhyNone::Full(full),
+                (false, None) => WhyNone::NotForAgent,
+                (true, _) => WhyNone::NothingReady { next: view.early()?.next },
+            })
+        })
+    }
+
     /// The task to try for, among the first `width` that no claimant of this process is after.
     fn pick(
         &self,
@@ -110,8 +192,9 @@ impl Project {
         kinds: &Kinds<'_>,
         width: usize,
     ) -> Result<Option<(TaskId, Option<Hold>)>, EngineError> {
-        let view = unit.view()?;
-        let front = self.sought.among(|sought| view.front(kinds, width, sought))?;
+        let view = unit.view()?.at(now());
+        let ageing = self.rules.scheduling.ageing;
+        let front = self.sought.among(|sought| view.front(kinds, ageing, width, sought))?;
         let one = match front.len() {
             0 => return Ok(None),
             1 => front[0],

@@ -7,6 +7,7 @@ mod hooks;
 mod looping;
 pub(crate) mod notify;
 pub(crate) mod policy;
+mod scheduling;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -278,6 +279,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
             delivery,
             gatekeepers,
             policy: user.policy.clone(),
+            scheduling: file.scheduling.read()?,
         },
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),
@@ -352,7 +354,10 @@ fn check_name(name: &str, at: Location) -> Result<(), Complaint> {
 
 #[cfg(test)]
 mod tests {
+    use hookloop_core::urgency::Ageing;
+
     use super::*;
+    use crate::rules::Scheduling;
 
     fn names(hook: &hookloop_core::hook::Hook) -> Vec<&str> {
         hook.points.iter().map(hookloop_core::point::Point::name).collect()
@@ -435,12 +440,31 @@ hooks:
         );
         check("version: 1\nhooks: &a\n  task_created: []\n", 3, "anchors");
         check("version: 1\nworkflows: {w: []}\n", 2, "steps");
+        check("version: 1\nscheduling:\n  ageing: soon\n", 3, "or `never`");
+        check("version: 1\nscheduling:\n  wip: 0\n", 3, "`wip` is 1 or more");
+        check("version: 1\nscheduling:\n  wip_of:\n    bug: 0\n", 4, "`bug` is 1 or more");
+        check("version: 1\nscheduling:\n  limit: 1\n", 3, "limit");
         check("version: 1\nhooks:\n  task_done: []\n", 3, "task_done");
         check(
             "version: 1\nhooks:\n  stop:\n    - command: 'true'\n      needs: b\n",
             5,
             "no other hook",
         );
+    }
+
+    #[test]
+    fn scheduling_is_read() {
+        let check = |yaml: &str, ageing: Ageing, wip: Option<u32>, of_bug: Option<u32>| {
+            let text = format!("version: 1\nscheduling: {yaml}\n");
+            let rules = parse(&text, &User::default()).map_err(|c| c.message).unwrap().rules;
+            let Scheduling { ageing: real, slots } = rules.scheduling;
+            let bugs = slots.of_type.get("bug").copied();
+            assert_eq!((real, slots.all, bugs), (ageing, wip, of_bug), "{yaml}");
+        };
+        check("{}", Ageing::default(), None, None);
+        check("{ageing: never, wip: 4}", Ageing::Never, Some(4), None);
+        check("{ageing: 2d}", Ageing::Each { ms: 172_800_000 }, None, None);
+        check("{ageing: 60, wip_of: {bug: 2}}", Ageing::Each { ms: 60_000 }, None, Some(2));
     }
 
     #[test]

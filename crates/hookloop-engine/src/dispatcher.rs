@@ -11,7 +11,7 @@ use hookloop_store::pulse::{Beat, Held, Pulse};
 
 use crate::kept::Kept;
 use crate::lease::{Sign, Watch};
-use crate::project::{Done, EngineError, Project, fresh_id};
+use crate::project::{Done, EngineError, Project, fresh_id, now};
 
 /// A dispatcher that shows no life for so long has lost its place.
 pub const DISPATCHER_LEASE: Duration = Duration::from_secs(5);
@@ -59,6 +59,7 @@ impl<'p> Dispatcher<'p> {
         let round = match self.keep_place()? {
             false => Round::Standby,
             true => {
+                self.project.fire_schedules(now())?;
                 self.project.dispatch()?;
                 self.project.run_workflows()?;
                 Round::Leading
@@ -118,10 +119,15 @@ impl<'p> Dispatcher<'p> {
 }
 
 impl Project {
-    /// Does the reactions and workflows that are left, unless a dispatcher is there to do them.
+    /// Makes the tasks of schedules that are due, and does the reactions and workflows that are left, unless a
+    /// dispatcher is there to do that.
     pub fn tend(&self) -> Result<(), EngineError> {
-        if !self.has_pending()? || self.has_dispatcher()? {
+        let is_due = self.has_schedule_due(now())?;
+        if !(is_due || self.has_pending()?) || self.has_dispatcher()? {
             return Ok(());
+        }
+        if is_due {
+            self.fire_schedules(now())?;
         }
         self.dispatch()?;
         self.run_workflows()

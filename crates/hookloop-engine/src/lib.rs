@@ -31,6 +31,7 @@
 //! - [`sandbox`]: what a hook is kept from in one run
 //! - [`dispatch`]: reactions and workflows that were left for later
 //! - [`claim`]: taking a task, the most urgent first
+//! - [`schedules`]: tasks that come again
 //! - `spread`: how contended claims were of late
 //! - [`lease`]: whether a holder is still there
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
@@ -69,6 +70,7 @@ pub mod rules;
 pub mod run;
 pub mod runner;
 pub mod sandbox;
+pub mod schedules;
 mod scripts;
 pub mod secrets;
 pub mod session;
@@ -90,7 +92,7 @@ pub mod store {
     pub use hookloop_store::sqlite::{Broken, OpenError};
     pub use hookloop_store::store::StoreError;
     pub use hookloop_store::view::{
-        HookRuns, PAUSED, RUNNING, Remarked, Reservation, SessionRow, Spent, TaskFilter, TaskRow,
-        UsageBy, UsageRow, View,
+        Early, HookRuns, PAUSED, RUNNING, Remarked, Reservation, SessionRow, Spent, TaskFilter,
+        TaskRow, UsageBy, UsageRow, View,
     };
 }

@@ -222,12 +222,12 @@ impl Project {
         TaskId::generate(fresh_id())
     }
 
-    /// Answers a question from one snapshot of the view.
+    /// Answers a question from one snapshot of the view, as it is now.
     pub fn read<T>(
         &self,
         question: impl FnOnce(View<'_>) -> Result<T, LogError>,
     ) -> Result<T, EngineError> {
-        self.store.read(|view| question(view).map_err(EngineError::from))
+        self.store.read(|view| question(view.at(now())).map_err(EngineError::from))
     }
 
     /// Ends the use of the project by a process that is about to end.

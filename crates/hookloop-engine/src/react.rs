@@ -108,7 +108,7 @@ impl Work<'_, '_, '_> {
 
     pub(crate) fn task_of(&self, event: &Event) -> Result<Option<Task>, EngineError> {
         let Some(id) = event.subject.task() else { return Ok(None) };
-        Ok(self.unit.view()?.task(id)?.map(|row| row.task))
+        Ok(self.view()?.task(id)?.map(|row| row.task))
     }
 
     /// Does what the hooks asked for. A failed hook or action is recorded and stops nothing.

@@ -9,6 +9,8 @@ use hookloop_core::delivery::Method;
 use hookloop_core::hook::{DeclaredAction, Registry, Source};
 use hookloop_core::purse::Purse;
 use hookloop_core::session::{self, AtRetryLimit, Conversation, Fallback, StopWhen};
+use hookloop_core::slots::Slots;
+use hookloop_core::urgency::Ageing;
 
 use crate::agents::{NoSuchAgent, Settings};
 use crate::policy::Policies;
@@ -29,6 +31,14 @@ pub struct Rules {
     pub gatekeepers: Vec<Gatekeeper>,
     /// What holds whatever the rest says.
     pub policy: Policies,
+    pub scheduling: Scheduling,
+}
+
+/// Which tasks are taken, and how many at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scheduling {
+    pub ageing: Ageing,
+    pub slots: Slots,
 }
 
 /// How sessions go.
@@ -190,6 +200,7 @@ impl Default for Rules {
             delivery: None,
             gatekeepers: Vec::new(),
             policy: Policies::default(),
+            scheduling: Scheduling::default(),
         }
     }
 }

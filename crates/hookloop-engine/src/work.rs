@@ -14,10 +14,12 @@ use hookloop_core::event::{Event, EventBody};
 use hookloop_core::hook::Registry;
 use hookloop_core::id::{EventId, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
+use hookloop_core::slots::Slot;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_store::log::LogError;
 use hookloop_store::store::{StoreError, Unit};
+use hookloop_store::view::View;
 
 use crate::project::{Done, EngineError};
 use crate::rules::Rules;
@@ -95,7 +97,11 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         command: &Command,
         origin: &Origin,
     ) -> Result<Result<(), Refusal>, EngineError> {
-        let facts = self.unit.view()?.facts(command, DELETION_BATCH)?;
+        let mut facts = self.view()?.facts(command, DELETION_BATCH)?;
+        facts.now = self.at;
+        if let Command::StartTask { .. } | Command::ClaimTask { .. } = command {
+            facts.slot = self.slot(facts.task.as_ref())?;
+        }
         let events = match decide(command, &facts) {
             Ok(events) => events,
             Err(refusal) => return Ok(Err(refusal)),
@@ -105,6 +111,22 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
             self.stage(Origin { id, ..origin.clone() }, subject, body)?;
         }
         Ok(Ok(()))
+    }
+
+    /// The view with everything that is staged, at the moment of this batch.
+    pub(crate) fn view(&self) -> Result<View<'_>, LogError> {
+        Ok(self.unit.view()?.at(self.at))
+    }
+
+    /// What `task` needs of the slots to be in somebody's hands.
+    fn slot(&self, task: Option<&Task>) -> Result<Slot, LogError> {
+        let slots = &self.rules.scheduling.slots;
+        match task {
+            Some(task) if !slots.is_none() => {
+                Ok(slots.slot(task.spec.kind.as_deref(), &self.unit.view()?.in_hands()?))
+            }
+            _ => Ok(Slot::Unbound),
+        }
     }
 
     /// Stages one event; its hooks run when the batch reacts.
@@ -175,10 +197,24 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         done
     }
 
+    /// Tasks whose dependencies are completed may still have to wait for their time.
+    fn leave_out_early(&self, readied: &mut Vec<TaskId>) -> Result<(), LogError> {
+        let view = self.view()?;
+        let mut ready = Vec::with_capacity(readied.len());
+        for id in readied.drain(..) {
+            if !view.is_early(&id)? {
+                ready.push(id);
+            }
+        }
+        *readied = ready;
+        Ok(())
+    }
+
     /// What the batch comes to for the one who gave the command, and whether all of it is done.
     pub(crate) fn summary(&self, command: &Command) -> Result<(Done, bool), EngineError> {
         let id = command.task();
         let mut done = self.noted(id);
+        self.leave_out_early(&mut done.readied)?;
         let mut finished = true;
         if let Command::DeleteTask { .. } = command {
             let deleted = |event: &Event| matches!(event.body, EventBody::TaskDeleted(_));
@@ -189,12 +225,12 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
             if done.pending
                 && let Command::CompleteTask { .. } = command
             {
-                let dependents = self.unit.view()?.dependents(id, 0, READIED_SHOWN)?;
+                let dependents = self.view()?.dependents(id, 0, READIED_SHOWN)?;
                 let is_ready = |task: &Task| task.state == TaskState::Ready;
                 let ready = dependents.into_iter().map(|row| row.task).filter(is_ready);
                 done.readied.extend(ready.map(|task| task.id));
             }
-            done.task = self.unit.view()?.task(id)?.map(|row| row.task);
+            done.task = self.view()?.task(id)?.map(|row| row.task);
         }
         Ok((done, finished))
     }

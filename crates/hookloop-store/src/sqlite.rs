@@ -117,7 +117,8 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
             conn.execute_batch(include_str!("pulse.sql"))?;
             remake_view(conn, &mut |_| ())?;
         }
-        // Another index, and tables for the runs of hooks; one for sessions; those of what they use.
+        // Another index, and tables for the runs of hooks; one for sessions; those of what they use; times of tasks,
+        // and schedules.
         2..SCHEMA => {
             forget_copies(conn)?;
             remake_view(conn, &mut |_| ())?;

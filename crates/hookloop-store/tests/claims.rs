@@ -10,6 +10,7 @@ use hookloop_core::event::{Event, EventBody, Released, Started, Submitted};
 use hookloop_core::id::{EventId, Subject, TaskId};
 use hookloop_core::task::{Obstacle, Outcome, Priority, Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
+use hookloop_core::urgency::Ageing;
 use hookloop_store::log::EventLog;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::pulse::{Beat, Held, Pulse};
@@ -141,11 +142,13 @@ fn the_front_is_the_oldest_of_the_most_urgent() {
     let check = |kinds: &[&str], limit: usize, front: &[u64], ready: &[u64]| {
         let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
         assert_eq!(
-            store.glance(|view| view.front(&wanted(&kinds), limit, &HashSet::new())).unwrap(),
+            store
+                .glance(|view| view.front(&wanted(&kinds), Ageing::Never, limit, &HashSet::new()))
+                .unwrap(),
             front,
             "{kinds:?}"
         );
-        let rows = store.glance(|view| view.ready_of(&kinds, limit)).unwrap();
+        let rows = store.glance(|view| view.ready_of(&kinds, Ageing::Never, limit)).unwrap();
         assert_eq!(rows.iter().map(|row| row.num).collect::<Vec<_>>(), ready, "{kinds:?}");
     };
     check(&[], 9, &[5], &[]);
@@ -159,6 +162,60 @@ fn the_front_is_the_oldest_of_the_most_urgent() {
     check(&["c"], 9, &[], &[]);
     let held = store.glance(|view| Ok((view.claimed()?, view.count_claimed()?))).unwrap();
     assert_eq!((held.0.len(), held.0[0].num, held.1), (1, 5, 1));
+}
+
+#[test]
+fn the_front_goes_by_time_and_by_how_long_tasks_wait() {
+    let (store, _dir) = file();
+    // A task is added at the time that its number is.
+    let tasks = [
+        (3, None, None),
+        (0, None, None),
+        (1, None, Some(50)),
+        (0, Some("a"), Some(90)),
+        (3, Some("a"), None),
+        (2, None, Some(3)),
+    ];
+    for (n, (priority, kind, time)) in tasks.into_iter().enumerate() {
+        let EventBody::TaskCreated(spec) = created(priority, kind) else { panic!() };
+        let spec = TaskSpec { not_before: time.map(Timestamp), ..spec };
+        add(&store, &format!("t{}", n + 1), EventBody::TaskCreated(spec));
+    }
+    let each = |ms| Ageing::Each { ms };
+    let check = |now: i64, ageing: Ageing, front: &[u64], ready: &[u64]| {
+        let asked = store.glance(|view| {
+            let view = view.at(Timestamp(now));
+            let front = view.front(&Kinds::Except(&[]), ageing, 9, &HashSet::new())?;
+            let first = view.front(&Kinds::Except(&[]), ageing, 1, &HashSet::new())?;
+            assert_eq!(first, front[..1], "at {now} with {ageing:?}");
+            let ready = view.ready(ageing, 9)?.into_iter().map(|row| row.num).collect::<Vec<_>>();
+            Ok((front, ready))
+        });
+        assert_eq!(asked.unwrap(), (front.to_vec(), ready.to_vec()), "at {now} with {ageing:?}");
+    };
+    check(10, Ageing::Never, &[2], &[2, 6, 1, 5]);
+    check(49, Ageing::Never, &[2], &[2, 6, 1, 5]);
+    check(50, Ageing::Never, &[2], &[2, 3, 6, 1, 5]);
+    check(100, Ageing::Never, &[2, 4], &[2, 4, 3, 6, 1, 5]);
+    check(100, each(10), &[2], &[2, 6, 1, 5, 3, 4]);
+    add(&store, "t2", claimed("x", 1));
+    check(100, Ageing::Never, &[4], &[4, 3, 6, 1, 5]);
+    check(100, each(10), &[6], &[6, 1, 5, 3, 4]);
+    check(100, each(1), &[1], &[1, 5, 6, 3, 4]);
+    // As urgent as each other, of two priorities: the older one first.
+    check(60, each(50), &[6, 3], &[6, 3, 1, 5]);
+    let of_a = |now: i64, ageing: Ageing| {
+        let kinds = ["a".to_owned()];
+        let ask = |kinds: Kinds<'_>| {
+            store.glance(|view| view.at(Timestamp(now)).front(&kinds, ageing, 9, &HashSet::new()))
+        };
+        (ask(Kinds::Only(&kinds)).unwrap(), ask(Kinds::Except(&kinds)).unwrap())
+    };
+    assert_eq!(of_a(89, Ageing::Never), (vec![5], vec![3]));
+    assert_eq!(of_a(90, Ageing::Never), (vec![4], vec![3]));
+    assert_eq!(of_a(100, each(10)), (vec![5], vec![6]));
+    let hash = state_hash(&store);
+    assert_eq!(store.rebuild(&mut |_| ()).unwrap(), (hash.clone(), hash));
 }
 
 fn check_beats(pulse: &dyn Pulse) {
@@ -239,7 +296,9 @@ fn a_file_of_version_1_is_brought_up_to_date() {
     let opened = Store::open(&old).unwrap();
     assert_eq!(opened.verify(&mut |_| ()).unwrap(), Ok(3));
     let front = opened
-        .glance(|view| view.front(&Kinds::Only(&["chore".to_owned()]), 1, &HashSet::new()))
+        .glance(|view| {
+            view.front(&Kinds::Only(&["chore".to_owned()]), Ageing::Never, 1, &HashSet::new())
+        })
         .unwrap();
     assert_eq!(front, [1]);
     add(&opened, "t", claimed("a", 1));

@@ -120,6 +120,11 @@ fn the_policy_in_policy_md_is_read() {
 }
 
 #[test]
+fn scheduling() {
+    check_commands("docs/scheduling.md");
+}
+
+#[test]
 fn native_hooks() {
     check_commands("docs/native-hooks.md");
 }

@@ -1,10 +1,11 @@
 //! Claims: who may take a task, who may give it back, and the fence before every other change.
 
-use super::{Decided, TEXT_MAX_BYTES, bounded, not_from, on_task};
+use super::{Decided, TEXT_MAX_BYTES, begun, bounded, not_from, on_task};
 use crate::claim::{AGENT_MAX_BYTES, Claim, Fence, LEASE_MAX_MS, LEASE_MIN_MS, Now, ReleaseReason};
 use crate::event::{EventBody, Released, Started};
 use crate::id::TaskId;
 use crate::refusal::Refusal;
+use crate::slots::Slot;
 use crate::task::{Task, TaskState};
 
 /// Whether `fence` lets its bearer `verb` the task.
@@ -29,12 +30,16 @@ fn stale(task: &Task, yours: u64) -> Refusal {
     Refusal::StaleClaim { id: task.id.clone(), yours, now }
 }
 
-pub(super) fn claim(task: &Task, agent: &str, lease_ms: u64) -> Result<Vec<Decided>, Refusal> {
+pub(super) fn claim(
+    task: &Task,
+    agent: &str,
+    lease_ms: u64,
+    slot: &Slot,
+) -> Result<Vec<Decided>, Refusal> {
     let claim = next_claim(task, agent, lease_ms)?;
     match (task.state, &task.claim) {
         (TaskState::Ready, _) => {
-            let started = Started { claim: Some(claim), ..Started::default() };
-            Ok(vec![on_task(&task.id, EventBody::TaskStarted(started))])
+            begun(task, Started { claim: Some(claim), ..Started::default() }, slot)
         }
         (_, Some(held)) => Err(claimed(&task.id, held, "claim")),
         _ => Err(not_from(task, "claimed", TaskState::Active)),

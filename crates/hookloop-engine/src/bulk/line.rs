@@ -28,6 +28,8 @@ pub struct Line {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Obstacle>,
@@ -51,6 +53,7 @@ impl Line {
             priority: self.priority,
             kind: self.kind,
             parent_task_id: self.parent,
+            not_before: self.not_before,
         }
     }
 
@@ -65,6 +68,7 @@ impl Line {
             kind: task.spec.kind,
             parent: task.spec.parent_task_id,
             depends_on,
+            not_before: task.spec.not_before,
             state: Some(task.state),
             blocked: task.obstacle,
             outcome: task.outcome,

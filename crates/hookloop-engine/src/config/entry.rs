@@ -55,6 +55,9 @@ pub(super) struct File {
     pub(super) gatekeepers: super::delivery::GatekeeperEntries,
     /// How the work of tasks is delivered: in worktrees and branches of their own, submitted and merged.
     pub(super) delivery: Option<super::delivery::DeliveryEntry>,
+    /// Which tasks are taken, and how many at once.
+    #[serde(default)]
+    pub(super) scheduling: super::scheduling::SchedulingEntry,
     /// How sessions go.
     #[serde(default, rename = "loop")]
     pub(super) session: LoopEntry,

@@ -602,6 +602,9 @@ fn ended(outcome: &Ended) -> DeskError {
 
 fn not_ready(task: &Task) -> DeskError {
     let next = match task.state {
+        TaskState::Created if task.waits_until().is_some() => {
+            "choose another: task_list with status ready; the time of this one has not come"
+        }
         TaskState::Created => "work on the tasks first that it waits for (task_get names them)",
         TaskState::Active | TaskState::Submitted => "choose another: task_list with status ready",
         _ => "choose another: task_list with status ready; a person decides about this one",

@@ -24,7 +24,7 @@ use super::point::PIPED_MAX;
 use super::purse::Allowance;
 use super::world::{Notice, Turn, World};
 use crate::agents::{Report, clipped};
-use crate::claim::{ClaimRequest, Wanted};
+use crate::claim::{ClaimRequest, Wanted, WhyNone};
 use crate::project::{EngineError, Project};
 
 /// The most of what waits that one prompt takes; the rest waits for the next.
@@ -452,6 +452,8 @@ impl<'p, W: World> Driver<'p, W> {
                     Work::Task(id) => Wanted::Task(id.clone()),
                     _ => Wanted::Any,
                 };
+                // What has come due meanwhile may be the next one.
+                project.fire_schedules(project.now())?;
                 let worker = self.journal.session.agent().to_owned();
                 let request = ClaimRequest { agent, worker, lease: LEASE, wanted };
                 match project.claim(&request) {
@@ -513,7 +515,15 @@ impl<'p, W: World> Driver<'p, W> {
                 let unproven = self.journal.session.has_accepted;
                 return Ok(Outcome::Complete { unproven });
             }
-            (0, open) => format!("{open} tasks are open and none is ready"),
+            (0, open) => match self.journal.project.why_none(&Wanted::Any)? {
+                WhyNone::Full(full) => format!("{open} tasks are open, but {full}"),
+                WhyNone::NothingReady { next: Some(next) } => {
+                    format!("{open} tasks are open and none is ready before {}", next.brief())
+                }
+                WhyNone::NothingReady { next: None } | WhyNone::NotForAgent => {
+                    format!("{open} tasks are open and none is ready")
+                }
+            },
             (blocked, _) => format!("{blocked} tasks need a human"),
         };
         Ok(Outcome::NeedsHuman { reason })

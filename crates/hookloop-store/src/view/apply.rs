@@ -120,10 +120,12 @@ impl<'c> Fold<'c> {
         };
         let insert =
             "INSERT INTO task(id, version, state, open_deps, announced, priority, kind, epoch,
-            created_at, parent, spec) VALUES (?1, ?2, 0, 0, 0, ?3, ?4, 0, ?5, ?6, ?7)";
+            created_at, parent, spec, not_before)
+            VALUES (?1, ?2, 0, 0, 0, ?3, ?4, 0, ?5, ?6, ?7, ?8)";
         let (version, priority, kind) = (seq as i64, spec.priority.get(), &spec.kind);
         let (at, json) = (event.at.0, to_json(spec));
-        self.run(insert, params![id.as_str(), version, priority, kind, at, parent, json])?;
+        let time = spec.not_before.map(|time| time.0).filter(|time| *time > at);
+        self.run(insert, params![id.as_str(), version, priority, kind, at, parent, json, time])?;
         self.totals.add(Stored::Open.shown(0), 1);
         let num = self.conn.last_insert_rowid();
         let node = Node { num, version: seq, state: Stored::Open, open_deps: 0 };
@@ -314,6 +316,7 @@ impl<'c> Fold<'c> {
     fn apply_elsewhere(&mut self, seq: Seq, event: &Event) -> Result<()> {
         match (&event.subject, &event.body) {
             (Subject::Session(id), _) => self.apply_session(seq, id, event),
+            (Subject::Schedule(name), _) => self.apply_schedule(name, event),
             (Subject::Purse, EventBody::TurnReserved(reserved)) => {
                 self.end_problem(&event.subject)?;
                 self.reserve(reserved, event.at)

@@ -2,22 +2,62 @@
 
 use std::collections::HashSet;
 
+use hookloop_core::id::TaskId;
+use hookloop_core::slots::InHands;
+use hookloop_core::task::{Priority, Task, TaskState};
+use hookloop_core::time::Timestamp;
+use hookloop_core::urgency::Ageing;
 use rusqlite::{Params, params};
 
-use hookloop_core::task::Task;
-
-use super::query::COLUMNS;
+use super::query::{COLUMNS, TIMED, UNTIMED};
 use super::{Result, TaskRow, View, to_json};
 
-const READY: &str = "state = 0 AND open_deps = 0";
-const FRONT: &str = "SELECT priority, num FROM task WHERE state = 0 AND open_deps = 0
-    ORDER BY priority, num LIMIT ?1";
-const FRONT_OF_KIND: &str = "SELECT priority, num FROM task
-    WHERE kind = ?1 AND state = 0 AND open_deps = 0 ORDER BY priority, num LIMIT ?2";
-const FRONT_EXCEPT: &str = "SELECT priority, num FROM task WHERE state = 0 AND open_deps = 0
-    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?2)))
-    ORDER BY priority, num LIMIT ?1";
+/// The ready tasks of one priority, oldest first: those that never waited for a time, and the others.
+macro_rules! class {
+    (untimed $kinds:literal) => {
+        concat!(
+            "SELECT num, created_at FROM task WHERE state = 0 AND open_deps = 0
+            AND not_before IS NULL AND priority = ?1 ",
+            $kinds,
+            " ORDER BY num LIMIT ?2"
+        )
+    };
+    (timed $kinds:literal) => {
+        class!(timed in "task", $kinds)
+    };
+    (timed in $table:literal, $kinds:literal) => {
+        concat!(
+            "SELECT num, not_before FROM ",
+            $table,
+            " WHERE state = 0 AND open_deps = 0
+            AND not_before IS NOT NULL AND priority = ?1 AND not_before <= ?3 ",
+            $kinds,
+            " ORDER BY not_before, num LIMIT ?2"
+        )
+    };
+}
+
+const FRONT: &str = class!(untimed "");
+const FRONT_TIMED: &str = class!(timed "");
+const FRONT_OF_KIND: &str = class!(untimed "AND kind = ?3");
+// It would go by the time and look at tasks of all types.
+const FRONT_OF_KIND_TIMED: &str =
+    class!(timed in "task INDEXED BY task_timed_kind", "AND kind = ?4");
+const FRONT_EXCEPT: &str =
+    class!(untimed "AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?3)))");
+const FRONT_EXCEPT_TIMED: &str =
+    class!(timed "AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?4)))");
 const CLAIMED: &str = "SELECT count(*) FROM task WHERE claim IS NOT NULL";
+const EARLY: &str = "SELECT count(*), min(not_before) FROM task
+    WHERE state = 0 AND open_deps = 0 AND not_before IS NOT NULL AND not_before > ?1";
+const ANY_TIMED: &str = "SELECT 1 FROM task
+    WHERE state = 0 AND open_deps = 0 AND not_before IS NOT NULL AND not_before <= ?1 LIMIT 1";
+/// The next priority that a ready task has, among those that never waited for a time.
+const NEXT_CLASS: &str = "SELECT min(priority) FROM task
+    WHERE state = 0 AND open_deps = 0 AND not_before IS NULL AND priority > ?1";
+/// What is held has a claim, or was started without one.
+const IN_HANDS: &str = "SELECT kind, count(*) FROM task WHERE state = 1 GROUP BY kind
+    UNION ALL SELECT kind, count(*) FROM task WHERE claim IS NOT NULL AND state <> 1 GROUP BY kind";
 
 /// Which types of tasks count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +68,31 @@ pub enum Kinds<'k> {
     Except(&'k [String]),
 }
 
+/// Tasks that wait for nothing but their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Early {
+    pub count: u64,
+    /// When the first of them is ready.
+    pub next: Option<Timestamp>,
+}
+
+/// Which of the ready tasks are looked for.
+struct Search<'s> {
+    kinds: &'s Kinds<'s>,
+    ageing: Ageing,
+    without: &'s HashSet<u64>,
+    /// There are some whose time had to come, and did.
+    has_timed: bool,
+}
+
+/// A ready task, where it is, and since when it waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    urgency: i64,
+    since: Timestamp,
+    num: u64,
+}
+
 impl View<'_> {
     /// The first task that `agent` holds.
     pub fn held_by(&self, agent: &str) -> Result<Option<TaskRow>> {
@@ -36,60 +101,192 @@ impl View<'_> {
         Ok(self.tasks(&sql, [], is_held, 1)?.into_iter().next())
     }
 
-    /// Tasks that somebody can still do something about.
+    /// Tasks in each state.
+    pub fn counts(&self) -> Result<[(TaskState, u64); 6]> {
+        let (totals, early) = (self.totals()?, self.early()?.count);
+        Ok(TaskState::ALL.map(|state| {
+            let count = totals.count(state);
+            match state {
+                TaskState::Created => (state, count + early),
+                TaskState::Ready => (state, count.saturating_sub(early)),
+                _ => (state, count),
+            }
+        }))
+    }
+
+    /// Tasks that wait for nothing but their time.
+    pub fn early(&self) -> Result<Early> {
+        let Some(now) = self.now else { return Ok(Early::default()) };
+        let mut select = self.conn.prepare_cached(EARLY)?;
+        Ok(select.query_row([now.0], |row| {
+            let next = row.get::<_, Option<i64>>(1)?.map(Timestamp);
+            Ok(Early { count: row.get::<_, i64>(0)? as u64, next })
+        })?)
+    }
+
+    /// Whether a task's time has not come.
+    pub fn is_early(&self, id: &TaskId) -> Result<bool> {
+        let select = "SELECT 1 FROM task WHERE id = ?1 AND not_before > ?2";
+        Ok(self.conn.prepare_cached(select)?.exists(params![id.as_str(), self.time()])?)
+    }
+
+    /// Tasks that somebody can still do something about, now or when others are done.
     pub fn open_tasks(&self) -> Result<u64> {
-        use hookloop_core::task::TaskState::{Active, Created, Ready};
-        let totals = self.totals()?;
-        Ok([Created, Ready, Active].into_iter().map(|state| totals.count(state)).sum())
+        use TaskState::{Active, Created, Ready};
+        let (totals, early) = (self.totals()?, self.early()?.count);
+        let open: u64 = [Created, Ready, Active].into_iter().map(|state| totals.count(state)).sum();
+        Ok(open.saturating_sub(early))
     }
 
     /// Tasks that may be started, most urgent first, then oldest.
-    pub fn ready(&self, limit: usize) -> Result<Vec<TaskRow>> {
-        let sql =
-            format!("SELECT {COLUMNS} FROM task WHERE {READY} ORDER BY priority, num LIMIT ?1");
-        self.tasks(&sql, [sql_limit(limit)], |_| true, usize::MAX)
+    pub fn ready(&self, ageing: Ageing, limit: usize) -> Result<Vec<TaskRow>> {
+        let time = self.time();
+        let untimed = class_of(UNTIMED, "priority = ?1 ORDER BY num LIMIT ?2");
+        let timed =
+            class_of(TIMED, "priority = ?1 AND not_before <= ?3 ORDER BY not_before, num LIMIT ?2");
+        let mut rows = Vec::new();
+        for priority in 0..=Priority::MAX {
+            let limit = sql_limit(limit);
+            rows.extend(self.tasks(&untimed, params![priority, limit], |_| true, usize::MAX)?);
+            rows.extend(self.tasks(
+                &timed,
+                params![priority, limit, time],
+                |_| true,
+                usize::MAX,
+            )?);
+        }
+        Ok(self.by_urgency(rows, ageing, limit))
     }
 
     /// As [`View::ready`], but only tasks of these types.
-    pub fn ready_of(&self, kinds: &[String], limit: usize) -> Result<Vec<TaskRow>> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM task WHERE kind = ?1 AND {READY} ORDER BY priority, num LIMIT ?2"
+    pub fn ready_of(&self, kinds: &[String], ageing: Ageing, limit: usize) -> Result<Vec<TaskRow>> {
+        let time = self.time();
+        let untimed = class_of(UNTIMED, "priority = ?1 AND kind = ?3 ORDER BY num LIMIT ?2");
+        let timed = class_of(
+            TIMED,
+            "priority = ?1 AND kind = ?3 AND not_before <= ?4 ORDER BY not_before, num LIMIT ?2",
         );
         let mut rows = Vec::new();
         for kind in distinct(kinds) {
-            rows.extend(self.tasks(&sql, params![kind, sql_limit(limit)], |_| true, usize::MAX)?);
+            for priority in 0..=Priority::MAX {
+                let limit = sql_limit(limit);
+                let values = params![priority, limit, kind];
+                rows.extend(self.tasks(&untimed, values, |_| true, usize::MAX)?);
+                let values = params![priority, limit, kind, time];
+                rows.extend(self.tasks(&timed, values, |_| true, usize::MAX)?);
+            }
         }
-        rows.sort_by_key(|row| (row.task.spec.priority, row.num));
-        rows.truncate(limit);
-        Ok(rows)
+        Ok(self.by_urgency(rows, ageing, limit))
     }
 
-    /// Ready tasks of the highest priority that any ready task has, by number, oldest first: the
-    /// first `limit`. Those in `without` do not count.
+    fn by_urgency(&self, mut rows: Vec<TaskRow>, ageing: Ageing, limit: usize) -> Vec<TaskRow> {
+        rows.sort_by_cached_key(|TaskRow { task, num, .. }| {
+            let since = task.due_since();
+            (self.urgency(ageing, task.spec.priority, since), since, *num)
+        });
+        rows.truncate(limit);
+        rows
+    }
+
+    fn urgency(&self, ageing: Ageing, priority: Priority, since: Timestamp) -> i64 {
+        ageing.urgency(priority, since, self.now.unwrap_or(since))
+    }
+
+    /// The last time that has come.
+    fn time(&self) -> i64 {
+        self.now.map_or(i64::MAX, |now| now.0)
+    }
+
+    /// The most urgent of the ready tasks, by number, oldest first: the first `limit`. Those in `without` do not
+    /// count. A task of a priority is as urgent as the oldest of it at most, so the first of each are enough.
     pub fn front(
         &self,
         kinds: &Kinds<'_>,
+        ageing: Ageing,
         limit: usize,
         without: &HashSet<u64>,
     ) -> Result<Vec<u64>> {
+        let has_timed = self.conn.prepare_cached(ANY_TIMED)?.exists([self.time()])?;
+        let search = Search { kinds, ageing, without, has_timed };
+        let mut heads: Vec<(Priority, Place)> = Vec::new();
+        for priority in self.classes(has_timed)? {
+            let first = self.class(&search, priority, 1)?.into_iter().next();
+            heads.extend(first.map(|place| (priority, place)));
+            if ageing == Ageing::Never && !heads.is_empty() {
+                break;
+            }
+        }
+        let Some(top) = heads.iter().map(|(_, place)| place.urgency).min() else {
+            return Ok(Vec::new());
+        };
+        let mut front = Vec::new();
+        for (priority, head) in heads.into_iter().filter(|(_, head)| head.urgency == top) {
+            match limit {
+                1 => front.push(head),
+                limit => front.extend(self.class(&search, priority, limit)?),
+            }
+        }
+        front.retain(|place| place.urgency == top);
+        front.sort_unstable();
+        Ok(front.into_iter().map(|place| place.num).take(limit).collect())
+    }
+
+    /// The priorities that ready tasks may have, most urgent first.
+    fn classes(&self, has_timed: bool) -> Result<Vec<Priority>> {
+        let mut classes: Vec<Priority> =
+            (0..=Priority::MAX).filter_map(|priority| Priority::try_from(priority).ok()).collect();
+        if has_timed {
+            return Ok(classes);
+        }
+        let mut select = self.conn.prepare_cached(NEXT_CLASS)?;
+        let (mut found, mut last) = (Vec::new(), -1);
+        while let Some(next) = select.query_row([last], |row| row.get::<_, Option<i64>>(0))? {
+            found.push(next);
+            last = next;
+        }
+        classes.retain(|class| found.contains(&i64::from(class.get())));
+        Ok(classes)
+    }
+
+    /// Ready tasks of one priority, oldest first: the first `limit`.
+    fn class(&self, search: &Search<'_>, priority: Priority, limit: usize) -> Result<Vec<Place>> {
+        let Search { kinds, ageing, without, has_timed } = *search;
         let most = sql_limit(limit.saturating_add(without.len()));
+        let (class, time) = (priority.get(), self.time());
         let mut found = Vec::new();
         match kinds {
-            Kinds::Except([]) => self.places(FRONT, [most], &mut found)?,
+            Kinds::Except([]) => {
+                self.places(FRONT, params![class, most], &mut found)?;
+                if has_timed {
+                    self.places(FRONT_TIMED, params![class, most, time], &mut found)?;
+                }
+            }
             Kinds::Except(kinds) => {
-                self.places(FRONT_EXCEPT, params![most, to_json(kinds)], &mut found)?;
+                let kinds = to_json(kinds);
+                self.places(FRONT_EXCEPT, params![class, most, kinds], &mut found)?;
+                if has_timed {
+                    let values = params![class, most, time, kinds];
+                    self.places(FRONT_EXCEPT_TIMED, values, &mut found)?;
+                }
             }
             Kinds::Only(kinds) => {
                 for kind in distinct(kinds) {
-                    self.places(FRONT_OF_KIND, params![kind, most], &mut found)?;
+                    self.places(FRONT_OF_KIND, params![class, most, kind], &mut found)?;
+                    if has_timed {
+                        let values = params![class, most, time, kind];
+                        self.places(FRONT_OF_KIND_TIMED, values, &mut found)?;
+                    }
                 }
             }
         }
-        found.retain(|(_, num)| !without.contains(&(*num as u64)));
-        found.sort_unstable();
-        let top = found.first().map(|(priority, _)| *priority);
-        let of_top = found.into_iter().take_while(|(priority, _)| Some(*priority) == top);
-        Ok(of_top.map(|(_, num)| num as u64).take(limit).collect())
+        let places = found.into_iter().map(|(num, since)| {
+            let since = Timestamp(since);
+            Place { urgency: self.urgency(ageing, priority, since), since, num: num as u64 }
+        });
+        let mut places: Vec<Place> = places.filter(|place| !without.contains(&place.num)).collect();
+        places.sort_unstable_by_key(|place| (place.since, place.num));
+        places.truncate(limit);
+        Ok(places)
     }
 
     fn places(&self, sql: &str, values: impl Params, found: &mut Vec<(i64, i64)>) -> Result<()> {
@@ -101,6 +298,21 @@ impl View<'_> {
         Ok(())
     }
 
+    /// How many tasks are in somebody's hands.
+    pub fn in_hands(&self) -> Result<InHands> {
+        let mut select = self.conn.prepare_cached(IN_HANDS)?;
+        let mut rows = select.query([])?;
+        let mut held = InHands::default();
+        while let Some(row) = rows.next()? {
+            let (kind, count): (Option<String>, u32) = (row.get(0)?, row.get(1)?);
+            held.all += count;
+            if let Some(kind) = kind {
+                *held.of_type.entry(kind).or_default() += count;
+            }
+        }
+        Ok(held)
+    }
+
     /// Tasks that someone has claimed, oldest first.
     pub fn claimed(&self) -> Result<Vec<TaskRow>> {
         let sql = format!("SELECT {COLUMNS} FROM task WHERE claim IS NOT NULL ORDER BY num");
@@ -110,6 +322,10 @@ impl View<'_> {
     pub fn count_claimed(&self) -> Result<u64> {
         Ok(self.conn.prepare_cached(CLAIMED)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
     }
+}
+
+fn class_of(condition: &str, rest: &str) -> String {
+    format!("SELECT {COLUMNS} FROM task WHERE {condition} AND {rest}")
 }
 
 /// Each type once: a task must not be found twice.
@@ -135,8 +351,19 @@ mod tests {
             let plan: Vec<String> = steps.map(Result::unwrap).collect();
             assert!(plan.len() == 1 && plan[0].contains(index), "{sql}: {plan:?}");
         };
-        check(FRONT, &[&1], "COVERING INDEX task_ready");
-        check(FRONT_OF_KIND, &[&"x", &1], "INDEX task_ready_kind (kind=?)");
+        check(FRONT, &[&1, &1], "INDEX task_ready (priority=?)");
+        check(
+            FRONT_TIMED,
+            &[&1, &1, &1],
+            "INDEX task_timed (priority=? AND not_before>? AND not_before<?)",
+        );
+        check(FRONT_OF_KIND, &[&1, &1, &"x"], "INDEX task_ready_kind (kind=? AND priority=?)");
+        let timed =
+            "INDEX task_timed_kind (kind=? AND priority=? AND not_before>? AND not_before<?)";
+        check(FRONT_OF_KIND_TIMED, &[&1, &1, &1, &"x"], timed);
+        check(EARLY, &[&1], "INDEX task_time (not_before>?)");
+        check(ANY_TIMED, &[&1], "INDEX task_time (not_before>? AND not_before<?)");
+        check(NEXT_CLASS, &[&1], "INDEX task_ready (priority>?)");
         check(CLAIMED, &[], "INDEX task_claimed");
         for state in [1, 2, 4] {
             let busy = format!("SELECT num FROM task WHERE state = {state} AND num > 7");

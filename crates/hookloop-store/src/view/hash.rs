@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::{Result, View};
 
 /// Every table by what it means, in an order that every view shares.
-const PARTS: [&str; 15] = [
+const PARTS: [&str; 16] = [
     "SELECT t.id, t.state, t.open_deps, t.announced, t.priority, t.epoch, t.claim, t.created_at,
         t.started_at, t.completed_at, p.id, t.spec, t.detail FROM task t LEFT JOIN task p ON p.num = t.parent ORDER BY t.num",
     "SELECT a.id, b.id FROM edge JOIN task a ON a.num = edge.task JOIN task b ON b.num = edge.needs
@@ -19,6 +19,7 @@ const PARTS: [&str; 15] = [
     "SELECT about, at, actor, kind, reason, dismissed FROM problem ORDER BY about",
     // Keys of problems hold places in the log.
     "SELECT id, channel, state, tries FROM notice ORDER BY id",
+    "SELECT name, data, paused, next, last FROM schedule ORDER BY name",
     "SELECT name, enabled FROM hook_switch ORDER BY name",
     "SELECT name, runs, failures, blocks FROM hook_runs ORDER BY name",
     "SELECT name, size, runs FROM hook_time ORDER BY name, size",

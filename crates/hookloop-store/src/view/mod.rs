@@ -7,6 +7,7 @@
 //! - [`problems`]: what needs a human, and who was told
 //! - [`remarks`]: what is said about tasks beside their state
 //! - [`runs`]: how often hooks ran, and what came of it
+//! - [`schedules`]: tasks that come again
 //! - [`sessions`]: runs of the loop, under way and over
 //! - [`usage`]: what turns used, and what is set aside for others
 //! - [`hash`]: one value for all of it, equal wherever the same events were applied
@@ -19,11 +20,13 @@ mod problems;
 mod query;
 mod remarks;
 mod runs;
+mod schedules;
 mod sessions;
 mod usage;
 
 use hookloop_core::event::{CursorMoved, CursorPart};
 use hookloop_core::task::TaskState;
+use hookloop_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::chain::Hash;
@@ -31,7 +34,7 @@ use crate::log::{LogError, Seq};
 
 pub(crate) use apply::Fold;
 pub use deliveries::Waiting;
-pub use front::Kinds;
+pub use front::{Early, Kinds};
 pub use problems::{Notice, NoticeState};
 pub use query::{TaskFilter, TaskRow};
 pub use remarks::Remarked;
@@ -49,11 +52,12 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
     DROP TABLE IF EXISTS session; DROP TABLE IF EXISTS usage; DROP TABLE IF EXISTS spent;
     DROP TABLE IF EXISTS reservation; DROP TABLE IF EXISTS remark;
     DROP TABLE IF EXISTS delivery; DROP TABLE IF EXISTS problem;
-    DROP TABLE IF EXISTS notice; DROP TABLE IF EXISTS told;";
+    DROP TABLE IF EXISTS notice; DROP TABLE IF EXISTS told; DROP TABLE IF EXISTS schedule;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 
-/// A stored state. `Open` is created or ready, told apart by the open dependencies.
+/// A stored state. `Open` is created or ready, told apart by the open dependencies, and by the time for who asks at
+/// a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Open = 0,
@@ -76,7 +80,7 @@ impl Stored {
         }
     }
 
-    /// The state a reader sees; none for a task that is deleted.
+    /// The state a reader sees whose time has come; none for a task that is deleted.
     pub(crate) fn shown(self, open_deps: u32) -> Option<TaskState> {
         Some(match self {
             Stored::Open if open_deps == 0 => TaskState::Ready,
@@ -97,7 +101,7 @@ pub struct Totals {
     pub head: Seq,
     pub(crate) hash: Hash,
     pub cursor: CursorMoved,
-    /// Tasks in each state, and deleted ones.
+    /// Tasks in each state, whatever the time, and deleted ones.
     counts: [i64; 7],
     /// Workflow runs that are over: completed, failed.
     pub runs: Runs,
@@ -133,11 +137,18 @@ impl Totals {
 #[derive(Clone, Copy, Debug)]
 pub struct View<'c> {
     conn: &'c Connection,
+    /// When it is asked. At no moment in particular, the time of every task has come and none has waited.
+    now: Option<Timestamp>,
 }
 
 impl<'c> View<'c> {
     pub(crate) fn new(conn: &'c Connection) -> View<'c> {
-        View { conn }
+        View { conn, now: None }
+    }
+
+    /// The view as it is at `now`: the store has no clock.
+    pub fn at(self, now: Timestamp) -> View<'c> {
+        View { now: Some(now), ..self }
     }
 
     pub fn totals(&self) -> Result<Totals> {

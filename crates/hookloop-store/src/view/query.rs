@@ -2,7 +2,7 @@
 
 use hookloop_core::decide::Facts;
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
-use hookloop_core::task::{Task, TaskState};
+use hookloop_core::task::{Task, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_core::workflow::Run;
 use hookloop_core::{command::Command, graph};
@@ -36,18 +36,23 @@ impl TaskFilter {
             && self.kind.as_deref().is_none_or(|kind| task.spec.kind.as_deref() == Some(kind))
     }
 
-    fn sql_condition(&self) -> &'static str {
+    /// Where the tasks are; each has an index, or is most of them.
+    fn sql_conditions(&self) -> &'static [&'static str] {
         match self.state {
-            None => "state < 5",
-            Some(TaskState::Created) => "state = 0 AND open_deps > 0",
-            Some(TaskState::Ready) => "state = 0 AND open_deps = 0",
-            Some(TaskState::Active) => "state = 1",
-            Some(TaskState::Submitted) => "state = 2",
-            Some(TaskState::Completed) => "state = 3",
-            Some(TaskState::Blocked) => "state = 4",
+            None => &["state < 5"],
+            Some(TaskState::Created) => &["state = 0 AND open_deps > 0", TIMED],
+            Some(TaskState::Ready) => &[UNTIMED, TIMED],
+            Some(TaskState::Active) => &["state = 1"],
+            Some(TaskState::Submitted) => &["state = 2"],
+            Some(TaskState::Completed) => &["state = 3"],
+            Some(TaskState::Blocked) => &["state = 4"],
         }
     }
 }
+
+/// Tasks that wait for no dependency: those that never waited for a time, and the others.
+pub(super) const UNTIMED: &str = "state = 0 AND open_deps = 0 AND not_before IS NULL";
+pub(super) const TIMED: &str = "state = 0 AND open_deps = 0 AND not_before IS NOT NULL";
 
 pub(super) const COLUMNS: &str = "num, id, version, state, open_deps, announced, created_at,
     started_at, completed_at, spec, detail, epoch, claim";
@@ -55,13 +60,19 @@ pub(super) const COLUMNS: &str = "num, id, version, state, open_deps, announced,
 const TASK_BY_ID: &str = "SELECT num, id, version, state, open_deps, announced, created_at,
     started_at, completed_at, spec, detail, epoch, claim FROM task WHERE id = ?1";
 
-/// Steps from the tables to a task; `None` for one that is deleted.
-fn read_task(row: &Row<'_>) -> Result<Option<TaskRow>> {
+/// Steps from the tables to a task as it is at `now`; `None` for one that is deleted.
+fn read_task(row: &Row<'_>, now: Option<Timestamp>) -> Result<Option<TaskRow>> {
     let (state, open_dependencies) = (Stored::read(row.get(3)?), row.get(4)?);
     let Some(state) = state.shown(open_dependencies) else { return Ok(None) };
     let version = row.get::<_, i64>(2)? as Seq;
     let damaged = |error| LogError::damaged(version, format!("in the view: {error}"));
-    let json = |text: &str| serde_json::from_str(text).map_err(damaged);
+    let json = |text: &str| serde_json::from_str::<TaskSpec>(text).map_err(damaged);
+    let spec = json(row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?)?;
+    let is_early = spec.not_before.is_some_and(|time| now.is_some_and(|now| now < time));
+    let state = match state {
+        TaskState::Ready if is_early => TaskState::Created,
+        state => state,
+    };
     let detail: Option<String> = row.get(10)?;
     let obstacle = match (&detail, state) {
         (Some(text), TaskState::Blocked) => Some(serde_json::from_str(text).map_err(damaged)?),
@@ -78,7 +89,7 @@ fn read_task(row: &Row<'_>) -> Result<Option<TaskRow>> {
     let id: String = row.get(1)?;
     let task = Task {
         id: id.try_into().map_err(|error| LogError::damaged(version, error))?,
-        spec: json(row.get_ref(9)?.as_str().map_err(rusqlite::Error::from)?)?,
+        spec,
         state,
         open_dependencies,
         satisfaction_announced: row.get(5)?,
@@ -114,7 +125,7 @@ impl View<'_> {
         let mut rows = select.query([id.as_str()])?;
         match rows.next()? {
             None => Ok(Known::Nothing),
-            Some(row) => Ok(match read_task(row)? {
+            Some(row) => Ok(match read_task(row, self.now)? {
                 Some(row) => Known::Task(Box::new(row)),
                 None => Known::Deleted,
             }),
@@ -145,11 +156,15 @@ impl View<'_> {
 
     /// Tasks that pass the filter, newest first.
     pub fn list(&self, filter: &TaskFilter) -> Result<Vec<TaskRow>> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM task WHERE {} ORDER BY num DESC",
-            filter.sql_condition()
-        );
-        self.tasks(&sql, [], |task| filter.admits(task), filter.limit.unwrap_or(usize::MAX))
+        let limit = filter.limit.unwrap_or(usize::MAX);
+        let mut rows = Vec::new();
+        for condition in filter.sql_conditions() {
+            let sql = format!("SELECT {COLUMNS} FROM task WHERE {condition} ORDER BY num DESC");
+            rows.extend(self.tasks(&sql, [], |task| filter.admits(task), limit)?);
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.num));
+        rows.truncate(limit);
+        Ok(rows)
     }
 
     /// Calls `each` for every task, in the order of creation, until it answers `false`.
@@ -159,7 +174,7 @@ impl View<'_> {
             .prepare(&format!("SELECT {COLUMNS} FROM task WHERE state < 5 ORDER BY num"))?;
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
-            if let Some(row) = read_task(row)?
+            if let Some(row) = read_task(row, self.now)?
                 && !each(row)
             {
                 break;
@@ -181,7 +196,7 @@ impl View<'_> {
         while tasks.len() < limit
             && let Some(row) = rows.next()?
         {
-            tasks.extend(read_task(row)?.filter(|row| admits(&row.task)));
+            tasks.extend(read_task(row, self.now)?.filter(|row| admits(&row.task)));
         }
         Ok(tasks)
     }
@@ -286,6 +301,7 @@ impl View<'_> {
             Command::AddDependency { task, on } | Command::RemoveDependency { task, on } => {
                 (task, std::slice::from_ref(on))
             }
+            Command::Schedule { name, ask } => return self.schedule_facts(name, ask),
             Command::SwitchHook { .. } => return Ok(Facts::default()),
         };
         let mut facts = Facts::default();

@@ -25,6 +25,7 @@ CREATE TABLE task(
   kind TEXT,
   epoch INTEGER NOT NULL,     -- claims so far
   claim TEXT,                 -- who holds it
+  not_before INTEGER,         -- where that is after its creation
   created_at INTEGER NOT NULL,
   started_at INTEGER,
   completed_at INTEGER,
@@ -33,9 +34,15 @@ CREATE TABLE task(
   detail TEXT
 ) STRICT;
 CREATE UNIQUE INDEX task_id ON task(id);
-CREATE INDEX task_ready ON task(priority, num) WHERE state = 0 AND open_deps = 0;
+CREATE INDEX task_ready ON task(priority, num) WHERE state = 0 AND open_deps = 0 AND not_before IS NULL;
 CREATE INDEX task_ready_kind ON task(kind, priority, num)
-  WHERE state = 0 AND open_deps = 0 AND kind IS NOT NULL;
+  WHERE state = 0 AND open_deps = 0 AND not_before IS NULL AND kind IS NOT NULL;
+-- Those that have to wait for a time, or had to: by the time, because that is what they are asked for by.
+CREATE INDEX task_timed ON task(priority, not_before, num)
+  WHERE state = 0 AND open_deps = 0 AND not_before IS NOT NULL;
+CREATE INDEX task_timed_kind ON task(kind, priority, not_before, num)
+  WHERE state = 0 AND open_deps = 0 AND not_before IS NOT NULL AND kind IS NOT NULL;
+CREATE INDEX task_time ON task(not_before) WHERE state = 0 AND open_deps = 0 AND not_before IS NOT NULL;
 CREATE INDEX task_claimed ON task(num) WHERE claim IS NOT NULL;
 -- Spelled out: with IN, every change of a state would build a table of the three.
 CREATE INDEX task_busy ON task(state, num) WHERE state = 1 OR state = 2 OR state = 4;
@@ -78,6 +85,11 @@ CREATE TABLE hook_runs(name TEXT PRIMARY KEY, runs INTEGER NOT NULL, failures IN
   blocks INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE hook_time(name TEXT NOT NULL, size INTEGER NOT NULL, runs INTEGER NOT NULL,
   PRIMARY KEY(name, size)) STRICT, WITHOUT ROWID;
+
+-- Tasks that come again; `next` is when, unless it is paused or over.
+CREATE TABLE schedule(name TEXT PRIMARY KEY, data TEXT NOT NULL, paused INTEGER NOT NULL, next INTEGER,
+  last TEXT) STRICT, WITHOUT ROWID;
+CREATE INDEX schedule_next ON schedule(next) WHERE next IS NOT NULL;
 
 -- Workflow runs that are under way: few, and gone when they are over.
 CREATE TABLE run(

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Context, inbox, machine};
 use crate::output::Result;
 
-/// Do the reactions and workflows that are waiting
+/// Do the reactions and workflows that are waiting, and make the tasks of schedules that are due
 ///
 /// Every command does those that it leads to, unless someone stays to do them: on a store that many
 /// machines share, run this with --stay on one or more of them. One at a time has the place; another
@@ -22,6 +22,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         if !self.stay {
+            project.fire_schedules(project.now())?;
             project.dispatch()?;
             project.run_workflows()?;
             return Ok(());

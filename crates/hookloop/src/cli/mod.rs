@@ -21,6 +21,7 @@ mod policy;
 mod rebuild;
 mod resume;
 mod run;
+mod schedule;
 mod schema;
 mod serve;
 mod session;
@@ -112,6 +113,9 @@ enum Command {
     /// Add tasks, move them along, look at them
     #[command(subcommand)]
     Task(task::Command),
+    /// Tasks that come again
+    #[command(subcommand)]
+    Schedule(schedule::Command),
     /// See and switch the hooks that follow events
     #[command(subcommand)]
     Hooks(hooks::Command),
@@ -163,6 +167,7 @@ impl Cli {
             Command::Why(args) => args.run(context),
             Command::Usage(args) => args.run(context),
             Command::Task(command) => command.run(context),
+            Command::Schedule(command) => command.run(context),
             Command::Hooks(command) => command.run(context),
             Command::Agents(command) => command.run(context),
             Command::Install(args) => args.run(context),

@@ -1,4 +1,3 @@
-use hookloop_core::task::TaskState;
 use hookloop_engine::kept::Kept;
 use serde_json::{Value, json};
 
@@ -18,8 +17,8 @@ impl Args {
             let (totals, claimed) = (view.totals()?, view.count_claimed()?);
             Ok((totals, claimed, stuck, due, view.count_runs()?, view.count_problems()?))
         })?;
+        let (counts, early) = project.read(|view| Ok((view.counts()?, view.early()?)))?;
         let kept = project.kept();
-        let counts = TaskState::ALL.map(|state| (state, totals.count(state)));
         let out = &mut context.out;
         if out.json {
             let tasks: serde_json::Map<String, serde_json::Value> =
@@ -33,6 +32,7 @@ impl Args {
                 "claimed": claimed,
                 "problems": problems,
                 "waiting_on_blocked": stuck,
+                "waiting_for_time": { "tasks": early.count, "next": early.next },
                 "reactions_due": due,
                 "workflows": {
                     "running": running,
@@ -63,6 +63,10 @@ impl Args {
         for (state, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
             let style = state_style(state);
             out.line(format_args!("{count:>9}  {style}{state}{style:#}"))?;
+        }
+        if let Some(next) = early.next {
+            let text = format!("waiting for their time, the next for {}", next.brief());
+            out.line(format_args!("{:>9}  {text}", early.count))?;
         }
         let notes = [
             (problems, "waiting for you: hookloop inbox list"),

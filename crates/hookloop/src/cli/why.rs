@@ -143,6 +143,11 @@ fn of_task(project: &Project, id: &hookloop_core::id::TaskId) -> Result<Reason> 
     let task = row.task;
     let mut reasons = Vec::new();
     let next = match task.state {
+        TaskState::Created if task.waits_until().is_some() => {
+            let time = task.waits_until().map_or(String::new(), |time| time.brief());
+            reasons.push(format!("its time has not come: {time}"));
+            format!("hookloop task show {id}")
+        }
         TaskState::Created => {
             let needs = project.read(|view| view.dependencies(id))?;
             let open = needs

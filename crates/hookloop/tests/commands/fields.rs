@@ -18,6 +18,7 @@ const TASK: &[&str] = &[
     "goal",
     "id",
     "labels",
+    "not_before",
     "open_dependencies",
     "parent",
     "priority",
@@ -87,6 +88,7 @@ fn other_commands_print_an_object_each() {
         "state",
         "store",
         "tasks",
+        "waiting_for_time",
         "waiting_on_blocked",
         "workflows",
     ];
@@ -102,6 +104,40 @@ fn other_commands_print_an_object_each() {
     let states = project.json(&["status"])["tasks"].clone();
     let expected = ["active", "blocked", "completed", "created", "ready", "submitted"];
     assert_eq!(fields(&states), expected.into());
+}
+
+#[test]
+fn schedules_are_printed_alike() {
+    let project = Project::new();
+    let expected = [
+        "cron",
+        "deliverables",
+        "description",
+        "goal",
+        "labels",
+        "last",
+        "name",
+        "next",
+        "overlap",
+        "paused",
+        "priority",
+        "type",
+        "tz",
+    ];
+    let add = ["schedule", "add", "s", "--cron", "0 3 * * *", "--goal", "G"];
+    check(&project.json(&add), &[&expected]);
+    check(&project.json(&["schedule", "run", "s"]), &[TASK, FOLLOWED]);
+    for args in
+        [&["schedule", "show", "s"], &["schedule", "pause", "s"], &["schedule", "resume", "s"]]
+    {
+        check(&project.json(args), &[&expected]);
+    }
+    let listed = project.json(&["schedule", "list"]);
+    check(&listed[0], &[&expected]);
+    let last = ["by_hand", "missed_from", "skipped_for", "slot", "task"];
+    check(&listed[0]["last"], &[&last]);
+    check(&project.json(&["schedule", "remove", "s"]), &[&expected]);
+    assert_eq!(project.json(&["schedule", "list"]), serde_json::json!([]));
 }
 
 #[test]

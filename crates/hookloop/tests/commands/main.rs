@@ -16,4 +16,5 @@ mod integrity;
 mod log;
 mod mistakes;
 mod races;
+mod scheduling;
 mod walkthrough;

@@ -1,6 +1,8 @@
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
+use hookloop_core::options::Length;
 use hookloop_core::task::{Priority, TaskSpec};
+use hookloop_core::time::Timestamp;
 
 use super::{Context, give};
 use crate::ids;
@@ -8,7 +10,7 @@ use crate::output::Result;
 
 /// Add a task
 ///
-/// It is ready at once unless it depends on something that is not completed.
+/// It is ready at once unless it depends on something that is not completed, or has to wait for a time.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What should be achieved
@@ -38,6 +40,15 @@ pub(crate) struct Args {
     #[arg(long = "depends-on", value_name = "TASK")]
     depends_on: Vec<String>,
 
+    /// It is not ready before this time, such as 2026-12-01T08:00Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    not_before: Option<Timestamp>,
+
+    /// It is not ready before so much time has passed, such as 30m, 2h or 3d
+    #[arg(long, value_name = "LENGTH", value_parser = Length::of_waiting)]
+    #[arg(conflicts_with = "not_before")]
+    after: Option<Length>,
+
     /// The task that led to this one
     #[arg(long, value_name = "TASK")]
     parent: Option<String>,
@@ -51,6 +62,10 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let parent = self.parent.map(|parent| ids::resolve(&project, &parent)).transpose()?;
+        let later = |length: Length| {
+            let ms = i64::try_from(length.ms).unwrap_or(i64::MAX);
+            Timestamp(project.now().0.saturating_add(ms))
+        };
         let command = Command::AddTask {
             id: self.id.unwrap_or_else(|| project.new_task_id()),
             spec: TaskSpec {
@@ -61,10 +76,16 @@ impl Args {
                 priority: self.priority,
                 kind: self.kind,
                 parent_task_id: parent,
+                not_before: self.not_before.or(self.after.map(later)),
             },
             depends_on: ids::resolve_all(&project, &self.depends_on)?,
         };
         give(context, &project, "Added", &command)?;
         Ok(())
     }
+}
+
+fn time(text: &str) -> std::result::Result<Timestamp, String> {
+    let wrong = |_| format!("`{text}` is not a time with its zone, such as 2026-12-01T08:00Z");
+    text.parse().map_err(wrong)
 }

@@ -1,4 +1,4 @@
-use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted};
+use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted, WhyNone};
 use hookloop_engine::project::Project;
 
 use super::holder::{self, Holder};
@@ -33,15 +33,25 @@ impl Args {
             [] => "no task is ready".to_owned(),
             types => format!("no task of type {} is ready", types.join(" or ")),
         };
+        let has_no_types = self.types.is_empty();
         let wanted = match (&self.task, self.types) {
             (Some(task), _) => Wanted::Task(ids::resolve(&project, task)?),
             (None, types) if types.is_empty() => Wanted::Any,
             (None, types) => Wanted::Types(types),
         };
         let (agent, lease) = (self.holder.agent(), self.holder.lease);
-        match project.claim(&ClaimRequest { worker: agent.clone(), agent, lease, wanted })? {
+        let request = ClaimRequest { worker: agent.clone(), agent, lease, wanted };
+        match project.claim(&request)? {
             Some(claimed) => show(context, &project, "Claimed", &self.holder, &claimed),
-            None => Err(CliError::refused(nothing).hint("hookloop status")),
+            None => Err(match project.why_none(&request.wanted)? {
+                why @ (WhyNone::Full(_) | WhyNone::NotForAgent) => {
+                    CliError::refused(why).hint("hookloop task list --state active")
+                }
+                why @ WhyNone::NothingReady { next: Some(_) } if has_no_types => {
+                    CliError::refused(why).hint("hookloop task list --state created")
+                }
+                WhyNone::NothingReady { .. } => CliError::refused(nothing).hint("hookloop status"),
+            }),
         }
     }
 }

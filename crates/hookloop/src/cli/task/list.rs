@@ -4,7 +4,7 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::Project;
 use hookloop_engine::store::{TaskFilter, TaskRow};
 
-use super::Context;
+use super::{Context, waits};
 use crate::ids;
 use crate::output::{Cell, DIM, Result, state_style};
 use crate::wire::TaskJson;
@@ -51,6 +51,8 @@ impl ListArgs {
 }
 
 /// List the tasks that can be started, most urgent first
+///
+/// A task becomes more urgent as it waits (`scheduling.ageing`).
 #[derive(clap::Args)]
 pub(crate) struct ReadyArgs {
     /// Only tasks of this type; may be given more than once
@@ -66,9 +68,10 @@ impl ReadyArgs {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
+        let ageing = project.rules().scheduling.ageing;
         let rows = project.read(|view| match self.types.as_slice() {
-            [] => view.ready(limit),
-            types => view.ready_of(types, limit),
+            [] => view.ready(ageing, limit),
+            types => view.ready_of(types, ageing, limit),
         })?;
         print(context, &project, &rows)
     }
@@ -94,7 +97,7 @@ fn print(context: &mut Context, project: &Project, rows: &[TaskRow]) -> Result {
                     TaskState::Created if view.waits_for_blocked(*num)? => {
                         format!("waits for {}, blocked", task.open_dependencies)
                     }
-                    TaskState::Created => format!("waits for {}", task.open_dependencies),
+                    TaskState::Created => waits(task),
                     _ => held(task),
                 };
                 Ok(vec![

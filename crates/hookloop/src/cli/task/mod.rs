@@ -20,7 +20,7 @@ mod steal;
 use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
 use hookloop_core::id::TaskId;
-use hookloop_core::task::TaskState;
+use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::{Done, Project};
 
 use super::Context;
@@ -102,6 +102,14 @@ fn follow_up(context: &mut Context, project: &Project, done: &Done) -> Result {
     }
 }
 
+/// What a task that is not ready waits for, in a few words.
+fn waits(task: &Task) -> String {
+    match task.waits_until() {
+        Some(time) => format!("from {}", time.brief()),
+        None => format!("waits for {}", task.open_dependencies),
+    }
+}
+
 /// Failures of hooks that are told with a command's answer.
 const FAILURES_SHOWN: usize = 5;
 
@@ -119,6 +127,7 @@ fn show_done(
             // "Completed x" says it all; "Added x" does not.
             let state = match (task.state, task.open_dependencies) {
                 (TaskState::Active | TaskState::Completed | TaskState::Blocked, _) => String::new(),
+                (TaskState::Created, 0) => format!("  {style}{}{style:#}", waits(task)),
                 (TaskState::Created, open) => format!("  {style}waits for {open}{style:#}"),
                 (state, _) => format!("  {style}{state}{style:#}"),
             };

@@ -86,6 +86,8 @@ impl Detail {
             field(out, "deliverable", deliverable)?;
         }
         field(out, "added", &self.task.created_at.to_string())?;
+        let not_before = spec.not_before.map_or(String::new(), |time| time.to_string());
+        field(out, "not before", &not_before)?;
         let times = [("started", self.task.started_at), ("completed", self.task.completed_at)];
         for (name, at) in times {
             field(out, name, &at.map_or(String::new(), |at| at.to_string()))?;

@@ -125,6 +125,7 @@ fn add(desk: &Desk, arguments: Arguments) -> Answer {
         priority: wanted.priority.map(priority).transpose()?.unwrap_or_default(),
         kind: wanted.r#type,
         parent_task_id: None,
+        not_before: None,
     };
     Ok(small(&desk.add(spec, &wanted.depends_on)?))
 }

@@ -1,0 +1,210 @@
+//! Schedules: set, paused, resumed, removed, and what is made of a slot.
+
+use super::{Decided, Facts, check_spec, on_task};
+use crate::event::{Empty, EventBody};
+use crate::id::{Subject, TaskId};
+use crate::refusal::Refusal;
+use crate::schedule::{
+    Ask, BadTimetable, Came, Fired, Overlap, Resumed, Schedule, ScheduleName, Set, Standing,
+};
+use crate::time::Timestamp;
+
+pub(super) fn decide(
+    name: &ScheduleName,
+    ask: &Ask,
+    facts: &Facts,
+) -> Result<Vec<Decided>, Refusal> {
+    let existing = || facts.schedule.as_ref().ok_or_else(|| Refusal::NoSuchSchedule(name.clone()));
+    match ask {
+        Ask::Set(schedule) => set(name, schedule, facts),
+        Ask::Pause => Ok(match existing()?.is_paused {
+            true => vec![],
+            false => vec![on(name, EventBody::SchedulePaused(Empty {}))],
+        }),
+        Ask::Resume => resume(existing()?, facts),
+        Ask::Remove => {
+            existing()?;
+            Ok(vec![on(name, EventBody::ScheduleRemoved(Empty {}))])
+        }
+        Ask::Fire { slot, task } => fire(existing()?, *slot, task, facts),
+        Ask::Run { task } => Ok(run(existing()?, task, facts)),
+    }
+}
+
+fn on(name: &ScheduleName, body: EventBody) -> Decided {
+    (Subject::Schedule(name.clone()), body)
+}
+
+fn set(name: &ScheduleName, schedule: &Schedule, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+    if facts.schedule.is_some() {
+        return Err(Refusal::ScheduleExists(name.clone()));
+    }
+    check_spec(&schedule.task)?;
+    let next = schedule.timetable.next_after(facts.now)?;
+    let next = next.ok_or_else(|| BadTimetable::Never(schedule.timetable.cron.clone()))?;
+    let set = Set { schedule: schedule.clone(), next };
+    Ok(vec![on(name, EventBody::ScheduleSet(Box::new(set)))])
+}
+
+/// What was due while it was paused is not made up for.
+fn resume(standing: &Standing, facts: &Facts) -> Result<Vec<Decided>, Refusal> {
+    if !standing.is_paused {
+        return Ok(vec![]);
+    }
+    let next = standing.schedule.timetable.next_after(facts.now)?;
+    Ok(vec![on(&standing.name, EventBody::ScheduleResumed(Resumed { next }))])
+}
+
+/// One slot makes one task: who comes second finds that the schedule is due later.
+fn fire(
+    standing: &Standing,
+    slot: Timestamp,
+    task: &TaskId,
+    facts: &Facts,
+) -> Result<Vec<Decided>, Refusal> {
+    let Some(due) = standing.next.filter(|due| *due <= slot) else { return Ok(vec![]) };
+    let next = standing.schedule.timetable.next_after(slot.max(facts.now))?;
+    let missed_from = (due < slot).then_some(due);
+    let came = match (&facts.last_open, standing.schedule.overlap) {
+        (Some(open), Overlap::Skip) => Came::SkippedFor(open.clone()),
+        _ => Came::TaskId(task.clone()),
+    };
+    Ok(made(standing, Fired { slot, by_hand: false, came, missed_from, next }, facts))
+}
+
+fn run(standing: &Standing, task: &TaskId, facts: &Facts) -> Vec<Decided> {
+    let (slot, came) = (facts.now, Came::TaskId(task.clone()));
+    let fired = Fired { slot, by_hand: true, came, missed_from: None, next: standing.next };
+    made(standing, fired, facts)
+}
+
+/// A slot's task that is there already, or was and is deleted, is not made again.
+fn made(standing: &Standing, fired: Fired, facts: &Facts) -> Vec<Decided> {
+    let mut events = Vec::new();
+    if let Came::TaskId(task) = &fired.came
+        && facts.task.is_none()
+        && !facts.deleted
+    {
+        let spec = standing.schedule.task.clone();
+        events.push(on_task(task, EventBody::TaskCreated(spec)));
+    }
+    events.push(on(&standing.name, EventBody::ScheduleFired(fired)));
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::Timetable;
+    use crate::task::TaskSpec;
+
+    fn at(text: &str) -> Timestamp {
+        format!("2026-11-16T{text}:00Z").parse().unwrap()
+    }
+
+    fn name() -> ScheduleName {
+        "s".parse().unwrap()
+    }
+
+    fn task(name: &str) -> TaskId {
+        name.parse().unwrap()
+    }
+
+    fn schedule(overlap: Overlap) -> Schedule {
+        let timetable = Timetable { cron: "0 * * * *".into(), tz: None };
+        Schedule { timetable, overlap, task: TaskSpec { goal: "g".into(), ..TaskSpec::default() } }
+    }
+
+    fn facts(overlap: Overlap, next: Option<&str>, now: &str) -> Facts {
+        let standing = Standing {
+            name: name(),
+            schedule: schedule(overlap),
+            is_paused: next.is_none(),
+            next: next.map(at),
+            last: None,
+        };
+        Facts { schedule: Some(standing), now: at(now), ..Facts::default() }
+    }
+
+    fn fired(facts: &Facts, slot: &str) -> (Vec<String>, Option<Fired>) {
+        let ask = Ask::Fire { slot: at(slot), task: task("t") };
+        let events = decide(&name(), &ask, facts).unwrap();
+        let kinds = events.iter().map(|(_, body)| body.kind().to_owned()).collect();
+        let fired = events.into_iter().find_map(|(_, body)| match body {
+            EventBody::ScheduleFired(fired) => Some(fired),
+            _ => None,
+        });
+        (kinds, fired)
+    }
+
+    #[test]
+    fn a_slot_makes_one_task() {
+        let facts = facts(Overlap::Skip, Some("03:00"), "03:10");
+        let (kinds, made) = fired(&facts, "03:00");
+        assert_eq!(kinds, ["task_created", "schedule_fired"]);
+        let made = made.unwrap();
+        assert_eq!((made.next, made.missed_from), (Some(at("04:00")), None));
+        // Another machine was first: the next one is due later.
+        let later = self::facts(Overlap::Skip, Some("04:00"), "03:10");
+        assert_eq!(fired(&later, "03:00").0, [] as [&str; 0]);
+        let paused = self::facts(Overlap::Skip, None, "03:10");
+        assert_eq!(fired(&paused, "03:00").0, [] as [&str; 0]);
+        let deleted = Facts { deleted: true, ..facts };
+        assert_eq!(fired(&deleted, "03:00").0, ["schedule_fired"]);
+    }
+
+    #[test]
+    fn of_slots_that_were_missed_the_last_one_counts() {
+        let (kinds, made) = fired(&facts(Overlap::Skip, Some("03:00"), "08:30"), "08:00");
+        assert_eq!(kinds, ["task_created", "schedule_fired"]);
+        let made = made.unwrap();
+        assert_eq!((made.missed_from, made.next), (Some(at("03:00")), Some(at("09:00"))));
+    }
+
+    #[test]
+    fn an_open_task_keeps_the_next_one_away_if_it_should() {
+        let open = |overlap| Facts {
+            last_open: Some(task("before")),
+            ..facts(overlap, Some("03:00"), "03:00")
+        };
+        let (kinds, made) = fired(&open(Overlap::Skip), "03:00");
+        assert_eq!(kinds, ["schedule_fired"]);
+        assert_eq!(made.unwrap().came, Came::SkippedFor(task("before")));
+        assert_eq!(fired(&open(Overlap::Allow), "03:00").0.len(), 2);
+    }
+
+    #[test]
+    fn what_holds_already_is_no_event() {
+        let check = |facts: &Facts, ask: Ask, expected: Result<&[&str], &str>| {
+            let decided = decide(&name(), &ask, facts);
+            let real = decided.map(|events| {
+                events.iter().map(|(_, body)| body.kind().to_owned()).collect::<Vec<_>>()
+            });
+            match (real, expected) {
+                (Ok(kinds), Ok(expected)) => assert_eq!(kinds, expected, "{ask:?}"),
+                (Err(why), Err(part)) => assert!(why.to_string().contains(part), "{why}"),
+                (real, _) => panic!("{ask:?}: {real:?}"),
+            }
+        };
+        let (none, due) = (Facts::default(), facts(Overlap::Skip, Some("03:00"), "02:00"));
+        let paused = facts(Overlap::Skip, None, "02:00");
+        let set = || Ask::Set(Box::new(schedule(Overlap::Skip)));
+        check(&none, set(), Ok(&["schedule_set"]));
+        check(&due, set(), Err("exists already"));
+        check(&due, Ask::Pause, Ok(&["schedule_paused"]));
+        check(&paused, Ask::Pause, Ok(&[]));
+        check(&paused, Ask::Resume, Ok(&["schedule_resumed"]));
+        check(&due, Ask::Resume, Ok(&[]));
+        check(&due, Ask::Remove, Ok(&["schedule_removed"]));
+        check(&paused, Ask::Run { task: task("t") }, Ok(&["task_created", "schedule_fired"]));
+        for ask in [Ask::Pause, Ask::Resume, Ask::Remove, Ask::Run { task: task("t") }] {
+            check(&none, ask, Err("there is no schedule `s`"));
+        }
+        let mut never = schedule(Overlap::Skip);
+        never.timetable.cron = "0 0 30 2 *".into();
+        check(&none, Ask::Set(Box::new(never)), Err("is never due"));
+        let mut aimless = schedule(Overlap::Skip);
+        aimless.task.goal.clear();
+        check(&none, Ask::Set(Box::new(aimless)), Err("needs a goal"));
+    }
+}

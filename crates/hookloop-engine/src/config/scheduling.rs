@@ -1,0 +1,73 @@
+//! The part of the configuration that is about which tasks are taken, and how many at once.
+
+use std::collections::BTreeMap;
+
+use hookloop_core::options::Length;
+use hookloop_core::slots::Slots;
+use hookloop_core::urgency::Ageing;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Complaint;
+use super::entry::{Located, Time};
+use crate::rules::Scheduling;
+
+/// Types that may have a bound of their own.
+const TYPES_MAX: usize = 64;
+
+/// Which tasks are taken, and how many at once.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SchedulingEntry {
+    /// How long a ready task waits until it is a step of priority more urgent, such as `4h` or `2d`, or `never`;
+    /// 8 hours if it is not given.
+    #[schemars(with = "Option<String>")]
+    #[schemars(extend("type" = ["string", "integer", "null"]))]
+    #[schemars(extend("pattern" = "^([0-9]+ ?(ms|s|m|h|d)|never)$"))]
+    ageing: Option<Located<Time>>,
+    /// Tasks of the project that may be in somebody's hands at once, over all machines; no bound if it is not given.
+    #[schemars(range(min = 1))]
+    wip: Option<Located<u32>>,
+    /// The same for tasks of a type.
+    #[serde(default)]
+    wip_of: BTreeMap<String, Located<u32>>,
+}
+
+impl SchedulingEntry {
+    pub(super) fn read(self) -> Result<Scheduling, Complaint> {
+        let ageing = self.ageing.map_or(Ok(Ageing::default()), ageing)?;
+        let all = self.wip.map(|wip| bound("wip", &wip)).transpose()?;
+        if let Some((_, Located { at, .. })) = self.wip_of.iter().nth(TYPES_MAX) {
+            return Err(Complaint::new(*at, format!("more than {TYPES_MAX} types")));
+        }
+        let of_type = self.wip_of.into_iter().map(|(kind, wip)| {
+            let max = bound(&kind, &wip)?;
+            Ok((kind, max))
+        });
+        let of_type = of_type.collect::<Result<_, Complaint>>()?;
+        Ok(Scheduling { ageing, slots: Slots { all, of_type } })
+    }
+}
+
+fn ageing(Located { value, at }: Located<Time>) -> Result<Ageing, Complaint> {
+    let length = match value {
+        Time::WithUnit(text) if text == "never" => return Ok(Ageing::Never),
+        Time::WithUnit(text) => Length::of_waiting(&text),
+        Time::Seconds(seconds) => Length::of_waiting(&format!("{seconds}s")),
+    };
+    match length {
+        Ok(length) => Ok(Ageing::Each { ms: length.ms }),
+        Err(error) => Err(Complaint::new(at, format!("{error}, or `never`"))),
+    }
+}
+
+/// Where nothing may be taken, nothing is ever done.
+fn bound(name: &str, wip: &Located<u32>) -> Result<u32, Complaint> {
+    match wip.value {
+        0 => Err(Complaint::new(
+            wip.at,
+            format!("`{name}` is 1 or more; without it there is no bound"),
+        )),
+        max => Ok(max),
+    }
+}

@@ -1,0 +1,74 @@
+//! Tasks that come again: whoever is there makes them when they are due, and each once.
+
+use hookloop_core::command::Command;
+use hookloop_core::id::TaskId;
+use hookloop_core::refusal::Refusal;
+use hookloop_core::schedule::{Ask, ScheduleName};
+use hookloop_core::time::Timestamp;
+use hookloop_store::store::Unit;
+
+use crate::project::{EngineError, Project, fresh_id, now};
+use crate::work::{Origin, Work};
+
+/// Schedules that are seen to at once; the others are still due after that.
+const DUE_AT_ONCE: usize = 100;
+
+impl Project {
+    /// The moment, as this machine's clock has it.
+    pub fn now(&self) -> Timestamp {
+        now()
+    }
+
+    /// Whether a schedule's time has come.
+    pub fn has_schedule_due(&self, now: Timestamp) -> Result<bool, EngineError> {
+        Ok(!self.store.glance(|view| view.schedules_due(now, 1))?.is_empty())
+    }
+
+    /// Makes the tasks of schedules whose time has come at `now`; answers which. Of the slots that passed while nobody
+    /// was there the last one counts. Any machine may do this at any time: a slot makes one task.
+    pub fn fire_schedules(&self, now: Timestamp) -> Result<Vec<TaskId>, EngineError> {
+        let due = self.store.glance(|view| view.schedules_due(now, DUE_AT_ONCE))?;
+        let mut made = Vec::new();
+        for name in due {
+            match self.fire(&name, now) {
+                Ok(task) => made.extend(task),
+                // It is gone, or a newer program set it: that is no reason to leave the others alone.
+                Err(EngineError::Refused(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(made)
+    }
+
+    fn fire(&self, name: &ScheduleName, now: Timestamp) -> Result<Option<TaskId>, EngineError> {
+        let origin = Origin::command(fresh_id(), &format!("schedule:{name}"));
+        let mut tries = 0;
+        self.store.transact(|unit| -> Result<_, EngineError> {
+            let origin = origin.part(tries);
+            tries += 1;
+            let Some((slot, task)) = due_slot(unit, name, now)? else { return Ok(None) };
+            let ask = Ask::Fire { slot, task: task.clone() };
+            let command = Command::Schedule { name: name.clone(), ask };
+            let mut work = Work::new(unit, &self.rules, now)?;
+            let is_new = work.unit.view()?.task(&task)?.is_none();
+            work.perform(&command, &origin)??;
+            work.react()?;
+            let is_there = work.unit.view()?.task(&task)?.is_some();
+            Ok((is_new && is_there).then_some(task))
+        })
+    }
+}
+
+/// The last slot that has come of a schedule that is due, and the task that is its own.
+fn due_slot(
+    unit: &Unit<'_>,
+    name: &ScheduleName,
+    now: Timestamp,
+) -> Result<Option<(Timestamp, TaskId)>, EngineError> {
+    let Some(standing) = unit.view()?.schedule(name)? else { return Ok(None) };
+    let Some(due) = standing.next.filter(|due| *due <= now) else { return Ok(None) };
+    let last = standing.schedule.timetable.last_until(now).map_err(Refusal::from)?;
+    // The slot that is on record counts, whatever this machine's time zones say.
+    let slot = last.map_or(due, |last| last.max(due));
+    Ok(name.task_at(slot).map(|task| (slot, task)))
+}

@@ -1,0 +1,295 @@
+//! `hookloop schedule …`
+
+mod add;
+
+use clap::Subcommand;
+use hookloop_core::command::Command as Order;
+use hookloop_core::schedule::{Ask, Came, Fired, ScheduleName, Standing};
+use hookloop_core::time::Timestamp;
+use hookloop_engine::project::{Done, Project};
+use serde::Serialize;
+
+use super::Context;
+use crate::error::CliError;
+use crate::output::{BOLD, Cell, DIM, Output, Result, plain, plain_lines};
+use crate::wire::DoneJson;
+
+/// Slots ahead that `show` names.
+const AHEAD: usize = 3;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Add(add::Args),
+    #[command(visible_alias = "ls")]
+    List(List),
+    Show(Show),
+    Pause(Pause),
+    Resume(Resume),
+    Remove(Remove),
+    Run(Run),
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        match self {
+            Command::Add(args) => args.run(context),
+            Command::List(args) => args.run(context),
+            Command::Show(args) => args.run(context),
+            Command::Pause(args) => args.run(context),
+            Command::Resume(args) => args.run(context),
+            Command::Remove(args) => args.run(context),
+            Command::Run(args) => args.run(context),
+        }
+    }
+}
+
+/// List the schedules, and when they are due
+#[derive(clap::Args)]
+pub(crate) struct List {}
+
+/// Show a schedule, what it makes, and when
+#[derive(clap::Args)]
+pub(crate) struct Show {
+    name: ScheduleName,
+}
+
+/// Let a schedule rest
+///
+/// What is due while it rests is not made up for.
+#[derive(clap::Args)]
+pub(crate) struct Pause {
+    name: ScheduleName,
+}
+
+/// Let a schedule go on
+#[derive(clap::Args)]
+pub(crate) struct Resume {
+    name: ScheduleName,
+}
+
+/// Remove a schedule; the tasks that it made stay
+#[derive(clap::Args)]
+pub(crate) struct Remove {
+    name: ScheduleName,
+}
+
+/// Make a schedule's task now, whether or not it is due, paused or has an open task
+#[derive(clap::Args)]
+pub(crate) struct Run {
+    name: ScheduleName,
+}
+
+#[derive(Serialize)]
+struct ScheduleJson<'a> {
+    name: &'a str,
+    cron: &'a str,
+    tz: &'a str,
+    overlap: &'static str,
+    paused: bool,
+    next: Option<Timestamp>,
+    last: Option<FiredJson<'a>>,
+    goal: &'a str,
+    description: &'a str,
+    r#type: Option<&'a str>,
+    labels: &'a [String],
+    priority: u8,
+    deliverables: &'a [String],
+}
+
+#[derive(Serialize)]
+struct FiredJson<'a> {
+    slot: Timestamp,
+    by_hand: bool,
+    /// The task that it made; none if it was skipped.
+    task: Option<&'a str>,
+    /// The open task because of which it was skipped.
+    skipped_for: Option<&'a str>,
+    missed_from: Option<Timestamp>,
+}
+
+impl<'a> From<&'a Fired> for FiredJson<'a> {
+    fn from(fired: &'a Fired) -> FiredJson<'a> {
+        let (task, skipped_for) = match &fired.came {
+            Came::TaskId(id) => (Some(id.as_str()), None),
+            Came::SkippedFor(id) => (None, Some(id.as_str())),
+        };
+        let Fired { slot, by_hand, missed_from, .. } = *fired;
+        FiredJson { slot, by_hand, task, skipped_for, missed_from }
+    }
+}
+
+impl<'a> From<&'a Standing> for ScheduleJson<'a> {
+    fn from(standing: &'a Standing) -> ScheduleJson<'a> {
+        let (table, task) = (&standing.schedule.timetable, &standing.schedule.task);
+        ScheduleJson {
+            name: standing.name.as_str(),
+            cron: &table.cron,
+            tz: table.tz.as_deref().unwrap_or("UTC"),
+            overlap: standing.schedule.overlap.name(),
+            paused: standing.is_paused,
+            next: standing.next,
+            last: standing.last.as_ref().map(FiredJson::from),
+            goal: &task.goal,
+            description: &task.description,
+            r#type: task.kind.as_deref(),
+            labels: &task.labels,
+            priority: task.priority.get(),
+            deliverables: &task.deliverables,
+        }
+    }
+}
+
+impl List {
+    fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let schedules = project.read(|view| view.schedules())?;
+        let out = &mut context.out;
+        if out.json {
+            let list: Vec<ScheduleJson<'_>> = schedules.iter().map(ScheduleJson::from).collect();
+            return out.json(&list);
+        }
+        if schedules.is_empty() {
+            return match out.terminal {
+                true => out.line(format_args!("{DIM}none{DIM:#}")),
+                false => Ok(()),
+            };
+        }
+        let cells = schedules.iter().map(|standing| {
+            vec![
+                Cell::new(&standing.name),
+                Cell::new(&standing.schedule.timetable),
+                Cell::new(due(standing)),
+                Cell::new(last(standing)).style(DIM),
+                Cell::new(&standing.schedule.task.goal),
+            ]
+        });
+        let cells: Vec<Vec<Cell>> = cells.collect();
+        out.table(&["name", "when", "next", "last", "goal"], &cells)
+    }
+}
+
+/// When it is due, in a word.
+fn due(standing: &Standing) -> String {
+    match (standing.is_paused, standing.next) {
+        (true, _) => "paused".to_owned(),
+        (false, Some(next)) => next.brief(),
+        (false, None) => "never again".to_owned(),
+    }
+}
+
+fn last(standing: &Standing) -> String {
+    match standing.last.as_ref().map(|fired| (&fired.came, fired.slot)) {
+        None => String::new(),
+        Some((Came::TaskId(id), _)) => id.to_string(),
+        Some((Came::SkippedFor(id), slot)) => format!("{} skipped for {id}", slot.brief()),
+    }
+}
+
+impl Show {
+    fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let standing = existing(&project, &self.name)?;
+        match context.out.json {
+            true => context.out.json(&ScheduleJson::from(&standing)),
+            false => print(&standing, &mut context.out),
+        }
+    }
+}
+
+fn print(standing: &Standing, out: &mut Output) -> Result {
+    let task = &standing.schedule.task;
+    out.line(format_args!("{BOLD}{}{BOLD:#}", plain(&task.goal)))?;
+    out.line(format_args!(
+        "{}  {}",
+        standing.name,
+        plain(&standing.schedule.timetable.to_string())
+    ))?;
+    let field = |out: &mut Output, name: &str, value: &str| match value.is_empty() {
+        true => Ok(()),
+        false => out.line(format_args!("{DIM}{name:>13}{DIM:#}  {}", plain_lines(value, 15))),
+    };
+    field(out, "description", &task.description)?;
+    field(out, "type", task.kind.as_deref().unwrap_or(""))?;
+    field(out, "labels", &task.labels.join(", "))?;
+    field(out, "priority", &task.priority.get().to_string())?;
+    for deliverable in &task.deliverables {
+        field(out, "deliverable", deliverable)?;
+    }
+    field(out, "overlap", standing.schedule.overlap.name())?;
+    field(out, "next", &due(standing))?;
+    let mut ahead = standing.next;
+    for _ in 1..AHEAD {
+        let after = ahead.map(|slot| standing.schedule.timetable.next_after(slot));
+        ahead = after.and_then(|next| next.ok().flatten());
+        field(out, "", &ahead.map_or(String::new(), Timestamp::brief))?;
+    }
+    field(out, "last", &last(standing))
+}
+
+fn existing(project: &Project, name: &ScheduleName) -> Result<Standing> {
+    let none = || {
+        CliError::refused(format!("there is no schedule `{name}`")).hint("hookloop schedule list")
+    };
+    project.read(|view| view.schedule(name))?.ok_or_else(none)
+}
+
+/// Gives an order about a schedule, and shows how it stands.
+fn order(context: &mut Context, name: ScheduleName, verb: &str, ask: Ask) -> Result {
+    let project = context.project()?;
+    project.execute(&Order::Schedule { name: name.clone(), ask })?;
+    let standing = existing(&project, &name)?;
+    match context.out.json {
+        true => context.out.json(&ScheduleJson::from(&standing)),
+        false => {
+            let (when, next) = (standing.schedule.timetable.to_string(), due(&standing));
+            let when = plain(&when);
+            context.out.line(format_args!("{verb} {name}  {when}  {DIM}next{DIM:#} {next}"))
+        }
+    }
+}
+
+impl Pause {
+    fn run(self, context: &mut Context) -> Result {
+        order(context, self.name, "Paused", Ask::Pause)
+    }
+}
+
+impl Resume {
+    fn run(self, context: &mut Context) -> Result {
+        order(context, self.name, "Resumed", Ask::Resume)
+    }
+}
+
+impl Remove {
+    fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let standing = existing(&project, &self.name)?;
+        project.execute(&Order::Schedule { name: self.name, ask: Ask::Remove })?;
+        match context.out.json {
+            true => context.out.json(&ScheduleJson::from(&standing)),
+            false => context.out.line(format_args!("Removed {}", standing.name)),
+        }
+    }
+}
+
+impl Run {
+    fn run(self, context: &mut Context) -> Result {
+        let project = context.project()?;
+        let ask = Ask::Run { task: project.new_task_id() };
+        let mut done: Done = project.execute(&Order::Schedule { name: self.name, ask })?;
+        if done.pending {
+            project.react_here(&mut done)?;
+        }
+        match (context.out.json, &done.task) {
+            (true, _) => context.out.json(&DoneJson::from(&done))?,
+            (false, Some(task)) => {
+                context.out.line(format_args!("Added {}  {}", task.id, plain(&task.spec.goal)))?;
+            }
+            (false, None) => {}
+        }
+        match done.pending {
+            true => context.finish(&project),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+use hookloop_core::schedule::{Ask, Overlap, Schedule, ScheduleName, Timetable};
+use hookloop_core::task::{Priority, TaskSpec};
+
+use super::{Context, order};
+use crate::output::Result;
+
+/// Add a task again and again, when a cron pattern says so
+///
+/// Whoever is there makes it: a dispatcher, any command, a session that takes its next task. Each time makes one task, however many machines
+/// there are; of the times that pass while nobody is there, the last one.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What the schedule is called; its tasks have it and the time (in UTC) as their id
+    name: ScheduleName,
+
+    /// When: minute, hour, day of the month, month, day of the week
+    #[arg(long, value_name = "PATTERN")]
+    cron: String,
+
+    /// Whose clock the pattern is about, such as Europe/Berlin
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    tz: String,
+
+    /// While the last task is open: `skip` makes no other, `allow` does
+    #[arg(long, value_name = "WHAT", default_value = "skip")]
+    overlap: Overlap,
+
+    /// What should be achieved
+    #[arg(long, value_name = "TEXT")]
+    goal: String,
+
+    /// More about it
+    #[arg(short, long, value_name = "TEXT", default_value = "")]
+    description: String,
+
+    /// A label; may be given more than once
+    #[arg(short, long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+
+    /// 0 is the most urgent
+    #[arg(short, long, value_name = "0-9", default_value = "2")]
+    priority: Priority,
+
+    /// Something that should exist in the end; may be given more than once
+    #[arg(long = "deliverable", value_name = "TEXT")]
+    deliverables: Vec<String>,
+
+    /// The kind of task
+    #[arg(short, long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+}
+
+impl Args {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let schedule = Schedule {
+            timetable: Timetable { cron: self.cron, tz: Some(self.tz) },
+            overlap: self.overlap,
+            task: TaskSpec {
+                goal: self.goal,
+                description: self.description,
+                deliverables: self.deliverables,
+                labels: self.labels,
+                priority: self.priority,
+                kind: self.kind,
+                ..TaskSpec::default()
+            },
+        };
+        order(context, self.name, "Added", Ask::Set(Box::new(schedule)))
+    }
+}

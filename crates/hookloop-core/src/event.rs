@@ -10,6 +10,7 @@ use crate::action::Action;
 use crate::cascade::{CascadeLimit, Cause};
 use crate::claim::{Claim, ReleaseReason};
 use crate::delivery::{Approved, Held, Merged, Planned, Returned, Reviewed, Submission};
+use crate::fleet::{BudgetSet, Lifted, Ordered, Slowed};
 use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
 use crate::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
 use crate::purse::{Amount, Shortage};
@@ -148,6 +149,12 @@ pub enum EventBody {
     ScheduleResumed(Resumed),
     ScheduleRemoved(Empty),
     ScheduleFired(Fired),
+    /// Those who run the fleet want something; or not any more.
+    FleetOrdered(Ordered),
+    FleetOrderLifted(Lifted),
+    FleetBudgetSet(BudgetSet),
+    /// Somebody that many workers ask wants to be left alone.
+    Slowed(Slowed),
     /// What a hook's `log` action wrote, or an event of a newer version.
     Other(Other),
 }
@@ -469,6 +476,10 @@ stored_types! {
     ScheduleResumed => "schedule_resumed",
     ScheduleRemoved => "schedule_removed",
     ScheduleFired => "schedule_fired",
+    FleetOrdered => "fleet_ordered",
+    FleetOrderLifted => "fleet_order_lifted",
+    FleetBudgetSet => "fleet_budget_set",
+    Slowed => "slowed",
 }
 
 impl EventBody {

@@ -105,6 +105,11 @@ impl ProjectName {
         self.0.as_str()
     }
 
+    /// What the log of a fleet is kept as, beside those of its projects. No project can be called that.
+    pub fn of_fleet() -> ProjectName {
+        ProjectName(TaskId("_fleet".to_owned()))
+    }
+
     /// A name for a new project in a directory called `directory`, unlike that of any other.
     pub fn generate(directory: &str, seed: EventId) -> ProjectName {
         const READABLE: usize = 32;
@@ -302,6 +307,8 @@ pub enum Subject {
     Project,
     Workflow(RunId),
     Session(SessionId),
+    /// What those who run the fleet want.
+    Fleet,
     /// What is set aside of the project's purse: who sets something aside has seen all of it.
     Purse,
     /// A message to a person: who sends it has claimed it here.
@@ -336,6 +343,7 @@ impl fmt::Display for Subject {
             Subject::Project => f.write_str("_p"),
             Subject::Workflow(run) => write!(f, "_w-{run}"),
             Subject::Session(id) => write!(f, "_s-{id}"),
+            Subject::Fleet => f.write_str("_fleet"),
             Subject::Purse => f.write_str("_purse"),
             Subject::Notice(id) => write!(f, "_n-{id}"),
             Subject::Slots => f.write_str("_slots"),
@@ -356,6 +364,7 @@ impl FromStr for Subject {
             "_graph" => Ok(Subject::Graph),
             "_cur" => Ok(Subject::Cursor),
             "_p" => Ok(Subject::Project),
+            "_fleet" => Ok(Subject::Fleet),
             "_purse" => Ok(Subject::Purse),
             "_slots" => Ok(Subject::Slots),
             _ => {

@@ -8,6 +8,7 @@
 //! - [`task`]: a node of the graph and its states
 //! - [`claim`]: who holds a task, and the fence that keeps others out
 //! - [`event`]: the facts a log holds, and their stored format
+//! - [`fleet`]: what those who run many workers have said
 //! - [`command`]: what can be asked for
 //! - [`delivery`]: what becomes of a task's work when it is done
 //! - [`decide`]: from a command and the facts it touches to events, or a refusal
@@ -50,6 +51,7 @@ pub mod decide;
 pub mod delivery;
 pub mod event;
 pub mod feedback;
+pub mod fleet;
 pub mod graph;
 pub mod hook;
 pub mod id;

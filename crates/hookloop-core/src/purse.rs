@@ -18,20 +18,35 @@ use crate::session::plan::{Count, Dollars};
 pub const TURN_COST_MICROS: u64 = 1_000_000;
 pub const TURN_TOKENS: u64 = 2_000_000;
 
-/// Money and tokens.
+/// Money, tokens and turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Amount {
     pub cost_micros: u64,
     pub tokens: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub turns: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Amount {
+    /// More than anybody has.
+    pub const ALL: Amount = Amount { cost_micros: u64::MAX, tokens: u64::MAX, turns: u64::MAX };
+
+    /// What a turn has used that is over.
+    pub fn of_turn(usage: Usage) -> Amount {
+        Amount { turns: 1, ..Amount::from(usage) }
+    }
+
     #[must_use]
     pub fn plus(self, other: Amount) -> Amount {
         Amount {
             cost_micros: self.cost_micros.saturating_add(other.cost_micros),
             tokens: self.tokens.saturating_add(other.tokens),
+            turns: self.turns.saturating_add(other.turns),
         }
     }
 
@@ -40,6 +55,7 @@ impl Amount {
         Amount {
             cost_micros: self.cost_micros.saturating_sub(other.cost_micros),
             tokens: self.tokens.saturating_sub(other.tokens),
+            turns: self.turns.saturating_sub(other.turns),
         }
     }
 
@@ -48,6 +64,7 @@ impl Amount {
         Amount {
             cost_micros: self.cost_micros.min(other.cost_micros),
             tokens: self.tokens.min(other.tokens),
+            turns: self.turns.min(other.turns),
         }
     }
 
@@ -56,12 +73,15 @@ impl Amount {
         Amount {
             cost_micros: self.cost_micros.max(other.cost_micros),
             tokens: self.tokens.max(other.tokens),
+            turns: self.turns.max(other.turns),
         }
     }
 
     /// Whether all of it is within `other`.
     pub fn is_within(self, other: Amount) -> bool {
-        self.cost_micros <= other.cost_micros && self.tokens <= other.tokens
+        self.cost_micros <= other.cost_micros
+            && self.tokens <= other.tokens
+            && self.turns <= other.turns
     }
 
     pub fn is_nothing(&self) -> bool {
@@ -71,7 +91,7 @@ impl Amount {
 
 impl From<Usage> for Amount {
     fn from(usage: Usage) -> Amount {
-        Amount { cost_micros: usage.cost_micros, tokens: usage.tokens() }
+        Amount { cost_micros: usage.cost_micros, tokens: usage.tokens(), turns: 0 }
     }
 }
 
@@ -81,7 +101,7 @@ impl fmt::Display for Amount {
     }
 }
 
-/// Money and tokens, each if anything is said of it.
+/// Money, tokens and turns, each if anything is said of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Bounds {
@@ -89,6 +109,8 @@ pub struct Bounds {
     pub cost_micros: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u64>,
 }
 
 impl Bounds {
@@ -98,13 +120,17 @@ impl Bounds {
 
     fn allow(&self, amount: Amount) -> bool {
         let allows = |bound: Option<u64>, amount| bound.is_none_or(|bound| amount <= bound);
-        allows(self.cost_micros, amount.cost_micros) && allows(self.tokens, amount.tokens)
+        allows(self.cost_micros, amount.cost_micros)
+            && allows(self.tokens, amount.tokens)
+            && allows(self.turns, amount.turns)
     }
 
     /// Whether nothing is left of something.
     fn is_reached(&self, spent: Amount) -> bool {
         let is_reached = |bound: Option<u64>, spent| bound.is_some_and(|bound| spent >= bound);
-        is_reached(self.cost_micros, spent.cost_micros) || is_reached(self.tokens, spent.tokens)
+        is_reached(self.cost_micros, spent.cost_micros)
+            || is_reached(self.tokens, spent.tokens)
+            || is_reached(self.turns, spent.turns)
     }
 
     /// What is bound, and no more of it than that.
@@ -113,6 +139,7 @@ impl Bounds {
         Amount {
             cost_micros: cut(self.cost_micros, amount.cost_micros),
             tokens: cut(self.tokens, amount.tokens),
+            turns: cut(self.turns, amount.turns),
         }
     }
 
@@ -122,6 +149,7 @@ impl Bounds {
         Bounds {
             cost_micros: least(self.cost_micros, ceiling.cost_micros),
             tokens: least(self.tokens, ceiling.tokens),
+            turns: least(self.turns, ceiling.turns),
         }
     }
 
@@ -130,19 +158,21 @@ impl Bounds {
         Bounds {
             cost_micros: self.cost_micros.or(others.cost_micros),
             tokens: self.tokens.or(others.tokens),
+            turns: self.turns.or(others.turns),
         }
     }
 }
 
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.cost_micros, self.tokens) {
-            (Some(cost), Some(tokens)) => {
-                write!(f, "{}, {} tokens", Dollars(cost), Count(tokens))
-            }
-            (Some(cost), None) => write!(f, "{}", Dollars(cost)),
-            (None, Some(tokens)) => write!(f, "{} tokens", Count(tokens)),
-            (None, None) => f.write_str("no bound"),
+        let parts = [
+            self.cost_micros.map(|cost| Dollars(cost).to_string()),
+            self.tokens.map(|tokens| format!("{} tokens", Count(tokens))),
+            self.turns.map(|turns| format!("{} turns", Count(turns))),
+        ];
+        match parts.into_iter().flatten().collect::<Vec<_>>().as_slice() {
+            [] => f.write_str("no bound"),
+            parts => f.write_str(&parts.join(", ")),
         }
     }
 }
@@ -167,11 +197,15 @@ impl Period {
 }
 
 /// The bounds of a project. A user may have one for each day and the project one for ever: both hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Purse {
+    #[serde(skip_serializing_if = "Bounds::is_none")]
     pub day: Bounds,
+    #[serde(skip_serializing_if = "Bounds::is_none")]
     pub ever: Bounds,
     /// What is set aside for a turn; a default where nothing is said.
+    #[serde(skip_serializing_if = "Bounds::is_none")]
     pub turn: Bounds,
 }
 
@@ -205,6 +239,7 @@ impl fmt::Display for Shortage {
         let of = |amount: &Amount| Bounds {
             cost_micros: limit.cost_micros.map(|_| amount.cost_micros),
             tokens: limit.tokens.map(|_| amount.tokens),
+            turns: limit.turns.map(|_| amount.turns),
         };
         write!(f, "{} of {limit} spent{when}", of(spent))?;
         if !reserved.is_nothing() {
@@ -251,6 +286,7 @@ impl Purse {
         let usual = Bounds {
             cost_micros: is_bound(|bounds| bounds.cost_micros).then_some(TURN_COST_MICROS),
             tokens: is_bound(|bounds| bounds.tokens).then_some(TURN_TOKENS),
+            turns: None,
         };
         let ceiling = Purse { turn: ceiling.turn.over(usual), ..ceiling };
         Purse {
@@ -259,6 +295,7 @@ impl Purse {
             turn: Bounds {
                 cost_micros: most(self.turn.cost_micros, ceiling.turn.cost_micros),
                 tokens: most(self.turn.tokens, ceiling.turn.tokens),
+                turns: None,
             },
         }
     }
@@ -269,6 +306,7 @@ impl Purse {
         let turn = Amount {
             cost_micros: self.turn.cost_micros.unwrap_or(TURN_COST_MICROS),
             tokens: self.turn.tokens.unwrap_or(TURN_TOKENS),
+            turns: 1,
         };
         self.ever.cut(self.day.cut(turn)).min(left)
     }
@@ -307,14 +345,13 @@ impl Purse {
 
 impl fmt::Display for Purse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = Amount { cost_micros: u64::MAX, tokens: u64::MAX };
         match (self.day.is_none(), self.ever.is_none()) {
             (false, false) => write!(f, "{} a day, {} in all", self.day, self.ever)?,
             (false, true) => write!(f, "{} a day", self.day)?,
             (true, false) => write!(f, "{} in all", self.ever)?,
             (true, true) => return f.write_str("none"),
         }
-        write!(f, "; {} set aside for a turn", self.wish(all))
+        write!(f, "; {} set aside for a turn", self.wish(Amount::ALL))
     }
 }
 
@@ -351,11 +388,11 @@ mod tests {
     use super::*;
 
     fn dollars(cost: u64) -> Amount {
-        Amount { cost_micros: cost, tokens: 0 }
+        Amount { cost_micros: cost, ..Amount::default() }
     }
 
     fn bound(cost: u64) -> Bounds {
-        Bounds { cost_micros: Some(cost), tokens: None }
+        Bounds { cost_micros: Some(cost), ..Bounds::default() }
     }
 
     #[test]
@@ -400,7 +437,7 @@ mod tests {
 
     #[test]
     fn no_more_is_set_aside_than_there_could_be() {
-        let left = Amount { cost_micros: u64::MAX, tokens: u64::MAX };
+        let left = Amount::ALL;
         let purse = Purse { day: bound(5), turn: bound(10), ..Purse::default() };
         assert_eq!(purse.wish(left).cost_micros, 5);
         assert_eq!(purse.wish(Amount { cost_micros: 3, ..left }).cost_micros, 3);

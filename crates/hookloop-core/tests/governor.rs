@@ -65,6 +65,7 @@ fn plan() -> Plan {
         fence: "f".into(),
         machine: "m".into(),
         delivers: false,
+        worker: None,
     }
 }
 

@@ -30,7 +30,7 @@ fn act() -> impl Strategy<Value = (usize, Act)> {
 }
 
 fn dollars(cost_micros: u64) -> Amount {
-    Amount { cost_micros, tokens: 0 }
+    Amount { cost_micros, ..Amount::default() }
 }
 
 /// Everything that happened: what is asked of it is added up from the beginning, each time.
@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn whatever_the_order_no_more_is_spent_than_there_is(acts in prop::collection::vec(act(), 0..200)) {
-        let bound = |cost| Bounds { cost_micros: Some(cost), tokens: None };
+        let bound = |cost| Bounds { cost_micros: Some(cost), ..Bounds::default() };
         let purse = Purse { day: bound(LIMIT), ever: Bounds::default(), turn: bound(TURN) };
         let wish = purse.wish(dollars(u64::MAX));
         let mut history = History::default();

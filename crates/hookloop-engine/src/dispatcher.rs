@@ -4,19 +4,14 @@
 //! That there is one is a matter of economy, since rivals would waste each other's batches. So its
 //! place is held by signs of life alone, and taken over when an observer has seen none for a while.
 
-use std::time::{Duration, Instant};
-
 use hookloop_store::log::Seq;
 use hookloop_store::pulse::{Beat, Held, Pulse};
 
-use crate::kept::Kept;
-use crate::lease::{Sign, Watch};
+use crate::kept;
+use crate::lease::{Expired, Watch};
 use crate::project::{Done, EngineError, Project, fresh_id, now};
+use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat};
 
-/// A dispatcher that shows no life for so long has lost its place.
-pub const DISPATCHER_LEASE: Duration = Duration::from_secs(5);
-/// How often it shows life, and looks for claims whose holders show none.
-const BEAT: Duration = Duration::from_secs(1);
 /// Events after which a new snapshot is worth its bytes.
 const SNAPSHOT_EVERY: Seq = 50_000;
 /// Under this name a machine remembers the dispatcher's last sign of life, and when it saw it.
@@ -35,11 +30,10 @@ pub enum Round {
 #[derive(Debug)]
 pub struct Dispatcher<'p> {
     project: &'p Project,
-    /// Unlike any other, on any machine.
-    name: String,
+    first: Seat,
+    second: Seat,
     watch: Watch,
-    /// Since when it has the place, and when it last showed life.
-    leads: Option<(u64, Instant)>,
+    expired: Vec<Expired>,
     known: Seq,
     snapshot: Option<Seq>,
 }
@@ -49,61 +43,69 @@ impl<'p> Dispatcher<'p> {
     pub fn new(project: &'p Project, machine: &str) -> Result<Dispatcher<'p>, EngineError> {
         project.store.go_live()?;
         let name = format!("{machine} {}", fresh_id());
-        let watch = Watch::default();
-        Ok(Dispatcher { project, name, watch, leads: None, known: 0, snapshot: None })
+        let first = Seat::new(Held::Dispatcher, name.clone());
+        let second = Seat::new(Held::Second, name);
+        let (watch, expired) = (Watch::default(), Vec::new());
+        Ok(Dispatcher { project, first, second, watch, expired, known: 0, snapshot: None })
     }
 
     /// Does what there is to do, or waits in case it becomes its turn; then waits for events, for a
     /// moment.
     pub fn round(&mut self) -> Result<Round, EngineError> {
-        let round = match self.keep_place()? {
-            false => Round::Standby,
-            true => {
-                self.project.fire_schedules(now())?;
-                self.project.dispatch()?;
-                self.project.run_workflows()?;
-                Round::Leading
-            }
-        };
+        let round = self.look()?;
         self.known = self.project.store.wait_for_news(self.known, BEAT)?;
         Ok(round)
     }
 
-    /// Whether the place is this dispatcher's; once a beat it shows life and does what is not urgent.
-    fn keep_place(&mut self) -> Result<bool, EngineError> {
-        let now = Instant::now();
-        if let Some((_, beaten)) = self.leads
-            && now.duration_since(beaten) < BEAT
-        {
-            return Ok(true);
+    fn look(&mut self) -> Result<Round, EngineError> {
+        let round = self.keep_place()?;
+        if round == Round::Leading {
+            self.project.fire_schedules(now())?;
+            self.project.dispatch()?;
+            self.project.run_workflows()?;
         }
-        let last = self.project.store.last_beat(&Held::Dispatcher)?;
-        let epoch = match (self.leads, last) {
-            (Some((epoch, _)), Some(beat)) if beat.holder == self.name => epoch,
-            (Some((epoch, _)), None) => epoch,
-            (_, last) => {
-                self.leads = None;
-                let epoch = last.as_ref().map_or(0, |beat| beat.epoch);
-                if last.is_some() {
-                    let sign = Sign { epoch, beat: last };
-                    let sight = self.watch.look(&Held::Dispatcher, sign, now);
-                    if !sight.is_over(DISPATCHER_LEASE) {
-                        return Ok(false);
-                    }
-                }
-                epoch + 1
-            }
+        Ok(round)
+    }
+
+    /// Leaves its places to others.
+    pub fn leave(&mut self) -> Result<(), EngineError> {
+        self.first.leave(&self.project.store)?;
+        self.second.leave(&self.project.store)
+    }
+
+    /// Whether the place is this dispatcher's; once a beat it does what is not urgent. Who would be the next one
+    /// watches already: how long a holder was silent is known to none but those who watched.
+    pub(crate) fn keep_place(&mut self) -> Result<Round, EngineError> {
+        let store = &self.project.store;
+        let kept = self.first.keep(store)?;
+        if kept != Kept::Not && self.second.is_had() {
+            self.second.leave(store)?;
+        }
+        let kept_second = match kept {
+            Kept::Not => self.second.keep(store)?,
+            _ => Kept::Not,
         };
-        self.project.store.beat(&Held::Dispatcher, &self.name, epoch)?;
-        self.leads = Some((epoch, now));
-        self.project.expire_silent(&mut self.watch)?;
-        self.save_snapshot()?;
-        Ok(true)
+        if kept == Kept::Beaten || kept_second == Kept::Beaten {
+            let expired = self.project.expire_silent(&mut self.watch)?;
+            self.expired.extend(expired);
+        }
+        if kept == Kept::Beaten {
+            self.save_snapshot()?;
+        }
+        Ok(match kept {
+            Kept::Not => Round::Standby,
+            _ => Round::Leading,
+        })
+    }
+
+    /// Claims that were ended since the last time that this was asked.
+    pub fn take_expired(&mut self) -> Vec<Expired> {
+        std::mem::take(&mut self.expired)
     }
 
     /// Saves a snapshot when the log has grown enough since the last one that this process knows of.
     fn save_snapshot(&mut self) -> Result<(), EngineError> {
-        if matches!(self.project.kept, Kept::Here) {
+        if matches!(self.project.kept, kept::Kept::Here) {
             return Ok(());
         }
         let before = match self.snapshot {
@@ -143,9 +145,9 @@ impl Project {
     }
 
     /// Whether a dispatcher elsewhere was seen alive: its last sign of life is one that this machine
-    /// has not known for longer than [`DISPATCHER_LEASE`].
+    /// has not known for longer than [`SEAT_LEASE`].
     pub fn has_dispatcher(&self) -> Result<bool, EngineError> {
-        if matches!(self.kept, Kept::Here) {
+        if matches!(self.kept, kept::Kept::Here) {
             return Ok(false);
         }
         let now = uptime_ms();
@@ -163,7 +165,7 @@ impl Project {
         };
         let sign = format!("{holder} {epoch} {count}");
         match seen.filter(|(_, known)| *known == sign) {
-            Some((age, _)) => Ok(age < DISPATCHER_LEASE.as_millis() as u64),
+            Some((age, _)) => Ok(age < SEAT_LEASE.as_millis() as u64),
             None => {
                 self.store.remember(SEEN, &format!("{now} {sign}"))?;
                 Ok(true)

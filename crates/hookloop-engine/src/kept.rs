@@ -28,6 +28,8 @@ pub struct Surroundings {
     pub environment: Vec<(OsString, OsString)>,
     /// The digest of the hooks that may run this time.
     pub trust: Option<String>,
+    /// The process stays, and many of its threads ask at once.
+    pub stays: bool,
 }
 
 impl Surroundings {
@@ -70,6 +72,27 @@ pub(crate) enum AfterLoss {
     Open,
 }
 
+/// Opens the log of a fleet beside that of a project of it.
+pub(crate) fn open_fleet(
+    beside: &Kept,
+    place: &Place,
+    user: &User,
+    surroundings: &Surroundings,
+) -> Result<Store, EngineError> {
+    place.prepare()?;
+    let Kept::Nats { urls, .. } = beside else {
+        return Ok(Store::open(&place.database())?);
+    };
+    // Who has opened the project has agreed to where it is kept.
+    let access = Access { brief: !surroundings.stays, ..user.access(urls, NamedBy::User)? };
+    let name = ProjectName::of_fleet();
+    let Opened { store, lost, .. } = jetstream::open(&access, &name, &place.view())?;
+    match lost {
+        Some((seen, found)) => Err(StoreError::from(JetStreamError::Lost { found, seen }).into()),
+        None => Ok(store),
+    }
+}
+
 pub(crate) fn open_store(
     place: &Place,
     settings: &Settings,
@@ -85,7 +108,7 @@ pub(crate) fn open_store(
     let StoreName::Nats(urls) = store else {
         return Ok((Store::open(&place.database())?, Kept::Here));
     };
-    let access = Access { brief: true, ..user.access(urls, named_by)? };
+    let access = Access { brief: !surroundings.stays, ..user.access(urls, named_by)? };
     let project = settings.project.clone();
     let project = project.ok_or_else(|| EngineError::NoProjectName { path: place.config() })?;
     let Opened { store, standing, lost } = jetstream::open(&access, &project, &place.view())?;

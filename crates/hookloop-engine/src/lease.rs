@@ -1,7 +1,9 @@
 //! Whether a holder is still there, judged by silence that this process observed itself.
 //!
 //! Clocks of others are never looked at: what counts is that nothing changed between two looks that
-//! are a whole lease apart by this process's own clock. Who looks for the first time knows nothing.
+//! are a whole lease apart by this process's own clock. Who looks for the first time knows nothing. A look takes
+//! time, and this process may be stopped in the middle of it: silence lasts from the end of the first look to the
+//! beginning of the last.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -11,10 +13,14 @@ use hookloop_core::command::Command;
 use hookloop_core::decide::check_fence;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
-use hookloop_core::task::Task;
+use hookloop_core::task::{Obstacle, Task};
 use hookloop_store::pulse::{Beat, Held, Pulse};
 
 use crate::project::{EngineError, Project};
+
+/// Claims of a task after which one that ends in silence is for a human: what kills everybody who takes it would be
+/// taken for ever.
+pub const CLAIMS_MAX: u64 = 20;
 
 /// What shows life: any difference from what was seen before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,15 +54,20 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn look(&mut self, held: &Held, sign: Sign, now: Instant) -> Sight {
+    /// What a look found that was begun at `asked`.
+    pub fn look(&mut self, held: &Held, sign: Sign, asked: Instant) -> Sight {
+        self.look_until(held, sign, asked, Instant::now())
+    }
+
+    fn look_until(&mut self, held: &Held, sign: Sign, asked: Instant, ended: Instant) -> Sight {
         let sight = match self.seen.get(held) {
             Some((seen, since)) if *seen == sign => {
-                return Sight::Silent(now.saturating_duration_since(*since));
+                return Sight::Silent(asked.saturating_duration_since(*since));
             }
             Some(_) => Sight::Alive,
             None => Sight::First,
         };
-        self.seen.insert(held.clone(), (sign, now));
+        self.seen.insert(held.clone(), (sign, ended));
         sight
     }
 
@@ -110,7 +121,7 @@ impl Project {
         let ids: HashSet<&TaskId> = rows.iter().map(|row| &row.task.id).collect();
         watch.keep(|held| match held {
             Held::Task(id) => ids.contains(id),
-            Held::Dispatcher => true,
+            _ => true,
         });
         let mut expired = Vec::new();
         for Task { id, claim, .. } in rows.into_iter().map(|row| row.task) {
@@ -120,9 +131,23 @@ impl Project {
                 continue;
             }
             let claim = sighting.claim;
-            let (fence, reason) = (Fence::Epoch(claim.epoch), ReleaseReason::Expired);
-            let release = Command::ReleaseTask { id: id.clone(), fence, reason, note: None };
-            match self.execute(&release) {
+            let fence = Fence::Epoch(claim.epoch);
+            let command = match claim.epoch % CLAIMS_MAX {
+                // Whatever becomes of those who take it, it is the task.
+                0 => {
+                    let reason = format!(
+                        "{} was silent for its lease, as the last of {} who had it",
+                        claim.agent, claim.epoch
+                    );
+                    let obstacle = Obstacle { reason, required_knowledge: None };
+                    Command::BlockTask { id: id.clone(), obstacle, fence }
+                }
+                _ => {
+                    let reason = ReleaseReason::Expired;
+                    Command::ReleaseTask { id: id.clone(), fence, reason, note: None }
+                }
+            };
+            match self.execute(&command) {
                 Ok(_) => expired.push(Expired { id, claim }),
                 // Its holder was done, or someone else was first.
                 Err(EngineError::Refused(_)) => {}
@@ -138,9 +163,9 @@ impl Project {
         claim: Claim,
         watch: &mut Watch,
     ) -> Result<Sighting, EngineError> {
-        let held = Held::Task(id.clone());
+        let (held, asked) = (Held::Task(id.clone()), Instant::now());
         let beat = self.store.last_beat(&held)?;
-        let sight = watch.look(&held, Sign { epoch: claim.epoch, beat }, Instant::now());
+        let sight = watch.look(&held, Sign { epoch: claim.epoch, beat }, asked);
         Ok(Sighting { claim, sight })
     }
 
@@ -166,7 +191,7 @@ mod tests {
         for (second, epoch, beat, expected) in looks {
             let sign = Sign { epoch: *epoch, beat: beat.clone() };
             let now = start + Duration::from_secs(*second);
-            let sight = watch.look(&Held::Dispatcher, sign, now);
+            let sight = watch.look_until(&Held::Dispatcher, sign, now, now);
             assert_eq!(sight, *expected, "at second {second}");
         }
     }
@@ -215,8 +240,25 @@ mod tests {
     fn what_is_not_held_is_forgotten() {
         let (now, mut watch) = (Instant::now(), Watch::default());
         let sign = || Sign { epoch: 1, beat: None };
-        watch.look(&Held::Dispatcher, sign(), now);
+        watch.look_until(&Held::Dispatcher, sign(), now, now);
         watch.keep(|_| false);
-        assert_eq!(watch.look(&Held::Dispatcher, sign(), now + LEASE), Sight::First);
+        let sight = watch.look_until(&Held::Dispatcher, sign(), now + LEASE, now + LEASE);
+        assert_eq!(sight, Sight::First);
+    }
+
+    /// Who is stopped while it looks has an old answer in its hands, and a new time.
+    #[test]
+    fn a_look_that_took_long_is_not_silence() {
+        let (start, mut watch) = (Instant::now(), Watch::default());
+        let at = |second| start + Duration::from_secs(second);
+        let mut look = |asked, ended, count| {
+            let sign = Sign { epoch: 1, beat: beat(count) };
+            watch.look_until(&Held::Dispatcher, sign, at(asked), at(ended))
+        };
+        assert_eq!(look(0, 0, 1), Sight::First);
+        assert_eq!(look(1, 100, 1), silent(1), "asked a second after");
+        assert_eq!(look(101, 200, 2), Sight::Alive);
+        assert_eq!(look(201, 201, 2), silent(1), "known since it was heard");
+        assert_eq!(look(210, 210, 2), silent(10));
     }
 }

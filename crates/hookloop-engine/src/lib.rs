@@ -13,6 +13,7 @@
 //! - [`session`]: the loop: sessions, gates, receipts
 //! - [`agents`]: who does the work
 //! - [`delivery`]: from finished work to a branch that is merged
+//! - [`fleet`]: all workers that share a store; [`worker`]: one of them
 //! - [`forge`]: where branches are asked to be merged
 //! - [`inbox`]: what needs a human, and what people decide about it
 //! - [`notify`]: telling people of it, once
@@ -33,7 +34,8 @@
 //! - [`claim`]: taking a task, the most urgent first
 //! - [`schedules`]: tasks that come again
 //! - `spread`: how contended claims were of late
-//! - [`lease`]: whether a holder is still there
+//! - [`lease`]: whether a holder is still there; [`lifeline`]: that this process is
+//! - [`seat`]: a place that one process at a time has
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
 //! - `webhook`: the same by HTTP; `record`: what a hook said, as the log keeps it
 //! - [`process`]: runs a hook's process, and ends all that it started
@@ -53,12 +55,14 @@ pub mod dispatcher;
 pub mod doctor;
 pub mod explain;
 pub mod files;
+pub mod fleet;
 pub mod forge;
 mod git;
 pub mod guest;
 pub mod inbox;
 pub mod kept;
 pub mod lease;
+pub mod lifeline;
 pub mod notify;
 pub mod place;
 pub mod policy;
@@ -72,6 +76,7 @@ pub mod runner;
 pub mod sandbox;
 pub mod schedules;
 mod scripts;
+pub mod seat;
 pub mod secrets;
 pub mod session;
 mod sought;
@@ -81,6 +86,7 @@ mod turns;
 pub mod user;
 mod webhook;
 pub mod work;
+pub mod worker;
 
 /// What callers of the engine see of the layers below it.
 pub mod store {

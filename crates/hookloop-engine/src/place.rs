@@ -57,6 +57,14 @@ impl Place {
         Place { root: root.to_owned(), state: state_home.join(format!("{name}-{key}")) }
     }
 
+    /// The place of a fleet: it has a state and nothing else. Those who share several stores have one for each.
+    pub fn of_fleet(state_home: &Path, store: &str) -> Place {
+        let digest = Sha256::digest(store);
+        let key: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let state = state_home.join(format!("_fleet-{key}"));
+        Place { root: state.clone(), state }
+    }
+
     pub fn config(&self) -> PathBuf {
         self.root.join(FILE_NAME)
     }

@@ -15,7 +15,8 @@ use hookloop_store::log::{EventLog, LogError};
 use hookloop_store::store::{Store, StoreError};
 use hookloop_store::view::View;
 
-use crate::config::{self, ConfigError};
+use crate::config::{self, ConfigError, Settings};
+use crate::fleet::Books;
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::{Place, PlaceError};
 use crate::policy::Forbidden;
@@ -26,7 +27,7 @@ use crate::session::Taken;
 use crate::sought::Sought;
 use crate::spread::Spread;
 use crate::trust::{Trust, TrustError, look_at_all};
-use crate::user::Unlisted;
+use crate::user::{Unlisted, User};
 use crate::work::{Origin, Work};
 
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +122,8 @@ pub struct Project {
     pub(crate) runner: Option<Arc<Runner>>,
     /// What people call it.
     pub(crate) name: String,
+    /// What the sessions of a worker answer for beside the project.
+    pub(crate) books: Option<Books>,
 }
 
 impl Project {
@@ -136,6 +139,33 @@ impl Project {
         let settings = config::settings(&place.config(), &user)?;
         let (store, kept) =
             kept::open_store(place, &settings, &user, surroundings, AfterLoss::Refuse)?;
+        let runner = Some(Arc::new(Project::runner_at(place, &settings, &user, surroundings)?));
+        let directory =
+            || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = settings.project.map_or_else(directory, |name| name.to_string());
+        Ok(Project { kept, runner, name, ..Project::new(store, settings.rules, actor) })
+    }
+
+    /// The same project under what its files say now: its log stays open.
+    pub fn renewed(
+        &self,
+        place: &Place,
+        surroundings: &Surroundings,
+    ) -> Result<Project, EngineError> {
+        let user = surroundings.user()?;
+        user.policy.check_project(&place.root, surroundings.cloned_from.as_deref())?;
+        let settings = config::settings(&place.config(), &user)?;
+        let runner = Project::runner_at(place, &settings, &user, surroundings)?;
+        Ok(Project { rules: settings.rules, runner: Some(Arc::new(runner)), ..self.clone() })
+    }
+
+    fn runner_at(
+        place: &Place,
+        settings: &Settings,
+        user: &User,
+        surroundings: &Surroundings,
+    ) -> Result<Runner, EngineError> {
+        let cloned_from = surroundings.cloned_from.as_deref();
         let mut trust = Trust::load(&place.state)?;
         if let Some(digest) = &surroundings.trust {
             trust.accept(digest, &look_at_all(&place.root, &settings.rules.hooks)?)?;
@@ -149,12 +179,7 @@ impl Project {
         let secrets = Vault::new(books.chain([&user.secrets]), &whose);
         let environment = surroundings.environment.clone();
         let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
-        let runner = runner.with_agents(&settings.rules.agents).with_secrets(secrets);
-        let runner = Some(Arc::new(runner));
-        let directory =
-            || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let name = settings.project.map_or_else(directory, |name| name.to_string());
-        Ok(Project { kept, runner, name, ..Project::new(store, settings.rules, actor) })
+        Ok(runner.with_agents(&settings.rules.agents).with_secrets(secrets))
     }
 
     /// Opens the project's log alone, whatever its hooks are: to check and to mend it.
@@ -173,8 +198,14 @@ impl Project {
     pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
         let (actor, spread) = (actor.to_owned(), Spread::default());
         let (sought, kept) = (Sought::default(), Kept::Here);
-        let name = String::new();
-        Project { store, rules, actor, spread, sought, kept, runner: None, name }
+        let (name, books) = (String::new(), None);
+        Project { store, rules, actor, spread, sought, kept, runner: None, name, books }
+    }
+
+    /// The same project, whose sessions are in the books of a fleet.
+    #[must_use]
+    pub fn with_books(self, books: Books) -> Project {
+        Project { books: Some(books), ..self }
     }
 
     /// Where the log is.

@@ -10,6 +10,7 @@
 //! - `submit`: from work that the gates have passed to a submission
 //! - `validate`: rules that need no process
 //! - `purse`: what a turn may use of the project's purse
+//! - [`perform`]: all of it, to its end
 //! - [`prompt`]: what the agent is told
 //! - [`world`]: what there is outside: hooks, the agent, files, time; [`real`]: as it is
 
@@ -17,6 +18,7 @@ pub mod drive;
 pub(crate) mod journal;
 mod judge;
 pub mod open;
+pub mod perform;
 pub(crate) mod point;
 pub mod prompt;
 mod purse;
@@ -29,5 +31,6 @@ pub use drive::Driver;
 pub(crate) use journal::session_of;
 pub use journal::{Taken, actor};
 pub use open::{Opened, StartError, Wish};
+pub use perform::{Attendance, PerformError, perform};
 pub use purse::Allowance;
 pub use world::{Notice, World};

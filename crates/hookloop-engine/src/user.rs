@@ -22,8 +22,8 @@ use crate::config::{
     self, Complaint, ConfigError, Limits, Points, agents, check_version, from_yaml, notify, read,
     read_word,
 };
-use crate::policy::Policies;
 use crate::notify::Channel;
+use crate::policy::Policies;
 use crate::rules;
 use crate::secrets::Book;
 

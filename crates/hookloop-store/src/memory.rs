@@ -126,6 +126,17 @@ impl Pulse for MemoryLog {
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         Ok(self.lock().beats.get(held).cloned())
     }
+
+    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+        let log = self.lock();
+        let of_workers = log.beats.iter().filter(|(held, _)| matches!(held, Held::Worker(_)));
+        Ok(of_workers.map(|(_, beat)| beat.clone()).collect())
+    }
+
+    fn forget(&self, held: &Held) -> Result<(), LogError> {
+        self.lock().beats.remove(held);
+        Ok(())
+    }
 }
 
 impl Snapshots for MemoryLog {

@@ -13,6 +13,12 @@ use crate::log::LogError;
 pub enum Held {
     Task(TaskId),
     Dispatcher,
+    /// The place of who would be the next dispatcher, and watches until then.
+    Second,
+    /// The place of who merges what was submitted.
+    Train,
+    /// A worker's own name.
+    Worker(TaskId),
 }
 
 impl std::fmt::Display for Held {
@@ -20,9 +26,15 @@ impl std::fmt::Display for Held {
         match self {
             Held::Task(id) => f.write_str(id.as_str()),
             Held::Dispatcher => f.write_str("_dispatcher"),
+            Held::Second => f.write_str("_second"),
+            Held::Train => f.write_str("_train"),
+            Held::Worker(name) => write!(f, "{WORKERS}{name}"),
         }
     }
 }
+
+/// How what is held by workers begins.
+pub(crate) const WORKERS: &str = "_worker.";
 
 /// The last sign of life. Any difference from the one seen before is life.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,4 +52,10 @@ pub trait Pulse: Send + Sync {
     fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError>;
 
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError>;
+
+    /// The last signs of life of all workers.
+    fn workers(&self) -> Result<Vec<Beat>, LogError>;
+
+    /// Nobody needs to see this one any more.
+    fn forget(&self, held: &Held) -> Result<(), LogError>;
 }

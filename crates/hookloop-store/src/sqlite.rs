@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::chain::{self, Hash, Link};
 use crate::log::{Follow, LogError, Seq, StoredEvent};
-use crate::pulse::{Beat, Held};
+use crate::pulse::{Beat, Held, WORKERS};
 use crate::view::{self, Fold, View};
 
 /// The version of the tables that this program makes and reads.
@@ -392,11 +392,25 @@ pub(crate) fn beat(
 pub(crate) fn last_beat(conn: &Connection, held: &Held) -> Result<Option<Beat>, LogError> {
     let mut select =
         conn.prepare_cached("SELECT holder, epoch, count FROM pulse WHERE held = ?1")?;
-    let beat = select.query_row([held.to_string()], |row| {
-        let number = |column| row.get::<_, i64>(column).map(|n| n as u64);
-        Ok(Beat { holder: row.get(0)?, epoch: number(1)?, count: number(2)? })
-    });
-    Ok(beat.optional()?)
+    Ok(select.query_row([held.to_string()], read_beat).optional()?)
+}
+
+pub(crate) fn workers(conn: &Connection) -> Result<Vec<Beat>, LogError> {
+    let select =
+        "SELECT holder, epoch, count FROM pulse WHERE substr(held, 1, ?2) = ?1 ORDER BY held";
+    let mut select = conn.prepare_cached(select)?;
+    let rows = select.query_map(params![WORKERS, WORKERS.len() as i64], read_beat)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(crate) fn forget(conn: &Connection, held: &Held) -> Result<(), LogError> {
+    conn.prepare_cached("DELETE FROM pulse WHERE held = ?1")?.execute([held.to_string()])?;
+    Ok(())
+}
+
+fn read_beat(row: &Row<'_>) -> rusqlite::Result<Beat> {
+    let number = |column| row.get::<_, i64>(column).map(|n| n as u64);
+    Ok(Beat { holder: row.get(0)?, epoch: number(1)?, count: number(2)? })
 }
 
 /// Follows the file, whichever process writes to it.

@@ -384,6 +384,23 @@ impl Pulse for Store {
             None => sqlite::last_beat(&self.lock().conn, held),
         }
     }
+
+    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+        match self.engine() {
+            Some(engine) => engine.workers(),
+            None => sqlite::workers(&self.lock().conn),
+        }
+    }
+
+    fn forget(&self, held: &Held) -> Result<(), LogError> {
+        if let Some(engine) = self.engine() {
+            return engine.forget(held);
+        }
+        let mut inner = self.lock();
+        inner.commit();
+        self.0.settled.notify_all();
+        sqlite::forget(&inner.conn, held)
+    }
 }
 
 #[cfg(test)]

@@ -11,9 +11,10 @@ use hookloop_engine::delivery::train::TrainError;
 use hookloop_engine::inbox::InboxError;
 use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
-use hookloop_engine::session::StartError;
+use hookloop_engine::session::{PerformError, StartError};
 use hookloop_engine::store::{JetStreamError, LogError, OpenError, Refusal, StoreError};
 use hookloop_engine::trust::TrustError;
+use hookloop_engine::worker::WorkerError;
 use serde_json::json;
 
 use crate::native::file::FileError;
@@ -259,6 +260,28 @@ impl From<InboxError> for CliError {
             InboxError::NotAPerson => CliError::refused(message),
             InboxError::Unfit { instead, .. } => CliError::refused(message).hint(instead),
             InboxError::Length(_) => CliError::usage(message),
+        }
+    }
+}
+
+impl From<PerformError> for CliError {
+    fn from(error: PerformError) -> CliError {
+        match error {
+            PerformError::Engine(error) => error.into(),
+            PerformError::Io(error) => error.into(),
+            PerformError::Template { .. } => CliError::usage(error),
+            PerformError::NoSession(_) => CliError::refused(error),
+            PerformError::Nowhere => CliError::system(error),
+        }
+    }
+}
+
+impl From<WorkerError> for CliError {
+    fn from(error: WorkerError) -> CliError {
+        match error {
+            WorkerError::Engine(error) => error.into(),
+            WorkerError::Io(error) => error.into(),
+            WorkerError::Unfit { .. } => CliError::usage(error),
         }
     }
 }

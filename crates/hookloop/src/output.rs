@@ -47,9 +47,14 @@ impl Output {
     }
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result {
+        self.line(Output::json_line(value)?)
+    }
+
+    /// A value as one line.
+    pub(crate) fn json_line(value: &impl Serialize) -> Result<String> {
         let text = serde_json::to_string(value)?;
         // JSON may hold this character as it is, but what strips colours would take it away.
-        self.line(text.replace('\u{7f}', "\\u007f"))
+        Ok(text.replace('\u{7f}', "\\u007f"))
     }
 
     fn flush_if_full(&mut self) -> Result {

@@ -290,9 +290,17 @@ pub struct Plan {
     /// Its tasks are worked on in worktrees of their own, and submitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delivers: bool,
+    /// The worker whose session it is: nobody watches it, and who takes its task next may be elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
 }
 
 impl Plan {
+    /// Whether nobody sees how often it is begun anew.
+    pub fn is_unwatched(&self) -> bool {
+        self.has_guest() || self.worker.is_some()
+    }
+
     /// Whether the agent comes by itself: its turns are its own affair, and what they use is not known.
     pub fn has_guest(&self) -> bool {
         self.agent.starts_with(GUEST)

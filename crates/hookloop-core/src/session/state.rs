@@ -225,7 +225,8 @@ impl Session {
     /// What the session may still use by its own limits.
     pub fn left(&self) -> Amount {
         let limits = &self.plan.limits;
-        let all = Amount { cost_micros: limits.cost_micros, tokens: limits.tokens };
+        let all =
+            Amount { cost_micros: limits.cost_micros, tokens: limits.tokens, turns: u64::MAX };
         all.minus(self.usage.into())
     }
 

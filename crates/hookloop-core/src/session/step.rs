@@ -145,6 +145,8 @@ fn after_task(session: &Session) -> Step {
         return Step::End(Outcome::NeedsHuman { reason });
     }
     match session.has_lost {
+        // Somebody else has it now, or will: no human has to do anything.
+        true if session.plan.worker.is_some() => Step::End(Outcome::Interrupted),
         true => {
             let reason = format!("task `{id}` is not in these hands any more");
             Step::End(Outcome::NeedsHuman { reason })
@@ -186,10 +188,13 @@ fn ending(session: &Session, is_over: bool) -> Step {
     // A task that is still held goes back.
     if session.task.is_some() {
         return match outcome {
-            // A guest could take it again, and so have as much again.
-            Outcome::Limit { limit } if session.plan.has_guest() => {
+            // A guest or a worker could take it again, and so have as much again, for ever.
+            Outcome::Limit { limit } if session.plan.is_unwatched() && *limit != Limit::Purse => {
                 let reason = format!("a limit was reached: {}", limit.name());
                 Step::LeaveTask { how: Left::Blocked, reason: Some(reason) }
+            }
+            Outcome::NeedsHuman { reason } if session.plan.worker.is_some() => {
+                Step::LeaveTask { how: Left::Blocked, reason: Some(reason.clone()) }
             }
             outcome => {
                 let reason = Some(outcome.name().to_owned());

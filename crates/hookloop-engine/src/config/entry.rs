@@ -118,13 +118,15 @@ pub(crate) struct Limits {
     pub(super) turn_tokens: Option<Located<u64>>,
 }
 
-/// What all sessions of a project together may use: dollars, tokens or both, where agents tell.
+/// What all sessions of a project together may use: turns, and dollars and tokens where agents tell.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PurseEntry {
     /// In dollars.
     pub(super) cost: Option<f64>,
     pub(super) tokens: Option<u64>,
+    /// Turns of agents.
+    pub(super) turns: Option<u64>,
     /// `day`: for each day of the calendar, in UTC; `ever`: for good. `day` if it is not given.
     pub(super) per: Option<PerEntry>,
 }
@@ -138,14 +140,17 @@ pub(super) enum PerEntry {
 
 impl PurseEntry {
     fn read(self, at: Location) -> Result<Purse, Complaint> {
-        let PurseEntry { cost, tokens, per } = self;
+        let PurseEntry { cost, tokens, turns, per } = self;
         let is_dollars = |dollars: f64| dollars.is_finite() && dollars >= 0.0;
         if !cost.is_none_or(is_dollars) {
             return Err(Complaint::new(at, "`cost` is an amount of dollars"));
         }
-        let bounds = Bounds { cost_micros: cost.map(micros), tokens };
+        let bounds = Bounds { cost_micros: cost.map(micros), tokens, turns };
         if bounds.is_none() {
-            return Err(Complaint::new(at, "a purse has `cost`, `tokens` or both"));
+            return Err(Complaint::new(
+                at,
+                "a purse has `cost`, `tokens`, `turns` or several of them",
+            ));
         }
         Ok(match per {
             None | Some(PerEntry::Day) => Purse { day: bounds, ..Purse::default() },
@@ -190,6 +195,7 @@ impl Limits {
                 }
                 tokens => tokens.map(|tokens| tokens.value),
             },
+            turns: None,
         };
         let purse = Purse { turn, ..purse }.over(others.purse);
         let cascade = CascadeLimits {
@@ -609,6 +615,14 @@ macro_rules! schema {
         }
     };
 }
+
+schema!(GivenEntry, _generator => json_schema!({
+    "oneOf": [
+        { "type": "string" },
+        { "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
+          "properties": { "env": { "type": "string" }, "file": { "type": "string" } } },
+    ],
+}));
 
 schema!(Time, _generator => json_schema!({
     "oneOf": [

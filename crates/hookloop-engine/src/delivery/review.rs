@@ -9,9 +9,7 @@ use std::path::Path;
 
 use hookloop_core::hook::Registry;
 use hookloop_core::review::{self, Quorum};
-use hookloop_core::session::{
-    Answer, Conversation, Limits, Session, StopWhen, TurnEnded, TurnResult, Work,
-};
+use hookloop_core::session::{Conversation, Limits, StopWhen, TurnEnded, TurnResult, Work};
 use hookloop_core::task::Task;
 use serde_json::json;
 
@@ -24,8 +22,8 @@ use crate::process::Cancel;
 use crate::rules::Gatekeeper;
 use crate::runner::Runner;
 use crate::session::open::{self, Drift, Wish, machine, random_word};
-use crate::session::real::{Onlooker, Real, Stop, Surroundings};
-use crate::session::world::{Notice, Trouble};
+use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
+use crate::session::world::Trouble;
 use crate::session::{Driver, StartError, prompt};
 
 /// How often one that gives no verdict is asked.
@@ -233,6 +231,7 @@ fn hold(
         at_retry_limit: None,
         limits: limits.within(of_project),
         machine: machine(),
+        worker: None,
     };
     let opened = open::start(project, place, wish).map_err(|error| match error {
         StartError::Engine(_) | StartError::Io { .. } => again(&error),
@@ -246,11 +245,12 @@ fn hold(
         runner: place,
         directory: opened.directory.clone(),
         template: prompt::REVIEW.to_owned(),
-        onlooker: Nobody,
+        onlooker: Unwatched,
         stop,
         drift: Drift::default(),
         active_ms: 0,
         duration_ms: opened.plan.limits.duration_ms,
+        rest: Rest::default(),
     };
     let crew = Crew::new(project.rules(), &opened.plan);
     let world = Real::new(around, crew).map_err(|error| again(&error))?;
@@ -265,17 +265,5 @@ fn hold(
             Err(again(&format_args!("it failed: {error}")))
         }
         _ => Err(again(&"it did not end")),
-    }
-}
-
-/// Who watches a review: its record is enough.
-#[derive(Debug)]
-struct Nobody;
-
-impl Onlooker for Nobody {
-    fn notice(&mut self, _: Notice<'_>) {}
-
-    fn ask(&mut self, _: &Session) -> Option<Answer> {
-        None
     }
 }

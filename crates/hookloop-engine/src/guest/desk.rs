@@ -26,10 +26,12 @@ use super::iterate::{
     validate,
 };
 use super::visited::{Performed, Purpose, Visited, joined, runner, said};
+use crate::lifeline::Beats;
 use crate::project::{EngineError, Project, now};
+use crate::session::drive::LEASE;
 use crate::session::open::{self, random_word};
 use crate::session::prompt::fenced;
-use crate::session::real::{Beats, Stop};
+use crate::session::real::Stop;
 use crate::session::session_of;
 
 use super::words::refused;
@@ -516,10 +518,7 @@ impl Desk {
         match held {
             None => drop(beats.remove(id)),
             Some(TaskTaken { task, epoch }) => {
-                let beat = || {
-                    let project = self.project.clone();
-                    Beats::start_for(project, &task, epoch, self.patience)
-                };
+                let beat = || Beats::start(&self.project, &task, (epoch, LEASE), self.patience);
                 match self.patience {
                     None => drop(beats.entry(id.clone()).or_insert_with(beat)),
                     // From now on for as long again.

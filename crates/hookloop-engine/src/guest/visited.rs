@@ -4,7 +4,7 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::{
-    Answer, Limits, Outcome, Session, Step, StopWhen, TurnKind, TurnResult, Work,
+    Limits, Outcome, Session, Step, StopWhen, TurnKind, TurnResult, Work,
 };
 use hookloop_store::log::Seq;
 
@@ -16,23 +16,11 @@ use crate::runner::Runner;
 use crate::session::journal::Journal;
 use crate::session::open::{self, Drift, Opened, Wish, machine};
 use crate::session::prompt::fenced;
-use crate::session::real::{Onlooker, Real, Stop, Surroundings};
-use crate::session::{Driver, Notice, StartError};
+use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
+use crate::session::{Driver, StartError};
 use crate::trust;
 
-/// Nobody watches: what happens is in the log.
-#[derive(Debug)]
-pub(super) struct Nobody;
-
-impl Onlooker for Nobody {
-    fn notice(&mut self, _notice: Notice<'_>) {}
-
-    fn ask(&mut self, _session: &Session) -> Option<Answer> {
-        None
-    }
-}
-
-pub(super) type Performed<'p> = Driver<'p, Real<'p, Nobody>>;
+pub(super) type Performed<'p> = Driver<'p, Real<'p, Unwatched>>;
 
 /// A session of a guest that this program has.
 #[derive(Debug)]
@@ -72,6 +60,7 @@ impl Visited {
             at_retry_limit: None,
             limits,
             machine: machine(),
+            worker: None,
         };
         let opened = open::start(project, runner, wish)?;
         Ok(Visited { opened, known: None, files: Files::default() })
@@ -106,11 +95,12 @@ impl Visited {
             runner,
             directory: self.opened.directory.clone(),
             template: String::new(),
-            onlooker: Nobody,
+            onlooker: Unwatched,
             stop: stop.clone(),
             drift: Drift::default(),
             active_ms: self.opened.active_ms,
             duration_ms: self.opened.plan.limits.duration_ms,
+            rest: Rest::default(),
         };
         let crew = Crew::nobody(project.rules(), &self.opened.plan);
         let failed = |source| StartError::Io { path: self.opened.directory.clone(), source };

@@ -17,6 +17,7 @@ use hookloop_core::session::{
     TaskTaken, TurnEnded, TurnKind, TurnResult, Work, next_step, step::ATTEMPTS_MAX,
 };
 use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
+use hookloop_store::log::StoredEvent;
 
 use super::journal::{Journal, actor};
 use super::judge::Proof;
@@ -25,6 +26,7 @@ use super::purse::Allowance;
 use super::world::{Notice, Turn, World};
 use crate::agents::{Report, clipped};
 use crate::claim::{ClaimRequest, Wanted, WhyNone};
+use crate::fleet::Books;
 use crate::project::{EngineError, Project};
 
 /// The most of what waits that one prompt takes; the rest waits for the next.
@@ -111,6 +113,9 @@ impl<'p, W: World> Driver<'p, W> {
     /// Answers which.
     pub(crate) fn advance(&mut self, halts: impl Fn(&Step) -> bool) -> Result<Step, EngineError> {
         loop {
+            if self.journal.session.outcome.is_none() {
+                self.world.rest();
+            }
             self.heed_user();
             let step = next_step(&self.journal.session, self.active_ms());
             let is_left = self.journal.session.plan.has_guest() && self.world.is_cancelled();
@@ -139,8 +144,19 @@ impl<'p, W: World> Driver<'p, W> {
     /// Stores what was noted, and shows it.
     pub(crate) fn commit(&mut self) -> Result<(), EngineError> {
         let stored = self.journal.commit()?;
-        self.world.notice(Notice::Stored(&stored));
-        Ok(())
+        self.tell_stored(&stored)
+    }
+
+    /// Shows what is in the log now, to who watches and to the fleet.
+    pub(super) fn tell_stored(&mut self, stored: &[StoredEvent]) -> Result<(), EngineError> {
+        self.world.notice(Notice::Stored(stored));
+        let project = self.journal.project;
+        match &project.books {
+            Some(books) if stored.iter().any(|stored| Books::wants(&stored.event.body)) => {
+                books.follow(project, &self.journal.id)
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn active_ms(&self) -> u64 {
@@ -355,7 +371,7 @@ impl<'p, W: World> Driver<'p, W> {
         let limits = &session.plan.limits;
         let left_ms = limits.duration_ms.saturating_sub(self.active_ms());
         let allowance =
-            Allowance::new(self.journal.project, &self.journal.id, self.reserved, session.left());
+            Allowance::new(self.journal.project, &self.journal.id, self.reserved, session.left())?;
         let turn = Turn {
             id: &self.journal.id,
             session,
@@ -495,14 +511,19 @@ impl<'p, W: World> Driver<'p, W> {
     fn without_the_task(&self, refusal: &Refusal) -> Result<Outcome, EngineError> {
         let reason = refusal.to_string();
         let session = &self.journal.session;
-        let Work::Task(id) = &session.plan.work else { return Ok(Outcome::NeedsHuman { reason }) };
+        let other = match session.plan.worker {
+            // It was lost before anything was done, and somebody else has it.
+            Some(_) => Outcome::Interrupted,
+            None => Outcome::NeedsHuman { reason },
+        };
+        let Work::Task(id) = &session.plan.work else { return Ok(other) };
         let row = self.journal.project.read(|view| view.task(id))?;
         let is_done = row.is_some_and(|row| {
             matches!(row.task.state, TaskState::Submitted | TaskState::Completed)
         });
         Ok(match is_done && session.tasks_submitted.contains(id) {
             true => Outcome::Complete { unproven: session.has_accepted },
-            false => Outcome::NeedsHuman { reason },
+            false => other,
         })
     }
 
@@ -573,7 +594,7 @@ impl<'p, W: World> Driver<'p, W> {
         };
         let left = |how, reason| EventBody::TaskLeft(TaskLeft { task: task.clone(), how, reason });
         match self.journal.change(command, left(how, reason))? {
-            Ok(stored) => self.world.notice(Notice::Stored(&stored)),
+            Ok(stored) => self.tell_stored(&stored)?,
             Err(refusal) => {
                 let why = Some(refusal.to_string());
                 self.journal.note(left(Left::Lost, why));

@@ -9,6 +9,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hookloop_core::event::{Empty, EventBody};
@@ -25,7 +27,7 @@ use hookloop_core::session::{
 use hookloop_store::view::{PAUSED, REVIEW, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
-use super::journal::Journal;
+use super::journal::{Journal, actor};
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::runner::Runner;
 use crate::trust;
@@ -67,6 +69,8 @@ pub struct Wish {
     pub at_retry_limit: Option<AtRetryLimit>,
     pub limits: Limits,
     pub machine: String,
+    /// The worker whose session it is.
+    pub worker: Option<String>,
 }
 
 /// Why a session can't be started or resumed.
@@ -154,11 +158,20 @@ fn remove_git(directory: &Path) {
 
 /// Starts a session: from now on it is in the log.
 pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, StartError> {
+    start_as(project, runner, wish, SessionId::generate(fresh_id()))
+}
+
+/// The same under an id that was made before: something may be held in its name already.
+pub fn start_as(
+    project: &Project,
+    runner: &Runner,
+    wish: Wish,
+    id: SessionId,
+) -> Result<Opened, StartError> {
     let rules = project.rules();
     let hooks = project.hooks()?;
     check_trust(runner, &hooks)?;
     tidy(runner);
-    let id = SessionId::generate(fresh_id());
     // A guest works where its user is.
     let delivers =
         rules.delivery.is_some() && wish.work.is_of_tasks() && !wish.agent.starts_with(GUEST);
@@ -181,6 +194,7 @@ pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, S
         fence: random_word(),
         machine: wish.machine,
         delivers,
+        worker: wish.worker,
     };
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
     be_here(&directory, 1);
@@ -276,6 +290,57 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
         found.push(Opened { id: row.id, plan, active_ms, is_ending: true, directory, _lock: lock });
     }
     Ok(found)
+}
+
+/// Sessions of workers on this machine whose program died, and which still have their tasks: they can go on.
+pub fn resumable(project: &Project, runner: &Runner) -> Result<Vec<SessionId>, StartError> {
+    let mut found = Vec::new();
+    for row in project.read(|view| view.open_sessions(OPEN_MAX))? {
+        let is_here = directory(runner, &row.id).join(LOCK).exists();
+        if !is_here || row.state == PAUSED || is_of_guest(&row) || row.work == REVIEW {
+            continue;
+        }
+        let Some((directory, _lock)) = lock_of_dead(runner, &row.id)? else { continue };
+        let session = journal(project, &row.id)?.session;
+        let is_worker = session.plan.worker.is_some() && session.outcome.is_none();
+        if is_worker && was_here(&directory, session.run) && has_task(project, &row.id)? {
+            found.push(row.id);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a task is in the hands of a session.
+fn has_task(project: &Project, id: &SessionId) -> Result<bool, StartError> {
+    Ok(project.read(|view| view.held_by(&actor(id)))?.is_some())
+}
+
+/// Takes on a session of a worker that was silent for the lease of its task: all that is left is its end. None if
+/// it is over, or a program on this machine has it, which will find out by itself.
+pub fn bury(
+    project: &Project,
+    runner: &Runner,
+    id: &SessionId,
+    machine: &str,
+) -> Result<Option<Opened>, StartError> {
+    let row = project.read(|view| view.session(id))?;
+    let Some(row) = row.filter(|row| !row.is_over() && !is_of_guest(row)) else { return Ok(None) };
+    if has_task(project, id)? {
+        return Ok(None);
+    }
+    let Some((directory, lock)) = lock_of_dead(runner, &row.id)? else { return Ok(None) };
+    let mut journal = journal(project, id)?;
+    if journal.session.phase == Phase::Ended || journal.session.plan.worker.is_none() {
+        return Ok(None);
+    }
+    let run = journal.session.run + 1;
+    be_here(&directory, run);
+    let machine = machine.to_owned();
+    journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
+    journal.note(EventBody::SessionEnding(Outcome::Interrupted));
+    journal.commit()?;
+    let Session { plan, active_ms, .. } = journal.session;
+    Ok(Some(Opened { id: row.id, plan, active_ms, is_ending: true, directory, _lock: lock }))
 }
 
 /// Whether the turns of a session are taken by an agent that came by itself.
@@ -512,18 +577,25 @@ pub(super) struct Clock {
     path: PathBuf,
     before_ms: u64,
     began: Instant,
+    rested_ms: Arc<AtomicU64>,
 }
 
 impl Clock {
     pub(super) const TICK: Duration = Duration::from_secs(1);
 
-    pub(super) fn new(directory: &Path, before_ms: u64) -> Clock {
-        Clock { path: directory.join(CLOCK), before_ms, began: Instant::now() }
+    pub(super) fn new(directory: &Path, before_ms: u64, rested_ms: Arc<AtomicU64>) -> Clock {
+        Clock { path: directory.join(CLOCK), before_ms, began: Instant::now(), rested_ms }
+    }
+
+    /// Time in which nothing was to begin: it does not count.
+    pub(super) fn rested(&self) -> Duration {
+        Duration::from_millis(self.rested_ms.load(Ordering::SeqCst))
     }
 
     /// A clock that can't be written is behind by what this program takes.
     pub(super) fn tick(&self) {
-        let ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let active = self.began.elapsed().saturating_sub(self.rested());
+        let ms = u64::try_from(active.as_millis()).unwrap_or(u64::MAX);
         let _ = fs::write(&self.path, self.before_ms.saturating_add(ms).to_string());
     }
 

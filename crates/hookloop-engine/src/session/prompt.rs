@@ -117,6 +117,7 @@ mod tests {
             fence: "f00d".into(),
             machine: "here".into(),
             delivers: false,
+            worker: None,
         });
         (session.iteration, session.bound) = (3, bound);
         session

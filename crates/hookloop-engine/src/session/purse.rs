@@ -13,6 +13,7 @@ use super::drive::Driver;
 use super::journal::Began;
 use super::open;
 use super::world::{Notice, World};
+use crate::fleet::Books;
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::work::{Origin, Work};
 
@@ -30,14 +31,24 @@ impl<W: World> Driver<'_, W> {
     ) -> Result<bool, EngineError> {
         let project = self.journal.project;
         let purse = project.rules.limits.purse;
+        let of_fleet = project.purse_of_fleet()?;
         // What a guest uses is its own affair, and not known.
-        if purse.is_none() || self.journal.session.plan.has_guest() {
+        if purse.is_none() && of_fleet.is_none() || self.journal.session.plan.has_guest() {
             let body = started(&self.journal.session);
             self.journal.note(body);
             return Ok(true);
         }
+        if !of_fleet.is_none() {
+            // What the last turn used is in the fleet's books before anything is set aside for the next.
+            self.commit()?;
+        }
         let due = next_step(&self.journal.session, self.active_ms());
-        let wish = purse.wish(self.journal.session.left());
+        let left = self.journal.session.left();
+        let wish = match (purse.is_none(), of_fleet.is_none()) {
+            (_, true) => purse.wish(left),
+            (true, false) => of_fleet.wish(left),
+            (false, false) => purse.wish(left).max(of_fleet.wish(left)),
+        };
         let mut is_waiting = false;
         let mut patience = Patience { held: Vec::new(), since_ms: self.world.elapsed_ms() };
         loop {
@@ -46,7 +57,13 @@ impl<W: World> Driver<'_, W> {
                 true => project.look_into(&purse, wish)?,
                 false => Answer::Granted,
             };
-            let answer = match looked {
+            let of_fleet = match (looked, &project.books) {
+                (Answer::Granted, Some(books)) => {
+                    books.set_aside(project, &self.journal.id, wish)?
+                }
+                (looked, _) => looked,
+            };
+            let answer = match of_fleet {
                 Answer::Granted => {
                     let body = started(&self.journal.session);
                     self.journal.begin_turn(&purse, wish, body)?
@@ -55,7 +72,7 @@ impl<W: World> Driver<'_, W> {
             };
             match answer {
                 Began::Stored(stored) => {
-                    self.world.notice(Notice::Stored(&stored));
+                    self.tell_stored(&stored)?;
                     self.reserved = wish;
                     return Ok(true);
                 }
@@ -112,6 +129,17 @@ impl Patience {
 }
 
 impl Project {
+    /// What all sessions of the fleet may spend, if this is one of its projects.
+    fn purse_of_fleet(&self) -> Result<Purse, EngineError> {
+        self.books.as_ref().map_or(Ok(Purse::default()), Books::budget)
+    }
+
+    /// Whether the project's own purse has enough for one more turn.
+    pub fn may_begin(&self) -> Result<Answer, EngineError> {
+        let purse = &self.rules.limits.purse;
+        self.look_into(purse, purse.wish(Amount::ALL))
+    }
+
     fn look_into(&self, purse: &Purse, wish: Amount) -> Result<Answer, EngineError> {
         self.read(|view| Ok(purse.reserve(&view.purse(today())?, wish)))
     }
@@ -165,6 +193,9 @@ pub(super) fn set_aside(
     session: &SessionId,
     wish: Amount,
 ) -> Result<Answer, EngineError> {
+    if purse.is_none() {
+        return Ok(Answer::Granted);
+    }
     let answer = purse.reserve(&work.unit.view()?.purse(today())?, wish);
     if answer == Answer::Granted {
         let reserved = TurnReserved { session: session.clone(), amount: wish };
@@ -182,6 +213,7 @@ fn today() -> Day {
 pub struct Allowance<'a> {
     project: &'a Project,
     session: &'a SessionId,
+    of_fleet: Purse,
     reserved: Cell<Amount>,
     /// What the session may use by its own limits.
     left: Amount,
@@ -198,20 +230,42 @@ impl<'a> Allowance<'a> {
         session: &'a SessionId,
         reserved: Amount,
         left: Amount,
-    ) -> Option<Allowance<'a>> {
+    ) -> Result<Option<Allowance<'a>>, EngineError> {
         let (told, step, shortage) = (Cell::default(), Cell::default(), Cell::default());
         let reserved = Cell::new(reserved);
-        let is_bound = !project.rules.limits.purse.is_none();
-        is_bound.then_some(Allowance { project, session, reserved, left, told, step, shortage })
+        let of_fleet = project.purse_of_fleet()?;
+        let is_bound = !project.rules.limits.purse.is_none() || !of_fleet.is_none();
+        let allowance =
+            Allowance { project, session, of_fleet, reserved, left, told, step, shortage };
+        Ok(is_bound.then_some(allowance))
+    }
+
+    /// Whether what is set aside is enough, of all that is bound.
+    fn covers(&self, reserved: Amount, needed: Amount) -> bool {
+        self.project.rules.limits.purse.covers(reserved, needed)
+            && self.of_fleet.covers(reserved, needed)
+    }
+
+    /// Sets more aside, in the fleet's books and in the project's.
+    fn raise(&self, had: Amount, more: Amount) -> Result<Option<Answer>, EngineError> {
+        let (project, purse) = (self.project, &self.project.rules.limits.purse);
+        let of_fleet = match &project.books {
+            Some(books) => books.set_aside(project, self.session, had.plus(more))?,
+            None => Answer::Granted,
+        };
+        match of_fleet {
+            Answer::Granted if purse.is_none() => Ok(Some(Answer::Granted)),
+            Answer::Granted => project.reserve(purse, self.session, had, more),
+            answer => Ok(Some(answer)),
+        }
     }
 
     /// The most that it may cost without asking for more, if the purse is about money.
     pub fn cost_micros(&self) -> Option<u64> {
-        let purse = &self.project.rules.limits.purse;
         let reserved = self.reserved.get();
         // What is not bound would be covered by nothing.
         let without = Amount { cost_micros: 0, ..reserved };
-        (!purse.covers(without, reserved)).then_some(reserved.cost_micros)
+        (!self.covers(without, reserved)).then_some(reserved.cost_micros)
     }
 
     /// The turn has used so much; answers whether it may go on. What it needs beyond what it has is set aside
@@ -223,21 +277,27 @@ impl<'a> Allowance<'a> {
         self.told.set(used);
         self.step.set(step);
         let many = |amount: u64| amount.saturating_mul(SMALL_STEP);
-        let is_small = Amount { cost_micros: many(step.cost_micros), tokens: many(step.tokens) };
+        let is_small =
+            Amount { cost_micros: many(step.cost_micros), tokens: many(step.tokens), turns: 0 };
         let ahead = if is_small.is_within(reserved) { step } else { Amount::default() };
         let needed = used.plus(ahead);
-        if purse.covers(reserved, needed) {
+        if self.covers(reserved, needed) {
             return true;
         }
         // As much again of what is lacking, but no more than the session may use.
         let lacking = needed.minus(reserved);
-        let again = purse.wish(self.left.minus(reserved));
+        let left = self.left.minus(reserved);
+        let again = match purse.is_none() {
+            true => self.of_fleet.wish(left),
+            false => purse.wish(left),
+        };
         let more = |lacking: u64, again: u64| if lacking > 0 { lacking.max(again) } else { 0 };
         let more = Amount {
             cost_micros: more(lacking.cost_micros, again.cost_micros),
             tokens: more(lacking.tokens, again.tokens),
+            turns: 0,
         };
-        match self.project.reserve(purse, self.session, reserved, more) {
+        match self.raise(reserved, more) {
             Ok(Some(Answer::Granted)) => {
                 self.reserved.set(reserved.plus(more));
                 true

@@ -6,12 +6,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use hookloop_core::hook::{Hook, Registry};
-use hookloop_core::id::TaskId;
 use hookloop_core::point::Point;
 use hookloop_core::session::{Answer, Phase, Session, Usage, Work};
 use hookloop_core::task::Task;
@@ -29,6 +28,7 @@ use crate::delivery::repo::Worktree;
 use crate::delivery::workshop::{Bench, Workshop};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
+use crate::lifeline::Beats;
 use crate::process::{Cancel, Linked};
 use crate::project::Project;
 use crate::run::HookRun;
@@ -45,16 +45,40 @@ pub trait Onlooker {
     fn ask(&mut self, session: &Session) -> Option<Answer>;
 }
 
+impl<O: Onlooker + ?Sized> Onlooker for &mut O {
+    fn notice(&mut self, notice: Notice<'_>) {
+        (**self).notice(notice);
+    }
+
+    fn ask(&mut self, session: &Session) -> Option<Answer> {
+        (**self).ask(session)
+    }
+}
+
+/// Nobody watches: the record is enough.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Onlooker for Unwatched {
+    fn notice(&mut self, _: Notice<'_>) {}
+
+    fn ask(&mut self, _: &Session) -> Option<Answer> {
+        None
+    }
+}
+
 /// What ends a session from outside. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Stop {
     cancel: Cancel,
     by_user: Arc<AtomicBool>,
+    /// Ends what is done at the end, too.
+    end: Cancel,
 }
 
 impl Stop {
     pub fn new() -> std::io::Result<Stop> {
-        Ok(Stop { cancel: Cancel::new()?, by_user: Arc::default() })
+        Ok(Stop { cancel: Cancel::new()?, by_user: Arc::default(), end: Cancel::new()? })
     }
 
     /// Waits until there is something to read; not if the session is to end.
@@ -76,6 +100,29 @@ impl Stop {
     pub fn by_user(&self) {
         self.by_user.store(true, Ordering::SeqCst);
         self.cancel.trigger();
+    }
+
+    /// Nothing of the session may run any more, not even what runs at its end.
+    pub fn at_once(&self) {
+        self.by_user();
+        self.end.trigger();
+    }
+}
+
+/// Whether nothing new is to begin for a while. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Rest(Arc<AtomicBool>);
+
+impl Rest {
+    /// How often who rests looks whether it is over.
+    const LOOK: Duration = Duration::from_millis(100);
+
+    pub fn set(&self, is_on: bool) {
+        self.0.store(is_on, Ordering::SeqCst);
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
     }
 }
 
@@ -131,10 +178,11 @@ pub struct Real<'p, O> {
     stop: Stop,
     /// Ends what runs when the session's time is over.
     deadline: Deadline,
-    /// For what is done at the end: nobody triggers it.
-    end: Cancel,
     is_ending: bool,
     started: Instant,
+    rest: Rest,
+    /// Milliseconds in which nothing was to begin: they do not count.
+    rested_ms: Arc<AtomicU64>,
     beats: Option<Beats>,
 }
 
@@ -152,6 +200,7 @@ pub struct Surroundings<'p, O> {
     /// How long the session has run, and may run.
     pub active_ms: u64,
     pub duration_ms: u64,
+    pub rest: Rest,
 }
 
 impl<'p, O: Onlooker> Real<'p, O> {
@@ -166,9 +215,12 @@ impl<'p, O: Onlooker> Real<'p, O> {
             drift,
             active_ms,
             duration_ms,
+            rest,
         } = around;
         let left = Duration::from_millis(duration_ms.saturating_sub(active_ms));
-        let deadline = Deadline::new(left, stop.cancel.clone(), Clock::new(&directory, active_ms));
+        let rested_ms: Arc<AtomicU64> = Arc::default();
+        let clock = Clock::new(&directory, active_ms, Arc::clone(&rested_ms));
+        let deadline = Deadline::new(left, stop.cancel.clone(), clock);
         Ok(Real {
             runner,
             place: runner.clone(),
@@ -187,9 +239,10 @@ impl<'p, O: Onlooker> Real<'p, O> {
             drift,
             stop,
             deadline,
-            end: Cancel::new()?,
             is_ending: false,
             started: Instant::now(),
+            rest,
+            rested_ms,
             beats: None,
         })
     }
@@ -322,7 +375,7 @@ impl<O: Onlooker> World for Real<'_, O> {
         }
         let needs_changes = hooks.iter().any(crate::runner::needs_changes);
         let changes = if needs_changes { self.changes() } else { None };
-        let cancel = if self.is_ending { &self.end } else { &self.stop.cancel };
+        let cancel = if self.is_ending { &self.stop.end } else { &self.stop.cancel };
         let transcript = Some(self.transcript.as_path()).filter(|path| path.exists());
         let root = self.place.root();
         let session = SessionContext { call, transcript, root };
@@ -426,7 +479,17 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn elapsed_ms(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        let all = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        all.saturating_sub(self.rested_ms.load(Ordering::SeqCst))
+    }
+
+    fn rest(&mut self) {
+        while self.rest.is_on() && !self.stop.cancel.is_triggered() {
+            let began = Instant::now();
+            self.stop.cancel.wait(Rest::LOOK);
+            let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.rested_ms.fetch_add(ms, Ordering::SeqCst);
+        }
     }
 
     fn now_ms(&self) -> u64 {
@@ -454,7 +517,10 @@ impl<O: Onlooker> World for Real<'_, O> {
     fn hold(&mut self, task: Option<(&Task, u64)>) {
         // Where nobody takes turns here, who does shows the signs of life.
         let task = task.filter(|_| !self.crew.is_empty());
-        self.beats = task.map(|(task, epoch)| Beats::start(self.project.clone(), &task.id, epoch));
+        self.beats = task.map(|(task, epoch)| {
+            let lease = task.claim.as_ref().map(|claim| Duration::from_millis(claim.lease_ms));
+            Beats::start(self.project, &task.id, (epoch, lease.unwrap_or(LEASE)), None)
+        });
     }
 
     fn notice(&mut self, notice: Notice<'_>) {
@@ -497,6 +563,7 @@ impl Deadline {
         // Without a thread, the time of turns is bounded still.
         let thread = std::thread::Builder::new().name("deadline".to_owned()).spawn(move || {
             while of_thread.load(Ordering::SeqCst) {
+                let until = until + clock.rested();
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     cancel.trigger();
@@ -520,50 +587,5 @@ impl Deadline {
 impl Drop for Deadline {
     fn drop(&mut self) {
         self.disarm();
-    }
-}
-
-/// Signs of life for a task that is held.
-#[derive(Debug)]
-pub(crate) struct Beats {
-    over: Arc<AtomicBool>,
-}
-
-impl Beats {
-    const BETWEEN: Duration = Duration::from_secs(LEASE.as_secs() / 4);
-
-    pub(crate) fn start(project: Project, task: &TaskId, epoch: u64) -> Beats {
-        Beats::start_for(project, task, epoch, None)
-    }
-
-    /// For so long, if nobody stops it before.
-    pub(crate) fn start_for(
-        project: Project,
-        task: &TaskId,
-        epoch: u64,
-        longest: Option<Duration>,
-    ) -> Beats {
-        let until = longest.map(|longest| Instant::now() + longest);
-        let over = Arc::new(AtomicBool::new(false));
-        let (of_thread, task) = (Arc::clone(&over), task.clone());
-        let _ = std::thread::Builder::new().name("beats".to_owned()).spawn(move || {
-            let mut next = Instant::now();
-            let is_due = || until.is_none_or(|until| Instant::now() < until);
-            while !of_thread.load(Ordering::SeqCst) && is_due() {
-                if Instant::now() >= next {
-                    // Who has lost the task is told when it is written to.
-                    let _ = project.heartbeat(&task, epoch);
-                    next = Instant::now() + Beats::BETWEEN;
-                }
-                std::thread::park_timeout(Duration::from_millis(500));
-            }
-        });
-        Beats { over }
-    }
-}
-
-impl Drop for Beats {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::SeqCst);
     }
 }

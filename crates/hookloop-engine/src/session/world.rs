@@ -121,6 +121,8 @@ pub trait World {
     fn elapsed_ms(&self) -> u64;
     /// What time it is: milliseconds since 1970.
     fn now_ms(&self) -> u64;
+    /// Waits for as long as nothing new is to begin. That time does not count.
+    fn rest(&mut self) {}
     /// Waits; less if the session is to stop.
     fn pause(&mut self, ms: u64);
     /// Whether the user wants it to stop.

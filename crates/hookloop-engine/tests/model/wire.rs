@@ -170,6 +170,14 @@ impl Pulse for Wire {
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         self.log.last_beat(held)
     }
+
+    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+        self.log.workers()
+    }
+
+    fn forget(&self, held: &Held) -> Result<(), LogError> {
+        self.log.forget(held)
+    }
 }
 
 impl Snapshots for Wire {

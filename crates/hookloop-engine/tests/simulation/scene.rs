@@ -124,13 +124,14 @@ impl Nature {
             fence: "fence".into(),
             machine: "sim".into(),
             delivers: false,
+            worker: None,
         }
     }
 }
 
 /// None, or one for a few turns, each of which uses what is set aside for it or less.
 fn purse(dice: &mut Dice) -> Purse {
-    let cost = |cost| Bounds { cost_micros: Some(cost), tokens: None };
+    let cost = |cost| Bounds { cost_micros: Some(cost), ..Bounds::default() };
     let (day, ever) = *dice.pick(&[(None, None), (None, None), (Some(45), None), (None, Some(70))]);
     let bound = |amount: Option<u64>| amount.map_or_else(Bounds::default, cost);
     Purse { day: bound(day), ever: bound(ever), turn: cost(*dice.pick(&[10, 12])) }

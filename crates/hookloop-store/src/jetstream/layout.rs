@@ -11,7 +11,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use hookloop_core::id::{EventId, ProjectName, Subject};
 use sha2::{Digest, Sha256};
 
-use crate::pulse::Held;
+use crate::pulse::{Held, WORKERS};
 
 /// Streams that all projects of an account are spread over.
 pub const SHARDS: u16 = 256;
@@ -67,6 +67,11 @@ impl Layout {
 
     pub(crate) fn pulse(&self, held: &Held) -> String {
         format!("hl.pulse.{}.{held}", self.project)
+    }
+
+    /// The subjects of the signs of life of workers.
+    pub(crate) fn pulses_of_workers(&self) -> String {
+        format!("hl.pulse.{}.{WORKERS}*", self.project)
     }
 
     /// The subjects of all signs of life in the project.

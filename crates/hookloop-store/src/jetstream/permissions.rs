@@ -11,7 +11,7 @@ use super::layout::Layout;
 pub enum Role {
     /// Adds, claims and completes tasks; reads and follows.
     Worker,
-    /// Also keeps snapshots of long logs.
+    /// Also keeps snapshots of long logs, and sees all workers.
     Dispatcher,
     /// Also makes the streams that are missing.
     Admin,
@@ -41,7 +41,9 @@ impl Permissions {
     /// For a user whose answers come on subjects that start with `inbox`.
     pub fn new(projects: &[ProjectName], role: Role, inbox: &str) -> Permissions {
         let mut publish: Vec<String> = Vec::new();
-        for project in projects {
+        // Whoever works for projects is told what those who run the fleet want.
+        let fleet = ProjectName::of_fleet();
+        for project in projects.iter().chain([&fleet]) {
             for subject in of_project(&Layout::new(project), role) {
                 if !publish.contains(&subject) {
                     publish.push(subject);
@@ -66,6 +68,8 @@ fn of_project(layout: &Layout, role: Role) -> Vec<String> {
     subjects.extend(streams.map(|stream| format!("$JS.API.STREAM.INFO.{stream}")));
     if role >= Role::Dispatcher {
         subjects.extend([views, format!("$JS.API.STREAM.PURGE.{snapshot}")]);
+        // Which workers there are: one question for all of them.
+        subjects.push(format!("$JS.API.DIRECT.GET.{pulse}"));
     }
     if role >= Role::Admin {
         subjects.extend(streams.map(|stream| format!("$JS.API.STREAM.CREATE.{stream}")));
@@ -88,7 +92,8 @@ mod tests {
         for subject in publish(&["demo"], Role::Worker) {
             let is_about_a_stream =
                 subject.starts_with("$JS.API.STREAM.INFO.") || subject.starts_with("$JS.FC.");
-            assert!(subject.ends_with(".demo.>") || is_about_a_stream, "{subject}");
+            let is_named = [".demo.>", "._fleet.>"].iter().any(|end| subject.ends_with(end));
+            assert!(is_named || is_about_a_stream, "{subject}");
         }
     }
 
@@ -98,11 +103,11 @@ mod tests {
             [Role::Worker, Role::Dispatcher, Role::Admin].map(|role| publish(&["demo"], role));
         assert_eq!(dispatcher[..worker.len()], worker);
         assert_eq!(admin[..dispatcher.len()], dispatcher);
-        assert_eq!((worker.len(), dispatcher.len(), admin.len()), (10, 12, 15));
+        assert_eq!((worker.len(), dispatcher.len(), admin.len()), (18, 22, 26));
     }
 
     #[test]
     fn what_projects_share_is_said_once() {
-        assert_eq!(publish(&["a", "b"], Role::Worker).len(), 10 + 10 - 2);
+        assert_eq!(publish(&["a", "b"], Role::Worker).len(), 10 + 8 + 8);
     }
 }

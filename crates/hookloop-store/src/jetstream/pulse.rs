@@ -24,11 +24,36 @@ impl Pulse for JetStream {
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         let (stream, subject) = (self.0.layout.pulse_stream(), self.0.layout.pulse(held));
         self.run(async {
-            let Some(found) = self.0.last_on(stream, &subject).await? else { return Ok(None) };
-            let unreadable = |error: serde_json::Error| JetStreamError::Answer(error.to_string());
-            let message: Message = serde_json::from_slice(&found.payload).map_err(unreadable)?;
-            let (count, _) = place(&found)?;
-            Ok(Some(Beat { holder: message.holder, epoch: message.epoch, count }))
+            match self.0.last_on(stream, &subject).await? {
+                Some(found) => Ok(beat(&found)?),
+                None => Ok(None),
+            }
         })
     }
+
+    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+        let (stream, subjects) = (self.0.layout.pulse_stream(), self.0.layout.pulses_of_workers());
+        self.run(async {
+            let found = self.0.last_of_each(stream, &subjects).await?;
+            let beats = found.iter().map(beat).collect::<Result<Vec<_>, _>>()?;
+            Ok(beats.into_iter().flatten().collect())
+        })
+    }
+
+    fn forget(&self, held: &Held) -> Result<(), LogError> {
+        // What is empty says nothing: who may show a sign of life may take it back without a further right.
+        let subject = self.0.layout.pulse(held);
+        Ok(self.run(self.0.put(&subject, &Bytes::new()))?)
+    }
+}
+
+/// What a sign of life says; none if it was taken back.
+fn beat(found: &async_nats::Message) -> Result<Option<Beat>, JetStreamError> {
+    if found.payload.is_empty() {
+        return Ok(None);
+    }
+    let unreadable = |error: serde_json::Error| JetStreamError::Answer(error.to_string());
+    let message: Message = serde_json::from_slice(&found.payload).map_err(unreadable)?;
+    let (count, _) = place(found)?;
+    Ok(Some(Beat { holder: message.holder, epoch: message.epoch, count }))
 }

@@ -322,6 +322,7 @@ impl<'c> Fold<'c> {
                 self.reserve(reserved, event.at)
             }
             (Subject::Notice(id), body) => self.apply_notice(seq, id, body),
+            (Subject::Fleet, _) => self.apply_fleet(event),
             (_, EventBody::CursorMoved(cursor)) => self.move_cursor(cursor),
             (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
             (_, EventBody::HookRan(ran)) => self.count_run(ran),

@@ -4,6 +4,7 @@
 //! - [`query`]: what is read from them
 //! - [`front`]: what can be started, and what is held
 //! - [`deliveries`]: what became of work that was submitted
+//! - [`fleet`]: orders that hold, and what the fleet may spend
 //! - [`problems`]: what needs a human, and who was told
 //! - [`remarks`]: what is said about tasks beside their state
 //! - [`runs`]: how often hooks ran, and what came of it
@@ -14,6 +15,7 @@
 
 mod apply;
 mod deliveries;
+mod fleet;
 mod front;
 mod hash;
 mod problems;
@@ -52,7 +54,8 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
     DROP TABLE IF EXISTS session; DROP TABLE IF EXISTS usage; DROP TABLE IF EXISTS spent;
     DROP TABLE IF EXISTS reservation; DROP TABLE IF EXISTS remark;
     DROP TABLE IF EXISTS delivery; DROP TABLE IF EXISTS problem;
-    DROP TABLE IF EXISTS notice; DROP TABLE IF EXISTS told; DROP TABLE IF EXISTS schedule;";
+    DROP TABLE IF EXISTS notice; DROP TABLE IF EXISTS told; DROP TABLE IF EXISTS schedule;
+    DROP TABLE IF EXISTS fleet;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 

@@ -60,39 +60,39 @@ impl Fold<'_> {
     /// More is set aside for a session's turn.
     pub(super) fn reserve(&self, reserved: &TurnReserved, at: Timestamp) -> Result<()> {
         // Nobody would ever give back what a session that is over has; and what is used is used now.
-        let insert = "INSERT INTO reservation SELECT id, ?2, ?3, ?4 FROM session
-            WHERE id = ?1 AND ended_at IS NULL ON CONFLICT DO UPDATE
-            SET day = max(day, ?2), cost_micros = cost_micros + ?3, tokens = tokens + ?4";
-        let Amount { cost_micros, tokens } = reserved.amount;
+        let insert = "INSERT INTO reservation SELECT id, ?2, ?3, ?4, ?5 FROM session
+            WHERE id = ?1 AND ended_at IS NULL ON CONFLICT DO UPDATE SET day = max(day, ?2),
+            cost_micros = cost_micros + ?3, tokens = tokens + ?4, turns = turns + ?5";
+        let [cost, tokens, turns] = parts(reserved.amount);
         let session = reserved.session.as_str();
-        let values = params![session, Day::from(at).0, stored(cost_micros), stored(tokens)];
-        self.run(insert, values).map(drop)
+        self.run(insert, params![session, Day::from(at).0, cost, tokens, turns]).map(drop)
     }
 
     pub(super) fn move_purse(&self, session: &str, movement: Move, at: Timestamp) -> Result<()> {
         const OVER: &str = "DELETE FROM reservation WHERE session = ?1";
         match movement {
             Move::SettlePart(usage) => {
-                let (cost, tokens) = (stored(usage.cost_micros), stored(usage.tokens()));
+                let [cost, tokens, turns] = parts(Amount::of_turn(usage));
                 let keep = "UPDATE reservation SET cost_micros = max(0, cost_micros - ?2),
-                    tokens = max(0, tokens - ?3) WHERE session = ?1";
-                self.run(keep, params![session, cost, tokens])?;
+                    tokens = max(0, tokens - ?3), turns = max(0, turns - ?4) WHERE session = ?1";
+                self.run(keep, params![session, cost, tokens, turns])?;
                 self.move_purse(session, Move::Abandon, at)?;
                 self.move_purse(session, Move::Settle(usage), at)?;
             }
             Move::Settle(usage) => {
                 self.run(OVER, [session])?;
-                let add = "INSERT INTO spent VALUES (?1, ?2, ?3, 0, 0) ON CONFLICT DO UPDATE
-                    SET cost_micros = cost_micros + ?2, tokens = tokens + ?3";
-                let (cost, tokens) = (stored(usage.cost_micros), stored(usage.tokens()));
-                self.run(add, params![Day::from(at).0, cost, tokens])?;
+                let add = "INSERT INTO spent VALUES (?1, ?2, ?3, ?4, 0, 0, 0) ON CONFLICT DO UPDATE
+                    SET cost_micros = cost_micros + ?2, tokens = tokens + ?3, turns = turns + ?4";
+                let [cost, tokens, turns] = parts(Amount::of_turn(usage));
+                self.run(add, params![Day::from(at).0, cost, tokens, turns])?;
             }
             Move::Abandon => {
                 // It was used when it was set aside, whenever that is noticed.
-                let add = "INSERT INTO spent SELECT day, 0, 0, cost_micros, tokens FROM reservation
-                    WHERE session = ?1 ON CONFLICT DO UPDATE
+                let add = "INSERT INTO spent SELECT day, 0, 0, 0, cost_micros, tokens, turns
+                    FROM reservation WHERE session = ?1 ON CONFLICT DO UPDATE
                     SET lost_cost_micros = lost_cost_micros + excluded.lost_cost_micros,
-                        lost_tokens = lost_tokens + excluded.lost_tokens";
+                        lost_tokens = lost_tokens + excluded.lost_tokens,
+                        lost_turns = lost_turns + excluded.lost_turns";
                 self.run(add, [session])?;
                 self.run(OVER, [session])?;
             }
@@ -157,21 +157,17 @@ impl View<'_> {
 
     /// What was spent on a day, or ever.
     pub fn spent(&self, day: Option<Day>) -> Result<Spent> {
-        let read = |row: &Row<'_>| {
-            let amount = |at| -> rusqlite::Result<Amount> {
-                Ok(Amount { cost_micros: number(row, at)?, tokens: number(row, at + 1)? })
-            };
-            Ok(Spent { used: amount(0)?, lost: amount(2)? })
-        };
+        let read = |row: &Row<'_>| Ok(Spent { used: amount(row, 0)?, lost: amount(row, 3)? });
         let found = match day {
             Some(day) => {
-                let select = "SELECT cost_micros, tokens, lost_cost_micros, lost_tokens FROM spent
-                    WHERE day = ?1";
+                let select = "SELECT cost_micros, tokens, turns, lost_cost_micros, lost_tokens,
+                    lost_turns FROM spent WHERE day = ?1";
                 self.conn.prepare_cached(select)?.query_row([day.0], read).optional()?
             }
             None => {
                 let select = "SELECT coalesce(sum(cost_micros), 0), coalesce(sum(tokens), 0),
-                    coalesce(sum(lost_cost_micros), 0), coalesce(sum(lost_tokens), 0) FROM spent";
+                    coalesce(sum(turns), 0), coalesce(sum(lost_cost_micros), 0),
+                    coalesce(sum(lost_tokens), 0), coalesce(sum(lost_turns), 0) FROM spent";
                 self.conn.prepare_cached(select)?.query_row([], read).optional()?
             }
         };
@@ -180,7 +176,8 @@ impl View<'_> {
 
     /// What is set aside, and for whom.
     pub fn reservations(&self) -> Result<Vec<Reservation>> {
-        let select = "SELECT session, day, cost_micros, tokens FROM reservation ORDER BY session";
+        let select =
+            "SELECT session, day, cost_micros, tokens, turns FROM reservation ORDER BY session";
         let mut select = self.conn.prepare_cached(select)?;
         let mut rows = select.query([])?;
         let mut found = Vec::new();
@@ -189,7 +186,7 @@ impl View<'_> {
             found.push(Reservation {
                 session: session.parse().map_err(|error| LogError::damaged(0, error))?,
                 since: Day(row.get(1)?),
-                amount: Amount { cost_micros: number(row, 2)?, tokens: number(row, 3)? },
+                amount: amount(row, 2)?,
             });
         }
         Ok(found)
@@ -205,6 +202,18 @@ impl View<'_> {
             open,
         })
     }
+}
+
+/// An amount as its columns have it.
+fn parts(amount: Amount) -> [i64; 3] {
+    [stored(amount.cost_micros), stored(amount.tokens), stored(amount.turns)]
+}
+
+/// The amount in three columns.
+fn amount(row: &Row<'_>, at: usize) -> rusqlite::Result<Amount> {
+    let [cost_micros, tokens, turns] =
+        [number(row, at)?, number(row, at + 1)?, number(row, at + 2)?];
+    Ok(Amount { cost_micros, tokens, turns })
 }
 
 pub(super) fn stored(number: u64) -> i64 {

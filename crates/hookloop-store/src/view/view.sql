@@ -139,8 +139,12 @@ CREATE TABLE usage(
 -- The same in a row a day, so that a turn need not add it up; and what was set aside for turns that nobody heard
 -- of again.
 CREATE TABLE spent(day INTEGER PRIMARY KEY, cost_micros INTEGER NOT NULL, tokens INTEGER NOT NULL,
-  lost_cost_micros INTEGER NOT NULL, lost_tokens INTEGER NOT NULL) STRICT;
+  turns INTEGER NOT NULL, lost_cost_micros INTEGER NOT NULL, lost_tokens INTEGER NOT NULL,
+  lost_turns INTEGER NOT NULL) STRICT;
+
+-- What those who run the fleet have said last about each thing.
+CREATE TABLE fleet(key TEXT PRIMARY KEY, at INTEGER NOT NULL, actor TEXT NOT NULL, data TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 -- What is set aside for turns: one row for each that is under way, or was when its program died.
 CREATE TABLE reservation(session TEXT PRIMARY KEY, day INTEGER NOT NULL, cost_micros INTEGER NOT NULL,
-  tokens INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  tokens INTEGER NOT NULL, turns INTEGER NOT NULL) STRICT, WITHOUT ROWID;

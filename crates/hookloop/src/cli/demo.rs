@@ -91,6 +91,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         at_retry_limit: None,
         limits: project.rules().limits.session,
         machine: machine(),
+        worker: None,
     };
     let opened = open::start(&project, runner(&project)?, wish)?;
     let session = session::drive(context, &project, &opened, &place.config(), Stop::new()?)?;

@@ -5,11 +5,8 @@ mod list;
 mod notify;
 mod show;
 
-use std::env;
-
 use hookloop_core::inbox::{About, Problem};
 use hookloop_engine::inbox::{self, InboxError};
-use hookloop_engine::process::is_kept;
 use hookloop_engine::project::{EngineError, Project};
 use serde::Serialize;
 
@@ -78,10 +75,8 @@ impl ProblemJson {
     }
 }
 
-/// An agent's session, and all that it starts, has this in its environment, whatever is in it; who takes it out is still
-/// below a keeper.
 fn check_person() -> Result {
-    match env::var_os("HOOKLOOP_SESSION").is_some() || is_kept() {
+    match super::is_agent() {
         true => Err(InboxError::NotAPerson.into()),
         false => Ok(()),
     }

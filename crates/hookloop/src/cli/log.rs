@@ -44,11 +44,18 @@ pub(crate) struct Args {
     /// Bookkeeping events too
     #[arg(short, long)]
     all: bool,
+
+    /// What happened in the fleet: orders, budgets, and what the sessions of workers used
+    #[arg(long, conflicts_with = "task")]
+    fleet: bool,
 }
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project_to_read()?;
+        let project = match self.fleet {
+            true => super::fleet::open(context)?.log().clone(),
+            false => context.project_to_read()?,
+        };
         let subject = self.task.as_ref().map(|task| subject(&project, task)).transpose()?;
         let limit = match (self.limit, context.out.terminal && !context.out.json && !self.follow) {
             (Some(0), _) => usize::MAX,

@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod dispatch;
 mod doctor;
+mod fleet;
 mod hook;
 mod hooks;
 mod import;
@@ -32,15 +33,19 @@ mod uninstall;
 mod usage;
 mod verify;
 mod why;
+mod worker;
 mod worktrees;
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand, ValueEnum};
+use hookloop_core::time::Timestamp;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{self, Place};
 use hookloop_engine::policy::{PolicyFile, SYSTEM_FILE};
+use hookloop_engine::process::is_kept;
 use hookloop_engine::project::{EngineError, Project};
 pub(crate) use hookloop_engine::session::open::machine;
 use hookloop_engine::user::{self, BadStoreName, User};
@@ -102,6 +107,10 @@ enum Command {
     #[command(subcommand)]
     Sessions(sessions::Command),
     Merge(merge::Args),
+    Worker(worker::Args),
+    /// See and steer all workers that share a store
+    #[command(subcommand)]
+    Fleet(fleet::Command),
     /// The worktrees that tasks are worked on in
     #[command(subcommand)]
     Worktrees(worktrees::Command),
@@ -162,6 +171,8 @@ impl Cli {
             Command::Message(args) => args.run(context),
             Command::Sessions(command) => command.run(context),
             Command::Merge(args) => args.run(context),
+            Command::Worker(args) => args.run(context),
+            Command::Fleet(command) => command.run(context),
             Command::Worktrees(command) => command.run(context),
             Command::Inbox(command) => command.run(context),
             Command::Why(args) => args.run(context),
@@ -293,6 +304,25 @@ impl Context {
     }
 }
 
+/// Whether an agent's session gives the command: all that it starts has this in its environment, and who takes it out is
+/// still below a keeper.
+pub(crate) fn is_agent() -> bool {
+    env::var_os("HOOKLOOP_SESSION").is_some() || is_kept()
+}
+
+/// That the command is a person's: an agent that runs in a session decides nothing for the fleet.
+pub(crate) fn by_a_person(what: &str) -> Result {
+    match is_agent() {
+        false => Ok(()),
+        true => Err(CliError::refused(format!("an agent may not {what}"))),
+    }
+}
+
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
 /// The directory that was named, else the current one.
 pub(crate) fn directory(named: Option<&Path>) -> Result<PathBuf> {
     match named {
@@ -323,8 +353,8 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
     let system = PolicyFile::System(PathBuf::from(SYSTEM_FILE));
     let policies = [system].into_iter().chain(named.map(PolicyFile::Named)).collect();
     let environment = env::vars_os().collect();
-    let (trust, cloned_from) = (None, None);
-    Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust })
+    let (trust, cloned_from, stays) = (None, None, false);
+    Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust, stays })
 }
 
 /// Who gives the commands, as the log remembers it: an agent's session, or a user.

@@ -17,7 +17,7 @@ use crate::ids;
 use crate::output::Result;
 
 /// The agent of who names none.
-const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
+pub(super) const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
 
 /// Run an agent in a loop until its work is proven
 ///
@@ -182,16 +182,17 @@ impl Args {
             at_retry_limit: self.at_retry_limit,
             limits: self.limits.over(rules.limits.session),
             machine: machine(),
+            worker: None,
         })
     }
 }
 
-fn length(text: &str) -> std::result::Result<u64, String> {
+pub(super) fn length(text: &str) -> std::result::Result<u64, String> {
     let length: std::result::Result<Length, _> = text.parse();
     length.map(|length| length.ms).map_err(|error| error.to_string())
 }
 
-fn permissions(text: &str) -> std::result::Result<String, String> {
+pub(super) fn permissions(text: &str) -> std::result::Result<String, String> {
     text.parse::<Permissions>().map(|permissions| permissions.name().to_owned())
 }
 

@@ -10,17 +10,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use hookloop_core::hook::Registry;
 use hookloop_core::id::Subject;
-use hookloop_core::session::{Outcome, Phase, Session, Work};
+use hookloop_core::session::{Outcome, Phase, Session};
 use hookloop_engine::agents;
-use hookloop_engine::agents::crew::{Crew, Roll};
-use hookloop_engine::files::read_text;
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::agents::crew::Roll;
+use hookloop_engine::project::Project;
 use hookloop_engine::runner::Runner;
-use hookloop_engine::session::open::Drift;
-use hookloop_engine::session::real::{Real, Stop, Surroundings};
-use hookloop_engine::session::{Driver, Opened, prompt};
+use hookloop_engine::session::real::{Rest, Stop};
+use hookloop_engine::session::{Attendance, Opened, perform as perform_session};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Context;
@@ -62,47 +59,16 @@ pub(super) fn drive(
     config: &Path,
     stop: Stop,
 ) -> Result<Session> {
-    // What others say to the session is seen when they say it.
-    project.store().go_live().map_err(EngineError::from)?;
-    let runner = runner(project)?;
     let rules = project.rules();
-    let crew = match opened.is_ending {
-        // Nobody is asked any more: it need not be there.
-        true => Crew::nobody(rules, &opened.plan),
-        false => Crew::new(rules, &opened.plan),
-    };
     let powers = match opened.is_ending {
         true => Vec::new(),
         false => muster(project, &Roll::from(&opened.plan))?,
     };
-    let hooks = match opened.plan.work {
-        // Nothing of the project's runs for a review, not even when its program died.
-        Work::Review(_) => Registry::default(),
-        _ => project.hooks()?,
-    };
     let heading = Heading { powers: &powers, purse: &rules.limits.purse };
-    let around = Surroundings {
-        project,
-        runner,
-        directory: opened.directory.clone(),
-        template: template(project, runner)?,
-        onlooker: Live::new(&mut context.out, opened, heading, stop.clone()),
-        stop,
-        drift: Drift::new(runner, config, &hooks),
-        active_ms: opened.active_ms,
-        duration_ms: opened.plan.limits.duration_ms,
-    };
-    let mut world = Real::new(around, crew)?;
-    world.remember_base_for(&hooks);
-    let driver = Driver::open(project, &opened.id, world, hooks)?;
-    let no_session = || CliError::refused(format!("there is no session `{}`", opened.id));
-    let mut driver = driver.ok_or_else(no_session)?.after(opened.active_ms);
-    driver.run()?;
-    let session = driver.session().clone();
-    driver.world().onlooker().conclude(&session)?;
-    if session.is_over() {
-        opened.tidy();
-    }
+    let mut live = Live::new(&mut context.out, opened, heading, stop.clone());
+    let around = Attendance { onlooker: &mut live, stop, rest: Rest::default(), config };
+    let session = perform_session(project, opened, around)?;
+    live.conclude(&session)?;
     Ok(session)
 }
 
@@ -133,16 +99,6 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
 
 pub(super) fn runner(project: &Project) -> Result<&Runner> {
     project.runner().ok_or_else(|| CliError::system("there is no directory to work in"))
-}
-
-/// The template for prompts: the project's, else ours.
-fn template(project: &Project, runner: &Runner) -> Result<String> {
-    let Some(path) = &project.rules().session.prompt else {
-        return Ok(prompt::TEMPLATE.to_owned());
-    };
-    let path = runner.root().join(path);
-    let wrong = |why: String| CliError::usage(format!("{}: {why}", path.display()));
-    read_text(&path, prompt::TEMPLATE_MAX).map_err(wrong)
 }
 
 pub(super) fn exit_code(session: &Session) -> u8 {

@@ -1,17 +1,17 @@
 //! `hookloop usage`
 
 use clap::ValueEnum;
+use hookloop_core::id::SessionId;
 use hookloop_core::purse::{Amount, Bounds, Purse};
 use hookloop_core::session::Usage;
 use hookloop_core::session::plan::{Count, Dollars};
-use hookloop_core::time::{Day, Timestamp};
+use hookloop_core::time::Day;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::{Reservation, Spent, UsageBy, UsageRow};
 use serde_json::{Value, json};
 
-use super::Context;
-use super::session::runner;
+use super::{Context, now};
 use crate::output::{BOLD, Cell, DIM, Result, plain};
 
 /// What turns used, and how the purse stands
@@ -26,6 +26,10 @@ pub(crate) struct Args {
     /// From this day on, such as 2026-11-01
     #[arg(long, value_name = "DAY", value_parser = day)]
     since: Option<Day>,
+
+    /// Of all workers that share the store, in all projects
+    #[arg(long)]
+    fleet: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -68,9 +72,19 @@ struct Held {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let (project, bounds) = match self.fleet {
+            true => {
+                let fleet = super::fleet::open(context)?;
+                (fleet.log().clone(), fleet.budget()?)
+            }
+            false => {
+                let project = context.project()?;
+                let bounds = project.rules().limits.purse;
+                (project, bounds)
+            }
+        };
         let rows = project.read(|view| view.usage(self.by.into(), self.since))?;
-        let standing = standing(&project)?;
+        let standing = standing(&project, bounds)?;
         let total = total(&rows);
         let out = &mut context.out;
         if out.json {
@@ -106,22 +120,17 @@ impl Args {
     }
 }
 
-fn standing(project: &Project) -> Result<Standing> {
+fn standing(project: &Project, bounds: Purse) -> Result<Standing> {
     let today = Day::from(now());
     let (spent_today, spent_ever, held) = project
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
-    let runner = runner(project)?;
-    let held = held.into_iter().map(|reservation| Held {
-        is_running: open::is_running(runner, &reservation.session),
-        reservation,
-    });
-    let bounds = project.rules().limits.purse;
+    let is_running = |session: &SessionId| {
+        project.runner().is_some_and(|runner| open::is_running(runner, session))
+    };
+    let held = held
+        .into_iter()
+        .map(|reservation| Held { is_running: is_running(&reservation.session), reservation });
     Ok(Standing { bounds, today, spent_today, spent_ever, reservations: held.collect() })
-}
-
-fn now() -> Timestamp {
-    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn total(rows: &[UsageRow]) -> UsageRow {
@@ -190,16 +199,16 @@ impl Standing {
     }
 
     fn json(&self) -> Value {
-        let amount =
-            |amount: Amount| json!({ "cost_micros": amount.cost_micros, "tokens": amount.tokens });
+        let amount = |Amount { cost_micros, tokens, turns }: Amount| json!({ "cost_micros": cost_micros, "tokens": tokens, "turns": turns });
+        let bounds = |Bounds { cost_micros, tokens, turns }: Bounds| json!({ "cost_micros": cost_micros, "tokens": tokens, "turns": turns });
         let period = |(per, limit, spent): (&str, Bounds, Spent)| {
             let left = left(limit, spent.total().plus(self.reserved()));
             json!({
                 "per": per,
-                "limit": { "cost_micros": limit.cost_micros, "tokens": limit.tokens },
+                "limit": bounds(limit),
                 "used": amount(spent.used),
                 "lost": amount(spent.lost),
-                "left": { "cost_micros": left.cost_micros, "tokens": left.tokens },
+                "left": bounds(left),
             })
         };
         let holder = |held: &Held| {
@@ -256,5 +265,6 @@ fn left(limit: Bounds, gone: Amount) -> Bounds {
     Bounds {
         cost_micros: left(limit.cost_micros, gone.cost_micros),
         tokens: left(limit.tokens, gone.tokens),
+        turns: left(limit.turns, gone.turns),
     }
 }

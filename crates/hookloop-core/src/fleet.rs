@@ -1,0 +1,194 @@
+//! What those who run a fleet have said: who rests, who stops, and what all of it may spend.
+//!
+//! A fleet is all workers that share a store. It has a log of its own beside those of the projects, in which
+//! orders, its purse and what the sessions of its workers used are.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::TaskId;
+use crate::purse::Purse;
+use crate::time::Timestamp;
+
+/// The longest reason of an order.
+pub const REASON_MAX: usize = 2_000;
+
+/// What a worker is called: one word, as a task's id.
+pub type WorkerName = TaskId;
+
+/// What an order is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    All,
+    Project(String),
+    Worker(String),
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scope::All => f.write_str("all"),
+            Scope::Project(name) => write!(f, "project:{name}"),
+            Scope::Worker(name) => write!(f, "worker:{name}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is neither `all`, `project:NAME` nor `worker:NAME`")]
+pub struct NoSuchScope(String);
+
+impl FromStr for Scope {
+    type Err = NoSuchScope;
+
+    fn from_str(text: &str) -> Result<Scope, NoSuchScope> {
+        let wrong = || NoSuchScope(text.chars().take(128).collect());
+        match text.split_once(':') {
+            None if text == "all" => Ok(Scope::All),
+            Some((_, name)) if !TaskId::is_valid(name) => Err(wrong()),
+            Some(("project", name)) => Ok(Scope::Project(name.to_owned())),
+            Some(("worker", name)) => Ok(Scope::Worker(name.to_owned())),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl Serialize for Scope {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Scope {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// What is to be done until it is taken back. Of two that hold, the later variant counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// A worker takes nothing more, finishes what it has, and ends.
+    Drain,
+    /// Nothing new begins: no task, no turn, no hook. What is under way goes on.
+    Pause,
+    /// What runs is ended, tasks go back, and nothing new begins.
+    Stop,
+}
+
+impl Order {
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Drain => "drain",
+            Order::Pause => "pause",
+            Order::Stop => "stop",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ordered {
+    pub scope: Scope,
+    pub order: Order,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What was ordered of a scope does not hold any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lifted {
+    pub scope: Scope,
+}
+
+/// What the sessions of all workers together may spend from now on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetSet {
+    pub purse: Purse,
+}
+
+/// Who answers for something wants to be left alone for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Slowed {
+    /// `agent:claude`, `forge:github.com`.
+    pub what: String,
+    pub until: Timestamp,
+}
+
+/// An order that holds, who gave it and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub ordered: Ordered,
+    pub by: String,
+    pub at: Timestamp,
+}
+
+/// All orders that hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Orders(pub Vec<Standing>);
+
+impl Orders {
+    /// What a worker is told, whatever project it is about.
+    pub fn of_worker(&self, worker: &str) -> Option<&Standing> {
+        self.strongest(|scope| match scope {
+            Scope::All => true,
+            Scope::Worker(name) => name == worker,
+            Scope::Project(_) => false,
+        })
+    }
+
+    /// What a worker is told of a project.
+    pub fn of(&self, worker: &str, project: &str) -> Option<&Standing> {
+        self.strongest(|scope| match scope {
+            Scope::All => true,
+            Scope::Worker(name) => name == worker,
+            Scope::Project(name) => name == project,
+        })
+    }
+
+    fn strongest(&self, is_meant: impl Fn(&Scope) -> bool) -> Option<&Standing> {
+        let meant = self.0.iter().filter(|standing| is_meant(&standing.ordered.scope));
+        meant.max_by_key(|standing| standing.ordered.order)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(scope: &str, order: Order) -> Standing {
+        let ordered = Ordered { scope: scope.parse().unwrap(), order, reason: None };
+        Standing { ordered, by: "o".to_owned(), at: Timestamp(0) }
+    }
+
+    #[test]
+    fn scopes_have_names() {
+        for good in ["all", "project:shop", "worker:w-1"] {
+            assert_eq!(good.parse::<Scope>().unwrap().to_string(), good);
+        }
+        for bad in ["", "every", "project:", "worker:-x", "project:a b", "all:x", "session:x"] {
+            assert!(bad.parse::<Scope>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_strongest_order_counts() {
+        let orders = Orders(vec![
+            standing("worker:w", Order::Drain),
+            standing("project:p", Order::Stop),
+            standing("project:q", Order::Pause),
+        ]);
+        let of = |worker, project| orders.of(worker, project).map(|found| found.ordered.order);
+        assert_eq!(of("w", "p"), Some(Order::Stop));
+        assert_eq!(of("w", "q"), Some(Order::Pause));
+        assert_eq!(of("w", "r"), Some(Order::Drain));
+        assert_eq!(of("v", "r"), None);
+        let order = |worker| orders.of_worker(worker).map(|found| found.ordered.order);
+        assert_eq!((order("w"), order("v")), (Some(Order::Drain), None));
+        let all = Orders(vec![standing("all", Order::Pause), standing("worker:w", Order::Drain)]);
+        assert_eq!(all.of_worker("w").unwrap().ordered.order, Order::Pause);
+    }
+}

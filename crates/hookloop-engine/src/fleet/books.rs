@@ -1,0 +1,168 @@
+//! A session's part of the fleet's log.
+//!
+//! What a turn may use is set aside there before the project's log says that it begins, and the session's events that
+//! are about money follow there in the order that they have in the project's. So the fleet's log is what the
+//! projects' logs say, or behind it by something that is still set aside: whoever died in between, what is
+//! missing can be told from the project's log, by anybody.
+
+use hookloop_core::event::{EventBody, TurnReserved};
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::purse::{Amount, Answer, Purse};
+use hookloop_core::session::{Plan, TurnEnded, Work};
+use hookloop_store::log::StoredEvent;
+use hookloop_store::store::StoreError;
+
+use super::Fleet;
+use crate::project::{EngineError, Project, fresh_id, now};
+use crate::work::{Origin, Work as Batch};
+
+/// How often others may write for the same session first, or a copy may be behind.
+const TRIES_MAX: usize = 100;
+const LAG: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// The fleet's books, for the sessions of one project.
+#[derive(Clone, Debug)]
+pub struct Books {
+    fleet: Fleet,
+    /// What the fleet calls the project.
+    project: String,
+}
+
+impl Books {
+    pub fn new(fleet: Fleet, project: &str) -> Books {
+        Books { fleet, project: project.to_owned() }
+    }
+
+    /// Whether an event is the fleet's business.
+    pub(crate) fn wants(body: &EventBody) -> bool {
+        matches!(
+            body,
+            EventBody::SessionStarted(_)
+                | EventBody::TurnEnded(_)
+                | EventBody::SessionResumed(_)
+                | EventBody::SessionEnded(_)
+        )
+    }
+
+    pub(crate) fn budget(&self) -> Result<Purse, EngineError> {
+        self.fleet.budget()
+    }
+
+    /// Sees to it that `wish` is set aside for a session's turn, beside what its own project sets aside.
+    pub(crate) fn set_aside(
+        &self,
+        project: &Project,
+        session: &SessionId,
+        wish: Amount,
+    ) -> Result<Answer, EngineError> {
+        let log = &self.fleet.log;
+        if log.read(|view| view.session(session))?.is_none() {
+            self.follow(project, session)?;
+        }
+        let id = fresh_id();
+        log.store.transact(|unit| {
+            let mut work = Batch::new(unit, &log.rules, now())?;
+            let view = work.unit.view()?;
+            let purse = view.budget()?;
+            let held = view.reservations()?;
+            let held = held.iter().find(|held| held.session == *session);
+            // A program that died may have come to this and no further.
+            let missing = wish.minus(held.map_or(Amount::default(), |held| held.amount));
+            if purse.is_none() || missing.is_nothing() {
+                return Ok(Answer::Granted);
+            }
+            let answer = purse.reserve(&view.purse(now().into())?, missing);
+            if answer == Answer::Granted {
+                let reserved = TurnReserved { session: session.clone(), amount: missing };
+                let origin = Origin::command(id, &log.actor);
+                work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
+            }
+            Ok(answer)
+        })
+    }
+
+    /// Brings the fleet's log up to what the project's log says of a session.
+    pub fn follow(&self, project: &Project, session: &SessionId) -> Result<(), EngineError> {
+        let (log, subject) = (&self.fleet.log, Subject::Session(session.clone()));
+        for _ in 0..TRIES_MAX {
+            let said = project.log().history(&subject, usize::MAX)?;
+            let all = self.of_fleet(&said);
+            let version = log.read(|view| view.version(&subject))?;
+            let known = log.log().history(&subject, usize::MAX)?;
+            // What answers for a log elsewhere may be a copy that is behind.
+            if known.last().map_or(0, |last| last.seq) != version {
+                std::thread::sleep(LAG);
+                continue;
+            }
+            let Some(missing) = all.get(known.len()..).filter(|missing| !missing.is_empty()) else {
+                return Ok(());
+            };
+            let ids: Vec<_> = missing.iter().map(|_| fresh_id()).collect();
+            let is_stored = log.store.transact(|unit| -> Result<bool, EngineError> {
+                if unit.view()?.version(&subject)? != version {
+                    return Ok(false);
+                }
+                let mut work = Batch::new(unit, &log.rules, now())?;
+                for (id, body) in ids.iter().zip(missing) {
+                    let origin = Origin::command(*id, &log.actor);
+                    work.stage_quietly(origin, subject.clone(), body.clone())?;
+                }
+                Ok(true)
+            })?;
+            if is_stored {
+                return Ok(());
+            }
+        }
+        Err(EngineError::Store(StoreError::Contended))
+    }
+
+    /// What of a session's events is the fleet's business.
+    fn of_fleet(&self, events: &[StoredEvent]) -> Vec<EventBody> {
+        let mut has_turn = false;
+        let mut told = Vec::new();
+        for stored in events {
+            match &stored.event.body {
+                EventBody::SessionStarted(plan) => {
+                    told.push(EventBody::SessionStarted(self.abridged(plan)));
+                }
+                EventBody::TaskTaken(_) => told.push(stored.event.body.clone()),
+                EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => has_turn = true,
+                EventBody::TurnEnded(ended) => {
+                    has_turn = false;
+                    told.push(EventBody::TurnEnded(counted(ended)));
+                }
+                // What was set aside for a turn that never began waits for the next one.
+                EventBody::SessionResumed(_) if has_turn => {
+                    has_turn = false;
+                    told.push(stored.event.body.clone());
+                }
+                EventBody::SessionEnded(_) => told.push(stored.event.body.clone()),
+                _ => {}
+            }
+        }
+        told
+    }
+
+    fn abridged(&self, plan: &Plan) -> Plan {
+        let work = match &plan.work {
+            Work::Prompt(_) | Work::Review(_) => Work::Prompt(self.project.clone()),
+            work => work.clone(),
+        };
+        let name = format!("{}:{}", self.project, plan.name);
+        Plan { name, work, fence: String::new(), ..plan.clone() }
+    }
+}
+
+/// What a turn used, and nothing of what was said in it.
+fn counted(ended: &TurnEnded) -> TurnEnded {
+    TurnEnded {
+        message: String::new(),
+        promises: Vec::new(),
+        files: None,
+        changed: Vec::new(),
+        refused: Vec::new(),
+        artifact: None,
+        conversation: None,
+        ..ended.clone()
+    }
+}

@@ -1,0 +1,127 @@
+//! Signs of life for the tasks that this process holds.
+//!
+//! One thread shows them all. It does nothing else and waits for nobody who works, so that a machine that is busy
+//! with the work itself does not look dead: see [`start`].
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use hookloop_core::id::TaskId;
+
+use crate::project::Project;
+
+/// Signs of life in one lease: all but one may be lost.
+const PER_LEASE: u32 = 5;
+/// The shortest time between two, and after one that did not get there.
+const SHORTEST: Duration = Duration::from_millis(250);
+const AGAIN: Duration = Duration::from_secs(1);
+/// With nothing to do.
+const IDLE: Duration = Duration::from_secs(60);
+
+static LIFELINE: OnceLock<Lifeline> = OnceLock::new();
+
+#[derive(Debug)]
+struct Lifeline {
+    shown: Arc<Mutex<Vec<Shown>>>,
+    thread: Option<Thread>,
+}
+
+#[derive(Clone, Debug)]
+struct Shown {
+    project: Project,
+    task: TaskId,
+    epoch: u64,
+    every: Duration,
+    next: Instant,
+    /// Nobody stops it; it ends by itself.
+    until: Option<Instant>,
+    /// Its [`Beats`] have the other.
+    alive: Arc<()>,
+}
+
+/// A task for which signs of life are shown, for as long as this is there.
+#[derive(Debug)]
+pub struct Beats {
+    _alive: Arc<()>,
+}
+
+/// Starts the thread, if it does not run. It has the priority of the thread that calls this: who is about to make
+/// itself less urgent calls it before.
+pub fn start() {
+    lifeline();
+}
+
+fn lifeline() -> &'static Lifeline {
+    LIFELINE.get_or_init(|| {
+        let shown: Arc<Mutex<Vec<Shown>>> = Arc::default();
+        let of_thread = Arc::clone(&shown);
+        let thread = std::thread::Builder::new().name("lifeline".to_owned());
+        // Without a thread a claim ends when its lease does, and the log knows.
+        let thread = thread.spawn(move || show(&of_thread)).ok();
+        Lifeline { shown, thread: thread.map(|handle| handle.thread().clone()) }
+    })
+}
+
+impl Beats {
+    /// Shows life for a claim, until this is dropped, or for `longest`.
+    pub fn start(
+        project: &Project,
+        task: &TaskId,
+        (epoch, lease): (u64, Duration),
+        longest: Option<Duration>,
+    ) -> Beats {
+        let alive = Arc::new(());
+        let (now, every) = (Instant::now(), (lease / PER_LEASE).max(SHORTEST));
+        let shown = Shown {
+            project: project.clone(),
+            task: task.clone(),
+            epoch,
+            every,
+            next: now,
+            until: longest.map(|longest| now + longest),
+            alive: Arc::clone(&alive),
+        };
+        let lifeline = lifeline();
+        lifeline.shown.lock().unwrap_or_else(PoisonError::into_inner).push(shown);
+        if let Some(thread) = &lifeline.thread {
+            thread.unpark();
+        }
+        Beats { _alive: alive }
+    }
+}
+
+fn show(all: &Mutex<Vec<Shown>>) {
+    loop {
+        let now = Instant::now();
+        let due: Vec<Shown> = {
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|one| {
+                Arc::strong_count(&one.alive) > 1 && one.until.is_none_or(|until| now < until)
+            });
+            let due = all.iter_mut().filter(|one| one.next <= now);
+            due.map(|one| {
+                one.next = now + one.every;
+                Shown { alive: Arc::default(), ..one.clone() }
+            })
+            .collect()
+        };
+        for one in due {
+            // Who has lost the task is told when it is written to.
+            if one.project.heartbeat(&one.task, one.epoch).is_err() {
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let is_same =
+                    |other: &&mut Shown| other.task == one.task && other.epoch == one.epoch;
+                if let Some(one) = all.iter_mut().find(is_same) {
+                    one.next = one.next.min(Instant::now() + AGAIN);
+                }
+            }
+        }
+        let next = {
+            let all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            all.iter().map(|one| one.next).min()
+        };
+        let pause = next.map_or(IDLE, |next| next.saturating_duration_since(Instant::now()));
+        std::thread::park_timeout(pause.min(IDLE));
+    }
+}

@@ -1,0 +1,95 @@
+//! A session from where it is to its end, with all that it needs around it.
+
+use std::path::{Path, PathBuf};
+
+use hookloop_core::hook::Registry;
+use hookloop_core::session::{Session, Work};
+
+use super::drive::Driver;
+use super::open::{Drift, Opened};
+use super::prompt;
+use super::real::{Onlooker, Real, Rest, Stop, Surroundings};
+use crate::agents::crew::Crew;
+use crate::files::read_text;
+use crate::project::{EngineError, Project};
+use crate::runner::Runner;
+
+/// Why a session could not be performed to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PerformError {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("{}: {why}", path.display())]
+    Template { path: PathBuf, why: String },
+    #[error("there is no session `{0}`")]
+    NoSession(String),
+    #[error("there is no directory to work in")]
+    Nowhere,
+}
+
+/// Who watches a session, and what can end it or hold it up.
+#[derive(Debug)]
+pub struct Attendance<'a, O> {
+    pub onlooker: O,
+    pub stop: Stop,
+    pub rest: Rest,
+    /// The project's file, which must not change unseen.
+    pub config: &'a Path,
+}
+
+/// Performs a session until it ends or rests.
+pub fn perform<O: Onlooker>(
+    project: &Project,
+    opened: &Opened,
+    around: Attendance<'_, O>,
+) -> Result<Session, PerformError> {
+    // What others say to the session is seen when they say it.
+    project.store().go_live().map_err(EngineError::from)?;
+    let runner = project.runner().ok_or(PerformError::Nowhere)?;
+    let rules = project.rules();
+    let crew = match opened.is_ending {
+        // Nobody is asked any more: it need not be there.
+        true => Crew::nobody(rules, &opened.plan),
+        false => Crew::new(rules, &opened.plan),
+    };
+    let hooks = match opened.plan.work {
+        // Nothing of the project's runs for a review, not even when its program died.
+        Work::Review(_) => Registry::default(),
+        _ => project.hooks()?,
+    };
+    let Attendance { onlooker, stop, rest, config } = around;
+    let surroundings = Surroundings {
+        project,
+        runner,
+        directory: opened.directory.clone(),
+        template: template(project, runner)?,
+        onlooker,
+        stop,
+        drift: Drift::new(runner, config, &hooks),
+        active_ms: opened.active_ms,
+        duration_ms: opened.plan.limits.duration_ms,
+        rest,
+    };
+    let mut world = Real::new(surroundings, crew)?;
+    world.remember_base_for(&hooks);
+    let driver = Driver::open(project, &opened.id, world, hooks)?;
+    let no_session = || PerformError::NoSession(opened.id.to_string());
+    let mut driver = driver.ok_or_else(no_session)?.after(opened.active_ms);
+    driver.run()?;
+    let session = driver.session().clone();
+    if session.is_over() {
+        opened.tidy();
+    }
+    Ok(session)
+}
+
+/// The template for prompts: the project's, else ours.
+fn template(project: &Project, runner: &Runner) -> Result<String, PerformError> {
+    let Some(path) = &project.rules().session.prompt else {
+        return Ok(prompt::TEMPLATE.to_owned());
+    };
+    let path = runner.root().join(path);
+    read_text(&path, prompt::TEMPLATE_MAX).map_err(|why| PerformError::Template { path, why })
+}

@@ -1,0 +1,188 @@
+//! Which project is next: the one that has the fewest tasks in hands, for its weight; of two, the one that was
+//! served longer ago. So a project with a thousand tasks does not keep one with ten waiting.
+
+use std::thread::Scope;
+use std::time::Instant;
+
+use hookloop_core::fleet::Slowed;
+use hookloop_core::id::SessionId;
+use hookloop_core::purse::Answer;
+use hookloop_core::task::TaskState;
+
+use crate::claim::{ClaimRequest, Claimed, Wanted};
+use crate::project::{EngineError, Project, fresh_id};
+use crate::session::actor;
+
+use super::hand::seat;
+use super::{AFTER_ERROR, Desk, Shift, Told};
+
+/// What a project is compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rank {
+    /// Tasks in hands, over all workers.
+    held: u64,
+    weight: u64,
+    /// When it was served last, by this worker.
+    served: u64,
+}
+
+impl Rank {
+    fn is_before(&self, other: &Rank) -> bool {
+        // What it would have with one more, for its weight.
+        let (own, its) = ((self.held + 1) * other.weight, (other.held + 1) * self.weight);
+        (own, self.served) < (its, other.served)
+    }
+}
+
+impl<'w> Shift<'w> {
+    /// Takes tasks for as long as there are hands for them.
+    /// Answers whether there was nothing to take.
+    pub(super) fn fill<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, desk: &mut Desk) -> bool {
+        let slots = self.worker.plan.slots as usize;
+        while desk.hands.len() < slots {
+            let slowed = match self.may_begin() {
+                Ok(Some(slowed)) => slowed,
+                Ok(None) => return true,
+                Err(error) => {
+                    self.tell(&Told::Trouble { project: None, why: error.to_string() });
+                    return false;
+                }
+            };
+            if !self.take_one(scope, desk, &slowed) {
+                // Who is left alone for a moment may have something.
+                return desk.rests.iter().all(Option::is_none);
+            }
+        }
+        false
+    }
+
+    /// Those who want to be left alone; none if nothing may begin at all.
+    fn may_begin(&self) -> Result<Option<Vec<Slowed>>, EngineError> {
+        let fleet = &self.worker.fleet;
+        if let Answer::Exhausted(_) = fleet.may_begin()? {
+            return Ok(None);
+        }
+        let slowed = fleet.slowed()?;
+        let agent = format!("agent:{}", self.worker.plan.agent);
+        Ok((!slowed.iter().any(|slowed| slowed.what == agent)).then_some(slowed))
+    }
+
+    /// Takes a task of the project that is next; answers whether there was one.
+    fn take_one<'s, 'e>(
+        &'e self,
+        scope: &'s Scope<'s, 'e>,
+        desk: &mut Desk,
+        slowed: &[Slowed],
+    ) -> bool {
+        for post in self.in_order(desk, slowed) {
+            let served = &self.worker.posts[post];
+            let project = match served.look(&self.worker.plan) {
+                Ok(project) => project,
+                Err(news) => {
+                    if let Some(why) = &news {
+                        let told = Told::Unfit { project: served.name(), why: Some(why) };
+                        self.tell(&told);
+                    }
+                    continue;
+                }
+            };
+            let Some(seat) = seat(&project) else { continue };
+            let session = SessionId::generate(fresh_id());
+            match self.claim(&project, &session) {
+                Ok(Some(claimed)) => {
+                    desk.count += 1;
+                    desk.served[post] = desk.count;
+                    self.begin(scope, desk, (post, project, seat), claimed, session);
+                    return true;
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    desk.rests[post] = Some(Instant::now() + AFTER_ERROR);
+                    let why = error.to_string();
+                    self.tell(&Told::Trouble { project: Some(served.name()), why });
+                }
+            }
+        }
+        false
+    }
+
+    fn claim(
+        &self,
+        project: &Project,
+        session: &SessionId,
+    ) -> Result<Option<Claimed>, EngineError> {
+        let plan = &self.worker.plan;
+        let wanted = match plan.types.is_empty() {
+            true => Wanted::Any,
+            false => Wanted::Types(plan.types.clone()),
+        };
+        project.claim(&ClaimRequest {
+            agent: actor(session),
+            worker: plan.agent.clone(),
+            lease: plan.lease,
+            wanted,
+        })
+    }
+
+    /// The projects that have something ready, in the order in which they are asked.
+    fn in_order(&self, desk: &Desk, slowed: &[Slowed]) -> Vec<usize> {
+        let plan = &self.worker.plan;
+        let mut ranked: Vec<(usize, Rank)> = Vec::new();
+        for (post, served) in self.worker.posts.iter().enumerate() {
+            let forge = format!("forge:{}", served.name());
+            let is_left_alone = desk.rests[post].is_some()
+                || desk.orders.of(plan.name.as_str(), served.name()).is_some()
+                || slowed.iter().any(|slowed| slowed.what == forge);
+            if is_left_alone {
+                continue;
+            }
+            match self.rank(desk, post) {
+                Ok(Some(rank)) => ranked.push((post, rank)),
+                Ok(None) => {}
+                Err(error) => {
+                    let told =
+                        Told::Trouble { project: Some(served.name()), why: error.to_string() };
+                    self.tell(&told);
+                }
+            }
+        }
+        ranked.sort_by(|(_, a), (_, b)| match (a.is_before(b), b.is_before(a)) {
+            (true, _) => std::cmp::Ordering::Less,
+            (_, true) => std::cmp::Ordering::Greater,
+            _ => std::cmp::Ordering::Equal,
+        });
+        ranked.into_iter().map(|(post, _)| post).collect()
+    }
+
+    /// Where a project stands; none if nothing of it can begin.
+    fn rank(&self, desk: &Desk, post: usize) -> Result<Option<Rank>, EngineError> {
+        let served = &self.worker.posts[post];
+        let project = served.project();
+        let (ready, held) = project.read(|view| {
+            let ready = view.totals()?.count(TaskState::Ready);
+            Ok((ready.saturating_sub(view.early()?.count), view.count_claimed()?))
+        })?;
+        if ready == 0 || matches!(project.may_begin()?, Answer::Exhausted(_)) {
+            return Ok(None);
+        }
+        Ok(Some(Rank { held, weight: served.weight(), served: desk.served[post] }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_with_the_fewest_in_hands_for_its_weight_is_next() {
+        let rank = |held, weight, served| Rank { held, weight, served };
+        let check = |a: Rank, b: Rank, is_first: bool| {
+            assert_eq!((a.is_before(&b), b.is_before(&a)), (is_first, !is_first), "{a:?} {b:?}");
+        };
+        check(rank(0, 1, 9), rank(3, 1, 0), true);
+        check(rank(2, 1, 1), rank(2, 1, 2), true);
+        check(rank(2, 2, 5), rank(2, 1, 0), true);
+        check(rank(3, 2, 0), rank(1, 1, 1), true);
+        check(rank(4, 2, 0), rank(1, 1, 9), false);
+    }
+}

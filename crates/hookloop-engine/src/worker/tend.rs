@@ -1,0 +1,265 @@
+//! What is to be done for a project beside its tasks. Each of these has a thread, because each may take long, and
+//! none may keep the others waiting: a hook that runs for minutes must not let a worker that died go unnoticed.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use hookloop_core::id::SessionId;
+use hookloop_core::task::TaskState;
+use hookloop_store::pulse::Held;
+
+use crate::delivery::train::{self, Arrival, Fate, TrainError};
+use crate::dispatcher::{Dispatcher, Round};
+use crate::lease::Expired;
+use crate::notify::Notifier;
+use crate::project::{EngineError, Project, fresh_id, now};
+use crate::seat::{BEAT, Kept, Seat};
+use crate::session::real::{Rest, Stop, Unwatched};
+use crate::session::{Attendance, open, perform, session_of};
+use crate::store::SessionRow;
+
+use super::{AFTER_ERROR, Shift, Told};
+
+/// Between two looks for sessions that nobody has ended.
+const SWEEP: Duration = Duration::from_secs(15);
+/// Open sessions that are looked at.
+const OPEN_MAX: usize = 1_000;
+/// After a train in which everything waits on; twice as long after each further one.
+const WAIT: Duration = Duration::from_secs(2);
+const WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// What the threads of one project tell each other.
+#[derive(Debug, Default)]
+pub(super) struct Duty {
+    /// Reactions are this worker's business.
+    leads: AtomicBool,
+    /// So are merges.
+    drives: AtomicBool,
+    /// Something waits to be merged that may be.
+    merging: AtomicBool,
+}
+
+impl Duty {
+    pub(super) fn is_merging(&self) -> bool {
+        self.merging.load(Ordering::SeqCst)
+    }
+}
+
+impl<'w> Shift<'w> {
+    pub(super) fn begin_tending<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>) {
+        for post in 0..self.worker.posts.len() {
+            scope.spawn(move || self.watch(post));
+            scope.spawn(move || self.react(post));
+            if self.worker.plan.merges {
+                scope.spawn(move || self.merge(post));
+            }
+        }
+    }
+
+    fn trouble(&self, post: usize, error: &dyn std::fmt::Display) {
+        let project = Some(self.worker.posts[post].name());
+        self.tell(&Told::Trouble { project, why: error.to_string() });
+    }
+
+    /// Keeps the places that one worker at a time has, and ends the claims of those who are gone.
+    fn watch(&self, post: usize) {
+        let duty = &self.duties[post];
+        let project = self.worker.posts[post].project();
+        let name = format!("{} {}", self.worker.plan.name, fresh_id());
+        // Whoever is told of what needs a human is told once, whichever worker says it.
+        let notifier = Notifier::start(&project, self.worker.posts[post].channels());
+        if let Err(error) = &notifier {
+            self.trouble(post, error);
+        }
+        let mut dispatcher = match Dispatcher::new(&project, &name) {
+            Ok(dispatcher) => dispatcher,
+            Err(error) => return self.trouble(post, &error),
+        };
+        let mut train = Seat::new(Held::Train, name);
+        let (mut swept, mut seen) = (Instant::now(), HashMap::new());
+        while !self.over.wait(BEAT) {
+            let looked = self.keep_places(post, &project, &mut dispatcher, &mut train);
+            if let Err(error) = looked {
+                self.trouble(post, &error);
+                self.over.wait(AFTER_ERROR);
+                continue;
+            }
+            for Expired { id, claim } in dispatcher.take_expired() {
+                let served = self.worker.posts[post].name();
+                self.tell(&Told::Expired { project: served, task: &id, agent: &claim.agent });
+                if let Some(session) = session_of(&claim.agent) {
+                    self.bury(post, &session);
+                }
+            }
+            if duty.leads.load(Ordering::SeqCst) && swept.elapsed() >= SWEEP {
+                swept = Instant::now();
+                if let Err(error) = self.sweep(post, &project, &mut seen) {
+                    self.trouble(post, &error);
+                }
+            }
+        }
+        // The next one need not wait until it is silent. If this can't be said, it does.
+        let _ = dispatcher.leave().and_then(|()| train.leave(&project.store));
+    }
+
+    fn keep_places(
+        &self,
+        post: usize,
+        project: &Project,
+        dispatcher: &mut Dispatcher<'_>,
+        train: &mut Seat,
+    ) -> Result<(), EngineError> {
+        let duty = &self.duties[post];
+        let (claimed, submitted) = project
+            .read(|view| Ok((view.count_claimed()?, view.totals()?.count(TaskState::Submitted))))?;
+        project.fire_schedules(now())?;
+        let is_quiet = claimed == 0 && !project.has_pending()?;
+        let leads = match is_quiet {
+            // A project in which nothing happens costs nobody anything.
+            true => {
+                dispatcher.leave()?;
+                false
+            }
+            false => dispatcher.keep_place()? == Round::Leading,
+        };
+        duty.leads.store(leads, Ordering::SeqCst);
+        let delivers = self.worker.plan.merges && project.rules().delivery.is_some();
+        let drives = match delivers && submitted > 0 {
+            true => train.keep(&project.store)? != Kept::Not,
+            false => {
+                train.leave(&project.store)?;
+                false
+            }
+        };
+        duty.drives.store(drives, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Reactions and workflows.
+    fn react(&self, post: usize) {
+        let duty = &self.duties[post];
+        let mut known = 0;
+        while !self.over.is_triggered() {
+            let project = self.worker.posts[post].project();
+            let done = match duty.leads.load(Ordering::SeqCst) {
+                true => react_once(&project),
+                false => Ok(()),
+            };
+            let waited = done.and_then(|()| Ok(project.store.wait_for_news(known, BEAT)?));
+            match waited {
+                Ok(head) if head > known => known = head,
+                // Where nobody follows the log, a wait that found nothing has waited.
+                Ok(_) => {}
+                Err(error) => {
+                    self.trouble(post, &error);
+                    self.over.wait(AFTER_ERROR);
+                }
+            }
+        }
+    }
+
+    /// Merges what was submitted.
+    fn merge(&self, post: usize) {
+        let duty = &self.duties[post];
+        let (mut pause, mut until) = (WAIT, Instant::now());
+        let mut known = 0;
+        while !self.over.wait(BEAT / 4) {
+            let project = self.worker.posts[post].project();
+            let waiting = project.read(|view| view.totals());
+            let waiting = waiting.map(|totals| (totals.count(TaskState::Submitted), totals.head));
+            let Ok((waiting, head)) = waiting else { continue };
+            duty.merging.store(waiting > 0 && Instant::now() >= until, Ordering::SeqCst);
+            let is_due =
+                duty.drives.load(Ordering::SeqCst) && (Instant::now() >= until || head > known);
+            if waiting == 0 || !is_due || !self.may_merge(post) {
+                continue;
+            }
+            let rode = self.ride(post, &project);
+            // What the train itself has written is no news to it.
+            known = project.read(|view| view.totals()).map_or(head, |totals| totals.head);
+            pause = match rode {
+                Ok(true) => WAIT,
+                Ok(false) => (pause * 2).min(WAIT_MAX),
+                Err(error) => {
+                    self.trouble(post, &error);
+                    (pause * 2).min(WAIT_MAX)
+                }
+            };
+            until = Instant::now() + pause;
+        }
+    }
+
+    /// Whether those who run the fleet let anything begin.
+    fn may_merge(&self, post: usize) -> bool {
+        let name = self.worker.posts[post].name();
+        let orders = self.worker.fleet.orders();
+        orders.is_ok_and(|orders| orders.of(self.worker.plan.name.as_str(), name).is_none())
+            && !self.quit.drain.is_triggered()
+    }
+
+    /// One train; answers whether anything came of it.
+    fn ride(&self, post: usize, project: &Project) -> Result<bool, TrainError> {
+        let Some(runner) = project.runner() else { return Ok(false) };
+        let name = self.worker.posts[post].name();
+        let mut told = |arrival: &Arrival| self.tell(&Told::Arrived { project: name, arrival });
+        let arrivals = train::merge(project, runner, &self.quit.now, &mut told)?;
+        Ok(arrivals.iter().any(|arrival| !matches!(arrival.fate, Fate::Waits { .. })))
+    }
+
+    /// Ends sessions of workers that are gone, where whoever ended their claims did not come to it.
+    /// Who has shown life since the last sweep is there.
+    fn sweep(
+        &self,
+        post: usize,
+        project: &Project,
+        seen: &mut HashMap<String, u64>,
+    ) -> Result<(), EngineError> {
+        let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
+        if open.is_empty() {
+            return Ok(());
+        }
+        // Who may not see all workers leaves this to those who may.
+        let Ok(signs) = self.worker.fleet.signs() else { return Ok(()) };
+        let signs = signs.into_iter().map(|(worker, count)| (worker.name.to_string(), count));
+        let before = std::mem::replace(seen, signs.collect());
+        let is_left = |row: &&SessionRow| match seen.get(&row.machine) {
+            Some(count) => before.get(&row.machine) == Some(count),
+            None => !before.contains_key(&row.machine),
+        };
+        for row in open.iter().filter(is_left) {
+            self.bury(post, &row.id);
+        }
+        Ok(())
+    }
+
+    /// Gives a session its end whose worker was silent for the lease of its task.
+    fn bury(&self, post: usize, session: &SessionId) {
+        let served = &self.worker.posts[post];
+        let project = served.project();
+        let Some(runner) = project.runner() else { return };
+        let name = self.worker.plan.name.as_str();
+        let opened = match open::bury(&project, runner, session, name) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return,
+            // Its worker was not dead, and has just said so.
+            Err(_) => return,
+        };
+        let ended = self.follow(&project, session).and_then(|()| Ok(Stop::new().ok()));
+        let Ok(Some(stop)) = ended else { return };
+        let following = stop.follows(&self.over);
+        let config = served.place().config();
+        let around =
+            Attendance { onlooker: Unwatched, stop, rest: Rest::default(), config: &config };
+        if let Err(error) = perform(&project, &opened, around) {
+            self.trouble(post, &error);
+        }
+        drop(following);
+    }
+}
+
+fn react_once(project: &Project) -> Result<(), EngineError> {
+    project.dispatch()?;
+    project.run_workflows()
+}

@@ -1,0 +1,89 @@
+//! Orders that hold, what the fleet may spend, and who wants to be left alone.
+
+use hookloop_core::event::{Event, EventBody};
+use hookloop_core::fleet::{BudgetSet, Ordered, Orders, Slowed, Standing};
+use hookloop_core::purse::Purse;
+use hookloop_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+use serde::de::DeserializeOwned;
+
+use super::apply::Fold;
+use super::{Result, View, to_json};
+use crate::log::LogError;
+
+const BUDGET: &str = "budget";
+const ORDER: &str = "order ";
+const SLOW: &str = "slow ";
+
+impl Fold<'_> {
+    pub(super) fn apply_fleet(&self, event: &Event) -> Result<()> {
+        match &event.body {
+            EventBody::FleetOrdered(ordered) => {
+                self.say(&format!("{ORDER}{}", ordered.scope), event, &to_json(ordered))
+            }
+            EventBody::FleetOrderLifted(lifted) => {
+                let key = format!("{ORDER}{}", lifted.scope);
+                self.run("DELETE FROM fleet WHERE key = ?1", [key]).map(drop)
+            }
+            EventBody::FleetBudgetSet(budget) => self.say(BUDGET, event, &to_json(budget)),
+            EventBody::Slowed(slowed) => {
+                self.say(&format!("{SLOW}{}", slowed.what), event, &to_json(slowed))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn say(&self, key: &str, event: &Event, data: &str) -> Result<()> {
+        let put = "INSERT OR REPLACE INTO fleet VALUES (?1, ?2, ?3, ?4)";
+        self.run(put, params![key, event.at.0, event.actor, data]).map(drop)
+    }
+}
+
+impl View<'_> {
+    /// The orders that hold, by what they are about.
+    pub fn orders(&self) -> Result<Orders> {
+        let read = |row: &Row<'_>| {
+            let ordered: Ordered = read_json(row)?;
+            Ok(Standing { ordered, by: row.get(1)?, at: Timestamp(row.get(0)?) })
+        };
+        Ok(Orders(self.said(ORDER, read)?))
+    }
+
+    /// What all sessions of the fleet together may spend.
+    pub fn budget(&self) -> Result<Purse> {
+        let select = "SELECT data FROM fleet WHERE key = ?1";
+        let found: Option<String> =
+            self.conn.prepare_cached(select)?.query_row([BUDGET], |row| row.get(0)).optional()?;
+        match found {
+            Some(data) => {
+                let set: BudgetSet = serde_json::from_str(&data).map_err(damaged)?;
+                Ok(set.purse)
+            }
+            None => Ok(Purse::default()),
+        }
+    }
+
+    /// Who wants to be left alone, and until when.
+    pub fn slowed(&self) -> Result<Vec<Slowed>> {
+        self.said(SLOW, read_json)
+    }
+
+    fn said<T>(&self, start: &str, read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
+        let select = "SELECT at, actor, data FROM fleet WHERE substr(key, 1, ?2) = ?1 ORDER BY key";
+        let mut select = self.conn.prepare_cached(select)?;
+        let mut rows = select.query(params![start, start.len() as i64])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(read(row)?);
+        }
+        Ok(found)
+    }
+}
+
+fn read_json<T: DeserializeOwned>(row: &Row<'_>) -> Result<T> {
+    serde_json::from_str(&row.get::<_, String>(2)?).map_err(damaged)
+}
+
+fn damaged(error: serde_json::Error) -> LogError {
+    LogError::damaged(0, error)
+}

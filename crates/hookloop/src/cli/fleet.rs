@@ -1,0 +1,360 @@
+//! `hookloop fleet`
+
+use hookloop_core::fleet::{Order, Ordered, REASON_MAX, Scope};
+use hookloop_core::purse::{Bounds, Period, Purse};
+use hookloop_core::session::plan::Dollars;
+use hookloop_core::time::Timestamp;
+use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence, Running, Served};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Context, state_home};
+use crate::error::CliError;
+use crate::output::{BOLD, DIM, Result, plain};
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    Status(StatusArgs),
+    Pause(PauseArgs),
+    Stop(StopArgs),
+    Resume(ResumeArgs),
+    Drain(DrainArgs),
+    Budget(BudgetArgs),
+}
+
+/// Who works on what, what was ordered, and what was spent
+///
+/// The fleet is all workers that share the store of this project.
+#[derive(clap::Args)]
+pub(crate) struct StatusArgs {}
+
+/// Let nothing new begin: no task, no turn, no hook; what is under way goes on
+#[derive(clap::Args)]
+pub(crate) struct PauseArgs {
+    #[command(flatten)]
+    order: OrderArgs,
+}
+
+/// End what runs: agents and hooks are killed, tasks go back, and nothing new begins
+#[derive(clap::Args)]
+pub(crate) struct StopArgs {
+    #[command(flatten)]
+    order: OrderArgs,
+}
+
+#[derive(clap::Args)]
+struct OrderArgs {
+    /// `all`, `project:NAME` or `worker:NAME`
+    #[arg(default_value = "all")]
+    scope: Scope,
+
+    /// Why, for those who look at the status
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// Take back what was ordered
+#[derive(clap::Args)]
+pub(crate) struct ResumeArgs {
+    /// `all`, `project:NAME` or `worker:NAME`
+    #[arg(default_value = "all")]
+    scope: Scope,
+}
+
+/// Have a worker finish what it has, and end
+#[derive(clap::Args)]
+pub(crate) struct DrainArgs {
+    worker: hookloop_core::fleet::WorkerName,
+
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// Show or set what all sessions of all workers together may spend
+#[derive(clap::Args)]
+pub(crate) struct BudgetArgs {
+    /// In dollars
+    #[arg(long, value_name = "AMOUNT")]
+    cost: Option<f64>,
+
+    #[arg(long, value_name = "N")]
+    tokens: Option<u64>,
+
+    /// Turns of agents
+    #[arg(long, value_name = "N")]
+    turns: Option<u64>,
+
+    /// For how long: day (UTC) or ever
+    #[arg(long, value_name = "PERIOD", default_value = "day", value_parser = period)]
+    per: Period,
+
+    /// Dollars that are set aside for each turn before it begins
+    #[arg(long, value_name = "AMOUNT")]
+    turn_cost: Option<f64>,
+
+    /// Tokens that are set aside for each turn before it begins
+    #[arg(long, value_name = "N")]
+    turn_tokens: Option<u64>,
+
+    /// No bound any more
+    #[arg(long, conflicts_with_all = ["cost", "tokens", "turns", "turn_cost", "turn_tokens"])]
+    none: bool,
+}
+
+fn period(text: &str) -> std::result::Result<Period, String> {
+    [Period::Day, Period::Ever]
+        .into_iter()
+        .find(|period| period.name() == text)
+        .ok_or_else(|| "`day` or `ever`".to_owned())
+}
+
+impl Command {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        let fleet = open(context)?;
+        match self {
+            Command::Status(_) => status(context, &fleet),
+            Command::Pause(args) => order(context, &fleet, Order::Pause, args.order),
+            Command::Stop(args) => order(context, &fleet, Order::Stop, args.order),
+            Command::Resume(args) => resume(context, &fleet, args.scope),
+            Command::Drain(DrainArgs { worker, reason }) => {
+                let scope = Scope::Worker(worker.to_string());
+                order(context, &fleet, Order::Drain, OrderArgs { scope, reason })
+            }
+            Command::Budget(args) => args.run(context, &fleet),
+        }
+    }
+}
+
+pub(super) fn open(context: &mut Context) -> Result<Fleet> {
+    let project = context.project()?;
+    let fleet = Fleet::beside(&project, &state_home()?, &context.surroundings()?)?;
+    fleet.log().store().hold_still()?;
+    Ok(fleet)
+}
+
+fn order(context: &mut Context, fleet: &Fleet, order: Order, args: OrderArgs) -> Result {
+    let OrderArgs { scope, reason } = args;
+    super::by_a_person("give orders to the fleet")?;
+    if let Some(reason) = &reason
+        && reason.len() > REASON_MAX
+    {
+        return Err(CliError::usage(format!("a reason has at most {REASON_MAX} bytes")));
+    }
+    fleet.order(Ordered { scope: scope.clone(), order, reason })?;
+    if context.out.json {
+        return context.out.json(&json!({ "order": order.name(), "scope": scope.to_string() }));
+    }
+    let word = match order {
+        Order::Drain => "is to finish what it has, and end",
+        Order::Pause => "begins nothing new",
+        Order::Stop => "stops",
+    };
+    context.out.line(format_args!("{scope} {word}. {DIM}hookloop fleet resume {scope}{DIM:#}"))
+}
+
+fn resume(context: &mut Context, fleet: &Fleet, scope: Scope) -> Result {
+    super::by_a_person("give orders to the fleet")?;
+    let was_there = fleet.lift(scope.clone())?;
+    let left = fleet.orders()?.0;
+    if context.out.json {
+        return context.out.json(&json!({ "resumed": was_there, "scope": scope.to_string() }));
+    }
+    match was_there {
+        true => context.out.line(format_args!("{scope} goes on."))?,
+        false => context.out.line(format_args!("Nothing was ordered of {scope}."))?,
+    }
+    for standing in left {
+        let (scope, order) = (&standing.ordered.scope, standing.ordered.order.name());
+        context.out.line(format_args!("{DIM}still: {order} {scope}{DIM:#}"))?;
+    }
+    Ok(())
+}
+
+impl BudgetArgs {
+    fn run(self, context: &mut Context, fleet: &Fleet) -> Result {
+        let bounds =
+            Bounds { cost_micros: micros(self.cost)?, tokens: self.tokens, turns: self.turns };
+        if !bounds.is_none() || self.none {
+            super::by_a_person("set the budget of the fleet")?;
+            let turn = Bounds {
+                cost_micros: micros(self.turn_cost)?,
+                tokens: self.turn_tokens,
+                turns: None,
+            };
+            let purse = match (self.none, self.per) {
+                (true, _) => Purse::default(),
+                (false, Period::Day) => Purse { day: bounds, turn, ..Purse::default() },
+                (false, Period::Ever) => Purse { ever: bounds, turn, ..Purse::default() },
+            };
+            fleet.set_budget(purse)?;
+        }
+        let purse = fleet.budget()?;
+        match context.out.json {
+            true => context.out.json(&json!({ "budget": purse })),
+            false => context.out.line(format_args!("The fleet may spend: {purse}")),
+        }
+    }
+}
+
+fn micros(amount: Option<f64>) -> Result<Option<u64>> {
+    match amount {
+        Some(amount) if !amount.is_finite() || amount <= 0.0 => {
+            Err(CliError::usage("an amount is more than nothing"))
+        }
+        amount => Ok(amount.map(|amount| (amount * 1_000_000.0).round() as u64)),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusJson {
+    workers: Vec<WorkerJson>,
+    orders: Vec<OrderJson>,
+    slowed: Vec<SlowedJson>,
+    budget: Purse,
+    spent_today_micros: u64,
+    spent_micros: u64,
+    reserved_micros: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WorkerJson {
+    name: String,
+    machine: String,
+    pid: u32,
+    version: String,
+    format: u32,
+    /// `working`, `draining`, `paused`, `stopped` or `gone`.
+    state: &'static str,
+    slots: u32,
+    agent: String,
+    projects: Vec<Served>,
+    running: Vec<Running>,
+    started: String,
+    seen: String,
+}
+
+#[derive(Serialize)]
+struct OrderJson {
+    order: &'static str,
+    scope: String,
+    reason: Option<String>,
+    by: String,
+    at: String,
+}
+
+#[derive(Serialize)]
+struct SlowedJson {
+    what: String,
+    until: String,
+}
+
+fn state_of(worker: &Presence, now: Timestamp) -> &'static str {
+    match now.millis_since(worker.seen) > GONE_AFTER_MS {
+        true => "gone",
+        false => worker.state.name(),
+    }
+}
+
+fn status(context: &mut Context, fleet: &Fleet) -> Result {
+    let now = super::now();
+    let workers = fleet.workers()?;
+    let orders = fleet.orders()?.0;
+    let slowed = fleet.slowed()?;
+    let budget = fleet.budget()?;
+    let standing = fleet.log().read(|view| view.purse(now.into()))?;
+    let out = &mut context.out;
+    if out.json {
+        let worker = |worker: Presence| WorkerJson {
+            state: state_of(&worker, now),
+            name: worker.name.to_string(),
+            machine: worker.machine,
+            pid: worker.pid,
+            version: worker.version,
+            format: worker.format,
+            slots: worker.slots,
+            agent: worker.agent,
+            projects: worker.projects,
+            running: worker.running,
+            started: worker.started.to_string(),
+            seen: worker.seen.to_string(),
+        };
+        let orders = orders.into_iter().map(|standing| OrderJson {
+            order: standing.ordered.order.name(),
+            scope: standing.ordered.scope.to_string(),
+            reason: standing.ordered.reason,
+            by: standing.by,
+            at: standing.at.to_string(),
+        });
+        let slowed = slowed
+            .into_iter()
+            .map(|slowed| SlowedJson { what: slowed.what, until: slowed.until.to_string() });
+        return out.json(&StatusJson {
+            workers: workers.into_iter().map(worker).collect(),
+            orders: orders.collect(),
+            slowed: slowed.collect(),
+            budget,
+            spent_today_micros: standing.day.cost_micros,
+            spent_micros: standing.ever.cost_micros,
+            reserved_micros: standing.open.cost_micros,
+        });
+    }
+    for standing in &orders {
+        let (scope, order) = (&standing.ordered.scope, standing.ordered.order.name());
+        let reason = standing.ordered.reason.as_deref().unwrap_or("no reason given");
+        out.line(format_args!("{BOLD}{order} {scope}{BOLD:#}: {} {DIM}by {}, {}; hookloop fleet resume {scope}{DIM:#}", plain(reason), plain(&standing.by), standing.at))?;
+    }
+    for slowed in &slowed {
+        out.line(format_args!(
+            "{} wants to be left alone until {}",
+            plain(&slowed.what),
+            slowed.until
+        ))?;
+    }
+    if workers.is_empty() {
+        out.line(format_args!("No worker is there. {DIM}hookloop worker --agent claude{DIM:#}"))?;
+    }
+    let newest = workers.iter().map(|worker| worker.version.clone()).max();
+    for worker in &workers {
+        let state = state_of(worker, now);
+        let busy = format!("{}/{}", worker.running.len(), worker.slots);
+        let old = match newest.as_ref() {
+            Some(newest) if *newest != worker.version => format!(" (version {})", worker.version),
+            _ => String::new(),
+        };
+        out.line(format_args!(
+            "{BOLD}{}{BOLD:#}  {state}  {busy} by {}{}  {DIM}{} pid {}{DIM:#}",
+            worker.name,
+            plain(&worker.agent),
+            plain(&old),
+            plain(&worker.machine),
+            worker.pid
+        ))?;
+        for running in &worker.running {
+            let minutes = now.millis_since(running.since) / 60_000;
+            out.line(format_args!(
+                "  {}: {}  {DIM}{minutes} min, session {}{DIM:#}",
+                plain(&running.project),
+                plain(&running.task),
+                plain(&running.session)
+            ))?;
+        }
+        for served in worker.projects.iter().filter(|served| served.unfit.is_some()) {
+            let why = served.unfit.as_deref().unwrap_or_default();
+            out.line(format_args!("  {}: takes nothing: {}", plain(&served.project), plain(why)))?;
+        }
+    }
+    let (day, ever, open) =
+        (standing.day.cost_micros, standing.ever.cost_micros, standing.open.cost_micros);
+    let bound = match budget.is_none() {
+        true => "no budget".to_owned(),
+        false => format!("budget {budget}"),
+    };
+    out.line(format_args!(
+        "spent {} today, {} in all, {} set aside; {bound}",
+        Dollars(day),
+        Dollars(ever),
+        Dollars(open)
+    ))
+}

@@ -1,0 +1,171 @@
+//! What all workers together may spend, however often they are killed.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::Working;
+use crate::support::number_from_env;
+use crate::support::random::Random;
+use crate::yard::Yard;
+
+const WORKERS: usize = 5;
+const JOBS: usize = 10;
+const BUDGET: u64 = 5_000_000;
+const RESERVED: u64 = 100_000;
+const TASKS: usize = 80;
+/// Longer than all of it takes, on a machine that is busy.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// Turns that use what is set aside for them, less, or several times as much, which they tell step by step.
+fn turns(random: &mut Random) -> Value {
+    let turn = |cost: u64, steps: u64, sleep_ms: u64| {
+        let usage = json!({ "inputTokens": 1_000, "outputTokens": 50, "costMicros": cost });
+        json!({ "say": "working", "usage": usage, "usage_steps": steps, "sleep_ms": sleep_ms })
+    };
+    let mut turns: Vec<Value> = Vec::new();
+    for number in 0..3 {
+        let sleep_ms = 50 + random.below(400);
+        let mut one = match random.below(4) {
+            0 => turn(RESERVED + random.below(2 * RESERVED), 40, sleep_ms),
+            1 => turn(RESERVED, 0, sleep_ms),
+            _ => turn(random.below(RESERVED), 0, sleep_ms),
+        };
+        one["write"] = json!({ "work.txt": format!("{number}\n") });
+        turns.push(one);
+    }
+    let mut last = turn(random.below(RESERVED), 0, 10);
+    last["say"] = json!("done\n<promise>COMPLETE</promise>");
+    turns.push(last);
+    Value::Array(turns)
+}
+
+fn worker(yard: &Yard, number: usize) -> Command {
+    let (name, agent) = (format!("w{number}"), format!("scripted:turns/{number}.json"));
+    let jobs = JOBS.to_string();
+    let args = ["worker", "--name", &name, "--agent", &agent, "--jobs", &jobs, "--no-merge"];
+    yard.command(&[&args[..], &["--lease", "10s"]].concat())
+}
+
+/// What the fleet's log says was spent and set aside, after each of its events.
+#[derive(Debug, Default)]
+struct Account {
+    most: u64,
+    used: u64,
+    lost: u64,
+    turns: u64,
+}
+
+fn account(events: &[Value]) -> Account {
+    let mut open = std::collections::HashMap::<String, u64>::new();
+    let mut account = Account::default();
+    for event in events {
+        let (kind, data) = (event["type"].as_str().unwrap(), &event["data"]);
+        let session =
+            event["subject"].as_str().unwrap_or_default().trim_start_matches("_s-").to_owned();
+        match kind {
+            "turn_reserved" => {
+                let amount = data["costMicros"].as_u64().unwrap();
+                *open.entry(data["session"].as_str().unwrap().to_owned()).or_default() += amount;
+            }
+            "turn_ended" => {
+                let held = open.remove(&session).unwrap_or(0);
+                let used = data["usage"]["costMicros"].as_u64().unwrap_or(0);
+                account.used += used;
+                account.turns += 1;
+                if data["isPartial"] == true {
+                    account.lost += held.saturating_sub(used);
+                }
+            }
+            "session_resumed" => account.lost += open.remove(&session).unwrap_or(0),
+            "session_ended" => drop(open.remove(&session)),
+            _ => {}
+        }
+        let total = account.used + account.lost + open.values().sum::<u64>();
+        account.most = account.most.max(total);
+    }
+    account
+}
+
+#[test]
+fn fifty_sessions_at_once_spend_no_more_than_the_fleet_may() {
+    let seed = number_from_env("HOOKLOOP_PURSE_SEED", u64::from(std::process::id()));
+    let told = format!("HOOKLOOP_PURSE_SEED={seed}");
+    let mut random = Random(seed);
+    let yard = Yard::new("delivery: {}\nhooks: {before_submit: []}\n", &[("a.txt", "a\n")]);
+    let directory = yard.project().join("turns");
+    fs::create_dir_all(&directory).unwrap();
+    for number in 0..WORKERS {
+        fs::write(directory.join(format!("{number}.json")), turns(&mut random).to_string())
+            .unwrap();
+    }
+    for number in 0..TASKS {
+        yard.add(&format!("t{number}"), &[]);
+    }
+    yard.ok(&["fleet", "budget", "--cost", "5", "--per", "ever", "--turn-cost", "0.1"]);
+    let end = Instant::now() + LONGEST;
+    let killed: u32 = thread::scope(|scope| {
+        let all: Vec<_> = (0..WORKERS)
+            .map(|number| {
+                let (yard, mut random) = (&yard, Random(random.next()));
+                scope.spawn(move || {
+                    let mut killed = 0;
+                    for _ in 0..3 {
+                        let mut working = Working::start(worker(yard, number));
+                        thread::sleep(
+                            Duration::from_secs(2) + random.moment_before(Duration::from_secs(5)),
+                        );
+                        working.child.kill().unwrap();
+                        working.child.wait().unwrap();
+                        killed += 1;
+                    }
+                    killed
+                })
+            })
+            .collect();
+        all.into_iter().map(|one| one.join().unwrap()).sum()
+    });
+    // Then they are left alone, until nothing is under way and nothing can begin.
+    let mut workers: Vec<Working> =
+        (0..WORKERS).map(|number| Working::start(worker(&yard, number))).collect();
+    let is_over = || {
+        let usage = yard.ok(&["usage", "--fleet"]).remove(0);
+        let held = usage["purse"]["reservations"].as_array().unwrap().len();
+        let left = usage["purse"]["limits"][0]["left"]["cost_micros"].as_u64().unwrap();
+        let open = yard.ok(&["task", "list", "--limit", "0"]).remove(0);
+        let is_open = |task: &&Value| matches!(task["state"].as_str(), Some("ready" | "active"));
+        let open = open.as_array().unwrap().iter().filter(is_open).count();
+        held == 0 && (left < RESERVED || open == 0)
+    };
+    while !is_over() {
+        assert!(
+            Instant::now() < end,
+            "{told} it does not come to an end: {:?}",
+            yard.ok(&["usage", "--fleet"])
+        );
+        thread::sleep(Duration::from_millis(200));
+    }
+    for working in &mut workers {
+        working.signal(Signal::TERM);
+    }
+    for working in workers {
+        working.end();
+    }
+    let account = account(&yard.ok(&["log", "--fleet", "--all"]));
+    assert!(account.most <= BUDGET + RESERVED, "{told} {account:?}");
+    let usage = yard.ok(&["usage", "--fleet"]).remove(0);
+    let limit = &usage["purse"]["limits"][0];
+    assert_eq!(limit["used"]["cost_micros"], account.used, "{told} {usage}");
+    assert_eq!(limit["lost"]["cost_micros"], account.lost, "{told} {usage}");
+    assert_eq!(usage["purse"]["reservations"].as_array().unwrap().len(), 0, "{told} {usage}");
+    // What the project's own log says is the same.
+    let of_project = yard.ok(&["usage"]).remove(0);
+    assert_eq!(of_project["total"]["cost_micros"], account.used, "{told} {of_project}");
+    assert_eq!(of_project["total"]["turns"], account.turns, "{told} {of_project}");
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{killed} killed, {account:?}");
+}

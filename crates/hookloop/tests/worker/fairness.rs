@@ -1,0 +1,44 @@
+//! A project with a thousand tasks, and one with ten.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::Sandbox;
+use crate::{Working, is};
+
+const AGENT: &str = "command:cat > /dev/null; echo '<promise>COMPLETE</promise>'";
+const LARGE: usize = 1_000;
+const SMALL: usize = 10;
+
+#[test]
+fn a_small_project_does_not_wait_for_a_large_one() {
+    let large = Sandbox::new("version: 1\n");
+    // Of the same user.
+    let small = large.project().with_file_name("small");
+    fs::create_dir(&small).unwrap();
+    fs::write(small.join("hookloop.yaml"), "version: 1\n").unwrap();
+    for (directory, count) in [(large.project(), LARGE), (small.clone(), SMALL)] {
+        let task = |number| json!({ "id": format!("t{number}"), "goal": "g" }).to_string();
+        let tasks: Vec<String> = (0..count).map(task).collect();
+        let file = directory.join("tasks.jsonl");
+        fs::write(&file, tasks.join("\n")).unwrap();
+        let (directory, file) = (directory.to_str().unwrap(), file.to_str().unwrap());
+        large.json(&["-C", directory, "task", "import", file]);
+    }
+    let mut command = large.command(&["worker", "--jobs", "2", "--agent", AGENT]);
+    command.arg(large.project()).arg(&small);
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    let mut working = Working::start(command);
+    let (mut done, mut taken) = (0, 0);
+    while done < SMALL {
+        let told = working.hear(|told| is(told, "took") || is(told, "ended"));
+        taken += usize::from(is(&told, "took"));
+        let is_small = told["project"].as_str().unwrap().starts_with("small");
+        done += usize::from(is(&told, "ended") && is_small);
+    }
+    working.child.kill().unwrap();
+    working.child.wait().unwrap();
+    // One of each, in turn.
+    assert!(taken <= 2 * SMALL + 4, "{taken} tasks were taken until the small project was done");
+}

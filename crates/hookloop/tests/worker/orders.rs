@@ -1,0 +1,116 @@
+//! Those who run a fleet pause it, stop it, and let it go on.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::Sandbox;
+use crate::{Working, is, until};
+
+/// Orders are in effect by then, whatever the machine is busy with.
+const WITHIN: Duration = Duration::from_secs(2);
+const WORKS: &str =
+    "command:cat > /dev/null; echo x >> turns; sleep 0.1; date +%N > changed; echo 'not yet'";
+
+fn start(sandbox: &Sandbox, args: &[&str]) -> Working {
+    let mut command = sandbox.command(&[&["worker", "--name", "w1"], args].concat());
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    Working::start(command)
+}
+
+fn turns(sandbox: &Sandbox) -> usize {
+    fs::read_to_string(sandbox.project().join("turns")).unwrap_or_default().lines().count()
+}
+
+fn sandbox() -> Sandbox {
+    let config = "version: 1\nlimits: {iterations: 100000, no_progress: 100000}\n";
+    let sandbox = Sandbox::new(config);
+    sandbox.json(&["task", "add", "goal", "--id", "a"]);
+    sandbox
+}
+
+#[test]
+fn a_fleet_that_is_paused_begins_nothing_and_goes_on_where_it_was() {
+    for scope in ["all", "worker:w1"] {
+        let sandbox = sandbox();
+        let mut working = start(&sandbox, &["--agent", WORKS]);
+        let took = working.hear(|told| is(told, "took"));
+        until("turns are taken", || turns(&sandbox) > 2);
+        sandbox.json(&["fleet", "pause", scope, "--reason", "a look"]);
+        std::thread::sleep(WITHIN);
+        let rested = turns(&sandbox);
+        let status = sandbox.json(&["fleet", "status"]);
+        assert_eq!(status["workers"][0]["state"], "paused", "{status}");
+        assert_eq!(status["orders"][0]["reason"], "a look", "{status}");
+        sandbox.json(&["task", "add", "goal", "--id", "b"]);
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(turns(&sandbox), rested, "{scope}");
+        sandbox.json(&["fleet", "resume", scope]);
+        until("turns are taken again", || turns(&sandbox) > rested + 2);
+        assert_eq!(
+            sandbox.json(&["task", "show", "a"])["claim"]["agent"],
+            format!("session:{}", took["session"].as_str().unwrap())
+        );
+        working.child.kill().unwrap();
+        working.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_fleet_that_is_stopped_has_nothing_running_and_can_go_on() {
+    let sandbox = sandbox();
+    let agent = "command:cat > /dev/null; echo $$ > pid; setsid sleep 600 & sleep 600";
+    let mut working = start(&sandbox, &["--agent", agent]);
+    working.hear(|told| is(told, "took"));
+    until("the agent works", || sandbox.project().join("pid").exists());
+    let pid = fs::read_to_string(sandbox.project().join("pid")).unwrap();
+    let began = Instant::now();
+    sandbox.json(&["fleet", "stop"]);
+    let is_there = || std::path::Path::new(&format!("/proc/{}", pid.trim())).exists();
+    until("the agent is gone", || !is_there());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    working.hear(|told| is(told, "ended") && told["outcome"] == "cancelled");
+    assert_eq!(sandbox.json(&["task", "show", "a"])["state"], "ready");
+    sandbox.json(&["fleet", "resume"]);
+    working.hear(|told| is(told, "took"));
+    working.signal(Signal::TERM);
+    working.hear(|told| is(told, "state") && told["state"] == "draining");
+    // The second time what it has is handed back.
+    working.signal(Signal::TERM);
+    working.end();
+}
+
+#[test]
+fn a_worker_can_be_told_to_end_from_elsewhere() {
+    let sandbox = Sandbox::new("version: 1\n");
+    let mut working = start(&sandbox, &["--agent", WORKS]);
+    until("it is there", || {
+        let status = sandbox.json(&["fleet", "status"]);
+        status["workers"].as_array().is_some_and(|workers| workers.len() == 1)
+    });
+    sandbox.json(&["fleet", "drain", "w1"]);
+    working.hear(|told| is(told, "state") && told["state"] == "draining");
+    working.end();
+    let status = sandbox.json(&["fleet", "status"]);
+    assert_eq!(status["workers"].as_array().map(Vec::len), Some(0), "{status}");
+}
+
+#[test]
+fn an_agent_gives_no_orders() {
+    let sandbox = Sandbox::new("version: 1\n");
+    for args in [
+        &["fleet", "pause"][..],
+        &["fleet", "stop"],
+        &["fleet", "resume"],
+        &["fleet", "drain", "w1"],
+        &["fleet", "budget", "--cost", "5"],
+        &["fleet", "budget", "--none"],
+    ] {
+        let output = sandbox.command(args).env("HOOKLOOP_SESSION", "abc").output().unwrap();
+        assert!(!output.status.success(), "{args:?}");
+    }
+    let status: Value = sandbox.json(&["fleet", "status"]);
+    assert_eq!(status["orders"].as_array().map(Vec::len), Some(0), "{status}");
+}

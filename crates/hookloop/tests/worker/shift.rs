@@ -1,0 +1,172 @@
+//! Taking, finishing, going on, handing back.
+
+use std::fs;
+use std::process::Command;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::Sandbox;
+use crate::{Working, is, until};
+
+/// Works until there is a file that says that it may end.
+const WAITS: &str = "command:cat > /dev/null; echo $HOOKLOOP_SESSION >> started; \
+     while [ ! -f go ]; do sleep 0.05; done; echo '<promise>COMPLETE</promise>'";
+const QUICK: &str = "command:cat > /dev/null; echo '<promise>COMPLETE</promise>'";
+
+fn worker(sandbox: &Sandbox, args: &[&str]) -> Command {
+    let mut command = sandbox.command(&[&["worker"], args].concat());
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    command
+}
+
+fn add(sandbox: &Sandbox, id: &str) {
+    sandbox.json(&["task", "add", "goal", "--id", id]);
+}
+
+fn task(sandbox: &Sandbox, id: &str) -> Value {
+    sandbox.json(&["task", "show", id])
+}
+
+fn state(sandbox: &Sandbox, id: &str) -> String {
+    task(sandbox, id)["state"].as_str().unwrap().to_owned()
+}
+
+fn kinds(sandbox: &Sandbox) -> Vec<String> {
+    let events = sandbox.events_from(1);
+    events.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+}
+
+fn count(kinds: &[String], kind: &str) -> usize {
+    kinds.iter().filter(|found| *found == kind).count()
+}
+
+#[test]
+fn all_tasks_are_done_in_their_order_and_then_it_ends() {
+    let sandbox = Sandbox::new("version: 1\n");
+    for id in ["a", "b", "c"] {
+        add(&sandbox, id);
+    }
+    sandbox.json(&["task", "add", "last", "--id", "d", "--depends-on", "a"]);
+    let said = Working::start(worker(&sandbox, &["--agent", QUICK, "--until-idle"])).end();
+    assert_eq!(said.iter().filter(|told| is(told, "took")).count(), 4, "{said:?}");
+    for id in ["a", "b", "c", "d"] {
+        assert_eq!(state(&sandbox, id), "completed");
+    }
+    assert_eq!(count(&kinds(&sandbox), "task_completed"), 4);
+    sandbox.assert_intact();
+}
+
+/// Where there are no worktrees, two at once would be in each other's way.
+#[test]
+fn in_a_project_without_delivery_one_task_at_a_time_is_worked_on() {
+    let sandbox = Sandbox::new("version: 1\n");
+    let agent = "command:cat > /dev/null; mkdir alone && sleep 0.2 && rmdir alone && \
+         echo '<promise>COMPLETE</promise>'";
+    for id in ["a", "b", "c"] {
+        add(&sandbox, id);
+    }
+    let args = ["--agent", agent, "--until-idle", "--jobs", "3"];
+    let workers = [(); 2].map(|()| Working::start(worker(&sandbox, &args)));
+    for worker in workers {
+        worker.end();
+    }
+    let failed =
+        sandbox.events_from(1).into_iter().filter(|event| event["data"]["result"] == "failed");
+    assert_eq!(failed.count(), 0);
+    for id in ["a", "b", "c"] {
+        assert_eq!(state(&sandbox, id), "completed");
+    }
+}
+
+#[test]
+fn what_it_had_in_hands_when_it_was_killed_it_goes_on_with() {
+    let sandbox = Sandbox::new("version: 1\n");
+    add(&sandbox, "a");
+    let mut first = Working::start(worker(&sandbox, &["--agent", WAITS]));
+    let took = first.hear(|told| is(told, "took"));
+    until("the agent works", || sandbox.project().join("started").exists());
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    fs::write(sandbox.project().join("go"), "").unwrap();
+    let said = Working::start(worker(&sandbox, &["--agent", WAITS, "--until-idle"])).end();
+    let again = said.iter().find(|told| is(told, "took")).unwrap();
+    assert_eq!((&again["session"], &again["resumed"]), (&took["session"], &Value::Bool(true)));
+    assert_eq!(state(&sandbox, "a"), "completed");
+    let kinds = kinds(&sandbox);
+    assert_eq!((count(&kinds, "session_started"), count(&kinds, "session_ended")), (1, 1));
+    assert_eq!((count(&kinds, "task_started"), count(&kinds, "task_completed")), (1, 1));
+}
+
+#[test]
+fn who_is_to_end_finishes_what_it_has_and_takes_nothing_more() {
+    let sandbox = Sandbox::new("version: 1\n");
+    add(&sandbox, "a");
+    let mut working = Working::start(worker(&sandbox, &["--agent", WAITS]));
+    working.hear(|told| is(told, "took"));
+    working.signal(Signal::TERM);
+    working.hear(|told| is(told, "state") && told["state"] == "draining");
+    add(&sandbox, "b");
+    fs::write(sandbox.project().join("go"), "").unwrap();
+    working.end();
+    assert_eq!((state(&sandbox, "a"), state(&sandbox, "b")), ("completed".into(), "ready".into()));
+}
+
+#[test]
+fn what_is_not_finished_in_time_is_handed_back() {
+    let sandbox = Sandbox::new("version: 1\n");
+    add(&sandbox, "a");
+    let mut working = Working::start(worker(&sandbox, &["--agent", WAITS, "--drain", "1s"]));
+    working.hear(|told| is(told, "took"));
+    until("the agent works", || sandbox.project().join("started").exists());
+    working.signal(Signal::TERM);
+    let said = working.end();
+    let ended = said.iter().find(|told| is(told, "ended")).unwrap();
+    assert_eq!(ended["outcome"], "cancelled", "{said:?}");
+    assert_eq!(state(&sandbox, "a"), "ready");
+    let sessions = sandbox.json(&["sessions", "list"]);
+    assert_eq!(sessions[0]["state"], "cancelled", "{sessions}");
+}
+
+/// A loop must not go on for ever because each session has its own limits.
+#[test]
+fn a_task_that_uses_up_its_limits_is_for_a_human() {
+    let sandbox = Sandbox::new("version: 1\nlimits: {iterations: 2}\n");
+    add(&sandbox, "a");
+    let agent = "command:cat > /dev/null; date +%N > changed; echo 'not yet'";
+    let said = Working::start(worker(&sandbox, &["--agent", agent, "--until-idle"])).end();
+    assert_eq!(said.iter().filter(|told| is(told, "took")).count(), 1, "{said:?}");
+    let task = task(&sandbox, "a");
+    assert_eq!(task["state"], "blocked", "{task}");
+    assert!(task["reason"].as_str().unwrap().contains("iterations"), "{task}");
+}
+
+#[test]
+fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
+    let sandbox = Sandbox::new("version: 1\n");
+    add(&sandbox, "a");
+    let args = ["--agent", WAITS, "--lease", "5s"];
+    let mut first = Working::start(worker(&sandbox, &[&args[..], &["--name", "first"]].concat()));
+    let took = first.hear(|told| is(told, "took"));
+    until("the agent works", || sandbox.project().join("started").exists());
+    first.signal(Signal::STOP);
+    fs::write(sandbox.project().join("go"), "").unwrap();
+    // Somewhere else, with the same log and another directory of its own.
+    let session = took["session"].as_str().unwrap().to_owned();
+    let mut second = Working::start(worker(&sandbox, &[&args[..], &["--name", "second"]].concat()));
+    second.hear(|told| is(told, "expired"));
+    first.signal(Signal::CONT);
+    // The one that was stopped has lost it, and does nothing more with it.
+    let lost = first.hear(|told| is(told, "ended"));
+    assert_eq!(lost["session"], session.as_str());
+    first.signal(Signal::TERM);
+    first.end();
+    until("the task is done", || state(&sandbox, "a") == "completed");
+    second.signal(Signal::TERM);
+    second.end();
+    let kinds = kinds(&sandbox);
+    assert_eq!(count(&kinds, "task_completed"), 1, "{kinds:?}");
+    let sessions = sandbox.json(&["sessions", "list"]);
+    let open = sessions.as_array().unwrap().iter().filter(|row| row["ended_at"].is_null());
+    assert_eq!(open.count(), 0, "{sessions}");
+}

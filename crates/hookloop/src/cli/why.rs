@@ -1,5 +1,7 @@
 //! `hookloop why`
 
+use hookloop_core::event::EventBody;
+use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::session::{Limit, Outcome, Phase, Session};
 use hookloop_core::task::TaskState;
 use hookloop_engine::project::Project;
@@ -12,6 +14,9 @@ use super::{Context, machine};
 use crate::error::CliError;
 use crate::ids;
 use crate::output::{BOLD, DIM, Result, plain};
+
+/// Events of a task that are looked at for how it came to be done.
+const RECORD_MAX: usize = 1_000;
 
 /// Why a session or a task is where it is, and what to do about it
 #[derive(clap::Args)]
@@ -137,7 +142,54 @@ fn of_phase(session: &Session) -> String {
     }
 }
 
-fn of_task(project: &Project, id: &hookloop_core::id::TaskId) -> Result<Reason> {
+/// How a task came to be done: who worked on it, what proved the work, who reviewed it, what went back.
+fn record(project: &Project, id: &TaskId) -> Result<Vec<String>> {
+    let first = |reason: &str| reason.lines().next().unwrap_or_default().to_owned();
+    let mut lines = Vec::new();
+    for stored in project.log().history(&Subject::Task(id.clone()), RECORD_MAX)? {
+        match &stored.event.body {
+            EventBody::TaskStarted(started) => {
+                let Some(claim) = &started.claim else { continue };
+                let session = claim.agent.strip_prefix("session:").and_then(|id| id.parse().ok());
+                let session = session.and_then(|id| open::session(project, &id).ok());
+                let Some(session) = session else {
+                    lines.push(format!("{} took it", claim.agent));
+                    continue;
+                };
+                let Session { plan, receipts, iteration, .. } = &session;
+                let by = plan.worker.as_ref().map_or(String::new(), |name| format!(" by {name}"));
+                lines.push(format!(
+                    "{} took it{by}: {} in {iteration} iterations",
+                    claim.agent, plan.agent
+                ));
+                for receipt in receipts {
+                    let tree = receipt.tree.as_deref().unwrap_or("no tree");
+                    lines.push(format!("gate {} {} on {tree}", receipt.gate, receipt.status));
+                }
+            }
+            EventBody::TaskReleased(released) => {
+                let note = released.note.as_deref().map_or(String::new(), first);
+                lines.push(format!("it was given back ({:?}) {note}", released.reason));
+            }
+            EventBody::TaskSubmitted(submitted) => {
+                let Some(submission) = &submitted.submission else { continue };
+                let url = submission.url.as_deref().unwrap_or_default();
+                lines.push(format!("submitted {} at {} {url}", submission.branch, submission.head));
+            }
+            EventBody::TaskReviewed(review) => {
+                let word = if review.passed { "said yes" } else { "said no" };
+                lines.push(format!("{} {word} to {}", review.gate, review.head));
+            }
+            EventBody::TaskReturned(returned) => {
+                lines.push(format!("it went back: {}", first(&returned.reason)));
+            }
+            _ => {}
+        }
+    }
+    Ok(lines.into_iter().map(|line| line.trim_end().to_owned()).collect())
+}
+
+fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
     let row = project.read(|view| view.task(id))?;
     let row = row.ok_or_else(|| CliError::refused(format!("there is no task `{id}`")))?;
     let task = row.task;
@@ -192,6 +244,7 @@ fn of_task(project: &Project, id: &hookloop_core::id::TaskId) -> Result<Reason> 
         TaskState::Completed => {
             let result = task.outcome.as_ref().and_then(|outcome| outcome.result.clone());
             reasons.push(result.unwrap_or_else(|| "it is done".to_owned()));
+            reasons.extend(record(project, id)?);
             format!("hookloop log {id}")
         }
         TaskState::Blocked => {

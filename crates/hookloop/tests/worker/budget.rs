@@ -65,8 +65,7 @@ fn account(events: &[Value]) -> Account {
     let mut account = Account::default();
     for event in events {
         let (kind, data) = (event["type"].as_str().unwrap(), &event["data"]);
-        let session =
-            event["subject"].as_str().unwrap_or_default().trim_start_matches("_s-").to_owned();
+        let session = event["session"].as_str().unwrap_or_default().to_owned();
         match kind {
             "turn_reserved" => {
                 let amount = data["costMicros"].as_u64().unwrap();

@@ -138,7 +138,7 @@ fn a_task_that_uses_up_its_limits_is_for_a_human() {
     assert_eq!(said.iter().filter(|told| is(told, "took")).count(), 1, "{said:?}");
     let task = task(&sandbox, "a");
     assert_eq!(task["state"], "blocked", "{task}");
-    assert!(task["reason"].as_str().unwrap().contains("iterations"), "{task}");
+    assert!(task["blocked"]["reason"].as_str().unwrap().contains("iterations"), "{task}");
 }
 
 #[test]

@@ -148,6 +148,7 @@ impl Ours {
             worker: String::new(),
             lease: LEASE,
             wanted: Wanted::Any,
+            labels: Vec::new(),
         };
         let claimed = self.project.claim(&request).unwrap().expect("READY_PER_SECOND is too low");
         (claimed.task.id, claimed.epoch)

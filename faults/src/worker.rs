@@ -165,8 +165,13 @@ impl Worker {
         };
         let op = Op::Claim { agent: agent.clone(), types };
         self.history.record(op, || {
-            let claimed =
-                project.claim(&ClaimRequest { worker: agent.clone(), agent, lease, wanted })?;
+            let claimed = project.claim(&ClaimRequest {
+                worker: agent.clone(),
+                agent,
+                lease,
+                wanted,
+                labels: Vec::new(),
+            })?;
             Ok(claimed.map_or(Outcome::Nothing, |claimed| Outcome::Claimed {
                 task: claimed.task.id.to_string(),
                 epoch: claimed.epoch,

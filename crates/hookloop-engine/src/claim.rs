@@ -21,6 +21,8 @@ use crate::work::{Origin, Work};
 /// Among how many tasks of equal urgency a claimant picks: the very first, and with each conflict
 /// among more, so that many who claim at once do not want the same one for ever.
 const SPREAD: [usize; LEVEL_MAX + 1] = [1, 8, 64, 512];
+/// The most urgent of the ready tasks, among which those with a label are looked for.
+const LABELLED_MAX: usize = 1_000;
 /// Types that one claim may name.
 pub const TYPES_MAX: usize = 64;
 
@@ -33,6 +35,8 @@ pub struct ClaimRequest {
     /// How long it may be silent.
     pub lease: Duration,
     pub wanted: Wanted,
+    /// Only tasks with one of these; any if there are none.
+    pub labels: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,8 +122,12 @@ impl Project {
                 }
                 wanted => match self.takable(&unit.view()?, wanted, &closed)? {
                     Takable::Nothing => None,
-                    Takable::Only(types) => self.pick(unit, &Kinds::Only(&types), width)?,
-                    Takable::Except(types) => self.pick(unit, &Kinds::Except(&types), width)?,
+                    Takable::Only(types) => {
+                        self.pick(unit, &Kinds::Only(&types), &request.labels, width)?
+                    }
+                    Takable::Except(types) => {
+                        self.pick(unit, &Kinds::Except(&types), &request.labels, width)?
+                    }
                 },
             };
             let Some((id, hold)) = picked else { return Ok(None) };
@@ -190,11 +198,28 @@ impl Project {
         &self,
         unit: &Unit<'_>,
         kinds: &Kinds<'_>,
+        labels: &[String],
         width: usize,
     ) -> Result<Option<(TaskId, Option<Hold>)>, EngineError> {
         let view = unit.view()?.at(now());
         let ageing = self.rules.scheduling.ageing;
-        let front = self.sought.among(|sought| view.front(kinds, ageing, width, sought))?;
+        let front = match labels {
+            [] => self.sought.among(|sought| view.front(kinds, ageing, width, sought))?,
+            labels => {
+                let is_wanted = |task: &Task| {
+                    let kind = task.spec.kind.as_ref();
+                    let is_kind = match kinds {
+                        Kinds::Only(kinds) => kind.is_some_and(|kind| kinds.contains(kind)),
+                        Kinds::Except(kinds) => kind.is_none_or(|kind| !kinds.contains(kind)),
+                    };
+                    is_kind && labels.iter().any(|label| task.spec.has_label(label))
+                };
+                let ready = view.ready(ageing, LABELLED_MAX)?;
+                let is_free = |num: &u64| self.sought.among(|sought| !sought.contains(num));
+                let found = ready.iter().filter(|row| is_wanted(&row.task)).map(|row| row.num);
+                found.filter(is_free).take(width).collect()
+            }
+        };
         let one = match front.len() {
             0 => return Ok(None),
             1 => front[0],

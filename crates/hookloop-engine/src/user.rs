@@ -10,7 +10,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hookloop_core::hook::{Hook, Source};
+use hookloop_core::hook::{Hook, Source as HookSource};
+use hookloop_core::id::ProjectName;
 use hookloop_store::jetstream::{Access, Credentials, Durability};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -22,10 +23,14 @@ use crate::config::{
     self, Complaint, ConfigError, Limits, Points, agents, check_version, from_yaml, notify, read,
     read_word,
 };
+use crate::delivery::repo::mirror::Source;
 use crate::notify::Channel;
 use crate::policy::Policies;
 use crate::rules;
 use crate::secrets::Book;
+
+/// The largest share of a project.
+const WEIGHT_MAX: u32 = 100;
 
 /// Where a project's log is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,8 +97,27 @@ pub struct User {
     pub policy: Policies,
     /// How the user is told of what needs a human.
     pub channels: Vec<Channel>,
+    /// What workers on this machine work on, by name.
+    pub projects: BTreeMap<String, ProjectRules>,
     durability: Durability,
     stores: BTreeMap<String, Access>,
+}
+
+/// A project that workers on this machine serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectRules {
+    pub home: ProjectHome,
+    /// Its share of a worker's hands, against that of others.
+    pub weight: u32,
+}
+
+/// Where a project is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProjectHome {
+    /// In a directory of the user's.
+    Here(PathBuf),
+    /// In a repository of which workers have a copy of their own.
+    Repository(Source),
 }
 
 /// `config.yaml`: what is yours in every project.
@@ -131,6 +155,46 @@ struct File {
     #[serde(default)]
     #[schemars(with = "Vec<notify::ChannelEntry>")]
     notify: notify::Entries,
+    /// What workers on this machine work on, by name.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, ProjectEntry>")]
+    projects: BTreeMap<String, Spanned<ProjectEntry>>,
+}
+
+/// A project of workers: `path` of a directory, or `repository`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ProjectEntry {
+    path: Option<PathBuf>,
+    /// The address of a git repository.
+    repository: Option<String>,
+    /// The branch that work is for; the repository's own choice if it is not given.
+    branch: Option<String>,
+    /// How many of the last commits are fetched; all if it is not given.
+    #[schemars(range(min = 1))]
+    depth: Option<u32>,
+    /// Its share of a worker's hands, against that of others; 1 if it is not given.
+    #[schemars(range(min = 1, max = 100))]
+    weight: Option<u32>,
+}
+
+impl ProjectEntry {
+    fn read(self, base: &Path) -> Result<ProjectRules, &'static str> {
+        let ProjectEntry { path, repository, branch, depth, weight } = self;
+        let home = match (path, repository) {
+            (Some(_), None) if branch.is_some() || depth.is_some() => {
+                return Err("`branch` and `depth` are of a `repository`");
+            }
+            (Some(path), None) => ProjectHome::Here(base.join(path)),
+            (None, Some(url)) => ProjectHome::Repository(Source { url, branch, depth }),
+            _ => return Err("a project has either `path` or `repository`"),
+        };
+        match (depth, weight.unwrap_or(1)) {
+            (Some(0), _) => Err("`depth` is at least 1"),
+            (_, weight @ 1..=WEIGHT_MAX) => Ok(ProjectRules { home, weight }),
+            _ => Err("`weight` is 1 to 100"),
+        }
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -264,11 +328,12 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         path: PathBuf::new(),
         hooks: config::own_hooks(file.hooks)?,
         limits: file.limits.over(rules::Limits::default())?,
-        agents: agents::read(file.agents, Source::User)?,
+        agents: agents::read(file.agents, HookSource::User)?,
         agent: file.agent,
         secrets: book(file.secrets, path, base)?,
         policy: Policies::default(),
         channels: notify::read(file.notify, base)?,
+        projects: read_projects(file.projects, base)?,
         durability,
         stores,
     })
@@ -277,6 +342,22 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
 /// What editors need to complete the user's file: a JSON Schema.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
+}
+
+fn read_projects(
+    entries: BTreeMap<String, Spanned<ProjectEntry>>,
+    base: &Path,
+) -> Result<BTreeMap<String, ProjectRules>, Complaint> {
+    let mut projects = BTreeMap::new();
+    for (name, Spanned { value, referenced, .. }) in entries {
+        if name.parse::<ProjectName>().is_err() {
+            let message = format!("`{name}` is not a project's name: letters, digits, `_` and `-`");
+            return Err(Complaint::new(referenced, message));
+        }
+        let rules = value.read(base).map_err(|why| Complaint::new(referenced, why))?;
+        projects.insert(name, rules);
+    }
+    Ok(projects)
 }
 
 /// The user's file: `$XDG_CONFIG_HOME/hookloop/config.yaml`, else `~/.config/hookloop/config.yaml`.

@@ -31,7 +31,7 @@ use crate::process::Cancel;
 use crate::project::{EngineError, now};
 
 pub use hand::End;
-pub use post::{Post, Unfit};
+pub use post::{Post, Site, Unfit, check_out};
 
 use hand::Hand;
 use tend::Duty;

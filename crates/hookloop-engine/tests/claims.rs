@@ -47,7 +47,13 @@ fn add(project: &Project, name: &str, priority: u8, kind: Option<&str>) {
 }
 
 fn claim(project: &Project, wanted: Wanted) -> Result<Option<Claimed>, EngineError> {
-    project.claim(&ClaimRequest { agent: AGENT.into(), worker: AGENT.into(), lease: LEASE, wanted })
+    project.claim(&ClaimRequest {
+        agent: AGENT.into(),
+        worker: AGENT.into(),
+        lease: LEASE,
+        wanted,
+        labels: Vec::new(),
+    })
 }
 
 fn claimed_id(project: &Project, wanted: Wanted) -> Option<String> {
@@ -211,7 +217,13 @@ fn silent_claims_expire_and_others_do_not() {
     let wanted = Wanted::Task(id("long"));
     let lease = LEASE * 60;
     holder
-        .claim(&ClaimRequest { agent: AGENT.into(), worker: AGENT.into(), lease, wanted })
+        .claim(&ClaimRequest {
+            agent: AGENT.into(),
+            worker: AGENT.into(),
+            lease,
+            wanted,
+            labels: Vec::new(),
+        })
         .unwrap();
     let mut watch = Watch::default();
     let mut expired = vec![];

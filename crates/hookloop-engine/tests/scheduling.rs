@@ -55,7 +55,13 @@ fn add(project: &Project, name: &str, spec: TaskSpec) {
 
 fn claim(project: &Project, wanted: Wanted) -> Result<Option<Claimed>, EngineError> {
     let (agent, worker) = ("agent".to_owned(), "agent".to_owned());
-    project.claim(&ClaimRequest { agent, worker, lease: Duration::from_secs(60), wanted })
+    project.claim(&ClaimRequest {
+        agent,
+        worker,
+        lease: Duration::from_secs(60),
+        wanted,
+        labels: Vec::new(),
+    })
 }
 
 fn claimed_id(project: &Project, wanted: Wanted) -> Option<String> {

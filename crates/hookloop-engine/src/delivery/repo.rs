@@ -16,6 +16,7 @@
 //! - `notes`: small files of our own, and locks
 //! - `merge`: two commits to one tree; `rebase`, `train`: what is made of that; `conflict`: what an agent settles
 //! - `remote`: branches elsewhere; `land`: moving the target
+//! - [`mirror`]: a repository that nobody has on this machine
 //! - `scratch`: a checkout that is thrown away
 
 mod asking;
@@ -29,6 +30,7 @@ mod found;
 mod land;
 mod listing;
 mod merge;
+pub mod mirror;
 mod moving;
 pub(crate) mod names;
 mod notes;

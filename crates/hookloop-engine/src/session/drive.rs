@@ -471,7 +471,8 @@ impl<'p, W: World> Driver<'p, W> {
                 // What has come due meanwhile may be the next one.
                 project.fire_schedules(project.now())?;
                 let worker = self.journal.session.agent().to_owned();
-                let request = ClaimRequest { agent, worker, lease: LEASE, wanted };
+                let request =
+                    ClaimRequest { agent, worker, lease: LEASE, wanted, labels: Vec::new() };
                 match project.claim(&request) {
                     Ok(claimed) => claimed.map(|claimed| (claimed.task, claimed.epoch)),
                     // The one that is wanted can't be had.

@@ -87,6 +87,9 @@ impl<'w> Shift<'w> {
                 }
             };
             let Some(seat) = seat(&project) else { continue };
+            if !served.enter() {
+                continue;
+            }
             let session = SessionId::generate(fresh_id());
             match self.claim(&project, &session) {
                 Ok(Some(claimed)) => {
@@ -95,8 +98,9 @@ impl<'w> Shift<'w> {
                     self.begin(scope, desk, (post, project, seat), claimed, session);
                     return true;
                 }
-                Ok(None) => {}
+                Ok(None) => served.exit(),
                 Err(error) => {
+                    served.exit();
                     desk.rests[post] = Some(Instant::now() + AFTER_ERROR);
                     let why = error.to_string();
                     self.tell(&Told::Trouble { project: Some(served.name()), why });
@@ -121,6 +125,7 @@ impl<'w> Shift<'w> {
             worker: plan.agent.clone(),
             lease: plan.lease,
             wanted,
+            labels: plan.labels.clone(),
         })
     }
 

@@ -141,6 +141,9 @@ impl<'w> Shift<'w> {
                 let Ok(Some(row)) = held else { continue };
                 // Who is at work there now will end it, or its lease does.
                 let Some(seat) = seat(&project) else { continue };
+                if !served.enter() {
+                    continue;
+                }
                 let of = (post, project.clone(), seat);
                 self.hand_out(scope, desk, of, (row.task.id, session), Beginning::Resumed);
             }
@@ -162,6 +165,7 @@ impl<'w> Shift<'w> {
             Err(error) => {
                 let why = error.to_string();
                 self.tell(&Told::Trouble { project: Some(name), why });
+                self.worker.posts[post].exit();
                 return give_back(&project, &task, beginning);
             }
         };
@@ -185,6 +189,7 @@ impl<'w> Shift<'w> {
                 self.perform(post, &project, (&task, &session), beginning, (stop, rest))
             }));
             let end = worked.unwrap_or_else(|_| End::Trouble("it panicked".to_owned()));
+            self.worker.posts[post].exit();
             // Who hears it has ended only if all of it has.
             let _ = done.send((session, task, post, end));
         });
@@ -195,6 +200,7 @@ impl<'w> Shift<'w> {
             }
             Err(error) => {
                 // Its claim ends when its lease does.
+                self.worker.posts[post].exit();
                 let why = error.to_string();
                 self.tell(&Told::Trouble { project: Some(name), why });
             }

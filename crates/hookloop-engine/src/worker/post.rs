@@ -3,16 +3,20 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::agents::crew::Roll;
 use crate::agents::repository::{self, Wanted};
 use crate::agents::{self, BadAgent};
+use crate::delivery::repo::mirror::{self, Source};
+use crate::delivery::repo::{Grounds, RepoError};
 use crate::fleet::{Books, Fleet, Served};
 use crate::kept::{Kept, Surroundings};
 use crate::notify::Channel;
 use crate::place::Place;
+use crate::process::{Cancel, KeeperPool};
 use crate::project::{EngineError, Project};
 use crate::session::StartError;
 use crate::session::open::check_trust;
@@ -21,6 +25,11 @@ use super::WorkerPlan;
 
 /// How often a project of which nothing can be taken is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// How often a copy of a repository is brought up to date.
+const REFRESH: Duration = Duration::from_secs(60);
+/// Beside the copies.
+const MIRRORS: &str = "mirrors";
 
 /// Why nothing is taken of a project.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +52,22 @@ pub struct Post {
     place: Place,
     weight: u32,
     surroundings: Surroundings,
+    /// Where it was cloned from, if this machine has it for its workers alone.
+    source: Option<Source>,
+    /// Sessions that are at work in it; less than none while it is brought up to date.
+    users: AtomicI32,
+    refreshed: Mutex<Instant>,
     now: Mutex<Now>,
+}
+
+/// What a post is made of.
+#[derive(Debug)]
+pub struct Site {
+    pub project: Project,
+    pub place: Place,
+    pub weight: u32,
+    pub source: Option<Source>,
+    pub surroundings: Surroundings,
 }
 
 #[derive(Debug)]
@@ -59,19 +83,22 @@ type Stamp = (u64, u64, i64, i64);
 
 impl Post {
     /// A project whose sessions are in the books of the fleet.
-    pub fn open(
-        project: Project,
-        place: Place,
-        fleet: &Fleet,
-        weight: u32,
-        surroundings: &Surroundings,
-    ) -> Post {
+    pub fn open(site: Site, fleet: &Fleet) -> Post {
+        let Site { project, place, weight, source, surroundings } = site;
         let name = name_of(&project, &place);
         let stamp = stamp(&place.config());
         let project = project.with_books(Books::new(fleet.clone(), &name));
-        let surroundings = surroundings.clone();
         let now = Now { project, stamp, unfit: None, looked: Instant::now() };
-        Post { name, place, weight: weight.max(1), surroundings, now: Mutex::new(now) }
+        Post {
+            name,
+            place,
+            weight: weight.max(1),
+            surroundings,
+            source,
+            users: AtomicI32::new(0),
+            refreshed: Mutex::new(Instant::now()),
+            now: Mutex::new(now),
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -89,6 +116,35 @@ impl Post {
 
     pub(super) fn weight(&self) -> u64 {
         u64::from(self.weight)
+    }
+
+    /// One more session is at work in it; not while it is brought up to date.
+    pub(super) fn enter(&self) -> bool {
+        let more = |users: i32| (users >= 0).then_some(users + 1);
+        self.users.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
+    }
+
+    pub(super) fn exit(&self) {
+        self.users.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_copy(&self) -> bool {
+        self.source.is_some()
+    }
+
+    /// Brings a copy of our own up to date with where it was cloned from, if that is due and nobody is at work in it.
+    pub(super) fn refresh(&self, cancel: &Cancel) -> Result<(), RepoError> {
+        let Some(source) = &self.source else { return Ok(()) };
+        let mut refreshed = self.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = refreshed.elapsed() >= REFRESH;
+        let alone = || self.users.compare_exchange(0, -1, Ordering::SeqCst, Ordering::SeqCst);
+        if !is_due || alone().is_err() {
+            return Ok(());
+        }
+        *refreshed = Instant::now();
+        let done = check_out(&self.place, source, &self.surroundings, cancel);
+        self.users.store(0, Ordering::SeqCst);
+        done
     }
 
     /// The project as it was opened last.
@@ -137,6 +193,20 @@ impl Now {
         self.unfit = Some(why.clone());
         is_news.then_some(why)
     }
+}
+
+/// Makes or renews the copy of a repository that workers of this machine have.
+pub fn check_out(
+    place: &Place,
+    source: &Source,
+    surroundings: &Surroundings,
+    cancel: &Cancel,
+) -> Result<(), RepoError> {
+    let mirrors = place.root.with_file_name(MIRRORS);
+    let keepers = KeeperPool::of_this_program();
+    let environment = &surroundings.environment;
+    let grounds = Grounds { root: &place.root, state: &mirrors, environment, keepers: &keepers };
+    mirror::check_out(grounds, source, cancel).map(drop)
 }
 
 /// Whether a session could be started.

@@ -52,6 +52,9 @@ impl<'w> Shift<'w> {
         for post in 0..self.worker.posts.len() {
             scope.spawn(move || self.watch(post));
             scope.spawn(move || self.react(post));
+            if self.worker.posts[post].is_copy() {
+                scope.spawn(move || self.keep_fresh(post));
+            }
             if self.worker.plan.merges {
                 scope.spawn(move || self.merge(post));
             }
@@ -135,6 +138,16 @@ impl<'w> Shift<'w> {
         };
         duty.drives.store(drives, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// Brings a copy of a repository up to date, again and again.
+    fn keep_fresh(&self, post: usize) {
+        while !self.over.wait(BEAT) {
+            if let Err(error) = self.worker.posts[post].refresh(&self.over) {
+                // What is there is worked on meanwhile.
+                self.trouble(post, &error);
+            }
+        }
     }
 
     /// Reactions and workflows.

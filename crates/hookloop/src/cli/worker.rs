@@ -1,6 +1,6 @@
 //! `hookloop worker`
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -9,13 +9,17 @@ use hookloop_core::fleet::WorkerName;
 use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_engine::agents::Permissions;
+use hookloop_engine::delivery::repo::RepoError;
 use hookloop_engine::fleet::{Fleet, WorkerState};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::lifeline;
 use hookloop_engine::place::Place;
 use hookloop_engine::process::Cancel;
-use hookloop_engine::project::Project;
-use hookloop_engine::worker::{End, Post, Quit, SLOTS_MAX, Told, Worker, WorkerPlan};
+use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::user::{ProjectHome, ProjectRules};
+use hookloop_engine::worker::{
+    End, Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out,
+};
 use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -28,6 +32,8 @@ use crate::output::{DIM, Output, Result, plain};
 
 /// A lease has to outlast an election of servers, with signs of life to spare.
 const LEASE_MIN_MS: u64 = 5_000;
+/// Where copies of repositories are that workers of this machine have, below the directory of all states.
+const COPIES: &str = "_copies";
 const CANCELLED: i32 = 130;
 
 /// Take tasks that are ready and have them done, many at once, until told to end
@@ -37,9 +43,10 @@ const CANCELLED: i32 = 130;
 /// had in hands when it was killed it goes on with when it starts again; others take it after --lease.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Directories of the projects to work on; the current one if none is named
-    #[arg(value_name = "DIR")]
-    projects: Vec<PathBuf>,
+    /// Directories of the projects to work on, or names of `projects:` in your own configuration; if none is given the
+    /// project of the current directory, else all of those
+    #[arg(value_name = "PROJECT")]
+    projects: Vec<String>,
 
     /// Who does the work, as for `run`
     #[arg(long, value_name = "AGENT")]
@@ -93,28 +100,19 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let surroundings = Surroundings { stays: true, ..context.surroundings()? };
-        let (home, actor) = (state_home()?, actor());
-        let mut opened: Vec<(Project, Place)> = Vec::new();
-        for place in self.places(context, &home)? {
-            let project = Project::open(&place, &actor, &surroundings)?;
-            project.tend()?;
-            opened.push((project, place));
-        }
-        let Some((first, _)) = opened.first() else {
+        let home = state_home()?;
+        let sites = self.sites(context, &home, &surroundings)?;
+        let Some(first) = sites.first() else {
             return Err(CliError::usage("there is no project to work on"));
         };
-        let fleet = Fleet::beside(first, &home, &surroundings)?;
-        let own = context.user()?.agent;
-        let plan = self.plan(first, own)?;
+        let fleet = Fleet::beside(&first.project, &home, &surroundings)?;
+        let plan = self.plan(&first.project, context.user()?.agent)?;
         lifeline::start();
         let quit = heed_signals()?;
         // Its signs of life are more urgent than all that it starts from here on. Where that can't be had, they are
         // as urgent as the rest.
         let _ = rustix::process::setpriority_process(None, self.nice);
-        let posts = opened
-            .into_iter()
-            .map(|(project, place)| Post::open(project, place, &fleet, 1, &surroundings))
-            .collect::<Vec<_>>();
+        let posts: Vec<Post> = sites.into_iter().map(|site| Post::open(site, &fleet)).collect();
         if !context.out.json {
             let names: Vec<&str> = posts.iter().map(Post::name).collect();
             context.out.line(format_args!(
@@ -153,18 +151,38 @@ impl Args {
         Ok(())
     }
 
-    fn places(&self, context: &Context, home: &std::path::Path) -> Result<Vec<Place>> {
-        if self.projects.is_empty() {
-            return Ok(vec![context.place()?]);
-        }
-        let mut places: Vec<Place> = Vec::new();
-        for directory in &self.projects {
-            let place = Place::find(directory, home)?;
-            if !places.contains(&place) {
-                places.push(place);
+    /// The projects to work on, each opened.
+    fn sites(
+        &self,
+        context: &Context,
+        home: &Path,
+        surroundings: &Surroundings,
+    ) -> Result<Vec<Site>> {
+        let known = context.user()?.projects;
+        let wanted: Vec<Wanted> = match self.projects.as_slice() {
+            [] => match context.place() {
+                Ok(place) => vec![Wanted::There(place)],
+                Err(_) if !known.is_empty() => {
+                    known.iter().map(|(name, rules)| Wanted::Known(name, rules)).collect()
+                }
+                Err(error) => return Err(error),
+            },
+            named => {
+                let find = |named: &'_ String| match known.get_key_value(named) {
+                    Some((name, rules)) => Ok(Wanted::Known(name, rules)),
+                    None => Ok(Wanted::There(Place::find(Path::new(named), home)?)),
+                };
+                named.iter().map(find).collect::<Result<_>>()?
+            }
+        };
+        let mut sites: Vec<Site> = Vec::new();
+        for wanted in wanted {
+            let site = wanted.open(home, surroundings)?;
+            if !sites.iter().any(|known| known.place == site.place) {
+                sites.push(site);
             }
         }
-        Ok(places)
+        Ok(sites)
     }
 
     fn plan(&self, first: &Project, own: Option<String>) -> Result<WorkerPlan> {
@@ -197,6 +215,45 @@ impl Args {
             until_idle: self.until_idle,
             limits: None,
         })
+    }
+}
+
+/// A project that somebody wants to be worked on.
+enum Wanted<'a> {
+    There(Place),
+    Known(&'a str, &'a ProjectRules),
+}
+
+impl Wanted<'_> {
+    fn open(self, home: &Path, surroundings: &Surroundings) -> Result<Site> {
+        let name = match self {
+            Wanted::There(_) => "",
+            Wanted::Known(name, _) => name,
+        };
+        let (place, weight, source) = match self {
+            Wanted::There(place) => (place, 1, None),
+            Wanted::Known(_, ProjectRules { home: ProjectHome::Here(path), weight }) => {
+                (Place::find(path, home)?, *weight, None)
+            }
+            Wanted::Known(name, ProjectRules { home: ProjectHome::Repository(source), weight }) => {
+                let root = home.join(COPIES).join(name);
+                (Place::at(&root, home), *weight, Some(source.clone()))
+            }
+        };
+        let mut surroundings = surroundings.clone();
+        if let Some(source) = &source {
+            surroundings.cloned_from = Some(source.url.clone());
+            surroundings
+                .user()?
+                .policy
+                .check_project(&place.root, Some(&source.url))
+                .map_err(EngineError::from)?;
+            let failed = |error: RepoError| CliError::system(format!("{name}: {error}"));
+            check_out(&place, source, &surroundings, &Cancel::new()?).map_err(failed)?;
+        }
+        let project = Project::open(&place, &actor(), &surroundings)?;
+        project.tend()?;
+        Ok(Site { project, place, weight, source, surroundings })
     }
 }
 

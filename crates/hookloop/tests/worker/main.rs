@@ -5,6 +5,7 @@ mod budget;
 mod delivery;
 mod fairness;
 mod orders;
+mod repositories;
 mod shift;
 
 #[allow(dead_code, reason = "each test uses its part")]

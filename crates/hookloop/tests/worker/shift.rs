@@ -170,3 +170,29 @@ fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
     let open = sessions.as_array().unwrap().iter().filter(|row| row["ended_at"].is_null());
     assert_eq!(open.count(), 0, "{sessions}");
 }
+
+#[test]
+fn only_tasks_that_it_may_take_are_taken() {
+    let sandbox = Sandbox::new("version: 1\n");
+    sandbox.json(&["task", "add", "goal", "--id", "a", "--type", "bugfix", "--label", "small"]);
+    sandbox.json(&["task", "add", "goal", "--id", "b", "--type", "bugfix"]);
+    sandbox.json(&["task", "add", "goal", "--id", "c", "--label", "small"]);
+    sandbox.json(&["task", "add", "goal", "--id", "d", "--priority", "0"]);
+    let done = |sandbox: &Sandbox| {
+        let tasks = sandbox.tasks();
+        let done = tasks.iter().filter(|task| task["state"] == "completed");
+        let mut ids: Vec<String> =
+            done.map(|task| task["id"].as_str().unwrap().to_owned()).collect();
+        ids.sort();
+        ids.join(" ")
+    };
+    let work = |args: &[&str]| {
+        Working::start(worker(&sandbox, &[&["--agent", QUICK, "--until-idle"], args].concat()))
+            .end();
+        done(&sandbox)
+    };
+    assert_eq!(work(&["--type", "bugfix", "--label", "small,large"]), "a");
+    assert_eq!(work(&["--label", "small"]), "a c");
+    assert_eq!(work(&["--type", "bugfix"]), "a b c");
+    assert_eq!(work(&[]), "a b c d");
+}

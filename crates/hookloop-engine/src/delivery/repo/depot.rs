@@ -178,7 +178,7 @@ fn optional(said: crate::git::Said) -> Result<Option<Commit>, RepoError> {
 }
 
 /// A value as it is written in a configuration.
-fn quoted(value: &str) -> String {
+pub(super) fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

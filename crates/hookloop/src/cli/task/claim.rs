@@ -40,7 +40,8 @@ impl Args {
             (None, types) => Wanted::Types(types),
         };
         let (agent, lease) = (self.holder.agent(), self.holder.lease);
-        let request = ClaimRequest { worker: agent.clone(), agent, lease, wanted };
+        let request =
+            ClaimRequest { worker: agent.clone(), agent, lease, wanted, labels: Vec::new() };
         match project.claim(&request)? {
             Some(claimed) => show(context, &project, "Claimed", &self.holder, &claimed),
             None => Err(match project.why_none(&request.wanted)? {

@@ -1,0 +1,171 @@
+//! A repository that a worker works for and nobody has on this machine: a mirror for each address, and a checkout for
+//! each project that borrows the mirror's objects.
+//!
+//! Both are ours, with configurations that we alone write. The checkout is what a user's checkout is elsewhere: worktrees of
+//! tasks hang on it, and nothing is worked on in it.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::asking::{Asker, Scope, Ssh};
+use super::depot::quoted;
+use super::error::RepoError;
+use super::{Commit, Grounds, Held, names, notes};
+use crate::process::Cancel;
+
+const LOCK: &str = "mirror.lock";
+
+/// Where a project's repository is, and how much of it is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    pub url: String,
+    /// The remote's own choice if it is not given.
+    pub branch: Option<String>,
+    /// So many of its last commits; all of them if it is not given.
+    pub depth: Option<u32>,
+}
+
+/// What a refresh came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedOut {
+    pub branch: String,
+    pub commit: Commit,
+    /// The files are not what they were.
+    pub is_new: bool,
+}
+
+/// Brings the checkout at `grounds.root` to the last commit of the source's branch; `grounds.state` has the mirrors.
+/// Nobody may be at work there.
+pub fn check_out(
+    grounds: Grounds<'_>,
+    source: &Source,
+    cancel: &Cancel,
+) -> Result<CheckedOut, RepoError> {
+    names::check_url(&source.url)?;
+    notes::make_directory(grounds.root)?;
+    notes::make_directory(grounds.state)?;
+    let mirror = grounds.state.join(format!("{}.git", key(&source.url)));
+    let git_dir = grounds.root.join(".git");
+    let mut asker = Asker {
+        grounds,
+        cancel: cancel.clone(),
+        common: git_dir.clone(),
+        depot: mirror.clone(),
+        ssh: Ssh::Unasked,
+    };
+    let _alone = Held::wait(&mirror.with_extension(LOCK), cancel)?;
+    prepare(&mirror, &source.url)?;
+    asker.find_ssh()?;
+    let branch = match &source.branch {
+        Some(branch) => branch.clone(),
+        None => asker.default_branch(&source.url)?,
+    };
+    names::check_branch(&branch)?;
+    let commit = asker.fetch(source, &branch)?;
+    let known = notes::read_line(&git_dir.join("hookloop-head"))?;
+    let is_new = known.as_deref() != Some(commit.as_str());
+    if is_new {
+        asker.lay_out(&git_dir, source, &branch, &commit)?;
+    }
+    Ok(CheckedOut { branch, commit, is_new })
+}
+
+/// A name for what is kept of an address.
+fn key(url: &str) -> String {
+    let digest = Sha256::digest(url);
+    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn prepare(mirror: &Path, url: &str) -> Result<(), RepoError> {
+    for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
+        notes::make_directory(&mirror.join(directory))?;
+    }
+    let config = format!(
+        "# Written by hookloop.\n[core]\n\tbare = true\n\trepositoryFormatVersion = 0\n[remote \"origin\"]\n\turl = {}\n",
+        quoted(url)
+    );
+    notes::write(&mirror.join("config"), config.as_bytes())?;
+    notes::write(&mirror.join("HEAD"), b"ref: refs/heads/none\n")
+}
+
+impl Asker<'_> {
+    fn default_branch(&self, url: &str) -> Result<String, RepoError> {
+        let args = ["ls-remote", "--quiet", "--symref", "--", url, "HEAD"];
+        let said = self.told_by_remote(self.ask(Scope::Network, &args))?;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let found = said.lines().find_map(|line| {
+            let name = line.strip_prefix("ref: refs/heads/")?;
+            Some(name.strip_suffix("\tHEAD")?.to_owned())
+        });
+        found.ok_or_else(|| RepoError::NeedsHuman {
+            why: format!("{} has no default branch", names::without_user(url)),
+            hint: "name one: `branch:` of the project in your configuration".to_owned(),
+        })
+    }
+
+    fn fetch(&self, source: &Source, branch: &str) -> Result<Commit, RepoError> {
+        let spec = format!("+refs/heads/{branch}:refs/heads/{branch}");
+        let depth = source.depth.map(|depth| format!("--depth={depth}"));
+        let mut args = vec!["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
+        args.extend(depth.as_deref());
+        args.extend(["--", &source.url, &spec]);
+        self.told_by_remote(self.ask(Scope::Network, &args))?;
+        let full = format!("refs/heads/{branch}");
+        let gone = || RepoError::permanent(format!("there is no branch `{branch}`"));
+        self.depot_ref(&full)?.ok_or_else(gone)
+    }
+
+    /// Makes the checkout what the commit says.
+    fn lay_out(
+        &self,
+        git_dir: &Path,
+        source: &Source,
+        branch: &str,
+        commit: &Commit,
+    ) -> Result<(), RepoError> {
+        for directory in ["objects/info", "objects/pack", "refs/heads", "info"] {
+            notes::make_directory(&git_dir.join(directory))?;
+        }
+        notes::write(&git_dir.join("config"), config_of(source, branch).as_bytes())?;
+        let mut objects = self.depot.join("objects").into_os_string().into_encoded_bytes();
+        objects.push(b'\n');
+        notes::write(&git_dir.join("objects/info/alternates"), &objects)?;
+        match notes::read(&self.depot.join("shallow"))? {
+            Some(bytes) => notes::write(&git_dir.join("shallow"), &bytes)?,
+            None => notes::remove(&git_dir.join("shallow"))?,
+        }
+        notes::write(&git_dir.join("HEAD"), format!("ref: refs/heads/{branch}\n").as_bytes())?;
+        // The same questions of the checkout's own repository.
+        let own = Asker {
+            grounds: self.grounds,
+            cancel: self.cancel.clone(),
+            common: git_dir.to_owned(),
+            depot: git_dir.to_owned(),
+            ssh: self.ssh,
+        };
+        for name in [format!("refs/heads/{branch}"), format!("refs/remotes/origin/{branch}")] {
+            own.depot(&["update-ref", "--no-deref", "--", &name, commit.as_str()]).done()?;
+        }
+        let index: PathBuf = git_dir.join("index");
+        let scope = Scope::Files { work_tree: self.grounds.root, index: &index };
+        own.ask(scope, &["reset", "--hard", "--quiet", commit.as_str()]).done()?;
+        // The last one: what is half done is done again.
+        notes::write(&git_dir.join("hookloop-head"), format!("{commit}\n").as_bytes())
+    }
+}
+
+fn config_of(source: &Source, branch: &str) -> String {
+    let mut text = String::from(
+        "# Written by hookloop.\n[core]\n\tbare = false\n\trepositoryFormatVersion = 0\n",
+    );
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "[remote \"origin\"]\n\turl = {}\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch {}]\n\tremote = origin\n\tmerge = refs/heads/{branch}\n",
+        quoted(&source.url),
+        quoted(branch)
+    );
+    text
+}

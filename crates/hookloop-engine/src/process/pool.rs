@@ -5,31 +5,42 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Job, Keeper, ProcessError, Ran, Turns};
 
-/// Jobs at the same time; the next one waits.
+/// Hooks of one point at the same time; the next one waits.
 pub const PARALLEL_MAX: usize = 8;
+/// Jobs at the same time. More than the sessions of a worker have under way: an agent has a keeper for as long as its
+/// turn lasts, and whoever waits for one must not wait for a turn.
+const JOBS_MAX: usize = 4_096;
+/// Keepers that stay for later jobs.
+const IDLE_MAX: usize = PARALLEL_MAX;
 
-/// Runs up to [`PARALLEL_MAX`] jobs at the same time, from any thread.
+/// Runs jobs at the same time, from any thread.
 #[derive(Debug)]
 pub struct KeeperPool {
-    keepers: Mutex<Vec<Keeper>>,
+    /// None for this program.
+    executable: Option<PathBuf>,
+    keepers: Mutex<Keepers>,
     returned: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Keepers {
+    idle: Vec<Keeper>,
+    lent: usize,
 }
 
 impl KeeperPool {
     /// A pool of keepers that are this program.
     pub fn of_this_program() -> KeeperPool {
-        KeeperPool::of(Keeper::of_this_program)
+        KeeperPool::of(None)
     }
 
     /// A pool of keepers that are the program at `executable`.
     pub fn new(executable: PathBuf) -> KeeperPool {
-        KeeperPool::of(|| Keeper::new(executable.clone()))
+        KeeperPool::of(Some(executable))
     }
 
-    /// A keeper costs nothing before its first job.
-    fn of(keeper: impl Fn() -> Keeper) -> KeeperPool {
-        let keepers = (0..PARALLEL_MAX).map(|_| keeper()).collect();
-        KeeperPool { keepers: Mutex::new(keepers), returned: Condvar::new() }
+    fn of(executable: Option<PathBuf>) -> KeeperPool {
+        KeeperPool { executable, keepers: Mutex::default(), returned: Condvar::new() }
     }
 
     pub fn run(&self, job: Job<'_>) -> Result<Ran, ProcessError> {
@@ -48,16 +59,20 @@ impl KeeperPool {
 
     fn lend(&self) -> Lent<'_> {
         let mut keepers = self.lock();
-        loop {
-            // The last one back is the one that is most likely to have its process.
-            if let Some(keeper) = keepers.pop() {
-                return Lent { pool: self, keeper };
-            }
+        while keepers.lent >= JOBS_MAX {
             keepers = self.returned.wait(keepers).unwrap_or_else(PoisonError::into_inner);
         }
+        keepers.lent += 1;
+        // The last one back is the one that is most likely to have its process.
+        let keeper = keepers.idle.pop().unwrap_or_else(|| match &self.executable {
+            // A keeper costs nothing before its first job.
+            Some(executable) => Keeper::new(executable.clone()),
+            None => Keeper::of_this_program(),
+        });
+        Lent { pool: self, keeper }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Keeper>> {
+    fn lock(&self) -> MutexGuard<'_, Keepers> {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,7 +86,18 @@ struct Lent<'a> {
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         let keeper = std::mem::replace(&mut self.keeper, Keeper::new(PathBuf::new()));
-        self.pool.lock().push(keeper);
+        let mut keepers = self.pool.lock();
+        keepers.lent -= 1;
+        let surplus = match keepers.idle.len() < IDLE_MAX {
+            true => {
+                keepers.idle.push(keeper);
+                None
+            }
+            false => Some(keeper),
+        };
+        drop(keepers);
         self.pool.returned.notify_one();
+        // It takes a moment to end.
+        drop(surplus);
     }
 }

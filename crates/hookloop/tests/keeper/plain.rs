@@ -225,13 +225,15 @@ fn another_thread_can_cancel() {
     assert_eq!(keeper.run(script("exit 4")).unwrap().how, How::Exited(4));
 }
 
-/// Each waits for the other, so they end only if they run at the same time.
+/// Each waits for the other, so they end only if they run at the same time: an agent that works for hours has a keeper
+/// for all of them, and is no reason for others to wait.
 #[test]
 fn a_pool_runs_jobs_at_the_same_time() {
     let directory = tempfile::tempdir().unwrap();
     let pool = KeeperPool::new(executable());
+    let all = 3 * PARALLEL_MAX;
     let meet = |own: usize| {
-        let others = PARALLEL_MAX;
+        let others = all;
         let mut job = script(&format!(
             "touch {own}; while [ $(ls | wc -l) -lt {others} ]; do sleep 0.01; done; echo met"
         ));
@@ -240,10 +242,15 @@ fn a_pool_runs_jobs_at_the_same_time() {
         assert_eq!(stdout(&ran), "met\n");
     };
     thread::scope(|scope| {
-        for own in 0..PARALLEL_MAX {
+        for own in 0..all {
             scope.spawn(move || meet(own));
         }
     });
+    let threads = fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
+    let children = threads.map(|thread| fs::read_to_string(thread.join("children")).unwrap());
+    let children: Vec<String> = children.collect();
+    let left = children.iter().flat_map(|of_thread| of_thread.split_whitespace()).count();
+    assert_eq!(left, PARALLEL_MAX, "keepers stay for later jobs, and not more");
 }
 
 #[test]

@@ -221,7 +221,9 @@ impl<'p, W: World> Driver<'p, W> {
                     || matches!(self.journal.session.phase, Phase::Settling);
                 let entered = if is_there { Ok(()) } else { self.world.enter(&task) };
                 self.hold(Some(task), taken.epoch);
-                if let Err(trouble) = entered {
+                if let Err(trouble) = entered
+                    && !self.is_stopping()
+                {
                     self.leave_without_place(&trouble)?;
                 }
             } else {

@@ -35,7 +35,11 @@ impl<W: World> Driver<'_, W> {
             self.pass_start();
             return Ok(());
         };
-        if let Err(trouble) = self.world.enter(&task) {
+        let entered = self.world.enter(&task);
+        if self.is_stopping() {
+            return Ok(());
+        }
+        if let Err(trouble) = entered {
             return self.leave_without_place(&trouble);
         }
         self.see_files();
@@ -89,16 +93,18 @@ impl<W: World> Driver<'_, W> {
         let hooks = self.hooks_at(&Point::BeforeSubmit);
         let mut context = Context::default();
         for place in 0..=hooks.len() {
-            let wrapped = match self.world.wrap_up(&task) {
+            let wrapped = self.world.wrap_up(&task);
+            // What was ended in the middle says nothing about the task.
+            if self.is_stopping() {
+                return Ok(());
+            }
+            let wrapped = match wrapped {
                 Ok(wrapped) => wrapped,
                 Err(trouble) => {
                     self.give_up(trouble);
                     return Ok(());
                 }
             };
-            if self.is_stopping() {
-                return Ok(());
-            }
             if wrapped.commits == 0 {
                 self.judge_submission(None, SubmitVerdict::Pass { submission: None });
                 return Ok(());

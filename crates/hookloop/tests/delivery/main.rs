@@ -5,6 +5,7 @@ mod approving;
 mod campaign;
 mod forge;
 mod gatekeepers;
+mod interrupted;
 mod machines;
 mod submit;
 mod train;

@@ -1,0 +1,37 @@
+//! What was ended in the middle says nothing about a task.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::yard::Yard;
+
+/// Nothing in here takes longer.
+const SOON: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_task_whose_place_is_being_made_goes_back_when_its_worker_is_to_end() {
+    let yard = Yard::new("delivery: {base: main}\n", &[]);
+    let home = yard.project().parent().unwrap().join("home");
+    // A remote that is slow to answer, reached as a user's own configuration says.
+    let asked = home.join("asked");
+    let ssh = format!("touch {}; sleep 600; :", asked.display());
+    fs::write(home.join(".gitconfig"), format!("[core]\n\tsshCommand = {ssh:?}\n")).unwrap();
+    yard.git(&["remote", "set-url", "origin", "ssh://slow.invalid/app.git"]);
+    yard.add("a", &[]);
+    let worker = ["worker", "--name", "w", "--agent", "command:true"];
+    let mut worker = yard.command(&worker).spawn().unwrap();
+    let begun = Instant::now();
+    while !asked.exists() {
+        assert!(begun.elapsed() < SOON, "the remote is never asked");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The second one has it given back.
+    for _ in 0..2 {
+        kill_process(Pid::from_child(&worker), Signal::TERM).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(worker.wait().unwrap().success());
+    assert_eq!(yard.state("a"), "ready");
+}

@@ -71,7 +71,9 @@ impl<'p> Journal<'p> {
         project: &'p Project,
         id: &SessionId,
     ) -> Result<Option<Journal<'p>>, EngineError> {
-        let events = project.log().history(&Subject::Session(id.clone()), usize::MAX)?;
+        let subject = Subject::Session(id.clone());
+        let known = project.read(|view| view.version(&subject))?;
+        let events = history(project, &subject, known, usize::MAX)?;
         let Some(session) = Session::of(events.iter().map(|stored| &stored.event.body)) else {
             return Ok(None);
         };
@@ -253,19 +255,11 @@ impl<'p> Journal<'p> {
             })
     }
 
-    /// The last events of the session, those that the view has among them: what answers for a log elsewhere may
-    /// be a copy that is behind.
+    /// The last events of the session, those that the view has among them.
     fn history(&self, limit: usize) -> Result<Vec<StoredEvent>, EngineError> {
         let subject = self.subject();
         let known = self.project.read(|view| view.version(&subject))?.max(self.version);
-        for _ in 0..TRIES_MAX {
-            let events = self.project.log().history(&subject, limit)?;
-            if events.last().is_some_and(|last| last.seq >= known) {
-                return Ok(events);
-            }
-            std::thread::sleep(LAG);
-        }
-        Err(LogError::damaged(known, "the log does not have what the view has").into())
+        history(self.project, &subject, known, limit)
     }
 
     /// Takes in what others stored, before what is not stored yet.
@@ -349,6 +343,24 @@ pub(crate) enum Began {
     /// Others wrote to the session first: what comes next may be something else.
     Behind,
     Not(Answer),
+}
+
+/// The last events of a subject, the one at `known` among them: what answers for a log elsewhere may be a copy that is
+/// behind.
+fn history(
+    project: &Project,
+    subject: &Subject,
+    known: Seq,
+    limit: usize,
+) -> Result<Vec<StoredEvent>, EngineError> {
+    for _ in 0..TRIES_MAX {
+        let events = project.log().history(subject, limit)?;
+        if events.last().map_or(0, |last| last.seq) >= known {
+            return Ok(events);
+        }
+        std::thread::sleep(LAG);
+    }
+    Err(LogError::damaged(known, "the log does not have what the view has").into())
 }
 
 /// How the log names a session that does something.

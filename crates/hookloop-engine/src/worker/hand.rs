@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::Scope;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
@@ -11,10 +11,12 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::facts::SubmitVerdict;
 use hookloop_core::session::{Answer, Outcome, Session, TurnResult, Work};
+use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
 
 use crate::claim::Claimed;
 use crate::fleet::Fleet;
+use crate::lifeline::Beats;
 use crate::project::{EngineError, Project, now};
 use crate::session::open::{self, Opened, Resume, Wish};
 use crate::session::real::{Onlooker, Rest, Stop};
@@ -106,6 +108,13 @@ enum Beginning {
     Resumed,
 }
 
+/// Shows life for a task from now on: a session takes its time to begin, and longer where others are slow.
+fn beats(project: &Project, task: &Task) -> Option<Beats> {
+    let claim = task.claim.as_ref()?;
+    let lease = Duration::from_millis(claim.lease_ms);
+    Some(Beats::start(project, &task.id, (claim.epoch, lease), None))
+}
+
 impl<'w> Shift<'w> {
     /// Has a task done that was just taken.
     pub(super) fn begin<'s, 'e>(
@@ -116,8 +125,8 @@ impl<'w> Shift<'w> {
         claimed: Claimed,
         session: SessionId,
     ) {
-        let task = claimed.task.id.clone();
-        self.hand_out(scope, desk, of, (task, session), Beginning::Claimed(claimed));
+        let (task, beats) = (claimed.task.id.clone(), beats(&of.1, &claimed.task));
+        self.hand_out(scope, desk, of, (task, session, beats), Beginning::Claimed(claimed));
     }
 
     /// Goes on with what this worker had in hands when its program died; what it has lost is ended.
@@ -145,7 +154,8 @@ impl<'w> Shift<'w> {
                     continue;
                 }
                 let of = (post, project.clone(), seat);
-                self.hand_out(scope, desk, of, (row.task.id, session), Beginning::Resumed);
+                let beats = beats(&project, &row.task);
+                self.hand_out(scope, desk, of, (row.task.id, session, beats), Beginning::Resumed);
             }
         }
     }
@@ -155,7 +165,7 @@ impl<'w> Shift<'w> {
         scope: &'s Scope<'s, 'e>,
         desk: &mut Desk,
         (post, project, seat): (usize, Project, Seat),
-        (task, session): (TaskId, SessionId),
+        (task, session, beats): (TaskId, SessionId, Option<Beats>),
         beginning: Beginning,
     ) {
         let is_resumed = matches!(beginning, Beginning::Resumed);
@@ -188,6 +198,7 @@ impl<'w> Shift<'w> {
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 self.perform(post, &project, (&task, &session), beginning, (stop, rest))
             }));
+            drop(beats);
             let end = worked.unwrap_or_else(|_| End::Trouble("it panicked".to_owned()));
             self.worker.posts[post].exit();
             // Who hears it has ended only if all of it has.

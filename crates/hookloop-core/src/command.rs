@@ -44,6 +44,12 @@ pub enum Command {
         fence: Fence,
         submission: Option<Submission>,
     },
+    /// Says what is about to be pushed to the task's branch.
+    PlanPush {
+        id: TaskId,
+        fence: Fence,
+        head: String,
+    },
     /// Says what happened to a submission.
     RecordDelivery {
         id: TaskId,
@@ -126,6 +132,7 @@ impl Command {
             | Command::TakeOverTask { id, .. }
             | Command::ReleaseTask { id, .. }
             | Command::SubmitTask { id, .. }
+            | Command::PlanPush { id, .. }
             | Command::RecordDelivery { id, .. }
             | Command::ApproveTask { id, .. }
             | Command::ReturnTask { id, .. }

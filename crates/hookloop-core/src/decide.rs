@@ -83,6 +83,7 @@ pub fn decide(command: &Command, facts: &Facts) -> Result<Vec<Decided>, Refusal>
         Command::SubmitTask { id, fence, submission } => {
             deliver::submit(existing(id, facts)?, *fence, submission)
         }
+        Command::PlanPush { id, fence, head } => deliver::push(existing(id, facts)?, *fence, head),
         Command::RecordDelivery { id, fact } => deliver::record(existing(id, facts)?, fact, facts),
         Command::ApproveTask { id, head } => deliver::approve(existing(id, facts)?, head, facts),
         Command::ReturnTask { id, returned } => {

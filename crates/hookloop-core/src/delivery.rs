@@ -10,6 +10,8 @@ use crate::event::EventBody;
 
 /// Reviews of one submission that are remembered.
 pub const REVIEWS_MAX: usize = 64;
+/// Pushes of a task that are remembered.
+pub const PUSHES_MAX: usize = 32;
 
 /// How a branch becomes part of its base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +81,12 @@ pub struct Reviewed {
     pub passed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// A commit is about to be pushed to the task's branch. Whoever takes the task next knows by this that it is no stranger's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pushing {
+    pub head: String,
 }
 
 /// A merge is about to be made. Whoever finds this and no more looks whether it was.
@@ -160,6 +168,9 @@ pub struct Delivery {
     pub submission: Option<Submission>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reviews: Vec<Reviewed>,
+    /// Commits that were about to be pushed to its branch, by anybody who had the task; the last one last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pushes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<Planned>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,6 +203,7 @@ impl Delivery {
                 )
             }
             EventBody::TaskReviewed(_)
+            | EventBody::PushPlanned(_)
             | EventBody::MergePlanned(_)
             | EventBody::TaskMerged(_)
             | EventBody::MergeHeld(_)
@@ -214,6 +226,13 @@ impl Delivery {
                 if self.reviews.len() < REVIEWS_MAX {
                     self.reviews.push(reviewed.clone());
                 }
+            }
+            EventBody::PushPlanned(Pushing { head }) => {
+                self.pushes.retain(|known| known != head);
+                if self.pushes.len() == PUSHES_MAX {
+                    self.pushes.remove(0);
+                }
+                self.pushes.push(head.clone());
             }
             EventBody::MergePlanned(planned) => self.planned = Some(planned.clone()),
             EventBody::TaskMerged(merged) => self.merged = Some(merged.clone()),
@@ -356,6 +375,19 @@ mod tests {
         for end in [held(None), submitted("b")] {
             assert_eq!(after(&[submitted("a"), held(Some("no token")), end]).held, None);
         }
+    }
+
+    #[test]
+    fn the_last_pushes_are_known_whoever_made_them() {
+        let push = |n: usize| EventBody::PushPlanned(Pushing { head: n.to_string() });
+        let all: Vec<EventBody> = (0..=PUSHES_MAX).chain([5]).map(push).collect();
+        let pushes = after(&all).pushes;
+        assert_eq!(pushes.len(), PUSHES_MAX);
+        assert_eq!(
+            (pushes.first().map(String::as_str), pushes.last()),
+            (Some("1"), Some(&"5".to_owned()))
+        );
+        assert_eq!(pushes.iter().filter(|head| *head == "5").count(), 1);
     }
 
     #[test]

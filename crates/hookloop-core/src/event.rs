@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::action::Action;
 use crate::cascade::{CascadeLimit, Cause};
 use crate::claim::{Claim, ReleaseReason};
-use crate::delivery::{Approved, Held, Merged, Planned, Returned, Reviewed, Submission};
+use crate::delivery::{Approved, Held, Merged, Planned, Pushing, Returned, Reviewed, Submission};
 use crate::fleet::{BudgetSet, Lifted, Ordered, Slowed};
 use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
 use crate::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
@@ -71,6 +71,7 @@ pub enum EventBody {
     /// A claim ended and the work did not: it may be started again.
     TaskReleased(Released),
     TaskSubmitted(Submitted),
+    PushPlanned(Pushing),
     TaskReviewed(Reviewed),
     MergePlanned(Planned),
     TaskMerged(Merged),
@@ -412,6 +413,7 @@ stored_types! {
     TaskStarted => "task_started",
     TaskReleased => "task_released",
     TaskSubmitted => "task_submitted",
+    PushPlanned => "push_planned",
     TaskReviewed => "task_reviewed",
     MergePlanned => "merge_planned",
     TaskMerged => "task_merged",

@@ -195,6 +195,11 @@ impl Project {
         Ok(Project { kept, ..Project::new(store, Rules::default(), actor) })
     }
 
+    /// The same, for somebody else who acts in it.
+    pub(crate) fn acting_as(&self, actor: &str) -> Project {
+        Project { actor: actor.to_owned(), ..self.clone() }
+    }
+
     pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
         let (actor, spread) = (actor.to_owned(), Spread::default());
         let (sought, kept) = (Sought::default(), Kept::Here);

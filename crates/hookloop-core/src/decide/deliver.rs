@@ -4,7 +4,7 @@ use super::{
     Decided, Facts, TEXT_MAX_BYTES, WORD_MAX_BYTES, bounded, check_fence, not_from, on_task,
 };
 use crate::claim::Fence;
-use crate::delivery::{Approved, Fact, Held, Returned, Submission};
+use crate::delivery::{Approved, Fact, Held, Pushing, Returned, Submission};
 use crate::event::{EventBody, Submitted};
 use crate::refusal::Refusal;
 use crate::task::{Task, TaskState};
@@ -29,6 +29,14 @@ pub(super) fn submit(
         }
         _ => Err(not_from(task, "submitted", TaskState::Submitted)),
     }
+}
+
+/// Who has the task may push for it, and nobody else.
+pub(super) fn push(task: &Task, fence: Fence, head: &str) -> Result<Vec<Decided>, Refusal> {
+    check_fence(task, fence, "push")?;
+    bounded("head", Some(head), WORD_MAX_BYTES)?;
+    let head = head.to_owned();
+    Ok(vec![on_task(&task.id, EventBody::PushPlanned(Pushing { head }))])
 }
 
 /// Says what happened to the commit that is submitted. Who speaks of another one is too late.

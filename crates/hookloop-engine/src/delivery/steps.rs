@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::answer::{Outcome, Status, Verdict};
 use hookloop_core::builtin::Builtin;
+use hookloop_core::claim::Fence;
+use hookloop_core::command::Command;
 use hookloop_core::event::HookRan;
 use hookloop_core::hook::{CommandText, Handler, Hook, Source};
 use hookloop_core::options::OnFailure;
@@ -12,11 +14,12 @@ use hookloop_core::task::Task;
 use hookloop_store::crash;
 use serde_json::{Value, json};
 
-use super::repo::{Conflicted, Rebased, Worktree};
+use super::repo::{Commit, Conflicted, Rebased, Worktree};
 use super::tests_of;
 use super::workshop::{Bench, Workshop, title};
 use super::{review, train};
 use crate::forge::{Request, RequestState, Wish};
+use crate::project::EngineError;
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner};
 use crate::session::world::Trouble;
@@ -119,6 +122,7 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
         let said = format!("branch {} is at {}", worktree.branch, &head.as_str()[..12]);
         return Ok(Done { said, values: json!({ "branch": worktree.branch, "head": head }) });
     }
+    announce(bench, worktree, task, &head)?;
     crash::point("push");
     repo.push(&worktree.branch, &head)?;
     crash::point("pushed");
@@ -162,6 +166,30 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     let values =
         json!({ "pr_url": url, "number": request.number, "branch": worktree.branch, "head": head });
     Ok(Done { said, values })
+}
+
+/// Says in the log what will be pushed, and learns from it what others have: whoever had the task before may have died
+/// between its push and its submission.
+fn announce(
+    bench: Bench<'_>,
+    worktree: &Worktree,
+    task: &Task,
+    head: &Commit,
+) -> Result<(), Trouble> {
+    let again = |error: EngineError| Trouble::Retry { why: error.to_string() };
+    let known = bench.project.read(|view| view.delivery(&task.id)).map_err(again)?.pushes;
+    let pushes: Vec<Commit> = known.iter().filter_map(|push| push.parse().ok()).collect();
+    bench.shop.repo.recognise(&worktree.branch, &pushes)?;
+    if pushes.last() == Some(head) {
+        return Ok(());
+    }
+    let (fence, project) = match &task.claim {
+        Some(claim) => (Fence::Epoch(claim.epoch), bench.project.acting_as(&claim.agent)),
+        None => (Fence::None, bench.project.clone()),
+    };
+    let command = Command::PlanPush { id: task.id.clone(), fence, head: head.to_string() };
+    project.execute(&command).map_err(again)?;
+    Ok(())
 }
 
 /// What a request says of its task.

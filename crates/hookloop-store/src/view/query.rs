@@ -289,6 +289,7 @@ impl View<'_> {
             | Command::TakeOverTask { id, .. }
             | Command::ReleaseTask { id, .. }
             | Command::SubmitTask { id, .. }
+            | Command::PlanPush { id, .. }
             | Command::RecordDelivery { id, .. }
             | Command::ApproveTask { id, .. }
             | Command::ReturnTask { id, .. }

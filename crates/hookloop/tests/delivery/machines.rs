@@ -1,7 +1,8 @@
 //! Two machines with one log: what one submits the other merges, and goes on with.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use hookloop_testbed::Server;
 use serde_json::Value;
@@ -32,14 +33,14 @@ fn ok(machine: &Machine, args: &[&str]) -> Vec<Value> {
 }
 
 /// A clone of the project on each machine, whose log is on one server.
-fn machines(server: &Server, remote: &Path) -> [Machine; 2] {
+fn machines(server: &Server, remote: &Path, delivery: &str) -> [Machine; 2] {
     let machines = [Machine::on(server, "shared"), Machine::on(server, "shared")];
     let url = remote.display().to_string();
     git(remote.parent().unwrap(), &["init", "-q", "--bare", "-b", "main", &url]);
     for (number, machine) in machines.iter().enumerate() {
         let root = machine.root();
         let config = std::fs::read_to_string(root.join("hookloop.yaml")).unwrap();
-        machine.write("hookloop.yaml", &format!("{config}{CONFIG}"));
+        machine.write("hookloop.yaml", &format!("{config}{delivery}"));
         git(&root, &["init", "-q", "-b", "main"]);
         git(&root, &["config", "user.name", "t"]);
         git(&root, &["config", "user.email", "t@example.invalid"]);
@@ -69,7 +70,7 @@ fn work(machine: &Machine, script: &str) {
 fn what_one_machine_submits_another_merges_and_goes_on_with() {
     let directory = tempfile::tempdir().unwrap();
     let (server, remote) = (Server::single(), directory.path().join("remote.git"));
-    let [one, other] = machines(&server, &remote);
+    let [one, other] = machines(&server, &remote, CONFIG);
     ok(&one, &["task", "add", "Goal", "--id", "t1"]);
     work(&one, "echo first > first.txt");
     let fates = ok(&other, &["merge"]);
@@ -89,4 +90,43 @@ fn what_one_machine_submits_another_merges_and_goes_on_with() {
         assert_eq!(git(&remote, &["show", &format!("main:{file}.txt")]), text);
     }
     assert_eq!(ok(&other, &["task", "show", "t1"])[0]["state"], "completed");
+}
+
+/// Nothing in here takes longer.
+const SOON: Duration = Duration::from_secs(60);
+
+#[test]
+fn who_died_after_its_push_is_no_stranger_to_who_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server, remote) = (Server::single(), directory.path().join("remote.git"));
+    let [there, go] = ["there", "go"].map(|name| directory.path().join(name));
+    let config = format!(
+        "delivery: {{}}
+hooks:
+  before_submit:
+    - create_pr
+    - {{name: last, command: 'test -f {} || {{ touch {}; sleep 600; }}', timeout: 1h}}
+",
+        go.display(),
+        there.display()
+    );
+    let [one, other] = machines(&server, &remote, &config);
+    ok(&one, &["task", "add", "Goal", "--id", "t1"]);
+    let agent = "command:echo one > file.txt; echo '<promise>COMPLETE</promise>'";
+    let mut dies = command(&one, &["run", "--tasks", "--agent", agent]);
+    let mut dies = dies.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while !there.exists() {
+        assert!(begun.elapsed() < SOON, "it never comes to its last hook");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    dies.kill().unwrap();
+    dies.wait().unwrap();
+    let pushed = git(&remote, &["rev-parse", "hookloop/t1"]);
+    std::fs::write(&go, "").unwrap();
+    ok(&other, &["task", "requeue", "t1", "--force"]);
+    work(&other, "echo other > file.txt");
+    assert_eq!(ok(&other, &["task", "show", "t1"])[0]["state"], "submitted");
+    assert_ne!(git(&remote, &["rev-parse", "hookloop/t1"]), pushed);
+    assert_eq!(git(&remote, &["show", "hookloop/t1:file.txt"]), "other");
 }

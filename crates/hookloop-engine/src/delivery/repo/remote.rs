@@ -109,6 +109,15 @@ impl Repo<'_> {
         }
     }
 
+    /// These commits are no stranger's, if they are what a branch is at the remote: another machine was about to push them.
+    pub fn recognise(&self, branch: &str, pushes: &[Commit]) -> Result<(), RepoError> {
+        let known = self.intents(branch)?;
+        for commit in pushes.iter().filter(|commit| !known.contains(commit)) {
+            self.note_intent(branch, commit)?;
+        }
+        Ok(())
+    }
+
     fn not_pushed(
         &self,
         branch: &str,

@@ -12,7 +12,7 @@ mod pull;
 mod route;
 
 use std::collections::BTreeSet;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -91,7 +91,12 @@ impl GitHub {
     }
 
     pub fn serve(repository: &Path, port: u16) -> GitHub {
-        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        GitHub::at(repository, (Ipv4Addr::LOCALHOST, port).into())
+    }
+
+    /// A forge that is found at an address of this machine.
+    pub fn at(repository: &Path, address: SocketAddr) -> GitHub {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let hub = Hub {
             git: Bare(repository.to_owned()),
@@ -114,6 +119,10 @@ impl GitHub {
             }
         });
         GitHub { address, shared }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// `http://127.0.0.1:PORT`.

@@ -16,6 +16,8 @@ use crate::process;
 
 /// Names of bridges, cables and namespaces begin so, followed by the number of the lease.
 const PREFIX: &str = "hltb";
+/// This process, in each subnet.
+const HERE: u8 = 254;
 
 /// Two bridges and a subnet of its own. Cleared when it and its last namespace are dropped.
 #[derive(Clone, Debug)]
@@ -56,7 +58,7 @@ impl Network {
         let network = Network(Arc::new(Bridges { lease, hosts: AtomicU8::new(1) }));
         let [main, other] = [network.bridge(Side::Main), network.bridge(Side::Other)];
         let number = network.0.lease.number;
-        let here = host(number, 254);
+        let here = host(number, HERE);
         // One hardware address for both, so that what the namespaces remember of us stays true.
         let [high, low] = number.to_be_bytes();
         let mac = format!("02:68:6c:00:{high:02x}:{low:02x}");
@@ -85,6 +87,11 @@ impl Network {
         let inside = format!("addr add {address}/24 dev eth0\nlink set lo up\nlink set eth0 up\n");
         batch(netns.command("ip"), &inside);
         netns
+    }
+
+    /// Where the namespaces find this process.
+    pub fn here(&self) -> IpAddr {
+        IpAddr::V4(host(self.0.lease.number, HERE))
     }
 
     fn bridge(&self, side: Side) -> String {

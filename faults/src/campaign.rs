@@ -298,7 +298,7 @@ impl<'c> Verdict<'c> {
         let last = stream::last(self.cluster, &self.stream).unwrap_or(0);
         let mut copies = HashMap::new();
         for node in self.cluster.nodes() {
-            match stream::read(node, &self.stream, last) {
+            match stream::read(node, &self.stream, 1..=last) {
                 Ok(copy) => _ = copies.insert(node.name().to_owned(), copy),
                 Err(error) => self.broken.push(error),
             }

@@ -74,7 +74,7 @@ fn count(operations: &[Operation], findings: &mut Findings) {
 }
 
 /// Versions follow each other, batches are whole, ids are used once.
-fn check_chains(log: &[Stored], findings: &mut Findings) {
+pub(crate) fn check_chains(log: &[Stored], findings: &mut Findings) {
     let (mut ids, mut last) = (HashSet::new(), HashMap::<&str, &Stored>::new());
     for (place, stored) in log.iter().enumerate() {
         let at = stored.seq;

@@ -1,6 +1,7 @@
 //! The log, read from each node without the product: direct gets, which a node answers from its own copy.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use async_nats::{HeaderMap, Message, StatusCode};
@@ -21,10 +22,12 @@ pub(crate) struct Stored {
     pub(crate) seq: u64,
     /// When the leader took it.
     pub(crate) at_ms: i64,
+    pub(crate) project: String,
     /// The last word of the message's subject: a task, `_cur`, `_w-…`.
     pub(crate) subject: String,
     pub(crate) id: String,
     pub(crate) kind: String,
+    pub(crate) actor: String,
     pub(crate) after: Option<u64>,
     pub(crate) data: Value,
     /// The batch it came in, and its number there.
@@ -36,6 +39,7 @@ struct Payload {
     id: String,
     #[serde(rename = "type")]
     kind: String,
+    actor: String,
     #[serde(default)]
     after: Option<u64>,
     data: Value,
@@ -53,6 +57,20 @@ pub(crate) fn name(cluster: &Cluster) -> String {
             .map(str::to_owned)
     });
     found.expect("a stream of events")
+}
+
+/// The stream that has the events of a project.
+pub(crate) fn of_project(cluster: &Cluster, project: &str) -> Option<String> {
+    let awake = || cluster.nodes().iter().filter(|node| node.is_awake());
+    let names = awake().find_map(|node| ask(node, "$JS.API.STREAM.NAMES"))?;
+    let filter = json!({ "subjects_filter": format!("hl.ev.*.{project}.>") }).to_string();
+    let has_some = |name: &&str| {
+        let subject = format!("$JS.API.STREAM.INFO.{name}");
+        let info = awake().find_map(|node| node.request(&subject, &filter).ok());
+        info.is_some_and(|info| info["state"]["subjects"].is_object())
+    };
+    let names = names["streams"].as_array()?.iter().filter_map(Value::as_str);
+    names.filter(|name| name.starts_with("HL_EV_")).find(has_some).map(str::to_owned)
 }
 
 /// The last place in the stream, as its leader says.
@@ -85,20 +103,29 @@ fn ask(node: &Server, subject: &str) -> Option<Value> {
     node.request(subject, "").ok()
 }
 
-/// Everything that `node` has of the stream, up to `last`.
-pub(crate) fn read(node: &Server, stream: &str, last: u64) -> Result<Vec<Stored>, String> {
+/// What `node` has of the stream at these places.
+pub(crate) fn read(
+    node: &Server,
+    stream: &str,
+    places: RangeInclusive<u64>,
+) -> Result<Vec<Stored>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(read_all(&node.url(), stream, last))
+    runtime.block_on(read_all(&node.url(), stream, places))
 }
 
-async fn read_all(url: &str, stream: &str, last: u64) -> Result<Vec<Stored>, String> {
+async fn read_all(
+    url: &str,
+    stream: &str,
+    places: RangeInclusive<u64>,
+) -> Result<Vec<Stored>, String> {
+    let last = *places.end();
     let client = async_nats::connect(url).await.map_err(|error| error.to_string())?;
     let inbox = client.new_inbox();
     let mut answers = client.subscribe(inbox.clone()).await.map_err(|error| error.to_string())?;
     let subject = format!("$JS.API.DIRECT.GET.{stream}");
     let mut log: Vec<Stored> = Vec::new();
     loop {
-        let from = log.last().map_or(1, |stored| stored.seq + 1);
+        let from = log.last().map_or(*places.start(), |stored| stored.seq + 1);
         if from > last {
             return Ok(log);
         }
@@ -129,12 +156,15 @@ fn stored(message: &Message) -> Result<Stored, String> {
     let payload: Payload =
         serde_json::from_slice(&message.payload).map_err(|error| format!("{seq}: {error}"))?;
     let number = header(headers, "Nats-Batch-Sequence").and_then(|number| number.parse().ok());
+    let mut words = needed("Nats-Subject")?.rsplit('.').map(str::to_owned);
     Ok(Stored {
         seq,
         at_ms: at.as_millisecond(),
-        subject: needed("Nats-Subject")?.rsplit('.').next().unwrap_or_default().to_owned(),
+        subject: words.next().unwrap_or_default(),
+        project: words.next().unwrap_or_default(),
         id: payload.id,
         kind: payload.kind,
+        actor: payload.actor,
         after: payload.after,
         data: payload.data,
         batch: header(headers, "Nats-Batch-Id").map(str::to_owned).zip(number),

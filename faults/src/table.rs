@@ -22,17 +22,21 @@ const HEAD: [&str; 13] = [
 
 pub(crate) fn text(rows: &[Row]) -> String {
     let mut lines = vec![HEAD.map(str::to_owned).to_vec()];
-    lines.extend(rows.iter().map(cells));
+    lines.extend(rows.iter().map(|row| [cells(row), vec![row.remark.clone()]].concat()));
+    aligned(&lines)
+}
+
+/// Lines of cells, in columns. What a line has beyond the first one's cells stands at its end as it is.
+pub(crate) fn aligned(lines: &[Vec<String>]) -> String {
+    let columns = lines.first().map_or(0, Vec::len);
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
-    for (number, line) in lines.iter().enumerate() {
+    for line in lines {
         for (cell, width) in line.iter().zip(&widths) {
             text.push_str(&format!("{cell:>width$}  "));
         }
-        if number > 0 {
-            text.push_str(&rows[number - 1].remark);
-        }
+        line.iter().skip(columns).for_each(|remark| text.push_str(remark));
         text.truncate(text.trim_end().len());
         text.push('\n');
     }

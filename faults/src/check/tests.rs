@@ -8,7 +8,9 @@ fn stored(seq: u64, subject: &str, kind: &str, after: u64, data: Value) -> Store
     Stored {
         seq,
         at_ms: seq as i64 * 1_000,
+        project: "p".to_owned(),
         subject: subject.to_owned(),
+        actor: "w".to_owned(),
         id: format!("id-{seq}"),
         kind: kind.to_owned(),
         after: Some(after),

@@ -6,6 +6,8 @@
 //! - [`fleet`]: the processes of the workers, as the campaign sees them
 //! - [`worker`]: what such a process does
 //! - [`history`]: what the workers did, as each of them wrote it down
+//! - [`night`]: the real program on many machines, with a forge; [`forward`]: their way to it
+//! - [`stop`]: an order to the same fleet
 //! - [`stream`]: the log, read from each node without the product
 //! - [`check`]: what histories and log say about each other
 //! - [`table`]: the figures
@@ -27,8 +29,11 @@ mod claims;
 mod dice;
 mod expiry;
 mod fleet;
+mod forward;
 mod history;
+mod night;
 mod scenario;
+mod stop;
 mod stream;
 mod table;
 mod worker;
@@ -47,6 +52,10 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(campaign::Args),
+    Night(night::Args),
+    Stop(stop::Args),
+    #[command(hide = true)]
+    Forward(forward::Args),
     #[command(hide = true)]
     Worker(worker::Args),
 }
@@ -54,6 +63,12 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => campaign::run(&args),
+        Command::Night(args) => night::run(&args),
+        Command::Stop(args) => stop::run(&args),
+        Command::Forward(args) => {
+            forward::run(&args);
+            ExitCode::SUCCESS
+        }
         Command::Worker(args) => {
             worker::run(&args);
             ExitCode::SUCCESS

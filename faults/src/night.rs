@@ -1,0 +1,441 @@
+//! The night shift: workers on tasks that have to be merged, while workers die, stand still and starve and servers
+//! fall; then a verdict that believes nobody.
+//!
+//! - [`yard`]: servers, a forge, machines
+//! - [`machine`]: one machine with the real program on it
+//! - [`strike`]: what befalls them, and when
+//! - [`starve`]: a machine that gets a twentieth of a processor
+//! - [`claims`]: who had which task when, as the log has it
+//! - [`beats`]: signs of life as they were sent
+//! - [`verdict`]: what is to be said of it
+
+mod beats;
+mod claims;
+pub(crate) mod machine;
+mod starve;
+mod strike;
+pub(crate) mod verdict;
+pub(crate) mod yard;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use hookloop_core::options::Length;
+use hookloop_testbed::github::State;
+use hookloop_testbed::{Cluster, poll};
+use rustix::process::Signal;
+
+use crate::check::{Findings, check_chains};
+use crate::dice::Dice;
+use crate::history::now_ms;
+use crate::stream::{self, Stored};
+use crate::table;
+use beats::Beats;
+use claims::Told;
+use strike::{Absence, Kind, Night};
+use verdict::{Base, Evidence, Fate, Found, Spread};
+use yard::{PROJECT, Task, Yard, git};
+
+/// Tasks of one worker at once.
+const JOBS: &str = "3";
+/// How long the work may take altogether.
+const PATIENCE: Duration = Duration::from_secs(40 * 60);
+const PATIENCE_QUICK: Duration = Duration::from_secs(240);
+/// Sessions of those who are gone are ended by then.
+const TIDY: Duration = Duration::from_secs(60);
+/// How long a worker without tasks takes to end.
+const DRAINED: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(300);
+/// Violations that are printed; all are in the round's directory.
+const SHOWN: usize = 12;
+/// A report of how things stand.
+const REPORT: Duration = Duration::from_secs(30);
+/// Tasks of one chain. In a short night it is what keeps the work from being done too soon.
+const CHAIN: usize = 4;
+const CHAIN_QUICK: usize = 12;
+
+pub(crate) const CONFIG: &str = "version: 1
+project: night
+delivery: {base: main, forge: github}
+limits: {remediations: 20, continuations: 20}
+hooks:
+  stop: [{name: gate, command: sh gate.sh}]
+  before_submit: [rebase_on_main, create_pr]
+  before_merge: [{name: tests, command: sh gate.sh}]
+";
+
+/// Has a fleet of real workers do and merge tasks while they are killed, stopped and starved; fails if anything was
+/// lost, doubled, taken too early or picked up too late.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    #[arg(long, default_value_t = 8)]
+    workers: usize,
+    #[arg(long, default_value_t = 200)]
+    tasks: usize,
+    #[arg(long, default_value = "15s")]
+    lease: Length,
+    /// Decides the tasks and the faults.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The size for CI: three workers, one fault of each kind.
+    #[arg(long)]
+    quick: bool,
+    /// Where what is left of a night is kept if something was wrong with it.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let seed = args.seed.unwrap_or_else(|| now_ms() % 1_000_000);
+    let home = home(args.keep.as_deref(), &format!("{seed}-night"));
+    println!("seed {seed}; what is left of a failed night stays in {}", home.display());
+    let args = match args.quick {
+        true => Args { workers: 3, tasks: 24, ..args.clone() },
+        false => args.clone(),
+    };
+    let begun = Instant::now();
+    let report = one_night(&args, seed, &home);
+    println!("\n{}", report.text(begun.elapsed()));
+    conclude(&home, &report.found)
+}
+
+/// A directory of a round's own.
+pub(crate) fn home(keep: Option<&Path>, name: &str) -> PathBuf {
+    let keep = keep.map_or_else(|| std::env::temp_dir().join("hookloop-faults"), Path::to_owned);
+    let home = keep.join(name);
+    let _ = fs::remove_dir_all(&home);
+    fs::create_dir_all(&home).unwrap();
+    home
+}
+
+/// Prints what is wrong, and keeps what is needed to see why.
+pub(crate) fn conclude(home: &Path, found: &Found) -> ExitCode {
+    if found.violations.is_empty() {
+        let _ = fs::remove_dir_all(home);
+        return ExitCode::SUCCESS;
+    }
+    let lines: Vec<String> =
+        found.violations.iter().map(|(kind, line)| format!("{kind}: {line}")).collect();
+    fs::write(home.join("violations"), lines.join("\n")).unwrap();
+    println!("{} violations, see {}", lines.len(), home.display());
+    lines.iter().take(SHOWN).for_each(|line| println!("  {line}"));
+    ExitCode::FAILURE
+}
+
+struct Report {
+    workers: usize,
+    tasks: usize,
+    events: usize,
+    lease: Length,
+    absences: Vec<Absence>,
+    means: &'static str,
+    merged: usize,
+    found: Found,
+}
+
+fn one_night(args: &Args, seed: u64, home: &Path) -> Report {
+    let mut yard = Yard::new(home, args.workers, CONFIG);
+    let chain = if args.quick { CHAIN_QUICK } else { CHAIN };
+    let tasks = tasks(&mut Dice::new(seed, "tasks"), args.tasks, chain);
+    yard.add(&tasks);
+    let beats = Beats::listen(yard.cluster.urls());
+    let agent = yard.agent();
+    let lease = args.lease.to_string();
+    let worker = ["--agent", &agent, "--jobs", JOBS, "--lease", &lease].map(str::to_owned).to_vec();
+    let mut dice = Dice::new(seed, "strikes");
+    let plan =
+        strike::plan(&mut dice, Duration::from_millis(args.lease.ms), args.workers, args.quick);
+    let mut night = Night::begin(&mut yard, worker, plan, dice);
+    let mut tail = Tail::of(&night.yard.cluster);
+    let patience = if args.quick { PATIENCE_QUICK } else { PATIENCE };
+    let mut wrong = work(&mut night, &mut tail, tasks.len(), patience);
+    night.end();
+    wrong.extend(tidy_up(night.yard, &mut tail));
+    let (absences, outlived) = (night.absences, night.outlived);
+    let means = night.means.unwrap_or("-");
+    wrong.extend(outlived.into_iter().map(|line| format!("outlived its worker: {line}")));
+    for kind in [Kind::Killed, Kind::Stopped, Kind::Starved, Kind::Leader] {
+        if !absences.iter().any(|absence| absence.kind == kind) {
+            wrong.push(format!("the work was done before anything was {kind:?}"));
+        }
+    }
+    wrong.extend(drain(&mut yard));
+    fs::write(home.join("absences"), format!("{absences:#?}")).unwrap();
+    let log = read_log(&yard, home, &mut wrong);
+    let last_beat = |claim: &claims::Claim, at_ms| beats.before(&claim.task, claim.epoch, at_ms);
+    let evidence = Evidence {
+        log: &log,
+        tasks: &tasks,
+        absences: &absences,
+        lease_ms: args.lease.ms,
+        begun: begun(&yard),
+        last_beat: &last_beat,
+    };
+    let mut found = verdict::judge(&evidence);
+    let base = base(&yard, home);
+    verdict::check_base(&evidence, &base, &mut found);
+    wrong.into_iter().for_each(|line| found.add("broken", line));
+    fs::write(home.join("orphans"), format!("{:#?}", found.orphans)).unwrap();
+    Report {
+        workers: args.workers,
+        tasks: tasks.len(),
+        events: log.len(),
+        lease: args.lease,
+        absences,
+        means,
+        merged: base.requests.iter().filter(|(_, merged)| merged.is_some()).count(),
+        found,
+    }
+}
+
+/// A graph of tasks: chains, and others that wait for some of those before them.
+fn tasks(dice: &mut Dice, count: usize, chain: usize) -> Vec<Task> {
+    let mut tasks: Vec<Task> = Vec::new();
+    for n in 0..count {
+        let id = format!("t-{n:03}");
+        let depends_on = match n % 2 {
+            0 if n % (2 * chain) != 0 => vec![tasks[n - 2].id.clone()],
+            1 if n > 6 && dice.below(3) == 0 => {
+                let mut earlier =
+                    vec![tasks[dice.below(n)].id.clone(), tasks[dice.below(n)].id.clone()];
+                earlier.dedup();
+                earlier
+            }
+            _ => vec![],
+        };
+        let script = script(dice, &id);
+        let priority = dice.within(0..4);
+        tasks.push(Task { id, priority, depends_on, script });
+    }
+    tasks
+}
+
+/// Half a second to four seconds of work. One in twelve writes where others do, one in twelve errs at first.
+fn script(dice: &mut Dice, id: &str) -> String {
+    let pause = dice.within(500..4_000) as f64 / 1e3;
+    let shared = match dice.below(12) {
+        0 => format!("grep -qx {id} shared.txt || echo {id} >> shared.txt\n"),
+        _ => String::new(),
+    };
+    let wrong = match dice.below(12) {
+        0 => format!(
+            "[ -e $SCRIPTS/{id}.erred ] || {{ touch $SCRIPTS/{id}.erred; echo wrong > done/{id}.txt; exit 0; }}\n"
+        ),
+        _ => String::new(),
+    };
+    // Both sides of a conflict are wanted.
+    format!(
+        "sleep {pause}\n\
+         sed -i -e '/^<<<<<<</d' -e '/^=======/d' -e '/^>>>>>>>/d' -e '/^|||||||/d' shared.txt\n\
+         mkdir -p done\n{wrong}echo {id} > done/{id}.txt\n{shared}"
+    )
+}
+
+/// The log as it grows.
+pub(crate) struct Tail {
+    stream: String,
+    next: u64,
+    /// Of the project alone.
+    log: Vec<Stored>,
+}
+
+impl Tail {
+    pub(crate) fn of(cluster: &Cluster) -> Tail {
+        let stream = stream::of_project(cluster, PROJECT).expect("the project has a stream");
+        Tail { stream, next: 1, log: Vec::new() }
+    }
+
+    /// Reads on; what can't be read now is read the next time.
+    pub(crate) fn read(&mut self, cluster: &Cluster) -> Told {
+        let from = self.next;
+        let last = stream::last(cluster, &self.stream).unwrap_or(0);
+        let node = cluster.nodes().iter().find(|node| node.is_awake());
+        if let Some(node) = node.filter(|_| last >= from) {
+            let read = stream::read(node, &self.stream, from..=last).unwrap_or_default();
+            self.next = read.last().map_or(from, |stored| stored.seq + 1);
+            self.log.extend(read.into_iter().filter(|stored| stored.project == PROJECT));
+        }
+        Told::of(&self.log)
+    }
+}
+
+/// Lets faults strike until the work is done. Answers what went wrong on the way.
+fn work(night: &mut Night<'_>, tail: &mut Tail, tasks: usize, patience: Duration) -> Vec<String> {
+    let (begun, mut reported, mut wrong) = (Instant::now(), Instant::now(), Vec::new());
+    loop {
+        let told = tail.read(&night.yard.cluster);
+        if told.completed >= tasks {
+            return wrong;
+        }
+        if begun.elapsed() > patience {
+            wrong.push(format!("after {patience:?} {} of {tasks} are completed", told.completed));
+            return wrong;
+        }
+        // Before anything is under way nothing is at stake.
+        if !told.claims.is_empty() {
+            night.step(&told);
+        }
+        if reported.elapsed() > REPORT {
+            reported = Instant::now();
+            let (done, struck) = (told.completed, night.absences.len());
+            println!("{} s: {done} of {tasks} tasks, {struck} faults", begun.elapsed().as_secs());
+        }
+        for machine in &mut night.yard.machines {
+            if machine.has_ended() {
+                wrong.push(format!("{} ended by itself", machine.name));
+                machine.kill();
+            }
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Waits until those who are left have ended the sessions of those who are gone.
+fn tidy_up(yard: &Yard, tail: &mut Tail) -> Option<String> {
+    let is_tidy = || {
+        std::thread::sleep(LOOK);
+        let told = tail.read(&yard.cluster);
+        told.sessions.values().all(|session| session.is_ended).then_some(())
+    };
+    match poll(TIDY, is_tidy) {
+        Some(()) => None,
+        None => Some(format!("sessions are open {TIDY:?} after the last task was completed")),
+    }
+}
+
+/// Ends all workers; what is left of them after that is a violation.
+pub(crate) fn drain(yard: &mut Yard) -> Vec<String> {
+    yard.machines.iter().for_each(|machine| machine.signal(Signal::TERM));
+    let mut wrong = Vec::new();
+    for machine in &mut yard.machines {
+        wrong.extend(machine.wait_ended(DRAINED).err());
+        let left = machine.processes().into_iter();
+        wrong.extend(left.map(|found| format!("left on {}: {}", machine.name, found.line)));
+    }
+    wrong
+}
+
+/// The project's events, as every copy of the stream has them.
+pub(crate) fn read_log(yard: &Yard, home: &Path, wrong: &mut Vec<String>) -> Vec<Stored> {
+    let stream = stream::of_project(&yard.cluster, PROJECT).expect("the project has a stream");
+    if !stream::wait_caught_up(&yard.cluster, &stream) {
+        wrong.push("the copies do not come together".to_owned());
+    }
+    let last = stream::last(&yard.cluster, &stream).unwrap_or(0);
+    let mut copies = HashMap::new();
+    for node in yard.cluster.nodes() {
+        match stream::read(node, &stream, 1..=last) {
+            Ok(copy) => _ = copies.insert(node.name().to_owned(), copy),
+            Err(error) => wrong.push(error),
+        }
+    }
+    wrong.extend(stream::differences(&copies));
+    let all = copies.into_values().next().unwrap_or_default();
+    let mut findings = Findings::default();
+    check_chains(&all, &mut findings);
+    wrong.extend(findings.violations().map(|(kind, line)| format!("{kind}: {line}")));
+    let lines: Vec<String> = all.iter().map(|stored| format!("{stored:?}")).collect();
+    fs::write(home.join("log"), lines.join("\n")).unwrap();
+    all.into_iter().filter(|stored| stored.project == PROJECT).collect()
+}
+
+/// Who began each session, as the workers say.
+pub(crate) fn begun(yard: &Yard) -> HashMap<String, String> {
+    let of = |machine: &machine::Machine| {
+        let name = machine.name.clone();
+        machine.sessions().into_iter().map(move |session| (session, name.clone()))
+    };
+    yard.machines.iter().flat_map(of).collect()
+}
+
+/// What the base came to, with the gate run on each of its states.
+pub(crate) fn base(yard: &Yard, home: &Path) -> Base {
+    let list = yard.at_remote(&["log", "--first-parent", "--reverse", "--format=%H %s", "main"]);
+    let commits: Vec<(String, String)> = list
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(commit, subject)| (commit.to_owned(), subject.to_owned()))
+        .collect();
+    let files = home.join("checked");
+    git(home, &["clone", "-q", "remote.git", "checked"]);
+    let is_red = |commit: &str| {
+        git(&files, &["checkout", "-q", "--detach", commit]);
+        let passed = Command::new("sh").args(["-c", yard::GATE]).current_dir(&files).output();
+        !passed.unwrap().status.success()
+    };
+    let red = commits.iter().filter(|(commit, _)| is_red(commit));
+    let red = red.map(|(commit, subject)| format!("{commit} {subject}")).collect();
+    let requests = yard.forge.pulls().into_iter().map(|pull| match pull.state {
+        State::Merged(commit) => (pull.branch, Some(commit)),
+        _ => (pull.branch, None),
+    });
+    Base { commits, requests: requests.collect(), red }
+}
+
+impl Report {
+    fn text(&self, took: Duration) -> String {
+        let count = |kind: Kind| self.absences.iter().filter(|one| one.kind == kind).count();
+        let gone = self.absences.iter().filter(|one| one.until_ms.is_none()).count();
+        let found = &self.found;
+        let cells = [
+            ("secs", took.as_secs() as usize),
+            ("workers", self.workers),
+            ("tasks", self.tasks),
+            ("killed", count(Kind::Killed)),
+            ("for good", gone),
+            ("stopped", count(Kind::Stopped)),
+            ("starved", count(Kind::Starved)),
+            ("leaders", count(Kind::Leader)),
+            ("events", self.events),
+            ("claims", found.claims),
+            ("expired", found.expired),
+            ("done", found.completed),
+            ("merged", self.merged),
+            ("undone", found.count("undone")),
+            ("doubled", found.count("doubled") + found.count("delivery")),
+            ("stale", found.count("stale")),
+            ("false", found.count("false reclaim")),
+            ("red", found.count("red")),
+            (
+                "broken",
+                found.count("broken") + found.count("open session") + found.count("forsaken"),
+            ),
+        ];
+        let head = cells.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let row = cells.iter().map(|(_, value)| value.to_string()).collect();
+        let mut text = table::aligned(&[head, row]);
+        text.push_str(&format!(
+            "\n{} events of holders on their tasks; starved by {}; lease {}; {} of {} orphans resumed by their worker\n\n",
+            found.by_holders,
+            self.means,
+            self.lease,
+            found.orphans.iter().filter(|orphan| orphan.fate == Fate::Resumed).count(),
+            found.orphans.len(),
+        ));
+        let head = ["seconds from … until somebody goes on", "n", "p50", "p99", "max"];
+        let mut lines = vec![head.map(str::to_owned).to_vec()];
+        let orphans = || found.orphans.iter();
+        let rows: [(&str, Vec<u64>); 4] = [
+            ("the kill or stop", orphans().map(|one| one.waited_ms).collect()),
+            ("the last sign of life", orphans().filter_map(|one| one.silent_ms).collect()),
+            (
+                "the kill or stop, taken by others",
+                orphans().filter(|one| one.fate == Fate::Taken).map(|one| one.waited_ms).collect(),
+            ),
+            (
+                "the kill or stop until it is free",
+                orphans().filter_map(|one| one.freed_ms).collect(),
+            ),
+        ];
+        for (name, times) in rows {
+            let n = times.len().to_string();
+            let Some(Spread { p50, p99, max }) = Spread::of(times) else { continue };
+            let seconds = |ms: u64| format!("{:.1}", ms as f64 / 1e3);
+            lines.push(vec![name.to_owned(), n, seconds(p50), seconds(p99), seconds(max)]);
+        }
+        text + &table::aligned(&lines)
+    }
+}

@@ -1,0 +1,339 @@
+//! What is to be said of a night: from the log, the forge and the repository, and nobody's word.
+//!
+//! - each task: completed once, merged once, by one request and one commit, after those it waits for
+//! - each event of a session on a task: by who holds it at that place in the log
+//! - each claim that was ended because of silence: its worker was not there
+//! - each claim of a worker that was gone: somebody went on with it soon
+//! - each session: ended, and nothing is said of it after
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::claims::{ACTOR, Claim, End, Told};
+use super::strike::{Absence, Kind};
+use super::yard::Task;
+use crate::stream::Stored;
+
+/// How much longer than its lease an orphan may wait, in 99 of 100 cases.
+pub(crate) const PICKED_UP_MS: u64 = 5_000;
+/// What was on its way when its worker was struck arrives by then.
+const IN_FLIGHT_MS: u64 = 1_000;
+
+/// What the verdict is based on.
+pub(crate) struct Evidence<'e> {
+    /// Of the project alone.
+    pub(crate) log: &'e [Stored],
+    pub(crate) tasks: &'e [Task],
+    pub(crate) absences: &'e [Absence],
+    pub(crate) lease_ms: u64,
+    /// The worker of each session, as the workers say: a session may have died before the log knew of it.
+    pub(crate) begun: HashMap<String, String>,
+    /// The last sign of life of a claim before a time.
+    pub(crate) last_beat: &'e dyn Fn(&Claim, u64) -> Option<u64>,
+}
+
+/// What was found, and one line for each violation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) violations: Vec<(&'static str, String)>,
+    pub(crate) completed: usize,
+    pub(crate) claims: usize,
+    pub(crate) expired: usize,
+    /// Events of sessions on tasks: what could have been stale.
+    pub(crate) by_holders: usize,
+    pub(crate) orphans: Vec<Orphan>,
+}
+
+/// A task whose worker was gone, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Orphan {
+    pub(crate) task: String,
+    pub(crate) worker: String,
+    pub(crate) kind: Kind,
+    pub(crate) fate: Fate,
+    /// From when its worker was struck until its claim was ended, if it was.
+    pub(crate) freed_ms: Option<u64>,
+    /// From when its worker was struck until somebody went on with it.
+    pub(crate) waited_ms: u64,
+    /// The same from the last sign of life that was heard.
+    pub(crate) silent_ms: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Claimed anew.
+    Taken,
+    /// Its worker went on with it.
+    Resumed,
+}
+
+impl Found {
+    pub(crate) fn add(&mut self, kind: &'static str, line: String) {
+        self.violations.push((kind, line));
+    }
+
+    pub(crate) fn count(&self, kind: &str) -> usize {
+        self.violations.iter().filter(|(of, _)| *of == kind).count()
+    }
+}
+
+pub(crate) fn judge(evidence: &Evidence<'_>) -> Found {
+    let told = Told::of(evidence.log);
+    let mut found =
+        Found { completed: told.completed, claims: told.claims.len(), ..Found::default() };
+    check_tasks(evidence, &mut found);
+    check_writes(evidence.log, &mut found);
+    check_expired(evidence, &told, &mut found);
+    check_orphans(evidence, &told, &mut found);
+    check_sessions(evidence.log, &told, &mut found);
+    found
+}
+
+/// Each task is completed and merged once, and open no more.
+fn check_tasks(evidence: &Evidence<'_>, found: &mut Found) {
+    let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
+    let mut last: HashMap<&str, &str> = HashMap::new();
+    for stored in evidence.log {
+        *counts.entry((&stored.subject, &stored.kind)).or_default() += 1;
+        if stored.kind.starts_with("task_") {
+            last.insert(&stored.subject, &stored.kind);
+        }
+    }
+    for Task { id, .. } in evidence.tasks {
+        for kind in ["task_completed", "task_merged"] {
+            match counts.get(&(id.as_str(), kind)).copied().unwrap_or(0) {
+                0 => found.add("undone", format!("{id}: no {kind}")),
+                1 => {}
+                n => found.add("doubled", format!("{id}: {n} times {kind}")),
+            }
+        }
+        let end = last.get(id.as_str()).copied().unwrap_or_default();
+        if counts.contains_key(&(id.as_str(), "task_completed")) && end != "task_completed" {
+            found.add("doubled", format!("{id}: {end} after it was completed"));
+        }
+    }
+}
+
+/// Whatever a session says of a task, it holds it.
+fn check_writes(log: &[Stored], found: &mut Found) {
+    let mut holders: HashMap<&str, (&str, u64)> = HashMap::new();
+    for stored in log.iter().filter(|stored| !stored.subject.starts_with('_')) {
+        let (task, at) = (stored.subject.as_str(), stored.seq);
+        let claim = &stored.data["claim"];
+        if let (Some(agent), Some(epoch)) = (claim["agent"].as_str(), claim["epoch"].as_u64()) {
+            if let Some((holder, _)) = holders.insert(task, (agent, epoch)) {
+                found.add("stale", format!("{task}: claimed at {at}, while {holder} had it"));
+            }
+            continue;
+        }
+        let holder = holders.get(task).copied();
+        if stored.actor.starts_with(ACTOR) {
+            found.by_holders += 1;
+            let epoch = stored.data["epoch"].as_u64();
+            let is_its = holder.is_some_and(|(agent, of)| {
+                agent == stored.actor && epoch.is_none_or(|epoch| epoch == of)
+            });
+            if !is_its {
+                let (kind, actor) = (&stored.kind, &stored.actor);
+                let line = format!("{task}: {kind} at {at} by {actor}, held by {holder:?}");
+                found.add("stale", line);
+            }
+        }
+        let ends = ["task_released", "task_submitted", "task_completed", "task_blocked"];
+        if ends.contains(&stored.kind.as_str()) {
+            holders.remove(task);
+        }
+    }
+}
+
+/// Who was there for a whole lease was not silent for it.
+fn check_expired(evidence: &Evidence<'_>, told: &Told, found: &mut Found) {
+    for claim in &told.claims {
+        let Some((at_ms, End::Expired)) = claim.end else { continue };
+        found.expired += 1;
+        let worker = evidence.worker(told, claim);
+        let since = at_ms.saturating_sub(evidence.lease_ms);
+        let was_away = evidence.absences.iter().any(|absence| {
+            matches!(absence.kind, Kind::Killed | Kind::Stopped)
+                && Some(absence.worker.as_str()) == worker
+                && absence.from_ms <= at_ms
+                && absence.until_ms.is_none_or(|until| until >= since)
+        });
+        if !was_away {
+            let beat = (evidence.last_beat)(claim, at_ms).map(|beat| at_ms - beat);
+            let Claim { task, epoch, .. } = claim;
+            let line = format!(
+                "{task}: claim {epoch} of {worker:?} ended at {at_ms}, last beat {beat:?} ms before"
+            );
+            found.add("false reclaim", line);
+        }
+    }
+}
+
+fn check_orphans(evidence: &Evidence<'_>, told: &Told, found: &mut Found) {
+    for absence in evidence.absences {
+        if !matches!(absence.kind, Kind::Killed | Kind::Stopped) {
+            continue;
+        }
+        let struck = absence.from_ms;
+        for claim in &told.claims {
+            let is_its = evidence.worker(told, claim) == Some(absence.worker.as_str())
+                && claim.from_ms <= struck;
+            let is_open = match claim.end {
+                None => true,
+                Some((at_ms, End::Expired)) => at_ms > struck,
+                Some((at_ms, _)) => at_ms > struck + IN_FLIGHT_MS,
+            };
+            if !is_its || !is_open {
+                continue;
+            }
+            match orphan(evidence, told, absence, claim) {
+                Some(orphan) => found.orphans.push(orphan),
+                None => {
+                    let line = format!("{}: nobody went on with it", claim.task);
+                    found.add("forsaken", line);
+                }
+            }
+        }
+    }
+    let bar = evidence.lease_ms + PICKED_UP_MS;
+    let waits = found.orphans.iter().map(|orphan| orphan.waited_ms).collect();
+    if Spread::of(waits).is_some_and(|spread| spread.p99 > bar) {
+        let slow: Vec<Orphan> =
+            found.orphans.iter().filter(|orphan| orphan.waited_ms > bar).cloned().collect();
+        slow.iter().for_each(|orphan| found.add("slow", format!("{orphan:?}")));
+    }
+}
+
+/// What became of a claim whose worker was struck.
+fn orphan(
+    evidence: &Evidence<'_>,
+    told: &Told,
+    absence: &Absence,
+    claim: &Claim,
+) -> Option<Orphan> {
+    let struck = absence.from_ms;
+    let next =
+        told.claims.iter().filter(|next| next.task == claim.task && next.epoch > claim.epoch);
+    let taken = next.map(|next| next.from_ms).min();
+    let resumed = told.session(&claim.agent).and_then(|session| {
+        let by_itself =
+            session.resumed.iter().filter(|(at, by)| *at > struck && *by == absence.worker);
+        by_itself.map(|(at, _)| *at).min()
+    });
+    // One that stood still and was not missed goes on without a word.
+    let done = claim.end.filter(|(_, end)| *end == End::Done).map(|(at_ms, _)| at_ms);
+    let resumed = resumed.into_iter().chain(done).min();
+    let (at, fate) = match (taken, resumed) {
+        (Some(taken), Some(resumed)) if resumed < taken => (resumed, Fate::Resumed),
+        (Some(taken), _) => (taken, Fate::Taken),
+        (None, Some(resumed)) => (resumed, Fate::Resumed),
+        (None, None) => return None,
+    };
+    let freed = claim.end.filter(|(_, end)| *end == End::Expired);
+    Some(Orphan {
+        task: claim.task.clone(),
+        worker: absence.worker.clone(),
+        kind: absence.kind,
+        fate,
+        freed_ms: freed.map(|(at_ms, _)| at_ms - struck),
+        waited_ms: at.saturating_sub(struck),
+        silent_ms: (evidence.last_beat)(claim, struck).map(|beat| at.saturating_sub(beat)),
+    })
+}
+
+/// Each session has an end, and nothing follows it.
+fn check_sessions(log: &[Stored], told: &Told, found: &mut Found) {
+    for (id, session) in &told.sessions {
+        if !session.is_ended {
+            found.add("open session", format!("{id} of {}", session.worker));
+        }
+    }
+    let mut ended = HashSet::new();
+    for stored in log.iter().filter(|stored| stored.subject.starts_with("_s-")) {
+        if ended.contains(&stored.subject) {
+            let (subject, kind) = (&stored.subject, &stored.kind);
+            found.add("stale", format!("{subject}: {kind} at {} after its end", stored.seq));
+        }
+        if stored.kind == "session_ended" {
+            ended.insert(stored.subject.clone());
+        }
+    }
+}
+
+impl Evidence<'_> {
+    /// Whose claim it was.
+    fn worker<'s>(&'s self, told: &'s Told, claim: &Claim) -> Option<&'s str> {
+        let known = told.session(&claim.agent).map(|session| session.worker.as_str());
+        let id = claim.agent.strip_prefix(ACTOR)?;
+        known.filter(|worker| !worker.is_empty()).or_else(|| Some(self.begun.get(id)?.as_str()))
+    }
+}
+
+/// What the base is made of.
+pub(crate) struct Base {
+    /// The commits of its first parents, the oldest first, with their messages.
+    pub(crate) commits: Vec<(String, String)>,
+    /// The branch of each request, and the commit that it was merged as.
+    pub(crate) requests: Vec<(String, Option<String>)>,
+    /// Commits that do not pass the gate.
+    pub(crate) red: Vec<String>,
+}
+
+/// One request and one commit for each task, after those of the tasks that it waits for.
+pub(crate) fn check_base(evidence: &Evidence<'_>, base: &Base, found: &mut Found) {
+    let place = |commit: &str| base.commits.iter().position(|(of, _)| of == commit);
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
+    for stored in evidence.log.iter().filter(|stored| stored.kind == "task_merged") {
+        match stored.data["commit"].as_str().and_then(place) {
+            Some(place) => _ = places.insert(&stored.subject, place),
+            None => found.add("delivery", format!("{}: merged as nothing", stored.subject)),
+        }
+    }
+    for task in evidence.tasks {
+        let id = task.id.as_str();
+        let of_it: Vec<_> = base
+            .requests
+            .iter()
+            .filter(|(branch, _)| branch.ends_with(&format!("/{id}")))
+            .collect();
+        match of_it[..] {
+            [(_, Some(_))] => {}
+            ref others => found.add("delivery", format!("{id}: requests: {others:?}")),
+        }
+        for earlier in &task.depends_on {
+            if places.get(earlier.as_str()) >= places.get(id) && places.contains_key(id) {
+                found.add("delivery", format!("{id} was merged before {earlier}"));
+            }
+        }
+    }
+    let distinct: HashSet<&usize> = places.values().collect();
+    if distinct.len() != places.len() {
+        found.add("delivery", "two tasks were merged as one commit".to_owned());
+    }
+    // The first one is what there was before.
+    let (commits, tasks) = (base.commits.len() - 1, evidence.tasks.len());
+    if commits != tasks {
+        found.add("delivery", format!("{commits} commits for {tasks} tasks"));
+    }
+    base.red.iter().for_each(|commit| found.add("red", commit.clone()));
+}
+
+/// The middle, the worst in a hundred and the worst of some times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spread {
+    pub(crate) p50: u64,
+    pub(crate) p99: u64,
+    pub(crate) max: u64,
+}
+
+impl Spread {
+    pub(crate) fn of(mut times: Vec<u64>) -> Option<Spread> {
+        times.sort_unstable();
+        let max = *times.last()?;
+        let at = |percent: usize| times[(times.len() * percent).div_ceil(100) - 1];
+        Some(Spread { p50: at(50), p99: at(99), max })
+    }
+}

@@ -28,8 +28,8 @@ pub enum Round {
 
 /// A process that stays to dispatch.
 #[derive(Debug)]
-pub struct Dispatcher<'p> {
-    project: &'p Project,
+pub struct Dispatcher {
+    project: Project,
     first: Seat,
     second: Seat,
     watch: Watch,
@@ -38,9 +38,10 @@ pub struct Dispatcher<'p> {
     snapshot: Option<Seq>,
 }
 
-impl<'p> Dispatcher<'p> {
+impl Dispatcher {
     /// Starts to follow the log.
-    pub fn new(project: &'p Project, machine: &str) -> Result<Dispatcher<'p>, EngineError> {
+    pub fn new(project: &Project, machine: &str) -> Result<Dispatcher, EngineError> {
+        let project = project.clone();
         project.store.go_live()?;
         let name = format!("{machine} {}", fresh_id());
         let first = Seat::new(Held::Dispatcher, name.clone());
@@ -65,6 +66,11 @@ impl<'p> Dispatcher<'p> {
             self.project.run_workflows()?;
         }
         Ok(round)
+    }
+
+    /// From now on it goes by what the project's files say now.
+    pub(crate) fn renew(&mut self, project: Project) {
+        self.project = project;
     }
 
     /// Leaves its places to others.
@@ -112,7 +118,8 @@ impl<'p> Dispatcher<'p> {
             Some(before) => before,
             None => self.project.store.snapshot_head()?,
         };
-        self.snapshot = Some(match self.known.saturating_sub(before) >= SNAPSHOT_EVERY {
+        let head = self.project.store.glance(|view| Ok(view.totals()?.head))?;
+        self.snapshot = Some(match head.saturating_sub(before) >= SNAPSHOT_EVERY {
             true => self.project.store.save_snapshot()?,
             false => before,
         });

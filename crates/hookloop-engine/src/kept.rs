@@ -33,6 +33,11 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
+    /// Where a project was cloned from, if that is known.
+    pub(crate) fn cloned_from<'s>(&'s self, user: &'s User, place: &Place) -> Option<&'s str> {
+        self.cloned_from.as_deref().or_else(|| user.cloned_from(place))
+    }
+
     /// What the policies say.
     pub fn policies(&self) -> Result<Policies, ConfigError> {
         Policies::load(&self.policies)

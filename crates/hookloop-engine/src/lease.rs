@@ -22,6 +22,9 @@ use crate::project::{EngineError, Project};
 /// taken for ever.
 pub const CLAIMS_MAX: u64 = 20;
 
+/// An observer that has not looked for so long was not there: silence is counted from when it is again.
+const GAP_MAX: Duration = Duration::from_secs(30);
+
 /// What shows life: any difference from what was seen before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sign {
@@ -47,10 +50,20 @@ impl Sight {
     }
 }
 
+/// What was seen of somebody.
+#[derive(Debug)]
+struct Seen {
+    sign: Sign,
+    /// When it was seen first.
+    since: Instant,
+    /// When that was looked at last.
+    looked: Instant,
+}
+
 /// What this process has seen of those who hold something.
 #[derive(Debug, Default)]
 pub struct Watch {
-    seen: HashMap<Held, (Sign, Instant)>,
+    seen: HashMap<Held, Seen>,
 }
 
 impl Watch {
@@ -60,14 +73,19 @@ impl Watch {
     }
 
     fn look_until(&mut self, held: &Held, sign: Sign, asked: Instant, ended: Instant) -> Sight {
-        let sight = match self.seen.get(held) {
-            Some((seen, since)) if *seen == sign => {
-                return Sight::Silent(asked.saturating_duration_since(*since));
+        let sight = match self.seen.get_mut(held) {
+            Some(seen) if seen.sign == sign => {
+                // Who was stopped itself does not know what went on meanwhile.
+                if asked.saturating_duration_since(seen.looked) > GAP_MAX {
+                    seen.since = ended;
+                }
+                seen.looked = ended;
+                return Sight::Silent(asked.saturating_duration_since(seen.since));
             }
             Some(_) => Sight::Alive,
             None => Sight::First,
         };
-        self.seen.insert(held.clone(), (sign, ended));
+        self.seen.insert(held.clone(), Seen { sign, since: ended, looked: ended });
         sight
     }
 
@@ -207,6 +225,13 @@ mod tests {
             (109, 1, None, silent(9)),
             (110, 1, None, silent(10)),
         ]);
+        // Who was away for long has seen nothing of it.
+        check(&[
+            (0, 1, None, Sight::First),
+            (9, 1, None, silent(9)),
+            (100, 1, None, silent(0)),
+            (110, 1, None, silent(10)),
+        ]);
         check(&[(0, 1, beat(7), Sight::First), (10, 1, beat(7), silent(10))]);
     }
 
@@ -256,9 +281,9 @@ mod tests {
             watch.look_until(&Held::Dispatcher, sign, at(asked), at(ended))
         };
         assert_eq!(look(0, 0, 1), Sight::First);
-        assert_eq!(look(1, 100, 1), silent(1), "asked a second after");
-        assert_eq!(look(101, 200, 2), Sight::Alive);
-        assert_eq!(look(201, 201, 2), silent(1), "known since it was heard");
-        assert_eq!(look(210, 210, 2), silent(10));
+        assert_eq!(look(1, 20, 1), silent(1), "asked a second after");
+        assert_eq!(look(21, 40, 2), Sight::Alive);
+        assert_eq!(look(41, 41, 2), silent(1), "known since it was heard");
+        assert_eq!(look(50, 50, 2), silent(10));
     }
 }

@@ -57,6 +57,17 @@ impl Place {
         Place { root: root.to_owned(), state: state_home.join(format!("{name}-{key}")) }
     }
 
+    /// The place of a copy that workers of this machine have of a project's repository.
+    pub fn of_copy(state_home: &Path, name: &str) -> Place {
+        Place::at(&state_home.join(COPIES).join(name), state_home)
+    }
+
+    /// The name of the project that this is a copy of, if it is one.
+    pub fn copy_of(&self) -> Option<&str> {
+        let copies = self.state.parent()?.join(COPIES);
+        self.root.strip_prefix(copies).ok()?.iter().next()?.to_str()
+    }
+
     /// The place of a fleet: it has a state and nothing else. Those who share several stores have one for each.
     pub fn of_fleet(state_home: &Path, store: &str) -> Place {
         let digest = Sha256::digest(store);
@@ -101,6 +112,9 @@ impl Place {
         std::fs::write(&note, root).map_err(|source| io(&note, source))
     }
 }
+
+/// Where copies of repositories are that workers of this machine have, below the directory of all states.
+const COPIES: &str = "_copies";
 
 /// The directory that worktrees of tasks are in, in that of a project's state.
 pub const WORKTREES: &str = "worktrees";

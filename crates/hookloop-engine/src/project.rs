@@ -134,8 +134,7 @@ impl Project {
         surroundings: &Surroundings,
     ) -> Result<Project, EngineError> {
         let user = surroundings.user()?;
-        let cloned_from = surroundings.cloned_from.as_deref();
-        user.policy.check_project(&place.root, cloned_from)?;
+        user.policy.check_project(&place.root, surroundings.cloned_from(&user, place))?;
         let settings = config::settings(&place.config(), &user)?;
         let (store, kept) =
             kept::open_store(place, &settings, &user, surroundings, AfterLoss::Refuse)?;
@@ -153,7 +152,7 @@ impl Project {
         surroundings: &Surroundings,
     ) -> Result<Project, EngineError> {
         let user = surroundings.user()?;
-        user.policy.check_project(&place.root, surroundings.cloned_from.as_deref())?;
+        user.policy.check_project(&place.root, surroundings.cloned_from(&user, place))?;
         let settings = config::settings(&place.config(), &user)?;
         let runner = Project::runner_at(place, &settings, &user, surroundings)?;
         Ok(Project { rules: settings.rules, runner: Some(Arc::new(runner)), ..self.clone() })
@@ -165,7 +164,7 @@ impl Project {
         user: &User,
         surroundings: &Surroundings,
     ) -> Result<Runner, EngineError> {
-        let cloned_from = surroundings.cloned_from.as_deref();
+        let cloned_from = surroundings.cloned_from(user, place);
         let mut trust = Trust::load(&place.state)?;
         if let Some(digest) = &surroundings.trust {
             trust.accept(digest, &look_at_all(&place.root, &settings.rules.hooks)?)?;

@@ -25,6 +25,7 @@ use crate::config::{
 };
 use crate::delivery::repo::mirror::Source;
 use crate::notify::Channel;
+use crate::place::Place;
 use crate::policy::Policies;
 use crate::rules;
 use crate::secrets::Book;
@@ -252,6 +253,15 @@ impl User {
         }
         let user = read(path, |text| parse(text, path))?;
         Ok(User { path: path.to_owned(), ..user })
+    }
+
+    /// Where workers of this machine cloned the project from, by the user's own word: what a copy says of itself does not
+    /// count.
+    pub fn cloned_from(&self, place: &Place) -> Option<&str> {
+        match &self.projects.get(place.copy_of()?)?.home {
+            ProjectHome::Repository(source) => Some(&source.url),
+            ProjectHome::Here(_) => None,
+        }
     }
 
     /// How to reach `urls`. A repository leads nobody to a machine that the user does not know.

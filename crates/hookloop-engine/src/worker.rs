@@ -16,11 +16,11 @@ mod tend;
 
 use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::Scope;
+use std::thread::Scope as Threads;
 use std::time::{Duration, Instant};
 
 use hookloop_core::event::FORMAT;
-use hookloop_core::fleet::{Order, Orders, WorkerName};
+use hookloop_core::fleet::{Order, Orders, Scope, Standing, WorkerName};
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::Limits;
 use hookloop_core::time::Timestamp;
@@ -166,6 +166,10 @@ struct Desk {
     /// For each post: when it was served last, and until when it is left alone.
     served: Vec<u64>,
     rests: Vec<Option<Instant>>,
+    /// When there was nothing to take of it.
+    dry: Vec<Option<Instant>>,
+    /// There was not enough for another turn, when that was looked at last.
+    is_broke: bool,
     count: u64,
 }
 
@@ -198,6 +202,15 @@ impl Worker {
         })?;
         // Who looks at the list need not wait until it is silent.
         self.fleet.leave(&self.plan.name)?;
+        // It has done what it was told; the next one of that name was not.
+        let scope = Scope::Worker(self.plan.name.to_string());
+        let orders = self.fleet.orders()?;
+        let is_drain = |standing: &Standing| {
+            standing.ordered.scope == scope && standing.ordered.order == Order::Drain
+        };
+        if orders.0.iter().any(is_drain) {
+            self.fleet.lift(scope)?;
+        }
         Ok(())
     }
 }
@@ -209,7 +222,7 @@ impl<'w> Shift<'w> {
 
     fn work<'s, 'e>(
         &'e self,
-        scope: &'s Scope<'s, 'e>,
+        scope: &'s Threads<'s, 'e>,
         ended: &Receiver<(SessionId, TaskId, usize, End)>,
     ) -> Result<(), WorkerError> {
         let posts = self.worker.posts.len();
@@ -221,6 +234,8 @@ impl<'w> Shift<'w> {
             shown: None,
             served: vec![0; posts],
             rests: vec![None; posts],
+            dry: vec![None; posts],
+            is_broke: false,
             count: 0,
         };
         self.heed_orders(&mut desk);
@@ -247,8 +262,8 @@ impl<'w> Shift<'w> {
             desk.hands.retain(|hand| hand.session != session);
             desk.shown = None;
             let project = self.worker.posts[post].name();
-            if end.is_trouble() {
-                desk.rests[post] = Some(Instant::now() + AFTER_ERROR);
+            if let Some(rest) = end.rest() {
+                desk.rests[post] = Some(Instant::now() + rest);
             }
             self.tell(&Told::Ended { project, task: &task, session: &session, end: &end });
             next = ended.try_recv().map_err(|_| RecvTimeoutError::Timeout);
@@ -282,8 +297,17 @@ impl<'w> Shift<'w> {
             let project = self.worker.posts[hand.post].name();
             let order = desk.orders.of(name, project).map(|standing| standing.ordered.order);
             hand.rest.set(order == Some(Order::Pause));
-            if ends_all || order == Some(Order::Stop) {
+            if ends_all || order == Some(Order::Stop) || hand.is_lost(&self.worker.posts[hand.post])
+            {
                 hand.end();
+            }
+        }
+        for (post, duty) in self.duties.iter().enumerate() {
+            let project = self.worker.posts[post].name();
+            let order = desk.orders.of(name, project).map(|standing| standing.ordered.order);
+            duty.hold(order.is_some() || desk.draining.is_some());
+            if ends_all || order == Some(Order::Stop) {
+                duty.halt();
             }
         }
         let state = match (desk.draining, order) {
@@ -329,8 +353,9 @@ impl<'w> Shift<'w> {
         }
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is under way, here or in a train.
     fn is_idle(&self, desk: &Desk) -> bool {
-        desk.hands.is_empty() && !self.duties.iter().any(Duty::is_merging)
+        let posts = 0..self.worker.posts.len();
+        desk.hands.is_empty() && posts.into_iter().all(|post| !self.is_merging(post))
     }
 }

@@ -48,28 +48,31 @@ impl Books {
         self.fleet.budget()
     }
 
-    /// Sees to it that `wish` is set aside for a session's turn, beside what its own project sets aside.
+    /// Sees to it that `wish` is set aside for a session's turn, beside what its own project sets aside. None if the
+    /// session is over: others have ended it.
     pub(crate) fn set_aside(
         &self,
         project: &Project,
         session: &SessionId,
         wish: Amount,
-    ) -> Result<Answer, EngineError> {
+    ) -> Result<Option<Answer>, EngineError> {
         let log = &self.fleet.log;
-        if log.read(|view| view.session(session))?.is_none() {
-            self.follow(project, session)?;
-        }
+        // What a turn that is over had is not what the next one has.
+        self.follow(project, session)?;
         let id = fresh_id();
         log.store.transact(|unit| {
             let mut work = Batch::new(unit, &log.rules, now())?;
             let view = work.unit.view()?;
+            if view.session(session)?.is_none_or(|row| row.is_over()) {
+                return Ok(None);
+            }
             let purse = view.budget()?;
             let held = view.reservations()?;
             let held = held.iter().find(|held| held.session == *session);
             // A program that died may have come to this and no further.
             let missing = wish.minus(held.map_or(Amount::default(), |held| held.amount));
             if purse.is_none() || missing.is_nothing() {
-                return Ok(Answer::Granted);
+                return Ok(Some(Answer::Granted));
             }
             let answer = purse.reserve(&view.purse(now().into())?, missing);
             if answer == Answer::Granted {
@@ -77,8 +80,25 @@ impl Books {
                 let origin = Origin::command(id, &log.actor);
                 work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
             }
-            Ok(answer)
+            Ok(Some(answer))
         })
+    }
+
+    /// Follows every session of the project for which something is set aside, whoever has it.
+    pub(crate) fn settle_all(&self, project: &Project) -> Result<(), EngineError> {
+        let log = &self.fleet.log;
+        let start = format!("{}:", self.project);
+        let of_project = log.read(|view| {
+            let mut found = Vec::new();
+            for held in view.reservations()? {
+                let row = view.session(&held.session)?;
+                if row.is_some_and(|row| row.name.starts_with(&start)) {
+                    found.push(held.session);
+                }
+            }
+            Ok(found)
+        })?;
+        of_project.iter().try_for_each(|session| self.follow(project, session))
     }
 
     /// Brings the fleet's log up to what the project's log says of a session.

@@ -325,12 +325,15 @@ pub fn bury(
 ) -> Result<Option<Opened>, StartError> {
     let row = project.read(|view| view.session(id))?;
     let Some(row) = row.filter(|row| !row.is_over() && !is_of_guest(row)) else { return Ok(None) };
-    if has_task(project, id)? {
+    // Whoever locks it is taken for one who had it: nobody does that who may not have it.
+    let is_ours =
+        |session: &Session| session.phase != Phase::Ended && session.plan.worker.is_some();
+    if has_task(project, id)? || !is_ours(&self::journal(project, id)?.session) {
         return Ok(None);
     }
     let Some((directory, lock)) = lock_of_dead(runner, &row.id)? else { return Ok(None) };
-    let mut journal = journal(project, id)?;
-    if journal.session.phase == Phase::Ended || journal.session.plan.worker.is_none() {
+    let mut journal = self::journal(project, id)?;
+    if !is_ours(&journal.session) {
         return Ok(None);
     }
     let run = journal.session.run + 1;

@@ -64,7 +64,11 @@ pub fn perform<O: Onlooker>(
         project,
         runner,
         directory: opened.directory.clone(),
-        template: template(project, runner)?,
+        template: match opened.is_ending {
+            // Nobody is told anything any more.
+            true => String::new(),
+            false => template(project, runner)?,
+        },
         onlooker,
         stop,
         drift: Drift::new(runner, config, &hooks),
@@ -86,7 +90,7 @@ pub fn perform<O: Onlooker>(
 }
 
 /// The template for prompts: the project's, else ours.
-fn template(project: &Project, runner: &Runner) -> Result<String, PerformError> {
+pub(crate) fn template(project: &Project, runner: &Runner) -> Result<String, PerformError> {
     let Some(path) = &project.rules().session.prompt else {
         return Ok(prompt::TEMPLATE.to_owned());
     };

@@ -10,7 +10,7 @@ use hookloop_core::time::Day;
 use hookloop_store::view::Reservation;
 
 use super::drive::Driver;
-use super::journal::Began;
+use super::journal::{Began, Taken};
 use super::open;
 use super::world::{Notice, World};
 use crate::fleet::Books;
@@ -59,7 +59,8 @@ impl<W: World> Driver<'_, W> {
             };
             let of_fleet = match (looked, &project.books) {
                 (Answer::Granted, Some(books)) => {
-                    books.set_aside(project, &self.journal.id, wish)?
+                    let answer = books.set_aside(project, &self.journal.id, wish)?;
+                    answer.ok_or(EngineError::SessionTaken(Taken))?
                 }
                 (looked, _) => looked,
             };
@@ -251,12 +252,12 @@ impl<'a> Allowance<'a> {
         let (project, purse) = (self.project, &self.project.rules.limits.purse);
         let of_fleet = match &project.books {
             Some(books) => books.set_aside(project, self.session, had.plus(more))?,
-            None => Answer::Granted,
+            None => Some(Answer::Granted),
         };
         match of_fleet {
-            Answer::Granted if purse.is_none() => Ok(Some(Answer::Granted)),
-            Answer::Granted => project.reserve(purse, self.session, had, more),
-            answer => Ok(Some(answer)),
+            Some(Answer::Granted) if purse.is_none() => Ok(Some(Answer::Granted)),
+            Some(Answer::Granted) => project.reserve(purse, self.session, had, more),
+            answer => Ok(answer),
         }
     }
 

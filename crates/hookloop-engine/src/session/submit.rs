@@ -64,7 +64,15 @@ impl<W: World> Driver<'_, W> {
     pub(super) fn leave_without_place(&mut self, trouble: &Trouble) -> Result<(), EngineError> {
         let reason = format!("no place to work in: {}", trouble.reason());
         if let Trouble::Retry { .. } = trouble {
-            self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+            let outcome = match self.journal.session.plan.worker {
+                // A remote that is away for a minute must not make a human of every task.
+                Some(_) => {
+                    self.leave_task(Left::Released, Some(reason))?;
+                    Outcome::Interrupted
+                }
+                None => Outcome::NeedsHuman { reason },
+            };
+            self.journal.note(EventBody::SessionEnding(outcome));
             return Ok(());
         }
         self.leave_task(Left::Blocked, Some(reason))

@@ -2,11 +2,11 @@
 //! served longer ago. So a project with a thousand tasks does not keep one with ten waiting.
 
 use std::thread::Scope;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hookloop_core::fleet::Slowed;
 use hookloop_core::id::SessionId;
-use hookloop_core::purse::Answer;
+use hookloop_core::purse::{Answer, Shortage};
 use hookloop_core::task::TaskState;
 
 use crate::claim::{ClaimRequest, Claimed, Wanted};
@@ -14,7 +14,10 @@ use crate::project::{EngineError, Project, fresh_id};
 use crate::session::actor;
 
 use super::hand::seat;
-use super::{AFTER_ERROR, Desk, Shift, Told};
+use super::{AFTER_ERROR, Desk, Post, Shift, Told};
+
+/// A project in which there was nothing to take is not looked at again for so long.
+const DRY: Duration = Duration::from_secs(1);
 
 /// What a project is compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,16 @@ struct Rank {
     weight: u64,
     /// When it was served last, by this worker.
     served: u64,
+}
+
+/// Whether something may begin.
+enum May {
+    /// These want to be left alone.
+    Begin(Vec<Slowed>),
+    /// The agent wants to.
+    Wait,
+    /// There is not enough for another turn.
+    Spend(Shortage),
 }
 
 impl Rank {
@@ -41,30 +54,50 @@ impl<'w> Shift<'w> {
         let slots = self.worker.plan.slots as usize;
         while desk.hands.len() < slots {
             let slowed = match self.may_begin() {
-                Ok(Some(slowed)) => slowed,
-                Ok(None) => return true,
+                Ok(May::Begin(slowed)) => {
+                    desk.is_broke = false;
+                    slowed
+                }
+                // Who waits for an answer has not come to an end.
+                Ok(May::Wait) => return false,
+                Ok(May::Spend(shortage)) => {
+                    if !std::mem::replace(&mut desk.is_broke, true) {
+                        let why = format!("the fleet's budget: {shortage}");
+                        self.tell(&Told::Trouble { project: None, why });
+                    }
+                    return true;
+                }
                 Err(error) => {
                     self.tell(&Told::Trouble { project: None, why: error.to_string() });
                     return false;
                 }
             };
             if !self.take_one(scope, desk, &slowed) {
-                // Who is left alone for a moment may have something.
-                return desk.rests.iter().all(Option::is_none);
+                // Who is left alone for a moment may have something, and so may what follows from events.
+                let has_pending = |post: &Post| post.project().has_pending().unwrap_or(true);
+                return desk.rests.iter().all(Option::is_none)
+                    && !self
+                        .worker
+                        .posts
+                        .iter()
+                        .any(|post| post.is_refreshing() || has_pending(post));
             }
         }
         false
     }
 
-    /// Those who want to be left alone; none if nothing may begin at all.
-    fn may_begin(&self) -> Result<Option<Vec<Slowed>>, EngineError> {
+    /// Whether anything may begin at all.
+    fn may_begin(&self) -> Result<May, EngineError> {
         let fleet = &self.worker.fleet;
-        if let Answer::Exhausted(_) = fleet.may_begin()? {
-            return Ok(None);
+        if let Answer::Exhausted(shortage) = fleet.may_begin()? {
+            return Ok(May::Spend(shortage));
         }
         let slowed = fleet.slowed()?;
         let agent = format!("agent:{}", self.worker.plan.agent);
-        Ok((!slowed.iter().any(|slowed| slowed.what == agent)).then_some(slowed))
+        Ok(match slowed.iter().any(|slowed| slowed.what == agent) {
+            true => May::Wait,
+            false => May::Begin(slowed),
+        })
     }
 
     /// Takes a task of the project that is next; answers whether there was one.
@@ -98,7 +131,10 @@ impl<'w> Shift<'w> {
                     self.begin(scope, desk, (post, project, seat), claimed, session);
                     return true;
                 }
-                Ok(None) => served.exit(),
+                Ok(None) => {
+                    served.exit();
+                    desk.dry[post] = Some(Instant::now());
+                }
                 Err(error) => {
                     served.exit();
                     desk.rests[post] = Some(Instant::now() + AFTER_ERROR);
@@ -135,7 +171,9 @@ impl<'w> Shift<'w> {
         let mut ranked: Vec<(usize, Rank)> = Vec::new();
         for (post, served) in self.worker.posts.iter().enumerate() {
             let forge = format!("forge:{}", served.name());
+            let is_dry = desk.dry[post].is_some_and(|since| since.elapsed() < DRY);
             let is_left_alone = desk.rests[post].is_some()
+                || is_dry
                 || desk.orders.of(plan.name.as_str(), served.name()).is_some()
                 || slowed.iter().any(|slowed| slowed.what == forge);
             if is_left_alone {

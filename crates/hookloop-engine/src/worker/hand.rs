@@ -10,7 +10,7 @@ use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::facts::SubmitVerdict;
-use hookloop_core::session::{Answer, Outcome, Session, TurnResult, Work};
+use hookloop_core::session::{Answer, Limit, Outcome, Session, TurnResult, Work};
 use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
 
@@ -20,9 +20,9 @@ use crate::lifeline::Beats;
 use crate::project::{EngineError, Project, now};
 use crate::session::open::{self, Opened, Resume, Wish};
 use crate::session::real::{Onlooker, Rest, Stop};
-use crate::session::{Attendance, Notice, PerformError, StartError, perform};
+use crate::session::{Attendance, Notice, PerformError, StartError, actor, perform};
 
-use super::{Desk, END_GRACE, Shift, Told};
+use super::{AFTER_ERROR, Desk, END_GRACE, Post, Shift, Told};
 
 /// Who is told to wait and not for how long is left alone for so long.
 const SLOW_MS: i64 = 60_000;
@@ -31,6 +31,13 @@ const FORGE_MS: i64 = 30_000;
 
 /// Held by who works where the project is.
 const CHECKOUT: &str = "checkout.lock";
+
+/// Open sessions that are looked at.
+pub(super) const OPEN_MAX: usize = 1_000;
+/// After a session that could not go on, and not because of its task.
+const AFTER_INTERRUPTION: Duration = Duration::from_secs(10);
+/// After one for which there was not enough in a purse.
+const AFTER_SHORTAGE: Duration = Duration::from_secs(30);
 
 /// A session that is under way.
 #[derive(Debug)]
@@ -63,6 +70,13 @@ pub(super) fn seat(project: &Project) -> Option<Seat> {
 }
 
 impl Hand {
+    /// Whether somebody else has its task: this one was taken for dead.
+    pub(super) fn is_lost(&self, post: &Post) -> bool {
+        let row = post.project().read(|view| view.task(&self.task));
+        let claim = row.ok().flatten().and_then(|row| row.task.claim);
+        claim.is_some_and(|claim| claim.agent != actor(&self.session))
+    }
+
     /// Ends what runs, and after a moment what runs at its end.
     pub(super) fn end(&mut self) {
         match self.ending {
@@ -86,8 +100,14 @@ pub enum End {
 }
 
 impl End {
-    pub(super) fn is_trouble(&self) -> bool {
-        matches!(self, End::Trouble(_))
+    /// For how long nothing more is taken of a project after this: what went wrong for one task may for the next.
+    pub(super) fn rest(&self) -> Option<Duration> {
+        match self {
+            End::Trouble(_) => Some(AFTER_ERROR),
+            End::Outcome(Outcome::Interrupted) => Some(AFTER_INTERRUPTION),
+            End::Outcome(Outcome::Limit { limit: Limit::Purse }) => Some(AFTER_SHORTAGE),
+            End::Outcome(_) | End::Taken => None,
+        }
     }
 }
 
@@ -145,8 +165,15 @@ impl<'w> Shift<'w> {
                     continue;
                 }
             };
+            // What was about to end when it died ends now.
+            let open = project.read(|view| view.open_sessions(OPEN_MAX)).unwrap_or_default();
+            for row in open.iter().filter(|row| row.machine == self.worker.plan.name.as_str()) {
+                if !found.contains(&row.id) {
+                    self.bury_aside(scope, post, row.id.clone());
+                }
+            }
             for session in found {
-                let held = project.read(|view| view.held_by(&crate::session::actor(&session)));
+                let held = project.read(|view| view.held_by(&actor(&session)));
                 let Ok(Some(row)) = held else { continue };
                 // Who is at work there now will end it, or its lease does.
                 let Some(seat) = seat(&project) else { continue };
@@ -272,7 +299,8 @@ impl<'w> Shift<'w> {
         };
         let runner = runner(project)?;
         let opened = open::start_as(project, runner, wish, session.clone())?;
-        self.follow(project, session)?;
+        // What does not get there now does with its first turn.
+        let _ = self.follow(project, session);
         Ok(opened)
     }
 
@@ -280,7 +308,8 @@ impl<'w> Shift<'w> {
         let how = Resume { with_changed_hooks: false, take_over: true };
         let name = self.worker.plan.name.as_str();
         let opened = open::resume(project, runner(project)?, Some(session.as_str()), how, name)?;
-        self.follow(project, session)?;
+        // What does not get there now does with its first turn.
+        let _ = self.follow(project, session);
         Ok(opened)
     }
 

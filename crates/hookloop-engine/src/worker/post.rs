@@ -16,10 +16,12 @@ use crate::fleet::{Books, Fleet, Served};
 use crate::kept::{Kept, Surroundings};
 use crate::notify::Channel;
 use crate::place::Place;
+use crate::policy::PolicyFile;
 use crate::process::{Cancel, KeeperPool};
 use crate::project::{EngineError, Project};
-use crate::session::StartError;
 use crate::session::open::check_trust;
+use crate::session::perform::template;
+use crate::session::{PerformError, StartError};
 
 use super::WorkerPlan;
 
@@ -42,8 +44,14 @@ pub enum Unfit {
     Agent(#[from] repository::Unfit),
     #[error(transparent)]
     BadAgent(#[from] BadAgent),
+    #[error(transparent)]
+    Perform(#[from] PerformError),
     #[error("there is no directory to work in")]
     Nowhere,
+    #[error(
+        "work in a copy of a repository has to be delivered: write `delivery: {{}}` into its hookloop.yaml"
+    )]
+    NotDelivered,
 }
 
 #[derive(Debug)]
@@ -73,9 +81,11 @@ pub struct Site {
 #[derive(Debug)]
 struct Now {
     project: Project,
-    stamp: Option<Stamp>,
+    stamp: Vec<Option<Stamp>>,
     unfit: Option<String>,
     looked: Instant,
+    /// How often it was opened anew.
+    generation: u64,
 }
 
 /// What tells a file from what it was.
@@ -86,9 +96,10 @@ impl Post {
     pub fn open(site: Site, fleet: &Fleet) -> Post {
         let Site { project, place, weight, source, surroundings } = site;
         let name = name_of(&project, &place);
-        let stamp = stamp(&place.config());
+        let stamp = stamps(&place, &surroundings);
         let project = project.with_books(Books::new(fleet.clone(), &name));
-        let now = Now { project, stamp, unfit: None, looked: Instant::now() };
+        let (unfit, looked, generation) = (None, Instant::now(), 0);
+        let now = Now { project, stamp, unfit, looked, generation };
         Post {
             name,
             place,
@@ -124,6 +135,11 @@ impl Post {
         self.users.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_ok()
     }
 
+    /// Whether it is being brought up to date.
+    pub(super) fn is_refreshing(&self) -> bool {
+        self.users.load(Ordering::SeqCst) < 0
+    }
+
     pub(super) fn exit(&self) {
         self.users.fetch_sub(1, Ordering::SeqCst);
     }
@@ -147,6 +163,16 @@ impl Post {
         done
     }
 
+    /// Whether its work may go on, when it was looked at last.
+    pub(super) fn is_fit(&self) -> bool {
+        self.lock().unfit.is_none()
+    }
+
+    /// A number that is another one after each time that it was opened anew.
+    pub(super) fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
     /// The project as it was opened last.
     pub(super) fn project(&self) -> Project {
         self.lock().project.clone()
@@ -160,7 +186,7 @@ impl Post {
     /// new about why not.
     pub(super) fn look(&self, plan: &WorkerPlan) -> Result<Project, Option<String>> {
         let mut now = self.lock();
-        let stamp = stamp(&self.place.config());
+        let stamp = stamps(&self.place, &self.surroundings);
         let is_same = stamp == now.stamp;
         if is_same && now.unfit.is_some() && now.looked.elapsed() < LOOK_AGAIN {
             return Err(None);
@@ -168,11 +194,18 @@ impl Post {
         now.looked = Instant::now();
         if !is_same || now.unfit.is_some() {
             match now.project.renewed(&self.place, &self.surroundings) {
-                Ok(project) => (now.project, now.stamp) = (project, stamp),
+                Ok(project) => {
+                    (now.project, now.stamp) = (project, stamp);
+                    now.generation += 1;
+                }
                 Err(error) => return Err(now.unfit_because(error.to_string())),
             }
         }
-        match check(&now.project, plan) {
+        let checked = match (&self.source, &now.project.rules().delivery) {
+            (Some(_), None) => Err(Unfit::NotDelivered),
+            _ => check(&now.project, plan),
+        };
+        match checked {
             Ok(()) => {
                 now.unfit = None;
                 Ok(now.project.clone())
@@ -213,6 +246,7 @@ pub fn check_out(
 pub(super) fn check(project: &Project, plan: &WorkerPlan) -> Result<(), Unfit> {
     let runner = project.runner().ok_or(Unfit::Nowhere)?;
     check_trust(runner, &project.hooks()?)?;
+    template(project, runner)?;
     let wanted = Wanted { model: plan.model.clone(), permissions: plan.permissions.clone() };
     let fallback = project.rules().session.fallback.iter();
     let fallback = fallback.flat_map(|fallback| fallback.agents.clone()).collect();
@@ -232,6 +266,16 @@ fn name_of(project: &Project, place: &Place) -> String {
             state.to_string_lossy().into_owned()
         }
     }
+}
+
+/// All files that decide what may be done: the project's, the user's, and those above both.
+fn stamps(place: &Place, surroundings: &Surroundings) -> Vec<Option<Stamp>> {
+    let policies = surroundings.policies.iter().map(|policy| match policy {
+        PolicyFile::System(path) | PolicyFile::Named(path) => path.as_path(),
+    });
+    let config = place.config();
+    let paths = policies.chain(surroundings.user_file.as_deref()).chain([config.as_path()]);
+    paths.map(stamp).collect()
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {

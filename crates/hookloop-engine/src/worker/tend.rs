@@ -2,7 +2,8 @@
 //! none may keep the others waiting: a hook that runs for minutes must not let a worker that died go unnoticed.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -14,18 +15,18 @@ use crate::delivery::train::{self, Arrival, Fate, TrainError};
 use crate::dispatcher::{Dispatcher, Round};
 use crate::lease::Expired;
 use crate::notify::Notifier;
+use crate::process::Cancel;
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::seat::{BEAT, Kept, Seat};
 use crate::session::real::{Rest, Stop, Unwatched};
 use crate::session::{Attendance, open, perform, session_of};
 use crate::store::SessionRow;
 
+use super::hand::OPEN_MAX;
 use super::{AFTER_ERROR, Shift, Told};
 
 /// Between two looks for sessions that nobody has ended.
 const SWEEP: Duration = Duration::from_secs(15);
-/// Open sessions that are looked at.
-const OPEN_MAX: usize = 1_000;
 /// After a train in which everything waits on; twice as long after each further one.
 const WAIT: Duration = Duration::from_secs(2);
 const WAIT_MAX: Duration = Duration::from_secs(300);
@@ -37,20 +38,43 @@ pub(super) struct Duty {
     leads: AtomicBool,
     /// So are merges.
     drives: AtomicBool,
-    /// Something waits to be merged that may be.
-    merging: AtomicBool,
+    /// Up to this event the train has done what it could.
+    rode: AtomicU64,
+    /// Another worker merges.
+    is_others: AtomicBool,
+    /// Those who run the fleet want nothing to begin.
+    is_held: AtomicBool,
+    /// Ends the train that is under way.
+    train: Mutex<Option<Cancel>>,
+    /// Held by who ends the session of one that is gone.
+    burying: Mutex<()>,
 }
 
 impl Duty {
-    pub(super) fn is_merging(&self) -> bool {
-        self.merging.load(Ordering::SeqCst)
+    pub(super) fn hold(&self, is_held: bool) {
+        self.is_held.store(is_held, Ordering::SeqCst);
+    }
+
+    fn is_held(&self) -> bool {
+        self.is_held.load(Ordering::SeqCst)
+    }
+
+    /// Ends what runs for a merge.
+    pub(super) fn halt(&self) {
+        if let Some(train) = &*self.train.lock().unwrap_or_else(PoisonError::into_inner) {
+            train.trigger();
+        }
+    }
+
+    fn set_train(&self, train: Option<Cancel>) {
+        *self.train.lock().unwrap_or_else(PoisonError::into_inner) = train;
     }
 }
 
 impl<'w> Shift<'w> {
     pub(super) fn begin_tending<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>) {
         for post in 0..self.worker.posts.len() {
-            scope.spawn(move || self.watch(post));
+            scope.spawn(move || self.watch(scope, post));
             scope.spawn(move || self.react(post));
             if self.worker.posts[post].is_copy() {
                 scope.spawn(move || self.keep_fresh(post));
@@ -67,22 +91,48 @@ impl<'w> Shift<'w> {
     }
 
     /// Keeps the places that one worker at a time has, and ends the claims of those who are gone.
-    fn watch(&self, post: usize) {
-        let duty = &self.duties[post];
-        let project = self.worker.posts[post].project();
+    fn watch<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
+        let (duty, served) = (&self.duties[post], &self.worker.posts[post]);
+        let (mut project, mut generation) = (served.project(), served.generation());
         let name = format!("{} {}", self.worker.plan.name, fresh_id());
         // Whoever is told of what needs a human is told once, whichever worker says it.
-        let notifier = Notifier::start(&project, self.worker.posts[post].channels());
-        if let Err(error) = &notifier {
-            self.trouble(post, error);
-        }
+        let notifier = match Notifier::start(&project, served.channels()) {
+            Ok(notifier) => notifier,
+            Err(error) => {
+                self.trouble(post, &error);
+                None
+            }
+        };
         let mut dispatcher = match Dispatcher::new(&project, &name) {
             Ok(dispatcher) => dispatcher,
             Err(error) => return self.trouble(post, &error),
         };
         let mut train = Seat::new(Held::Train, name);
         let (mut swept, mut seen) = (Instant::now(), HashMap::new());
+        let mut looked_at = Instant::now();
         while !self.over.wait(BEAT) {
+            for report in notifier.iter().flat_map(Notifier::reports) {
+                match report {
+                    Ok(report) => {
+                        for failure in &report.failed {
+                            let why = format!("{}: {}", failure.channel, failure.reason);
+                            self.trouble(post, &why);
+                        }
+                    }
+                    Err(error) => self.trouble(post, &error),
+                }
+            }
+            if looked_at.elapsed() >= SWEEP {
+                looked_at = Instant::now();
+                // Trains and reactions go by what the files say now, too.
+                if let Err(Some(why)) = served.look(&self.worker.plan) {
+                    self.tell(&Told::Unfit { project: served.name(), why: Some(&why) });
+                }
+            }
+            if served.generation() != generation {
+                (project, generation) = (served.project(), served.generation());
+                dispatcher.renew(project.clone());
+            }
             let looked = self.keep_places(post, &project, &mut dispatcher, &mut train);
             if let Err(error) = looked {
                 self.trouble(post, &error);
@@ -90,15 +140,15 @@ impl<'w> Shift<'w> {
                 continue;
             }
             for Expired { id, claim } in dispatcher.take_expired() {
-                let served = self.worker.posts[post].name();
-                self.tell(&Told::Expired { project: served, task: &id, agent: &claim.agent });
+                let name = served.name();
+                self.tell(&Told::Expired { project: name, task: &id, agent: &claim.agent });
                 if let Some(session) = session_of(&claim.agent) {
-                    self.bury(post, &session);
+                    self.bury_aside(scope, post, session);
                 }
             }
             if duty.leads.load(Ordering::SeqCst) && swept.elapsed() >= SWEEP {
                 swept = Instant::now();
-                if let Err(error) = self.sweep(post, &project, &mut seen) {
+                if let Err(error) = self.sweep(scope, post, &project, &mut seen) {
                     self.trouble(post, &error);
                 }
             }
@@ -111,14 +161,18 @@ impl<'w> Shift<'w> {
         &self,
         post: usize,
         project: &Project,
-        dispatcher: &mut Dispatcher<'_>,
+        dispatcher: &mut Dispatcher,
         train: &mut Seat,
     ) -> Result<(), EngineError> {
         let duty = &self.duties[post];
         let (claimed, submitted) = project
             .read(|view| Ok((view.count_claimed()?, view.totals()?.count(TaskState::Submitted))))?;
-        project.fire_schedules(now())?;
-        let is_quiet = claimed == 0 && !project.has_pending()?;
+        if !duty.is_held() {
+            project.fire_schedules(now())?;
+        }
+        let is_quiet = claimed == 0
+            && !project.has_pending()?
+            && project.read(|view| view.open_sessions(1))?.is_empty();
         let leads = match is_quiet {
             // A project in which nothing happens costs nobody anything.
             true => {
@@ -129,14 +183,16 @@ impl<'w> Shift<'w> {
         };
         duty.leads.store(leads, Ordering::SeqCst);
         let delivers = self.worker.plan.merges && project.rules().delivery.is_some();
-        let drives = match delivers && submitted > 0 {
-            true => train.keep(&project.store)? != Kept::Not,
+        let kept = match delivers && submitted > 0 {
+            true => Some(train.keep(&project.store)?),
             false => {
                 train.leave(&project.store)?;
-                false
+                None
             }
         };
+        let drives = matches!(kept, Some(Kept::Had | Kept::Beaten));
         duty.drives.store(drives, Ordering::SeqCst);
+        duty.is_others.store(kept == Some(Kept::Not), Ordering::SeqCst);
         Ok(())
     }
 
@@ -156,7 +212,7 @@ impl<'w> Shift<'w> {
         let mut known = 0;
         while !self.over.is_triggered() {
             let project = self.worker.posts[post].project();
-            let done = match duty.leads.load(Ordering::SeqCst) {
+            let done = match duty.leads.load(Ordering::SeqCst) && !duty.is_held() {
                 true => react_once(&project),
                 false => Ok(()),
             };
@@ -183,15 +239,16 @@ impl<'w> Shift<'w> {
             let waiting = project.read(|view| view.totals());
             let waiting = waiting.map(|totals| (totals.count(TaskState::Submitted), totals.head));
             let Ok((waiting, head)) = waiting else { continue };
-            duty.merging.store(waiting > 0 && Instant::now() >= until, Ordering::SeqCst);
             let is_due =
                 duty.drives.load(Ordering::SeqCst) && (Instant::now() >= until || head > known);
-            if waiting == 0 || !is_due || !self.may_merge(post) {
+            let is_fit = self.worker.posts[post].is_fit();
+            if waiting == 0 || !is_due || !is_fit || duty.is_held() {
                 continue;
             }
             let rode = self.ride(post, &project);
             // What the train itself has written is no news to it.
             known = project.read(|view| view.totals()).map_or(head, |totals| totals.head);
+            duty.rode.store(known, Ordering::SeqCst);
             pause = match rode {
                 Ok(true) => WAIT,
                 Ok(false) => (pause * 2).min(WAIT_MAX),
@@ -204,12 +261,17 @@ impl<'w> Shift<'w> {
         }
     }
 
-    /// Whether those who run the fleet let anything begin.
-    fn may_merge(&self, post: usize) -> bool {
-        let name = self.worker.posts[post].name();
-        let orders = self.worker.fleet.orders();
-        orders.is_ok_and(|orders| orders.of(self.worker.plan.name.as_str(), name).is_none())
-            && !self.quit.drain.is_triggered()
+    /// Whether something waits to be merged that no train has looked at.
+    pub(super) fn is_merging(&self, post: usize) -> bool {
+        let project = self.worker.posts[post].project();
+        let delivers = self.worker.plan.merges && project.rules().delivery.is_some();
+        let totals = project.read(|view| view.totals());
+        let duty = &self.duties[post];
+        let rode = duty.rode.load(Ordering::SeqCst);
+        delivers
+            && !duty.is_others.load(Ordering::SeqCst)
+            && totals
+                .is_ok_and(|totals| totals.count(TaskState::Submitted) > 0 && totals.head > rode)
     }
 
     /// One train; answers whether anything came of it.
@@ -217,22 +279,24 @@ impl<'w> Shift<'w> {
         let Some(runner) = project.runner() else { return Ok(false) };
         let name = self.worker.posts[post].name();
         let mut told = |arrival: &Arrival| self.tell(&Told::Arrived { project: name, arrival });
-        let arrivals = train::merge(project, runner, &self.quit.now, &mut told)?;
+        let Ok(cancel) = Cancel::new() else { return Ok(false) };
+        self.duties[post].set_train(Some(cancel.clone()));
+        let arrivals = train::merge(project, runner, &cancel, &mut told);
+        self.duties[post].set_train(None);
+        let arrivals = arrivals?;
         Ok(arrivals.iter().any(|arrival| !matches!(arrival.fate, Fate::Waits { .. })))
     }
 
     /// Ends sessions of workers that are gone, where whoever ended their claims did not come to it.
     /// Who has shown life since the last sweep is there.
-    fn sweep(
-        &self,
+    fn sweep<'s, 'e>(
+        &'e self,
+        scope: &'s Scope<'s, 'e>,
         post: usize,
         project: &Project,
         seen: &mut HashMap<String, u64>,
     ) -> Result<(), EngineError> {
         let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
-        if open.is_empty() {
-            return Ok(());
-        }
         // Who may not see all workers leaves this to those who may.
         let Ok(signs) = self.worker.fleet.signs() else { return Ok(()) };
         let signs = signs.into_iter().map(|(worker, count)| (worker.name.to_string(), count));
@@ -242,9 +306,27 @@ impl<'w> Shift<'w> {
             None => !before.contains_key(&row.machine),
         };
         for row in open.iter().filter(is_left) {
-            self.bury(post, &row.id);
+            self.bury_aside(scope, post, row.id.clone());
         }
-        Ok(())
+        // What is set aside for a session that somebody else has ended comes back.
+        match &project.books {
+            Some(books) => books.settle_all(project),
+            None => Ok(()),
+        }
+    }
+
+    /// The same on a thread of its own, one at a time for each project: hooks may run for as long as they may.
+    pub(super) fn bury_aside<'s, 'e>(
+        &'e self,
+        scope: &'s Scope<'s, 'e>,
+        post: usize,
+        session: SessionId,
+    ) {
+        scope.spawn(move || {
+            let burying = self.duties[post].burying.lock();
+            let _one_at_a_time = burying.unwrap_or_else(PoisonError::into_inner);
+            self.bury(post, &session);
+        });
     }
 
     /// Gives a session its end whose worker was silent for the lease of its task.
@@ -261,7 +343,8 @@ impl<'w> Shift<'w> {
         };
         let ended = self.follow(&project, session).and_then(|()| Ok(Stop::new().ok()));
         let Ok(Some(stop)) = ended else { return };
-        let following = stop.follows(&self.over);
+        // Nothing of it may run when the worker is to end.
+        let following = stop.follows_to_the_end(&self.over);
         let config = served.place().config();
         let around =
             Attendance { onlooker: Unwatched, stop, rest: Rest::default(), config: &config };

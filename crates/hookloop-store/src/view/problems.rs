@@ -54,6 +54,11 @@ impl Fold<'_> {
                 let (kind, reason) = (Kind::PurseExhausted, shortage.to_string());
                 return self.put_problem(seq, event, About::Purse, kind, &reason);
             }
+            EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
+                // There was enough for it, in whichever purse.
+                self.end_problem(&Subject::Purse)?;
+                Asks::Nothing
+            }
             _ => Asks::Nothing,
         };
         self.change_problem(seq, event, of_session(&event.body, asks))

@@ -11,7 +11,7 @@ use hookloop_core::options::Length;
 use hookloop_engine::agents::Permissions;
 use hookloop_engine::delivery::repo::RepoError;
 use hookloop_engine::fleet::{Fleet, WorkerState};
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::kept::{Kept, Surroundings};
 use hookloop_engine::lifeline;
 use hookloop_engine::place::Place;
 use hookloop_engine::process::Cancel;
@@ -32,8 +32,6 @@ use crate::output::{DIM, Output, Result, plain};
 
 /// A lease has to outlast an election of servers, with signs of life to spare.
 const LEASE_MIN_MS: u64 = 5_000;
-/// Where copies of repositories are that workers of this machine have, below the directory of all states.
-const COPIES: &str = "_copies";
 const CANCELLED: i32 = 130;
 
 /// Take tasks that are ready and have them done, many at once, until told to end
@@ -99,12 +97,24 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
+        super::by_a_person("start a worker")?;
         let surroundings = Surroundings { stays: true, ..context.surroundings()? };
         let home = state_home()?;
         let sites = self.sites(context, &home, &surroundings)?;
         let Some(first) = sites.first() else {
             return Err(CliError::usage("there is no project to work on"));
         };
+        let urls = |site: &Site| match site.project.kept() {
+            Kept::Here => String::new(),
+            Kept::Nats { urls, .. } => urls.clone(),
+        };
+        if sites.iter().any(|site| urls(site) != urls(first)) {
+            let message =
+                "these projects are kept in different stores, and a worker is in the fleet of one";
+            return Err(
+                CliError::usage(message).hint("hookloop worker PROJECT, once for each store")
+            );
+        }
         let fleet = Fleet::beside(&first.project, &home, &surroundings)?;
         let plan = self.plan(&first.project, context.user()?.agent)?;
         lifeline::start();
@@ -236,8 +246,7 @@ impl Wanted<'_> {
                 (Place::find(path, home)?, *weight, None)
             }
             Wanted::Known(name, ProjectRules { home: ProjectHome::Repository(source), weight }) => {
-                let root = home.join(COPIES).join(name);
-                (Place::at(&root, home), *weight, Some(source.clone()))
+                (Place::of_copy(home, name), *weight, Some(source.clone()))
             }
         };
         let mut surroundings = surroundings.clone();

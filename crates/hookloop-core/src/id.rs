@@ -316,6 +316,28 @@ pub enum Subject {
     /// Tasks that came into somebody's hands where their number is bounded: who takes one has seen all of them.
     Slots,
     Schedule(ScheduleName),
+    /// What a newer version writes about. It is kept, and means nothing here.
+    Newer(NewerSubject),
+}
+
+/// The longest name of a subject that this version does not know.
+const NEWER_SUBJECT_MAX: usize = 128;
+
+/// The name of a subject that this version does not know, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NewerSubject(String);
+
+impl FromStr for NewerSubject {
+    type Err = BadSubject;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        match text.starts_with('_') && text.len() <= NEWER_SUBJECT_MAX && text.chars().all(is_word)
+        {
+            true => Ok(NewerSubject(text.to_owned())),
+            false => Err(BadSubject(text.to_owned())),
+        }
+    }
 }
 
 impl Subject {
@@ -345,9 +367,12 @@ impl fmt::Display for Subject {
             Subject::Session(id) => write!(f, "_s-{id}"),
             Subject::Fleet => f.write_str("_fleet"),
             Subject::Purse => f.write_str("_purse"),
-            Subject::Notice(id) => write!(f, "_n-{id}"),
-            Subject::Slots => f.write_str("_slots"),
-            Subject::Schedule(name) => write!(f, "_t-{name}"),
+            // The version before this one stops at a name that it does not know, but keeps all that is said of a run
+            // of a workflow, whatever that is called. No run is called like this: its name has no underscore.
+            Subject::Notice(id) => write!(f, "_w-_n-{id}"),
+            Subject::Slots => f.write_str("_w-_slots"),
+            Subject::Schedule(name) => write!(f, "_w-_t-{name}"),
+            Subject::Newer(name) => f.write_str(&name.0),
         }
     }
 }
@@ -366,19 +391,27 @@ impl FromStr for Subject {
             "_p" => Ok(Subject::Project),
             "_fleet" => Ok(Subject::Fleet),
             "_purse" => Ok(Subject::Purse),
-            "_slots" => Ok(Subject::Slots),
-            _ => {
-                let bad = || BadSubject(text.to_owned());
-                match text.split_at_checked(3) {
-                    Some(("_w-", run)) => Ok(Subject::Workflow(RunId(run.to_owned()))),
-                    Some(("_s-", id)) => id.parse().map(Subject::Session).map_err(|_| bad()),
-                    Some(("_n-", id)) => id.parse().map(Subject::Notice).map_err(|_| bad()),
-                    Some(("_t-", name)) => name.parse().map(Subject::Schedule).map_err(|_| bad()),
-                    _ => text.parse().map(Subject::Task).map_err(|_| bad()),
-                }
-            }
+            "_w-_slots" => Ok(Subject::Slots),
+            _ => read_subject(text).ok_or_else(|| BadSubject(text.to_owned())),
         }
     }
+}
+
+/// One whose name has a part of its own. What this version can't read is a newer one's, unless no version writes such.
+fn read_subject(text: &str) -> Option<Subject> {
+    let after = |prefix: &str| text.strip_prefix(prefix);
+    let known = if let Some(id) = after("_w-_n-") {
+        id.parse().ok().map(Subject::Notice)
+    } else if let Some(name) = after("_w-_t-") {
+        name.parse().ok().map(Subject::Schedule)
+    } else if let Some(run) = after("_w-").filter(|run| !run.starts_with('_')) {
+        Some(Subject::Workflow(RunId(run.to_owned())))
+    } else if let Some(id) = after("_s-") {
+        id.parse().ok().map(Subject::Session)
+    } else {
+        text.parse().ok().map(Subject::Task)
+    };
+    known.or_else(|| text.parse().ok().map(Subject::Newer))
 }
 
 #[cfg(test)]
@@ -424,6 +457,17 @@ mod tests {
     }
 
     #[test]
+    fn subjects_of_a_newer_version_are_told_from_what_no_version_writes() {
+        for name in ["_xyz", "_q-abc", "_s-", "_w-_v-1", "_w-_n-", "_"] {
+            let newer = name.parse().map(Subject::Newer).unwrap();
+            assert_eq!(name.parse::<Subject>().unwrap(), newer, "{name}");
+        }
+        for bad in ["", "-a", "_a.b", "_a b", "_ä", &format!("_{}", "x".repeat(128))] {
+            assert!(bad.parse::<Subject>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
     fn names_read_back() {
         let id = EventId([0xa5; 16]).derive("x", 0);
         assert_eq!(id.to_string().parse::<EventId>().unwrap(), id);
@@ -443,6 +487,7 @@ mod tests {
             Subject::Notice(NoticeId::of(&["a", "b"])),
             Subject::Slots,
             Subject::Schedule("nightly".parse().unwrap()),
+            Subject::Newer("_q-abc".parse().unwrap()),
         ] {
             assert_eq!(subject.to_string().parse::<Subject>().unwrap(), subject);
         }

@@ -67,6 +67,9 @@ pub enum WorkerState {
     Stopped,
     /// It has ended.
     Left,
+    /// One that a newer version has.
+    #[serde(other)]
+    Other,
 }
 
 impl WorkerState {
@@ -77,6 +80,7 @@ impl WorkerState {
             WorkerState::Paused => "paused",
             WorkerState::Stopped => "stopped",
             WorkerState::Left => "left",
+            WorkerState::Other => "other",
         }
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use hookloop_store::sqlite::SCHEMA;
 use sha2::{Digest, Sha256};
 
 use crate::config::FILE_NAME;
@@ -80,9 +81,10 @@ impl Place {
         self.root.join(FILE_NAME)
     }
 
-    /// The view of a log that is elsewhere.
+    /// The view of a log that is elsewhere. Programs of two versions may work here at once, while one takes the
+    /// other's place: each has the tables that it knows.
     pub fn view(&self) -> PathBuf {
-        self.state.join("view.db")
+        self.state.join(format!("view-{SCHEMA}.db"))
     }
 
     pub fn database(&self) -> PathBuf {

@@ -242,6 +242,12 @@ impl<'w> Shift<'w> {
         // Who is not on the list is taken for gone.
         self.show(&mut desk);
         self.pick_up(scope, &mut desk);
+        // Who started it by mistake for what it can't do need not wait for a task to hear so.
+        for post in &self.worker.posts {
+            if let Err(Some(why)) = post.look(&self.worker.plan) {
+                self.tell(&Told::Unfit { project: post.name(), why: Some(&why) });
+            }
+        }
         loop {
             self.heed_orders(&mut desk);
             let is_dry = desk.state == WorkerState::Working && self.fill(scope, &mut desk);

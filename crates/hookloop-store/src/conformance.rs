@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use hookloop_core::event::{Empty, Event, EventBody, Started};
+use hookloop_core::event::{Empty, Event, EventBody, Other, Started};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
@@ -24,7 +24,8 @@ macro_rules! conformance {
             $crate::conformance!(@tests $make,
                 appends_in_order, refuses_a_stale_version, stores_a_batch_whole_or_not_at_all,
                 knows_a_batch_for_ever, takes_several_events_on_a_subject, bounds_batches,
-                reads_back_what_was_written, follows_without_a_gap, one_of_many_writers_wins);
+                reads_back_what_was_written, keeps_what_a_newer_version_wrote, follows_without_a_gap,
+                one_of_many_writers_wins);
         }
     };
     (@tests $make:expr, $($test:ident),*) => {
@@ -153,6 +154,32 @@ pub fn reads_back_what_was_written(log: &dyn EventLog) {
     assert_eq!(log.read(0, 10).unwrap(), [stored]);
     assert!(log.read(2, 10).unwrap().is_empty());
     assert!(log.read(1, 0).unwrap().is_empty());
+}
+
+pub fn keeps_what_a_newer_version_wrote(log: &dyn EventLog) {
+    let data = serde_json::json!({"to": "mars", "with": ["ada"]});
+    let body = EventBody::Other(Other { kind: "teleported".to_owned(), data });
+    let subjects = ["_p", "_xyz", "_q-abc", "_w-_v-1"].map(|name| name.parse::<Subject>().unwrap());
+    for (id, subject) in (1..).zip(&subjects) {
+        let event = event(id, subject.clone(), body.clone());
+        assert_eq!(
+            log.append(&[NewEvent { expected: 0, event }]).unwrap(),
+            Appended::At(id.into())
+        );
+    }
+    let read = log.read(1, 10).unwrap();
+    assert_eq!(read.iter().map(|e| &e.event.subject).collect::<Vec<_>>(), subjects.each_ref());
+    assert!(read.iter().all(|stored| stored.event.body == body), "{read:?}");
+    for (seq, subject) in (1..).zip(&subjects) {
+        assert_eq!(log.last(subject).unwrap().unwrap().seq, seq);
+        assert_eq!(log.history(subject, 10).unwrap().len(), 1);
+    }
+    let (mut follower, mut followed) = (log.follow(1).unwrap(), Vec::new());
+    let end = Instant::now() + Duration::from_secs(5);
+    while followed.len() < read.len() && Instant::now() < end {
+        followed.extend(follower.next(Duration::from_secs(1)).unwrap());
+    }
+    assert_eq!(followed, read);
 }
 
 pub fn follows_without_a_gap(log: &dyn EventLog) {

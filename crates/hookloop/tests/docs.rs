@@ -120,6 +120,21 @@ fn the_policy_in_policy_md_is_read() {
 }
 
 #[test]
+fn fleet() {
+    check_commands("docs/fleet.md");
+}
+
+#[test]
+fn the_policy_in_fleet_md_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("policy.yaml");
+    std::fs::write(&path, documents::block("docs/fleet.md", "policy.yaml")).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let policy = Policies::load(&[PolicyFile::Named(path)]).unwrap();
+    assert_eq!(policy.limits().session.iterations, 30);
+}
+
+#[test]
 fn scheduling() {
     check_commands("docs/scheduling.md");
 }

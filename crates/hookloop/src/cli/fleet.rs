@@ -12,6 +12,9 @@ use super::{Context, state_home};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Result, plain};
 
+/// Characters of an agent in a line of the status.
+const AGENT_MAX: usize = 32;
+
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     Status(StatusArgs),
@@ -190,9 +193,23 @@ impl BudgetArgs {
         }
         let purse = fleet.budget()?;
         match context.out.json {
-            true => context.out.json(&json!({ "budget": purse })),
-            false => context.out.line(format_args!("The fleet may spend: {purse}")),
+            true => context.out.json(&json!({ "budget": budget_json(&purse) })),
+            false if purse.is_none() => context.out.line("The fleet has no budget."),
+            false => context.out.line(format_args!("The fleet may spend {purse}")),
         }
+    }
+}
+
+fn budget_json(purse: &Purse) -> serde_json::Value {
+    let bounds = |bounds: Bounds| json!({ "cost_micros": bounds.cost_micros, "tokens": bounds.tokens, "turns": bounds.turns });
+    json!({ "day": bounds(purse.day), "ever": bounds(purse.ever), "turn": bounds(purse.turn) })
+}
+
+/// An agent, as far as a line has room for it: one may be a whole command.
+fn brief(agent: &str) -> String {
+    match agent.chars().count() > AGENT_MAX {
+        true => agent.chars().take(AGENT_MAX - 1).chain(['…']).collect(),
+        false => agent.to_owned(),
     }
 }
 
@@ -206,26 +223,24 @@ fn micros(amount: Option<f64>) -> Result<Option<u64>> {
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct StatusJson {
     workers: Vec<WorkerJson>,
     orders: Vec<OrderJson>,
     slowed: Vec<SlowedJson>,
-    budget: Purse,
+    budget: serde_json::Value,
     spent_today_micros: u64,
     spent_micros: u64,
     reserved_micros: u64,
 }
 
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct WorkerJson {
     name: String,
     machine: String,
     pid: u32,
     version: String,
     format: u32,
-    /// `working`, `draining`, `paused`, `stopped` or `gone`.
+    /// `working`, `draining`, `paused`, `stopped`, `gone`, or `other` for one that only a newer version has.
     state: &'static str,
     slots: u32,
     agent: String,
@@ -294,7 +309,7 @@ fn status(context: &mut Context, fleet: &Fleet) -> Result {
             workers: workers.into_iter().map(worker).collect(),
             orders: orders.collect(),
             slowed: slowed.collect(),
-            budget,
+            budget: budget_json(&budget),
             spent_today_micros: standing.day.cost_micros,
             spent_micros: standing.ever.cost_micros,
             reserved_micros: standing.open.cost_micros,
@@ -326,7 +341,7 @@ fn status(context: &mut Context, fleet: &Fleet) -> Result {
         out.line(format_args!(
             "{BOLD}{}{BOLD:#}  {state}  {busy} by {}{}  {DIM}{} pid {}{DIM:#}",
             worker.name,
-            plain(&worker.agent),
+            plain(&brief(&worker.agent)),
             plain(&old),
             plain(&worker.machine),
             worker.pid

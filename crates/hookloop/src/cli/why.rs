@@ -1,5 +1,6 @@
 //! `hookloop why`
 
+use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::session::{Limit, Outcome, Phase, Session};
@@ -157,10 +158,13 @@ fn record(project: &Project, id: &TaskId) -> Result<Vec<String>> {
                     continue;
                 };
                 let Session { plan, receipts, iteration, .. } = &session;
-                let by = plan.worker.as_ref().map_or(String::new(), |name| format!(" by {name}"));
+                let of = plan.worker.as_ref();
+                let of = of.map_or(String::new(), |name| format!(" of worker {name}"));
+                let agent = &plan.agent;
                 lines.push(format!(
-                    "{} took it{by}: {} in {iteration} iterations",
-                    claim.agent, plan.agent
+                    "{}{of} took it: {agent} in {iteration} iteration{}",
+                    claim.agent.replacen(':', " ", 1),
+                    if *iteration == 1 { "" } else { "s" },
                 ));
                 for receipt in receipts {
                     let tree = receipt.tree.as_deref().unwrap_or("no tree");
@@ -169,7 +173,13 @@ fn record(project: &Project, id: &TaskId) -> Result<Vec<String>> {
             }
             EventBody::TaskReleased(released) => {
                 let note = released.note.as_deref().map_or(String::new(), first);
-                lines.push(format!("it was given back ({:?}) {note}", released.reason));
+                let reason = match released.reason {
+                    ReleaseReason::Released => "its holder let it go",
+                    ReleaseReason::Expired => "its holder was silent for its lease",
+                    ReleaseReason::Requeued => "somebody put it back",
+                    ReleaseReason::NeedsContinuation => "who takes it next goes on with it",
+                };
+                lines.push(format!("it was given back: {reason} {note}"));
             }
             EventBody::TaskSubmitted(submitted) => {
                 let Some(submission) = &submitted.submission else { continue };

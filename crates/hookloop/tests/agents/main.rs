@@ -13,6 +13,7 @@ mod looping;
 mod native;
 mod stage;
 mod tools;
+mod worker;
 
 #[allow(dead_code, reason = "each test uses its part")]
 #[path = "../support/mod.rs"]

@@ -141,6 +141,32 @@ fn schedules_are_printed_alike() {
 }
 
 #[test]
+fn the_fleet_is_printed_with_all_that_is_known_of_it() {
+    let project = Project::new();
+    let status = project.json(&["fleet", "status"]);
+    let expected = [
+        "budget",
+        "orders",
+        "reserved_micros",
+        "slowed",
+        "spent_micros",
+        "spent_today_micros",
+        "workers",
+    ];
+    check(&status, &[&expected]);
+    check(&project.json(&["fleet", "pause", "--reason", "Why"]), &[&["order", "scope"]]);
+    let orders = project.json(&["fleet", "status"])["orders"].clone();
+    check(&orders[0], &[&["at", "by", "order", "reason", "scope"]]);
+    check(&project.json(&["fleet", "resume"]), &[&["resumed", "scope"]]);
+    check(&project.json(&["fleet", "budget", "--turns", "9"]), &[&["budget"]]);
+    // A worker that was told to end before it began.
+    project.json(&["fleet", "drain", "w"]);
+    let worker = ["worker", "--agent", "command:true", "--name", "w", "--json"];
+    let said = lines(&project.ok(&worker));
+    check(&said[0], &[&["state", "worker"]]);
+}
+
+#[test]
 fn errors_are_objects_too() {
     let project = Project::new();
     let check = |args: &[&str], code: i32, kind: &str| {

@@ -30,7 +30,7 @@ fn tasks_are_worked_on_at_once_in_worktrees_submitted_and_merged() {
     assert_eq!(yard.users(), before);
     // Of each it is known why.
     let why = yard.ok(&["why", "t1"]).remove(0).to_string();
-    for part in ["took it by ", "gate proven passed on ", "submitted hookloop/t1 at ", "merged as "]
+    for part in [" of worker ", "gate proven passed on ", "submitted hookloop/t1 at ", "merged as "]
     {
         assert!(why.contains(part), "{part}: {why}");
     }

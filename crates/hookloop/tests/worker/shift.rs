@@ -57,6 +57,28 @@ fn all_tasks_are_done_in_their_order_and_then_it_ends() {
     sandbox.assert_intact();
 }
 
+#[test]
+fn who_is_for_a_label_or_a_type_leaves_the_rest_to_others() {
+    let sandbox = Sandbox::new("version: 1\n");
+    for (id, more) in [
+        ("a", &["--label", "gpu", "--type", "bugfix"][..]),
+        ("b", &["--label", "gpu"]),
+        ("c", &["--label", "docs", "--type", "bugfix"]),
+        ("d", &[]),
+    ] {
+        sandbox.json(&[&["task", "add", "goal", "--id", id], more].concat());
+    }
+    let took = |more: &[&str]| -> Vec<Value> {
+        let args = [&["--agent", QUICK, "--until-idle"], more].concat();
+        let said = Working::start(worker(&sandbox, &args)).end();
+        said.iter().filter(|told| is(told, "took")).map(|told| told["task"].clone()).collect()
+    };
+    assert_eq!(took(&["--label", "gpu", "--type", "bugfix"]), ["a"]);
+    assert_eq!(took(&["--label", "gpu,other"]), ["b"]);
+    assert_eq!(took(&["--type", "bugfix"]), ["c"]);
+    assert_eq!(took(&[]), ["d"]);
+}
+
 /// Where there are no worktrees, two at once would be in each other's way.
 #[test]
 fn in_a_project_without_delivery_one_task_at_a_time_is_worked_on() {
@@ -169,30 +191,4 @@ fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
     let sessions = sandbox.json(&["sessions", "list"]);
     let open = sessions.as_array().unwrap().iter().filter(|row| row["ended_at"].is_null());
     assert_eq!(open.count(), 0, "{sessions}");
-}
-
-#[test]
-fn only_tasks_that_it_may_take_are_taken() {
-    let sandbox = Sandbox::new("version: 1\n");
-    sandbox.json(&["task", "add", "goal", "--id", "a", "--type", "bugfix", "--label", "small"]);
-    sandbox.json(&["task", "add", "goal", "--id", "b", "--type", "bugfix"]);
-    sandbox.json(&["task", "add", "goal", "--id", "c", "--label", "small"]);
-    sandbox.json(&["task", "add", "goal", "--id", "d", "--priority", "0"]);
-    let done = |sandbox: &Sandbox| {
-        let tasks = sandbox.tasks();
-        let done = tasks.iter().filter(|task| task["state"] == "completed");
-        let mut ids: Vec<String> =
-            done.map(|task| task["id"].as_str().unwrap().to_owned()).collect();
-        ids.sort();
-        ids.join(" ")
-    };
-    let work = |args: &[&str]| {
-        Working::start(worker(&sandbox, &[&["--agent", QUICK, "--until-idle"], args].concat()))
-            .end();
-        done(&sandbox)
-    };
-    assert_eq!(work(&["--type", "bugfix", "--label", "small,large"]), "a");
-    assert_eq!(work(&["--label", "small"]), "a c");
-    assert_eq!(work(&["--type", "bugfix"]), "a b c");
-    assert_eq!(work(&[]), "a b c d");
 }

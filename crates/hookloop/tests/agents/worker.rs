@@ -1,0 +1,134 @@
+//! Real agents as workers: two of them on one project at the same time, from tasks to the base, and nobody looks.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use hookloop_testbed::model::{Model, Turn};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::stage::{Stage, Who};
+
+/// Each task writes a file that is called like it.
+const CONFIG: &str = "version: 1
+delivery: {}
+hooks:
+  stop:
+    - {name: written, command: 'test -s \"$HOOKLOOP_TASK_ID.txt\" || { echo the file is missing >&2; exit 2; }', timeout: 20s}
+  before_merge:
+    - {name: whole, command: 'test -s README.txt', timeout: 20s}
+";
+const DONE: &str = "Done.\n<promise>COMPLETE</promise>";
+
+fn git(directory: &Path, args: &[&str]) -> String {
+    let output = Command::new("git").args(args).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A project with a remote. The model of the stage is that of Codex; Claude Code has one of its own.
+fn stage() -> Stage {
+    let stage = Stage::with(CONFIG, Who::Codex, []);
+    stage.configure("version: 1\nagents:\n  claude: {allow: [Bash]}\n");
+    let (project, root) = (stage.project(), stage.root());
+    fs::write(project.join("README.txt"), "what this is\n").unwrap();
+    for (name, value) in [("user.name", "t"), ("user.email", "t@example.invalid")] {
+        git(&project, &["config", name, value]);
+    }
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "-qm", "more"]);
+    git(&project, &["branch", "-M", "main"]);
+    let remote = root.join("remote.git").display().to_string();
+    git(&root, &["init", "-q", "--bare", "-b", "main", &remote]);
+    git(&project, &["remote", "add", "origin", &remote]);
+    git(&project, &["push", "-q", "origin", "main"]);
+    assert_eq!(stage.hookloop(&["hooks", "trust", "--yes"]).code, 0);
+    stage
+}
+
+fn start(stage: &Stage, who: Who, model: &Model) -> Child {
+    let name = who.name();
+    let args = ["worker", "--agent", name, "--name", &format!("with-{name}"), "--label", name];
+    let mut command = stage.command(&args);
+    command.env("ANTHROPIC_BASE_URL", model.url());
+    // What a worker says is no condition for its work.
+    command.stdout(Stdio::null()).stderr(Stdio::inherit());
+    command.spawn().unwrap()
+}
+
+fn state(stage: &Stage, task: &str) -> Value {
+    stage.hookloop(&["task", "show", task]).events[0]["state"].clone()
+}
+
+#[test]
+fn claude_and_codex_work_on_one_project_at_once() {
+    let stage = stage();
+    let of_claude = Model::start([
+        // What it says is held against the gate.
+        Turn::say(DONE),
+        Turn::call("I write.", Who::Claude.run("echo first > a1.txt")),
+        Turn::say(DONE),
+        Turn::call("I write.", Who::Claude.run("echo second > a2.txt")),
+        Turn::say(DONE),
+    ]);
+    stage.model.extend([
+        Turn::call("I write.", Who::Codex.run("echo third > c1.txt")),
+        Turn::say(DONE),
+        Turn::call("I write.", Who::Codex.run("cat a1.txt > c2.txt")),
+        Turn::say(DONE),
+    ]);
+    for (task, label) in [("a1", "claude"), ("a2", "claude"), ("c1", "codex"), ("c2", "codex")] {
+        let mut args = vec!["task", "add", "Write the file", "--id", task, "--label", label];
+        if task == "c2" {
+            args.extend(["--depends-on", "a1"]);
+        }
+        assert_eq!(stage.hookloop(&args).code, 0);
+    }
+    let before = git(&stage.project(), &["status", "--porcelain=v2", "--branch"]);
+    let mut workers = [Who::Claude, Who::Codex].map(|who| start(&stage, who, &of_claude));
+    let tasks = ["a1", "a2", "c1", "c2"];
+    stage.eventually("all is merged", || {
+        tasks.iter().all(|task| state(&stage, task) == "completed")
+    });
+    for worker in &mut workers {
+        kill_process(Pid::from_child(worker), Signal::TERM).unwrap();
+        assert!(worker.wait().unwrap().success());
+    }
+    let remote = stage.root().join("remote.git");
+    let on_main = |task: &str| git(&remote, &["show", &format!("main:{task}.txt")]);
+    assert_eq!(tasks.map(on_main), ["first\n", "second\n", "third\n", "first\n"]);
+    assert_eq!(git(&stage.project(), &["status", "--porcelain=v2", "--branch"]), before);
+    for task in tasks {
+        assert_record(&stage, &remote, task);
+    }
+    let blocked = of_claude.requests().iter().any(|asked| asked.text().contains("file is missing"));
+    assert!(blocked, "the gate's word has not reached the agent");
+    stage.assert_nobody_left();
+}
+
+/// Who did it, the gate with the tree that it passed on, the submission, and the merge: all of them as git has them.
+fn assert_record(stage: &Stage, remote: &Path, task: &str) {
+    let who = if task.starts_with('a') { "claude" } else { "codex" };
+    let why = stage.hookloop(&["why", task]);
+    let lines: Vec<&str> = why.events[0]["reasons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap())
+        .collect();
+    let after = |start: &str| {
+        let found = lines.iter().find_map(|line| line.split_once(start));
+        let rest = found.unwrap_or_else(|| panic!("no `{start}` of {task}: {lines:#?}")).1;
+        rest.split_whitespace().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(after(" of worker "), format!("with-{who}"));
+    assert_eq!(after(" took it: "), who);
+    let head = after(&format!("submitted hookloop/{task} at "));
+    let tree = git(remote, &["rev-parse", &format!("{head}^{{tree}}")]);
+    let passed = lines.iter().filter_map(|line| line.strip_prefix("gate written passed on "));
+    assert_eq!(passed.last(), Some(tree.trim()), "{lines:#?}");
+    let merged = after("merged as ");
+    let ancestors = git(remote, &["log", "--format=%H", "main"]);
+    assert!(ancestors.lines().any(|commit| commit.starts_with(&merged)), "{lines:#?}");
+}

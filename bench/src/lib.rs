@@ -11,6 +11,8 @@
 //! - [`pair`]: two sides of one measurement, taken in turns
 //! - [`processes`]: commands as processes, round robin
 //! - [`scale`]: what more of something costs a server
+//! - [`servers`]: what servers use meanwhile
+//! - [`workers`]: light workers, by the thousand
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,3 +31,5 @@ pub mod ours;
 pub mod pair;
 pub mod processes;
 pub mod scale;
+pub mod servers;
+pub mod workers;

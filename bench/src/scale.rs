@@ -17,6 +17,8 @@ use futures_util::StreamExt;
 use hookloop_testbed::{Cluster, Options, Server, Sync};
 use tokio::task::JoinSet;
 
+use crate::servers::{self, processor_seconds};
+
 /// Appends on their way at once.
 const IN_FLIGHT: usize = 512;
 /// About what an event of the product weighs.
@@ -306,33 +308,17 @@ struct Idle {
 
 async fn idle(nodes: &[Server]) -> Idle {
     tokio::time::sleep(SETTLE).await;
-    let ticks = || nodes.iter().map(processor_ticks).sum::<u64>();
-    let before = ticks();
+    let seconds = || nodes.iter().map(processor_seconds).sum::<f64>();
+    let before = seconds();
     tokio::time::sleep(IDLE).await;
-    let used = (ticks() - before) as f64 / TICKS_PER_SECOND;
-    let mib = nodes.iter().map(resident_now).sum::<f64>() / nodes.len() as f64;
+    let used = seconds() - before;
+    let mib = nodes.iter().map(servers::resident_mib).sum::<f64>() / nodes.len() as f64;
     Idle { mib, cpu: used / IDLE.as_secs_f64() / nodes.len() as f64 * 100.0 }
-}
-
-/// What the kernel counts in, on every Linux there is.
-const TICKS_PER_SECOND: f64 = 100.0;
-
-fn processor_ticks(server: &Server) -> u64 {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", server.pid())).unwrap();
-    let (_, rest) = stat.rsplit_once(") ").unwrap();
-    let fields: Vec<&str> = rest.split(' ').collect();
-    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
 async fn resident_mib(server: &Server) -> f64 {
     tokio::time::sleep(SETTLE).await;
-    resident_now(server)
-}
-
-fn resident_now(server: &Server) -> f64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+    servers::resident_mib(server)
 }
 
 /// What the server keeps on disk to know the stream's subjects by.

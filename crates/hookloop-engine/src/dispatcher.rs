@@ -45,7 +45,7 @@ impl Dispatcher {
         project.store.go_live()?;
         let name = format!("{machine} {}", fresh_id());
         let first = Seat::new(Held::Dispatcher, name.clone());
-        let second = Seat::new(Held::Second, name);
+        let second = Seat::new(Held::Second, name).in_reserve();
         let (watch, expired) = (Watch::default(), Vec::new());
         Ok(Dispatcher { project, first, second, watch, expired, known: 0, snapshot: None })
     }
@@ -79,10 +79,28 @@ impl Dispatcher {
         self.second.leave(&self.project.store)
     }
 
+    /// Keeps its place where something is under way; elsewhere it leaves it: a project in which nothing happens costs
+    /// nobody anything.
+    pub fn stand_by(&mut self) -> Result<Round, EngineError> {
+        let is_quiet = self
+            .project
+            .read(|view| Ok(view.count_claimed()? == 0 && view.open_sessions(1)?.is_empty()))?
+            && !self.project.has_pending()?;
+        match is_quiet {
+            true => self.leave().map(|()| Round::Standby),
+            false => self.keep_place(),
+        }
+    }
+
     /// Whether the place is this dispatcher's; once a beat it does what is not urgent. Who would be the next one
-    /// watches already: how long a holder was silent is known to none but those who watched.
-    pub(crate) fn keep_place(&mut self) -> Result<Round, EngineError> {
+    /// watches already: how long a holder was silent is known to none but those who watched. For all
+    /// others it is enough that this one is there.
+    fn keep_place(&mut self) -> Result<Round, EngineError> {
         let store = &self.project.store;
+        let has_none = !self.first.is_had() && !self.second.is_had();
+        if has_none && self.second.keep(store)? == Kept::Not && self.second.is_taken() {
+            return Ok(Round::Standby);
+        }
         let kept = self.first.keep(store)?;
         if kept != Kept::Not && self.second.is_had() {
             self.second.leave(store)?;

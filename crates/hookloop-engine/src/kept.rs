@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use hookloop_core::id::ProjectName;
-use hookloop_store::jetstream::{self, Access, JetStreamError, Opened, Standing};
+use hookloop_store::jetstream::{self, Access, JetStreamError, Links, Opened, Standing};
 use hookloop_store::store::{Store, StoreError};
 
 use crate::config::{ConfigError, Settings};
@@ -28,8 +28,8 @@ pub struct Surroundings {
     pub environment: Vec<(OsString, OsString)>,
     /// The digest of the hooks that may run this time.
     pub trust: Option<String>,
-    /// The process stays, and many of its threads ask at once.
-    pub stays: bool,
+    /// The process stays, and many of its threads ask at once: over these connections.
+    pub stays: Option<Links>,
 }
 
 impl Surroundings {
@@ -55,6 +55,11 @@ impl Surroundings {
             Some(path) => User::load(path),
             None => Ok(User::default()),
         }
+    }
+
+    fn access(&self, user: &User, urls: &str, named_by: NamedBy) -> Result<Access, EngineError> {
+        let access = user.access(urls, named_by)?;
+        Ok(Access { brief: self.stays.is_none(), links: self.stays.clone(), ..access })
     }
 }
 
@@ -89,7 +94,7 @@ pub(crate) fn open_fleet(
         return Ok(Store::open(&place.database())?);
     };
     // Who has opened the project has agreed to where it is kept.
-    let access = Access { brief: !surroundings.stays, ..user.access(urls, NamedBy::User)? };
+    let access = surroundings.access(user, urls, NamedBy::User)?;
     let name = ProjectName::of_fleet();
     let Opened { store, lost, .. } = jetstream::open(&access, &name, &place.view())?;
     match lost {
@@ -113,7 +118,7 @@ pub(crate) fn open_store(
     let StoreName::Nats(urls) = store else {
         return Ok((Store::open(&place.database())?, Kept::Here));
     };
-    let access = Access { brief: !surroundings.stays, ..user.access(urls, named_by)? };
+    let access = surroundings.access(user, urls, named_by)?;
     let project = settings.project.clone();
     let project = project.ok_or_else(|| EngineError::NoProjectName { path: place.config() })?;
     let Opened { store, standing, lost } = jetstream::open(&access, &project, &place.view())?;

@@ -22,8 +22,11 @@ use crate::project::{EngineError, Project};
 /// taken for ever.
 pub const CLAIMS_MAX: u64 = 20;
 
-/// An observer that has not looked for so long was not there: silence is counted from when it is again.
-const GAP_MAX: Duration = Duration::from_secs(30);
+/// A process that swept last so long ago was not there meanwhile: what it saw before then is forgotten.
+const GAP_MAX: Duration = Duration::from_secs(20);
+/// Looks at a claim in one lease: each is a question to the servers, for every task that is in somebody's hands. What
+/// this adds to the time until a silent holder is found out is one of them.
+const LOOKS_PER_LEASE: u32 = 10;
 
 /// What shows life: any difference from what was seen before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +67,8 @@ struct Seen {
 #[derive(Debug, Default)]
 pub struct Watch {
     seen: HashMap<Held, Seen>,
+    /// When this process was last there to look.
+    swept: Option<Instant>,
 }
 
 impl Watch {
@@ -75,18 +80,34 @@ impl Watch {
     fn look_until(&mut self, held: &Held, sign: Sign, asked: Instant, ended: Instant) -> Sight {
         let sight = match self.seen.get_mut(held) {
             Some(seen) if seen.sign == sign => {
-                // Who was stopped itself does not know what went on meanwhile.
-                if asked.saturating_duration_since(seen.looked) > GAP_MAX {
-                    seen.since = ended;
-                }
-                seen.looked = ended;
+                seen.looked = asked;
                 return Sight::Silent(asked.saturating_duration_since(seen.since));
             }
             Some(_) => Sight::Alive,
             None => Sight::First,
         };
-        self.seen.insert(held.clone(), Seen { sign, since: ended, looked: ended });
+        self.seen.insert(held.clone(), Seen { sign, since: ended, looked: asked });
         sight
+    }
+
+    /// Whether a look can tell anything new of a claim: it is another one than before, a part of its lease has passed,
+    /// or all of it.
+    fn is_due(&self, held: &Held, claim: &Claim, now: Instant) -> bool {
+        let lease = Duration::from_millis(claim.lease_ms);
+        let known = self.seen.get(held).filter(|seen| seen.sign.epoch == claim.epoch);
+        known.is_none_or(|seen| {
+            let silent = now.saturating_duration_since(seen.since);
+            let unseen = now.saturating_duration_since(seen.looked);
+            silent >= lease || unseen >= lease / LOOKS_PER_LEASE
+        })
+    }
+
+    /// This process is here to look. If it was stopped meanwhile, all that it knows is too old to go by.
+    fn attend(&mut self, now: Instant) {
+        let was_away = |swept: Instant| now.saturating_duration_since(swept) > GAP_MAX;
+        if self.swept.replace(now).is_some_and(was_away) {
+            self.seen.clear();
+        }
     }
 
     /// Forgets what is not held any more.
@@ -135,6 +156,7 @@ impl Project {
     /// One sweep: makes those claimed tasks ready again whose holders `watch` has seen silent for
     /// their lease. Another process may do the same; each claim is ended once.
     pub fn expire_silent(&self, watch: &mut Watch) -> Result<Vec<Expired>, EngineError> {
+        watch.attend(Instant::now());
         let rows = self.read(|view| view.claimed())?;
         let ids: HashSet<&TaskId> = rows.iter().map(|row| &row.task.id).collect();
         watch.keep(|held| match held {
@@ -144,6 +166,9 @@ impl Project {
         let mut expired = Vec::new();
         for Task { id, claim, .. } in rows.into_iter().map(|row| row.task) {
             let Some(claim) = claim else { continue };
+            if !watch.is_due(&Held::Task(id.clone()), &claim, Instant::now()) {
+                continue;
+            }
             let sighting = self.sighting(&id, claim, watch)?;
             if !sighting.is_over() {
                 continue;
@@ -225,13 +250,7 @@ mod tests {
             (109, 1, None, silent(9)),
             (110, 1, None, silent(10)),
         ]);
-        // Who was away for long has seen nothing of it.
-        check(&[
-            (0, 1, None, Sight::First),
-            (9, 1, None, silent(9)),
-            (100, 1, None, silent(0)),
-            (110, 1, None, silent(10)),
-        ]);
+
         check(&[(0, 1, beat(7), Sight::First), (10, 1, beat(7), silent(10))]);
     }
 
@@ -259,6 +278,40 @@ mod tests {
         ] {
             assert_eq!(sight.is_over(LEASE), over, "{sight:?}");
         }
+    }
+
+    #[test]
+    fn a_claim_is_looked_at_a_few_times_a_lease_and_when_it_would_be_over() {
+        let (start, mut watch) = (Instant::now(), Watch::default());
+        let held = Held::Task("t".parse().unwrap());
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let claim = |epoch| Claim { agent: "a".to_owned(), epoch, lease_ms: 10_000 };
+        let mut look = |ms, epoch, count| {
+            let is_due = watch.is_due(&held, &claim(epoch), at(ms));
+            let sign = Sign { epoch, beat: beat(count) };
+            (is_due, watch.look_until(&held, sign, at(ms), at(ms)))
+        };
+        assert_eq!(look(0, 1, 7), (true, Sight::First));
+        assert!(!look(999, 1, 7).0);
+        assert!(look(1_999, 1, 7).0);
+        assert_eq!(look(2_000, 2, 7), (true, Sight::Alive), "another claim");
+        assert!(look(11_500, 2, 7).0);
+        assert!(!look(11_999, 2, 7).0);
+        assert_eq!(look(12_000, 2, 7), (true, silent(10)));
+    }
+
+    #[test]
+    fn who_was_away_has_seen_nothing() {
+        let (start, mut watch) = (Instant::now(), Watch::default());
+        let mut look = |second: u64| {
+            let now = start + Duration::from_secs(second);
+            watch.attend(now);
+            watch.look_until(&Held::Dispatcher, Sign { epoch: 1, beat: beat(1) }, now, now)
+        };
+        assert_eq!(look(0), Sight::First);
+        assert_eq!(look(20), silent(20));
+        assert_eq!(look(41), Sight::First, "it was stopped");
+        assert_eq!(look(51), silent(10));
     }
 
     #[test]

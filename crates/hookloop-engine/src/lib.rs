@@ -92,7 +92,7 @@ pub mod worker;
 pub mod store {
     pub use hookloop_core::refusal::Refusal;
     pub use hookloop_store::jetstream::{
-        JetStream, JetStreamError, MONITOR_PORT_ABOVE, Permissions, Role, Standing, Unsafe,
+        JetStream, JetStreamError, Links, MONITOR_PORT_ABOVE, Permissions, Role, Standing, Unsafe,
     };
     pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
     pub use hookloop_store::sqlite::{Broken, OpenError};

@@ -8,15 +8,17 @@ use std::time::{Duration, Instant};
 use hookloop_store::pulse::{Held, Pulse};
 use hookloop_store::store::Store;
 
-use crate::lease::{Sign, Watch};
+use crate::lease::{Sight, Sign, Watch};
 use crate::project::EngineError;
 
 /// Who shows no life for so long has lost its place.
 pub const SEAT_LEASE: Duration = Duration::from_secs(5);
 /// How often who has it shows life.
 pub const BEAT: Duration = Duration::from_secs(1);
-/// How often who does not have it looks.
+/// How often who does not have it looks. While its holder is seen alive, those who want a place in reserve look less
+/// and less often: they may be many.
 const LOOK: Duration = Duration::from_secs(2);
+const LOOK_MAX: Duration = Duration::from_secs(8);
 
 #[derive(Debug)]
 pub(crate) struct Seat {
@@ -25,6 +27,8 @@ pub(crate) struct Seat {
     name: String,
     watch: Watch,
     state: State,
+    /// The longest time between two looks.
+    look_max: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +38,17 @@ enum State {
         epoch: u64,
         beaten: Instant,
     },
-    Wanted {
-        looked: Option<Instant>,
-    },
+    Wanted(Option<Look>),
+}
+
+/// A look at a place that another has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Look {
+    at: Instant,
+    /// How long it is enough.
+    pause: Duration,
+    /// The other has shown life since it is looked at.
+    has_life: bool,
 }
 
 /// How things are with a place.
@@ -51,7 +63,13 @@ pub(crate) enum Kept {
 
 impl Seat {
     pub(crate) fn new(held: Held, name: String) -> Seat {
-        Seat { held, name, watch: Watch::default(), state: State::Wanted { looked: None } }
+        let (watch, state) = (Watch::default(), State::Wanted(None));
+        Seat { held, name, watch, state, look_max: LOOK }
+    }
+
+    /// One that is not urgent, and that many want.
+    pub(crate) fn in_reserve(self) -> Seat {
+        Seat { look_max: LOOK_MAX, ..self }
     }
 
     pub(crate) fn is_had(&self) -> bool {
@@ -63,7 +81,7 @@ impl Seat {
         let now = Instant::now();
         match self.state {
             State::Had { beaten, .. } if now.duration_since(beaten) < BEAT => return Ok(Kept::Had),
-            State::Wanted { looked: Some(looked) } if now.duration_since(looked) < LOOK => {
+            State::Wanted(Some(Look { at, pause, .. })) if now.duration_since(at) < pause => {
                 return Ok(Kept::Not);
             }
             _ => {}
@@ -78,7 +96,7 @@ impl Seat {
                 let sign = Sign { epoch, beat: Some(beat) };
                 let sight = self.watch.look(&self.held, sign, now);
                 if !sight.is_over(SEAT_LEASE) {
-                    self.state = State::Wanted { looked: Some(now) };
+                    self.state = State::Wanted(Some(self.looked(now, sight)));
                     return Ok(Kept::Not);
                 }
                 epoch + 1
@@ -89,12 +107,62 @@ impl Seat {
         Ok(Kept::Beaten)
     }
 
+    fn looked(&self, at: Instant, sight: Sight) -> Look {
+        match (self.state, sight) {
+            (State::Wanted(Some(before)), Sight::Alive) => {
+                let pause = (before.pause * 2).min(self.look_max);
+                Look { at, pause, has_life: true }
+            }
+            (State::Wanted(Some(before)), Sight::Silent(_)) => Look { at, ..before },
+            _ => Look { at, pause: LOOK, has_life: false },
+        }
+    }
+
+    /// Whether another has it who is there, as far as was seen.
+    pub(crate) fn is_taken(&self) -> bool {
+        matches!(self.state, State::Wanted(Some(Look { has_life: true, .. })))
+    }
+
     /// Leaves the place to whoever wants it.
     pub(crate) fn leave(&mut self, store: &Store) -> Result<(), EngineError> {
         if self.is_had() {
             store.forget(&self.held)?;
-            self.state = State::Wanted { looked: None };
+            self.state = State::Wanted(None);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How long each look is enough, and whether the place is taken after it.
+    fn check(seat: Seat, looks: &[(Sight, Duration, bool)]) {
+        let (mut seat, now) = (seat, Instant::now());
+        for (sight, pause, is_taken) in looks {
+            let look = seat.looked(now, *sight);
+            seat.state = State::Wanted(Some(look));
+            assert_eq!((look.pause, seat.is_taken()), (*pause, *is_taken), "{sight:?}");
+        }
+    }
+
+    #[test]
+    fn those_in_reserve_look_less_often_while_the_holder_lives() {
+        let seat = || Seat::new(Held::Second, "a".to_owned());
+        let silent = Sight::Silent(LOOK);
+        check(seat(), &[(Sight::First, LOOK, false), (Sight::Alive, LOOK, true)]);
+        check(
+            seat().in_reserve(),
+            &[
+                (Sight::First, LOOK, false),
+                // Left by somebody who died: nobody waits longer for that.
+                (silent, LOOK, false),
+                (Sight::Alive, LOOK * 2, true),
+                (Sight::Alive, LOOK_MAX, true),
+                (Sight::Alive, LOOK_MAX, true),
+                (silent, LOOK_MAX, true),
+            ],
+        );
     }
 }

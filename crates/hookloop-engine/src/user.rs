@@ -331,6 +331,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
                 None => durability,
             },
             brief: false,
+            links: None,
         };
         stores.insert(urls, access);
     }

@@ -38,8 +38,9 @@ use tend::Duty;
 
 /// How often orders are looked at, and what is ready.
 const TICK: Duration = Duration::from_millis(200);
-/// How often the worker shows that it is there.
-const SHOW: Duration = Duration::from_secs(2);
+/// How often the worker shows that it is there when nothing is new about it: several times until a list takes it for
+/// gone, and until others look whether it was silent.
+const SHOW: Duration = Duration::from_secs(5);
 /// What ends a session has so long for it; then nothing of it may run any more.
 const END_GRACE: Duration = Duration::from_secs(2);
 /// After an error of the store.

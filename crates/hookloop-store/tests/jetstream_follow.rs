@@ -8,7 +8,7 @@ use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
-use hookloop_store::jetstream::{self, Access, JetStream, Safety};
+use hookloop_store::jetstream::{self, Access, JetStream, Links, Safety};
 use hookloop_store::log::{EventLog, Follow, MAX_BATCH, NewEvent, Seq};
 use hookloop_store::snapshot::{Snapshot, Snapshots};
 use hookloop_store::sqlite::SCHEMA;
@@ -293,4 +293,42 @@ fn what_is_not_a_view_is_no_snapshot() {
     assert_eq!(tasks(&new), 3);
     let over = Store::over(Arc::new(log)).unwrap();
     assert_eq!(hash(&new), hash(&over));
+}
+
+/// A worker has many projects, and the servers have many workers.
+#[test]
+fn logs_that_share_their_links_have_one_connection_and_each_its_events() {
+    let server = Server::single();
+    let connections = || server.monitor("/varz").unwrap()["connections"].as_u64().unwrap();
+    let open = |links: &Option<Links>, name: &str| {
+        let access = Access { links: links.clone(), ..access(&server, server.url()) };
+        let log = JetStream::connect(&access, &name.parse().unwrap()).unwrap();
+        log.prepare().unwrap();
+        log
+    };
+    let links = Some(Links::default());
+    let (one, other) = (open(&links, "one"), open(&links, "other"));
+    assert_eq!(connections(), 1);
+    let mut follower = other.follow(1).unwrap();
+    append(&one, 1, 3);
+    append(&other, 4, 5);
+    assert_eq!(follower.next(LIMIT).unwrap()[0].event, created(4).event);
+    assert_eq!(one.read(1, 9).unwrap().len(), 3);
+    drop(one);
+    append(&other, 6, 6);
+    assert_eq!(other.read(1, 9).unwrap().len(), 3);
+    assert_eq!(connections(), 1);
+    let _apart = (open(&None, "one"), open(&Some(Links::default()), "one"));
+    assert_eq!(connections(), 3);
+}
+
+/// Servers let no more than a thousand follow a stream that says nothing about it.
+#[test]
+fn a_stream_has_room_for_the_followers_of_a_large_fleet() {
+    let server = Server::single();
+    let log = connect(&server, server.url());
+    append(&log, 1, 1);
+    let stream = JetStream::stream_of(&"demo".parse().unwrap());
+    let info = server.request(&format!("$JS.API.STREAM.INFO.{stream}"), "").unwrap();
+    assert_eq!(info["config"]["max_consumers"], json!(100_000));
 }

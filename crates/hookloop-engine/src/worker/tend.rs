@@ -165,22 +165,11 @@ impl<'w> Shift<'w> {
         train: &mut Seat,
     ) -> Result<(), EngineError> {
         let duty = &self.duties[post];
-        let (claimed, submitted) = project
-            .read(|view| Ok((view.count_claimed()?, view.totals()?.count(TaskState::Submitted))))?;
+        let submitted = project.read(|view| Ok(view.totals()?.count(TaskState::Submitted)))?;
         if !duty.is_held() {
             project.fire_schedules(now())?;
         }
-        let is_quiet = claimed == 0
-            && !project.has_pending()?
-            && project.read(|view| view.open_sessions(1))?.is_empty();
-        let leads = match is_quiet {
-            // A project in which nothing happens costs nobody anything.
-            true => {
-                dispatcher.leave()?;
-                false
-            }
-            false => dispatcher.keep_place()? == Round::Leading,
-        };
+        let leads = dispatcher.stand_by()? == Round::Leading;
         duty.leads.store(leads, Ordering::SeqCst);
         let delivers = self.worker.plan.merges && project.rules().delivery.is_some();
         let kept = match delivers && submitted > 0 {

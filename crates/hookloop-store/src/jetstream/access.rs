@@ -14,7 +14,7 @@ use async_nats::{
 };
 use futures_util::future::Either;
 
-use super::JetStreamError;
+use super::{JetStreamError, Links};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Pauses between reconnects: the first, and the longest.
@@ -46,9 +46,11 @@ pub struct Access {
     /// The process asks little and ends soon: bytes move while it waits for them, on its own thread.
     /// Where many threads ask, the connection has one of its own.
     pub brief: bool,
+    /// Connections that other logs have, too; otherwise each has its own.
+    pub links: Option<Links>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// A file with a user's JWT and its seed.
     File(PathBuf),

@@ -22,6 +22,9 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 /// every task that was ever claimed would keep one in memory. One that goes is seen as a change, which
 /// at worst counts as life once more.
 const PULSE_AGE: Duration = Duration::from_secs(48 * 60 * 60);
+/// Followers of a stream, of all projects and workers in it. All workers follow the fleet's log; servers from 2.15 on
+/// would have it at a thousand.
+const FOLLOWERS_MAX: i32 = 100_000;
 /// Copies in a cluster.
 pub(super) const REPLICAS: usize = 3;
 /// Signs of life and snapshots of all projects.
@@ -111,6 +114,7 @@ impl Layout {
             storage: StorageType::File,
             num_replicas: replicas,
             max_messages_per_subject: -1,
+            max_consumers: FOLLOWERS_MAX,
             duplicate_window: DUPLICATE_WINDOW,
             deny_delete: true,
             allow_direct: true,

@@ -2,6 +2,7 @@
 //!
 //! - [`access`]: where the servers are, and who one is to them
 //! - [`layout`]: names of streams and subjects
+//! - [`link`]: connections, apart or shared
 //! - [`message`]: an event as a message
 //! - [`append`]: a batch into the stream, whatever the server answers
 //! - [`direct`]: a few events out of it, at once
@@ -18,6 +19,7 @@ mod append;
 mod direct;
 mod follow;
 mod layout;
+mod link;
 mod message;
 mod open;
 mod permissions;
@@ -29,10 +31,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::client::RequestErrorKind;
-use async_nats::{Client, Message, Request, StatusCode};
+use async_nats::{Message, Request, StatusCode};
 use bytes::Bytes;
 use hookloop_core::id::{ProjectName, Subject};
-use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
@@ -40,13 +41,14 @@ use crate::store::StoreError;
 
 pub use access::{Access, Credentials, Durability};
 pub use layout::SHARDS;
+pub use link::Links;
 pub use open::{Opened, open};
 pub use permissions::{Permissions, Role};
 pub use safety::{MONITOR_PORT_ABOVE, Safety, Standing, Unsafe};
 
-use access::Denials;
 use follow::Follower;
 use layout::Layout;
+use link::Link;
 
 /// How long a request waits for its answer, and all tries together.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -107,14 +109,20 @@ impl From<JetStreamError> for StoreError {
 pub struct JetStream(Arc<Inner>);
 
 struct Inner {
-    runtime: Option<Runtime>,
-    client: Client,
-    context: async_nats::jetstream::Context,
+    link: Arc<Link>,
     layout: Layout,
-    denials: Denials,
     access: Access,
     /// Where the log ended when it was connected to, until it is asked for.
     ahead: Mutex<Option<Seq>>,
+}
+
+/// What a log asks for goes over its connection.
+impl std::ops::Deref for Inner {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.link
+    }
 }
 
 impl std::fmt::Debug for JetStream {
@@ -123,40 +131,12 @@ impl std::fmt::Debug for JetStream {
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 impl JetStream {
     /// Connects to the servers of `access` for the log of `project`.
     pub fn connect(access: &Access, project: &ProjectName) -> Result<JetStream, JetStreamError> {
-        let mut builder = match access.brief {
-            true => tokio::runtime::Builder::new_current_thread(),
-            false => tokio::runtime::Builder::new_multi_thread(),
-        };
-        let runtime = builder
-            .worker_threads(1)
-            .thread_name("hookloop-nats")
-            .enable_all()
-            .build()
-            .map_err(|error| access.unreachable(error))?;
-        let denials = Denials::default();
-        let client = runtime.block_on(access.connect(&denials))?;
-        let entered = runtime.enter();
-        let context = async_nats::jetstream::context::ContextBuilder::new()
-            .timeout(REQUEST_TIMEOUT)
-            .build(client.clone());
-        drop(entered);
         Ok(JetStream(Arc::new(Inner {
-            runtime: Some(runtime),
-            client,
-            context,
+            link: Link::to(access)?,
             layout: Layout::new(project),
-            denials,
             access: access.clone(),
             ahead: Mutex::default(),
         })))

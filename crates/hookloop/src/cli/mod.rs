@@ -353,7 +353,7 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
     let system = PolicyFile::System(PathBuf::from(SYSTEM_FILE));
     let policies = [system].into_iter().chain(named.map(PolicyFile::Named)).collect();
     let environment = env::vars_os().collect();
-    let (trust, cloned_from, stays) = (None, None, false);
+    let (trust, cloned_from, stays) = (None, None, None);
     Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust, stays })
 }
 

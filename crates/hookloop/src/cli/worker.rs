@@ -16,6 +16,7 @@ use hookloop_engine::lifeline;
 use hookloop_engine::place::Place;
 use hookloop_engine::process::Cancel;
 use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::store::Links;
 use hookloop_engine::user::{ProjectHome, ProjectRules};
 use hookloop_engine::worker::{
     End, Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out,
@@ -98,7 +99,8 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         super::by_a_person("start a worker")?;
-        let surroundings = Surroundings { stays: true, ..context.surroundings()? };
+        let surroundings =
+            Surroundings { stays: Some(Links::default()), ..context.surroundings()? };
         let home = state_home()?;
         let sites = self.sites(context, &home, &surroundings)?;
         let Some(first) = sites.first() else {

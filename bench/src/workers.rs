@@ -1,0 +1,461 @@
+//! Light workers: to the servers what workers are, without agents.
+//!
+//! Each has connections, followers and views of its own, and does by the product's own calls what a worker does: it
+//! follows its project and the fleet, shows that it is there, keeps the dispatcher's place if it comes to that, claims,
+//! beats and completes. What it leaves out is the session: a task is held for a while, and nothing is done.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hookloop_core::claim::Fence;
+use hookloop_core::command::Command;
+use hookloop_core::event::FORMAT;
+use hookloop_core::id::{ProjectName, Subject, TaskId};
+use hookloop_core::task::{Outcome, TaskState};
+use hookloop_core::time::Timestamp;
+use hookloop_engine::claim::{ClaimRequest, Wanted};
+use hookloop_engine::dispatcher::{Dispatcher, Round};
+use hookloop_engine::fleet::{Fleet, Presence, Running, Served, WorkerState};
+use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::rules::Rules;
+use hookloop_store::jetstream::{Access, JetStream, Links};
+use hookloop_store::log::{
+    AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent,
+};
+use hookloop_store::pulse::{Beat, Held, Pulse};
+use hookloop_store::snapshot::{Snapshot, Snapshots};
+use hookloop_store::store::Store;
+
+/// As `hookloop worker` has them.
+const TICK: Duration = Duration::from_millis(200);
+const SHOW: Duration = Duration::from_secs(5);
+const ROUND: Duration = Duration::from_secs(1);
+const LEASE: Duration = Duration::from_secs(90);
+const BEATS_PER_LEASE: u32 = 5;
+const AFTER_ERROR: Duration = Duration::from_secs(2);
+/// Workers that start at the same time.
+const AT_ONCE: usize = 16;
+/// A thread has little to remember.
+const STACK: usize = 512 * 1024;
+
+/// What the workers do with a task, in milliseconds; none is taken if it is [`REST`].
+const REST: u64 = u64::MAX;
+
+/// What all workers of a measurement share.
+#[derive(Debug, Default)]
+pub struct Floor {
+    is_over: AtomicBool,
+    hold_ms: AtomicU64,
+    pub asked: Asked,
+    claims: Mutex<Vec<Taken>>,
+}
+
+/// A claim that succeeded.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    pub task: TaskId,
+    pub took: Duration,
+    pub at: Instant,
+}
+
+/// What the workers asked the servers, by kind.
+#[derive(Debug, Default)]
+pub struct Asked {
+    pub appends: AtomicU64,
+    pub conflicts: AtomicU64,
+    /// Events that came to followers.
+    pub delivered: AtomicU64,
+    pub shown: AtomicU64,
+    pub beats: AtomicU64,
+    pub looks: AtomicU64,
+    pub reads: AtomicU64,
+    /// Errors, after which a worker waits and goes on.
+    pub troubles: AtomicU64,
+}
+
+impl Asked {
+    pub fn now(&self) -> [u64; 8] {
+        [
+            &self.appends,
+            &self.conflicts,
+            &self.delivered,
+            &self.shown,
+            &self.beats,
+            &self.looks,
+            &self.reads,
+            &self.troubles,
+        ]
+        .map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+impl Floor {
+    /// Nothing is taken from now on.
+    pub fn rest(&self) {
+        self.hold_ms.store(REST, Ordering::SeqCst);
+    }
+
+    /// Tasks are taken from now on, each held for so long.
+    pub fn work(&self, hold: Duration) {
+        self.hold_ms.store(hold.as_millis() as u64, Ordering::SeqCst);
+    }
+
+    /// The claims since the last time.
+    pub fn take_claims(&self) -> Vec<Taken> {
+        std::mem::take(&mut self.claims.lock().unwrap())
+    }
+}
+
+/// Workers that run until this is dropped.
+#[derive(Debug)]
+pub struct Workers {
+    access: Access,
+    projects: Vec<ProjectName>,
+    floor: Arc<Floor>,
+    threads: Vec<JoinHandle<()>>,
+    ready: (SyncSender<()>, Receiver<()>),
+}
+
+impl Workers {
+    pub fn new(access: &Access, projects: &[ProjectName]) -> Workers {
+        let (access, projects) = (access.clone(), projects.to_vec());
+        let floor = Arc::new(Floor::default());
+        floor.rest();
+        let ready = sync_channel(AT_ONCE);
+        Workers { access, projects, floor, threads: Vec::new(), ready }
+    }
+
+    pub fn floor(&self) -> &Floor {
+        &self.floor
+    }
+
+    pub fn len(&self) -> usize {
+        self.threads.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Starts workers until there are so many; returns when all follow their logs.
+    pub fn grow(&mut self, count: usize) {
+        let mut starting = 0;
+        for number in self.threads.len()..count {
+            if starting == AT_ONCE {
+                self.ready.1.recv().unwrap();
+                starting -= 1;
+            }
+            let (access, floor) = (self.access.clone(), self.floor.clone());
+            let project = self.projects[number % self.projects.len()].clone();
+            let ready = self.ready.0.clone();
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            let work = move || {
+                let mut worker = Light::start(number, &access, &project, &floor);
+                ready.send(()).unwrap();
+                drop(ready);
+                worker.work();
+            };
+            self.threads.push(thread.spawn(work).unwrap());
+            starting += 1;
+        }
+        for _ in 0..starting {
+            self.ready.1.recv().unwrap();
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        self.floor.is_over.store(true, Ordering::SeqCst);
+        for thread in self.threads.drain(..) {
+            // One that failed has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A log, with what is asked of it counted.
+struct Counted {
+    log: JetStream,
+    floor: Arc<Floor>,
+}
+
+impl Counted {
+    fn open(access: &Access, project: &ProjectName, floor: &Arc<Floor>) -> Store {
+        let log = JetStream::connect(access, project).unwrap();
+        let store = Store::over(Arc::new(Counted { log, floor: floor.clone() })).unwrap();
+        store.go_live().unwrap();
+        store
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl EventLog for Counted {
+    fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
+        count(&self.floor.asked.appends);
+        let appended = self.log.append(batch);
+        if matches!(appended, Err(AppendError::Conflict { .. }) | Ok(Appended::Before(_))) {
+            count(&self.floor.asked.conflicts);
+        }
+        appended
+    }
+
+    fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {
+        count(&self.floor.asked.reads);
+        self.log.last(subject)
+    }
+
+    fn history(&self, subject: &Subject, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        count(&self.floor.asked.reads);
+        self.log.history(subject, limit)
+    }
+
+    fn read(&self, from: Seq, limit: usize) -> Result<Vec<StoredEvent>, LogError> {
+        count(&self.floor.asked.reads);
+        self.log.read(from, limit)
+    }
+
+    fn head(&self) -> Result<Seq, LogError> {
+        count(&self.floor.asked.reads);
+        self.log.head()
+    }
+
+    fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        let follow = self.log.follow(from)?;
+        Ok(Box::new(CountedFollow { follow, floor: self.floor.clone() }))
+    }
+}
+
+struct CountedFollow {
+    follow: Box<dyn Follow>,
+    floor: Arc<Floor>,
+}
+
+impl Follow for CountedFollow {
+    fn next(&mut self, timeout: Duration) -> Result<Vec<StoredEvent>, LogError> {
+        let events = self.follow.next(timeout)?;
+        self.floor.asked.delivered.fetch_add(events.len() as u64, Ordering::Relaxed);
+        Ok(events)
+    }
+}
+
+impl Pulse for Counted {
+    fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError> {
+        count(match held {
+            Held::Worker(_) => &self.floor.asked.shown,
+            _ => &self.floor.asked.beats,
+        });
+        self.log.beat(held, holder, epoch)
+    }
+
+    fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
+        count(&self.floor.asked.looks);
+        self.log.last_beat(held)
+    }
+
+    fn workers(&self) -> Result<Vec<Beat>, LogError> {
+        count(&self.floor.asked.looks);
+        self.log.workers()
+    }
+
+    fn forget(&self, held: &Held) -> Result<(), LogError> {
+        count(&self.floor.asked.beats);
+        self.log.forget(held)
+    }
+}
+
+impl Snapshots for Counted {
+    fn latest(&self, schema: i64) -> Result<Option<Snapshot>, LogError> {
+        self.log.latest(schema)
+    }
+
+    fn latest_head(&self, schema: i64) -> Result<Seq, LogError> {
+        count(&self.floor.asked.reads);
+        self.log.latest_head(schema)
+    }
+
+    fn save(&self, snapshot: &Snapshot) -> Result<(), LogError> {
+        self.log.save(snapshot)
+    }
+}
+
+/// A task in hands.
+struct Holding {
+    task: TaskId,
+    epoch: u64,
+    since: Timestamp,
+    until: Instant,
+    beaten: Instant,
+}
+
+struct Light {
+    name: TaskId,
+    served: String,
+    project: Project,
+    fleet: Fleet,
+    floor: Arc<Floor>,
+    held: Option<Holding>,
+    shown: Option<Instant>,
+    started: Timestamp,
+}
+
+impl Light {
+    fn start(number: usize, access: &Access, project: &ProjectName, floor: &Arc<Floor>) -> Light {
+        let name: TaskId = format!("light-{number}").parse().unwrap();
+        // The logs of a worker share its connection.
+        let access = &Access { links: Some(Links::default()), ..access.clone() };
+        let store = Counted::open(access, project, floor);
+        let fleet = Counted::open(access, &ProjectName::of_fleet(), floor);
+        Light {
+            served: project.to_string(),
+            project: Project::new(store, Rules::default(), name.as_str()),
+            fleet: Fleet::over(Project::new(fleet, Rules::default(), name.as_str())),
+            name,
+            floor: floor.clone(),
+            held: None,
+            shown: None,
+            started: now(),
+        }
+    }
+
+    fn work(&mut self) {
+        let project = self.project.clone();
+        let mut dispatcher = Dispatcher::new(&project, self.name.as_str()).unwrap();
+        // Workers of a fleet were not all started at the same moment.
+        std::thread::sleep(TICK.mul_f64(rand_share(&self.name)));
+        let mut rounded = Instant::now();
+        while !self.floor.is_over.load(Ordering::Relaxed) {
+            let round = rounded.elapsed() >= ROUND;
+            if round {
+                rounded = Instant::now();
+            }
+            let worked = match round {
+                true => attend(&project, &mut dispatcher),
+                false => Ok(()),
+            };
+            let worked = worked.and_then(|()| self.beat());
+            let worked = worked.and_then(|()| self.end_task());
+            let worked = worked.and_then(|()| self.take_task());
+            let worked = worked.and_then(|was_busy| self.show().map(|()| was_busy));
+            let Ok(was_busy) = worked else {
+                count(&self.floor.asked.troubles);
+                self.held = None;
+                std::thread::sleep(AFTER_ERROR);
+                continue;
+            };
+            let hold = self.floor.hold_ms.load(Ordering::Relaxed);
+            if !(was_busy && hold == 0) {
+                let left = |held: &Holding| held.until.saturating_duration_since(Instant::now());
+                std::thread::sleep(self.held.as_ref().map_or(TICK, left).min(TICK));
+            }
+        }
+    }
+
+    /// Takes a task if there is one; answers whether there was.
+    fn take_task(&mut self) -> Result<bool, EngineError> {
+        let hold = self.floor.hold_ms.load(Ordering::Relaxed);
+        if hold == REST || self.held.is_some() {
+            return Ok(false);
+        }
+        let ready = self.project.read(|view| Ok(view.totals()?.count(TaskState::Ready)))?;
+        if ready == 0 {
+            return Ok(false);
+        }
+        let request = ClaimRequest {
+            agent: self.name.to_string(),
+            worker: String::new(),
+            lease: LEASE,
+            wanted: Wanted::Any,
+            labels: Vec::new(),
+        };
+        let asked = Instant::now();
+        let Some(claimed) = self.project.claim(&request)? else { return Ok(false) };
+        let (task, at) = (claimed.task.id, Instant::now());
+        let taken = Taken { task: task.clone(), took: at - asked, at };
+        self.floor.claims.lock().unwrap().push(taken);
+        let until = at + Duration::from_millis(hold);
+        self.held = Some(Holding { task, epoch: claimed.epoch, since: now(), until, beaten: at });
+        if hold > 0 {
+            // As a worker does: a session's first sign of life, and what the worker has in hands.
+            let held = self.held.as_ref().unwrap();
+            self.project.heartbeat(&held.task, held.epoch)?;
+            self.shown = None;
+        } else {
+            self.end_task()?;
+        }
+        Ok(true)
+    }
+
+    fn beat(&mut self) -> Result<(), EngineError> {
+        let Some(held) = &mut self.held else { return Ok(()) };
+        if held.beaten.elapsed() < LEASE / BEATS_PER_LEASE {
+            return Ok(());
+        }
+        held.beaten = Instant::now();
+        self.project.heartbeat(&held.task, held.epoch)
+    }
+
+    fn end_task(&mut self) -> Result<(), EngineError> {
+        let is_over = |held: &mut Holding| held.until <= Instant::now();
+        let Some(held) = self.held.take_if(is_over) else { return Ok(()) };
+        let (outcome, fence) = (Outcome::default(), Fence::Epoch(held.epoch));
+        self.project.execute(&Command::CompleteTask { id: held.task, outcome, fence })?;
+        if self.floor.hold_ms.load(Ordering::Relaxed) > 0 {
+            self.shown = None;
+        }
+        Ok(())
+    }
+
+    fn show(&mut self) -> Result<(), EngineError> {
+        if self.shown.is_some_and(|shown| shown.elapsed() < SHOW) {
+            return Ok(());
+        }
+        self.shown = Some(Instant::now());
+        let running = self.held.iter().map(|held| Running {
+            project: self.served.clone(),
+            task: held.task.to_string(),
+            session: format!("session-of-{}", held.task),
+            since: held.since,
+        });
+        let presence = Presence {
+            name: self.name.clone(),
+            machine: "bench".to_owned(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            format: FORMAT,
+            state: WorkerState::Working,
+            slots: 1,
+            agent: "scripted".to_owned(),
+            projects: vec![Served { project: self.served.clone(), unfit: None }],
+            running: running.collect(),
+            started: self.started,
+            seen: now(),
+        };
+        self.fleet.show(&presence)
+    }
+}
+
+/// What is due in a project beside its tasks.
+fn attend(project: &Project, dispatcher: &mut Dispatcher) -> Result<(), EngineError> {
+    match dispatcher.stand_by()? {
+        Round::Leading => project.dispatch(),
+        Round::Standby => Ok(()),
+    }
+}
+
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    Timestamp(since.as_millis() as i64)
+}
+
+/// A number from 0 to 1 that is another one for each name.
+fn rand_share(name: &TaskId) -> f64 {
+    use std::hash::{BuildHasher, RandomState};
+    (RandomState::new().hash_one(name.as_str()) % 1_000) as f64 / 1_000.0
+}

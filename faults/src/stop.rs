@@ -135,7 +135,7 @@ fn started(yard: &Yard) -> Vec<Process> {
 fn task(n: usize) -> Task {
     let id = format!("t-{n:02}");
     let sleep = "[ -e $SCRIPTS/calm ] || { (setsid sh -c 'sleep 600 & sleep 600' &); touch $SCRIPTS/$HOOKLOOP_TASK_ID.began; sleep 600; }\n";
-    let sleep = if n % 2 == 0 { sleep } else { "" };
+    let sleep = if n.is_multiple_of(2) { sleep } else { "" };
     let script = format!("{sleep}mkdir -p done; echo {id} > done/{id}.txt\n");
     Task { id, script, ..Task::default() }
 }

@@ -55,7 +55,7 @@ pub(crate) fn plan(
     all.extend((0..gone).map(|_| Strike::Kill(None)));
     all.extend((0..2 * workers).map(|_| Strike::Kill(Some(ms(DEAD_MS)))));
     for n in 0..workers {
-        all.push(Strike::Stop { time: lease + ms(BEYOND_MS), is_whole: n % 2 == 0 });
+        all.push(Strike::Stop { time: lease + ms(BEYOND_MS), is_whole: n.is_multiple_of(2) });
     }
     all.extend((0..workers.div_ceil(3)).map(|_| Strike::Starve(ms(STARVED_MS))));
     all.extend((0..2).map(|_| Strike::Leader(ms(DOWN_MS))));

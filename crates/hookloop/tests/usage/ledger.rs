@@ -80,7 +80,7 @@ fn a_session_sets_no_more_aside_than_it_may_use_itself() {
 #[test]
 fn mistakes_have_a_place() {
     for (limits, what) in [
-        ("purse: {per: day}", "`cost`, `tokens` or both"),
+        ("purse: {per: day}", "`cost`, `tokens`, `turns` or several"),
         ("purse: {cost: -1}", "dollars"),
         ("purse: {cost: 1, per: week}", "day"),
         ("turn_cost: 0", "more than nothing"),

@@ -125,7 +125,7 @@ fn who_does_not_hold_a_task_says_nothing_of_it() {
     };
     check(old, &["stale"]);
     let after = |log: &mut Vec<Stored>, _: &mut Vec<Absence>| {
-        log.push(of_task(35, "session:s2", "task_noted", json!({})));
+        log.insert(9, of_task(31, "session:s2", "task_noted", json!({})));
     };
     check(after, &["stale"]);
     // Two have it at once.

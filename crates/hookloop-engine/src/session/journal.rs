@@ -240,7 +240,7 @@ impl<'p> Journal<'p> {
                             let origin = Origin::command(*id, &project.actor);
                             match set_aside(&mut work, origin, purse, &self.id, *wish)? {
                                 Answer::Granted => {}
-                                answer => return Err(Undone::Short(answer)),
+                                answer => return Err(Undone::Short(Box::new(answer))),
                             }
                         }
                     }
@@ -251,7 +251,7 @@ impl<'p> Journal<'p> {
             .or_else(|error| match error {
                 Undone::Error(EngineError::Refused(refusal)) => Ok(Stored::Refused(refusal)),
                 Undone::Error(error) => Err(error),
-                Undone::Short(answer) => Ok(Stored::Short(answer)),
+                Undone::Short(answer) => Ok(Stored::Short(*answer)),
             })
     }
 
@@ -328,7 +328,7 @@ enum Stored {
 /// Why nothing of a batch is stored.
 enum Undone {
     Error(EngineError),
-    Short(Answer),
+    Short(Box<Answer>),
 }
 
 impl<E: Into<EngineError>> From<E> for Undone {

@@ -124,7 +124,10 @@ impl From<Result<Session, PerformError>> for End {
 
 /// What a session begins with.
 enum Beginning {
-    Claimed(Claimed),
+    /// With what its holder names to change it.
+    Claimed {
+        epoch: u64,
+    },
     Resumed,
 }
 
@@ -146,7 +149,13 @@ impl<'w> Shift<'w> {
         session: SessionId,
     ) {
         let (task, beats) = (claimed.task.id.clone(), beats(&of.1, &claimed.task));
-        self.hand_out(scope, desk, of, (task, session, beats), Beginning::Claimed(claimed));
+        self.hand_out(
+            scope,
+            desk,
+            of,
+            (task, session, beats),
+            Beginning::Claimed { epoch: claimed.epoch },
+        );
     }
 
     /// Goes on with what this worker had in hands when its program died; what it has lost is ended.
@@ -254,7 +263,7 @@ impl<'w> Shift<'w> {
         (stop, rest): (Stop, Rest),
     ) -> End {
         let opened = match &beginning {
-            Beginning::Claimed(_) => self.start(project, task, session),
+            Beginning::Claimed { .. } => self.start(project, task, session),
             Beginning::Resumed => self.resume(project, session),
         };
         let opened = match opened {
@@ -330,8 +339,8 @@ fn runner(project: &Project) -> Result<&crate::runner::Runner, StartError> {
 
 /// Gives back a task that could not be begun. If that does not work out either, its lease ends.
 fn give_back(project: &Project, task: &TaskId, beginning: Beginning) {
-    let Beginning::Claimed(claimed) = beginning else { return };
-    let (fence, reason) = (Fence::Epoch(claimed.epoch), ReleaseReason::Released);
+    let Beginning::Claimed { epoch } = beginning else { return };
+    let (fence, reason) = (Fence::Epoch(epoch), ReleaseReason::Released);
     let id = task.clone();
     let _ = project.execute(&Command::ReleaseTask { id, fence, reason, note: None });
 }

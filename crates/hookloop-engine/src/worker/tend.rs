@@ -330,7 +330,7 @@ impl<'w> Shift<'w> {
             // Its worker was not dead, and has just said so.
             Err(_) => return,
         };
-        let ended = self.follow(&project, session).and_then(|()| Ok(Stop::new().ok()));
+        let ended = self.follow(&project, session).map(|()| Stop::new().ok());
         let Ok(Some(stop)) = ended else { return };
         // Nothing of it may run when the worker is to end.
         let following = stop.follows_to_the_end(&self.over);

@@ -59,17 +59,23 @@ impl Link {
 /// Connections that the logs of a process share: a worker would have one for each of its projects otherwise, and the
 /// servers that many of each worker. Clones are the same ones.
 #[derive(Clone, Default)]
-pub struct Links(Arc<Mutex<Vec<(Way, Weak<Link>)>>>);
+pub struct Links(Arc<Mutex<Vec<Shared>>>);
+
+struct Shared {
+    way: Way,
+    link: Weak<Link>,
+}
 
 /// What makes two connections the same.
-type Way = (
-    String,
-    Option<Credentials>,
-    Option<PathBuf>,
-    Option<(PathBuf, PathBuf)>,
-    Option<String>,
-    bool,
-);
+#[derive(PartialEq, Eq)]
+struct Way {
+    urls: String,
+    credentials: Option<Credentials>,
+    ca: Option<PathBuf>,
+    certificate: Option<(PathBuf, PathBuf)>,
+    inbox: Option<String>,
+    brief: bool,
+}
 
 impl std::fmt::Debug for Links {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -80,15 +86,15 @@ impl std::fmt::Debug for Links {
 impl Links {
     fn to(&self, access: &Access) -> Result<Arc<Link>, JetStreamError> {
         let Access { urls, credentials, ca, certificate, inbox, brief, .. } = access.clone();
-        let way = (urls, credentials, ca, certificate, inbox, brief);
+        let way = Way { urls, credentials, ca, certificate, inbox, brief };
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        links.retain(|(_, link)| link.strong_count() > 0);
-        let known = links.iter().find(|(other, _)| *other == way);
-        if let Some(link) = known.and_then(|(_, link)| link.upgrade()) {
+        links.retain(|shared| shared.link.strong_count() > 0);
+        let known = links.iter().find(|shared| shared.way == way);
+        if let Some(link) = known.and_then(|shared| shared.link.upgrade()) {
             return Ok(link);
         }
         let link = Arc::new(Link::open(access)?);
-        links.push((way, Arc::downgrade(&link)));
+        links.push(Shared { way, link: Arc::downgrade(&link) });
         Ok(link)
     }
 }

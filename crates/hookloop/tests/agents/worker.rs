@@ -126,8 +126,8 @@ fn assert_record(stage: &Stage, remote: &Path, task: &str) {
     assert_eq!(after(" took it: "), who);
     let head = after(&format!("submitted hookloop/{task} at "));
     let tree = git(remote, &["rev-parse", &format!("{head}^{{tree}}")]);
-    let passed = lines.iter().filter_map(|line| line.strip_prefix("gate written passed on "));
-    assert_eq!(passed.last(), Some(tree.trim()), "{lines:#?}");
+    let mut passed = lines.iter().filter_map(|line| line.strip_prefix("gate written passed on "));
+    assert_eq!(passed.next_back(), Some(tree.trim()), "{lines:#?}");
     let merged = after("merged as ");
     let ancestors = git(remote, &["log", "--format=%H", "main"]);
     assert!(ancestors.lines().any(|commit| commit.starts_with(&merged)), "{lines:#?}");

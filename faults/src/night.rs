@@ -171,6 +171,10 @@ fn one_night(args: &Args, seed: u64, home: &Path) -> Report {
         tasks: &tasks,
         absences: &absences,
         lease_ms: args.lease.ms,
+        picked_up_ms: match args.quick {
+            true => verdict::PICKED_UP_QUICK_MS,
+            false => verdict::PICKED_UP_MS,
+        },
         begun: begun(&yard),
         last_beat: &last_beat,
     };

@@ -212,8 +212,8 @@ impl Runner {
         let configured = self.configured.iter().map(|(name, value)| (name.as_str(), value));
         let is_secret =
             |name: &str| SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part));
-        let is_kept = |name: &str| self.secrets.has_all(std::iter::once(name));
-        let told = own.chain(configured).filter(|(name, _)| is_secret(name) || is_kept(name));
+        let is_known = |name: &str| is_secret(name) || self.secrets.names(name);
+        let told = own.chain(configured).filter(|(name, _)| is_known(name));
         let secrets = fetched.chain(told);
         Redactor::new(secrets.map(|(name, value)| (name, value.as_encoded_bytes()))).ok()
     }

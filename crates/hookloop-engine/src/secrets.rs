@@ -151,6 +151,11 @@ impl Vault {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether this is the name of a secret, fetched or not.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
     /// Whether there is nothing to fetch for these names.
     pub(crate) fn has_all<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> bool {
         let fetched = self.fetched();

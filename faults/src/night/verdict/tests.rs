@@ -67,6 +67,7 @@ fn judged(log: &[Stored], absences: &[Absence]) -> Found {
         tasks: &tasks,
         absences,
         lease_ms: LEASE_MS,
+        picked_up_ms: PICKED_UP_MS,
         begun: HashMap::new(),
         last_beat: &|_, at_ms| Some(at_ms - 2_000),
     };
@@ -180,6 +181,7 @@ fn the_base_has_one_commit_for_each_task() {
             tasks: &tasks,
             absences: &[],
             lease_ms: LEASE_MS,
+            picked_up_ms: PICKED_UP_MS,
             begun: HashMap::new(),
             last_beat: &|_, _| None,
         };

@@ -57,10 +57,12 @@ const REPORT: Duration = Duration::from_secs(30);
 const CHAIN: usize = 4;
 const CHAIN_QUICK: usize = 12;
 
-pub(crate) const CONFIG: &str = "version: 1
+/// Conflicts are for agents to settle, however often others are first.
+pub(crate) const LIMITS: &str = "limits: {remediations: 20, continuations: 20}";
+
+const CONFIG: &str = "version: 1
 project: night
 delivery: {base: main, forge: github}
-limits: {remediations: 20, continuations: 20}
 hooks:
   stop: [{name: gate, command: sh gate.sh}]
   before_submit: [rebase_on_main, create_pr]
@@ -137,7 +139,7 @@ struct Report {
 }
 
 fn one_night(args: &Args, seed: u64, home: &Path) -> Report {
-    let mut yard = Yard::new(home, args.workers, CONFIG);
+    let mut yard = Yard::new(home, args.workers, &format!("{CONFIG}{LIMITS}\n"));
     let chain = if args.quick { CHAIN_QUICK } else { CHAIN };
     let tasks = tasks(&mut Dice::new(seed, "tasks"), args.tasks, chain);
     yard.add(&tasks);
@@ -217,10 +219,10 @@ fn tasks(dice: &mut Dice, count: usize, chain: usize) -> Vec<Task> {
     tasks
 }
 
-/// Half a second to four seconds of work. One in twelve writes where others do, one in twelve errs at first.
+/// Half a second to four seconds of work. One in twenty-five writes where others do, one in twelve errs at first.
 fn script(dice: &mut Dice, id: &str) -> String {
     let pause = dice.within(500..4_000) as f64 / 1e3;
-    let shared = match dice.below(12) {
+    let shared = match dice.below(25) {
         0 => format!("grep -qx {id} shared.txt || echo {id} >> shared.txt\n"),
         _ => String::new(),
     };

@@ -13,7 +13,7 @@ use crate::history::now_ms;
 use crate::night::machine::{Found as Process, program};
 use crate::night::verdict::{self, Evidence};
 use crate::night::yard::{Task, Yard};
-use crate::night::{Tail, base, begun, conclude, drain, home, read_log};
+use crate::night::{LIMITS, Tail, base, begun, conclude, drain, home, read_log};
 
 const WORKERS: usize = 2;
 const LOOPS: usize = 20;
@@ -77,6 +77,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         tasks: &tasks,
         absences: &[],
         lease_ms: LEASE_MS,
+        picked_up_ms: verdict::PICKED_UP_MS,
         begun: begun(&yard),
         last_beat: &|_, _| None,
     };
@@ -145,7 +146,7 @@ fn config(scripts: &str) -> String {
         "version: 1
 project: night
 delivery: {{base: main, forge: github}}
-limits: {{remediations: 20, continuations: 20}}
+{LIMITS}
 hooks:
   stop:
     - name: gate

@@ -40,7 +40,11 @@ impl Machine {
         fs::create_dir_all(&config).unwrap();
         let monitors = serde_json::to_string(&site.monitors).unwrap();
         let (store, remote) = (&site.store, site.remote.display());
-        let user = format!("version: 1\nstores:\n  \"{store}\": {{monitors: {monitors}}}\n");
+        // The project asks for more patience with conflicts than there is by default, and its user agrees.
+        let user = format!(
+            "version: 1\nstores:\n  \"{store}\": {{monitors: {monitors}}}\n{}\n",
+            super::LIMITS
+        );
         fs::write(config.join("config.yaml"), user).unwrap();
         let git = format!(
             "[user]\n\tname = {name}\n\temail = {name}@example.invalid\n\

@@ -228,9 +228,10 @@ fn orphan(
             session.resumed.iter().filter(|(at, by)| *at > struck && *by == absence.worker);
         by_itself.map(|(at, _)| *at).min()
     });
-    // One that stood still and was not missed goes on without a word.
-    let done = claim.end.filter(|(_, end)| *end == End::Done).map(|(at_ms, _)| at_ms);
-    let resumed = resumed.into_iter().chain(done).min();
+    // One that stood still and was not missed goes on without a word, from when it is let go on.
+    let is_missed = claim.end.is_some_and(|(_, end)| end == End::Expired);
+    let went_on = absence.until_ms.filter(|_| absence.kind == Kind::Stopped && !is_missed);
+    let resumed = resumed.into_iter().chain(went_on).min();
     let (at, fate) = match (taken, resumed) {
         (Some(taken), Some(resumed)) if resumed < taken => (resumed, Fate::Resumed),
         (Some(taken), _) => (taken, Fate::Taken),

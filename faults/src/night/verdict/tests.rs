@@ -160,6 +160,15 @@ fn orphans_are_picked_up_soon() {
     };
     let found = check(resumed, &[]);
     assert_eq!((found.orphans[0].fate, found.orphans[0].waited_ms), (Fate::Resumed, 2_000));
+    // It stood still, and nobody missed it.
+    let unmissed = |log: &mut Vec<Stored>, absences: &mut Vec<Absence>| {
+        log.retain(|stored| ![26, 27, 28, 29, 30, 32].contains(&stored.seq));
+        log.iter_mut().for_each(|stored| stored.actor = stored.actor.replace("s2", "s1"));
+        log.push(session(35, "s1", "session_ended", "w1"));
+        (absences[0].kind, absences[0].until_ms) = (Kind::Stopped, Some(28_000));
+    };
+    let found = check(unmissed, &[]);
+    assert_eq!((found.orphans[0].fate, found.orphans[0].waited_ms), (Fate::Resumed, 18_000));
     let forsaken = |log: &mut Vec<Stored>, _: &mut Vec<Absence>| {
         log.retain(|stored| stored.seq != 27 && stored.seq != 31);
     };

@@ -14,6 +14,7 @@
 //! - [`step`]: from a state to the next step
 //! - [`progress`]: whether the work gets anywhere
 //! - [`stop`]: whether an iteration is the last one
+//! - [`timeline`]: what was done when, as people look at it
 
 pub mod facts;
 pub mod plan;
@@ -21,6 +22,7 @@ pub mod progress;
 pub mod state;
 pub mod step;
 pub mod stop;
+pub mod timeline;
 
 pub use facts::{
     Answer, Claimed, Decision, GatesJudged, IterationStarted, Outcome, Piped, Receipt, StopDecided,

@@ -65,8 +65,6 @@ pub enum WorkerState {
     Draining,
     Paused,
     Stopped,
-    /// It has ended.
-    Left,
     /// One that a newer version has.
     #[serde(other)]
     Other,
@@ -79,7 +77,6 @@ impl WorkerState {
             WorkerState::Draining => "draining",
             WorkerState::Paused => "paused",
             WorkerState::Stopped => "stopped",
-            WorkerState::Left => "left",
             WorkerState::Other => "other",
         }
     }

@@ -29,15 +29,21 @@ struct Lifeline {
 
 #[derive(Clone, Debug)]
 struct Shown {
-    project: Project,
+    project: Arc<Project>,
     task: TaskId,
     epoch: u64,
     every: Duration,
     next: Instant,
     /// Nobody stops it; it ends by itself.
     until: Option<Instant>,
-    /// Its [`Beats`] have the other.
+    /// Its [`Beats`] have the others.
     alive: Arc<()>,
+}
+
+impl Shown {
+    fn is_of(&self, project: &Project, task: &TaskId, epoch: u64) -> bool {
+        self.task == *task && self.epoch == epoch && self.project.store.is(&project.store)
+    }
 }
 
 /// A task for which signs of life are shown, for as long as this is there.
@@ -71,10 +77,17 @@ impl Beats {
         (epoch, lease): (u64, Duration),
         longest: Option<Duration>,
     ) -> Beats {
+        let lifeline = lifeline();
+        let mut all = lifeline.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who has a claim shows life for it once, however many in this process see to that.
+        let same = all.iter().find(|one| one.until.is_none() && one.is_of(project, task, epoch));
+        if let (Some(same), None) = (same, longest) {
+            return Beats { _alive: Arc::clone(&same.alive) };
+        }
         let alive = Arc::new(());
         let (now, every) = (Instant::now(), (lease / PER_LEASE).max(SHORTEST));
         let shown = Shown {
-            project: project.clone(),
+            project: Arc::new(project.clone()),
             task: task.clone(),
             epoch,
             every,
@@ -82,8 +95,8 @@ impl Beats {
             until: longest.map(|longest| now + longest),
             alive: Arc::clone(&alive),
         };
-        let lifeline = lifeline();
-        lifeline.shown.lock().unwrap_or_else(PoisonError::into_inner).push(shown);
+        all.push(shown);
+        drop(all);
         if let Some(thread) = &lifeline.thread {
             thread.unpark();
         }
@@ -110,8 +123,7 @@ fn show(all: &Mutex<Vec<Shown>>) {
             // Who has lost the task is told when it is written to.
             if one.project.heartbeat(&one.task, one.epoch).is_err() {
                 let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-                let is_same =
-                    |other: &&mut Shown| other.task == one.task && other.epoch == one.epoch;
+                let is_same = |other: &&mut Shown| other.is_of(&one.project, &one.task, one.epoch);
                 if let Some(one) = all.iter_mut().find(is_same) {
                     one.next = one.next.min(Instant::now() + AGAIN);
                 }

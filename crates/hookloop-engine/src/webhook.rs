@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::answer::{ANSWER_MAX, Ended};
 use serde_json::Value;
+use ureq::typestate::WithBody;
 
 use crate::record::Said;
 
 /// Any status but success is as if a command had ended with this code.
 const FAILURE: i32 = 1;
 
-/// Posts `input` to `url`. Redirects are not followed: what the user agreed to is this place.
-pub(crate) fn send(url: &str, input: &Value, timeout: Duration) -> Said {
-    let begun = Instant::now();
+/// A request with JSON to `url`. Redirects are not followed: what the user agreed to is this place.
+pub(crate) fn post(url: &str, timeout: Duration) -> ureq::RequestBuilder<WithBody> {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(timeout))
         .max_redirects(0)
@@ -20,11 +20,13 @@ pub(crate) fn send(url: &str, input: &Value, timeout: Duration) -> Said {
         .proxy(None)
         .build()
         .into();
-    let answer = agent
-        .post(url)
-        .header("content-type", "application/json")
-        .header("user-agent", "hookloop")
-        .send(input.to_string());
+    agent.post(url).header("content-type", "application/json").header("user-agent", "hookloop")
+}
+
+/// Posts `input` to `url`.
+pub(crate) fn send(url: &str, input: &Value, timeout: Duration) -> Said {
+    let begun = Instant::now();
+    let answer = post(url, timeout).send(input.to_string());
     let said = |ended: Ended, stdout: String, stderr: String| Said {
         ended,
         duration: begun.elapsed(),

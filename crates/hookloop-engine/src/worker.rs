@@ -14,7 +14,7 @@ mod hand;
 mod post;
 mod tend;
 
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::Scope as Threads;
 use std::time::{Duration, Instant};
@@ -22,16 +22,15 @@ use std::time::{Duration, Instant};
 use hookloop_core::event::FORMAT;
 use hookloop_core::fleet::{Order, Orders, Scope, Standing, WorkerName};
 use hookloop_core::id::{SessionId, TaskId};
-use hookloop_core::session::Limits;
 use hookloop_core::time::Timestamp;
 
 use crate::delivery::train::Arrival;
 use crate::fleet::{Fleet, Presence, Running, WorkerState};
 use crate::process::Cancel;
-use crate::project::{EngineError, now};
+use crate::project::{EngineError, Project, now};
 
 pub use hand::End;
-pub use post::{Post, Site, Unfit, check_out};
+pub use post::{Post, Site, check_out};
 
 use hand::Hand;
 use tend::Duty;
@@ -71,8 +70,6 @@ pub struct WorkerPlan {
     pub merges: bool,
     /// Whether it ends when there is nothing left to do.
     pub until_idle: bool,
-    /// Of each session; what the project allows if it is not given.
-    pub limits: Option<Limits>,
 }
 
 /// What a worker tells as it goes.
@@ -132,8 +129,6 @@ pub enum WorkerError {
     Engine(#[from] EngineError),
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    #[error("{}: {why}", place.display())]
-    Unfit { place: PathBuf, why: Unfit },
 }
 
 #[derive(Debug)]
@@ -221,6 +216,31 @@ impl<'w> Shift<'w> {
         (self.listener)(told);
     }
 
+    fn trouble(&self, post: usize, error: &dyn std::fmt::Display) {
+        let project = Some(self.worker.posts[post].name());
+        self.tell(&Told::Trouble { project, why: error.to_string() });
+    }
+
+    /// A project as its files say now, if tasks of it can be worked on; tells when that is not as it was.
+    fn look(&self, post: usize) -> Option<Arc<Project>> {
+        let served = &self.worker.posts[post];
+        let (project, was_fit) = (served.name(), served.is_fit());
+        match served.look(&self.worker.plan) {
+            Ok(found) => {
+                if !was_fit {
+                    self.tell(&Told::Unfit { project, why: None });
+                }
+                Some(found)
+            }
+            Err(news) => {
+                if let Some(why) = &news {
+                    self.tell(&Told::Unfit { project, why: Some(why) });
+                }
+                None
+            }
+        }
+    }
+
     fn work<'s, 'e>(
         &'e self,
         scope: &'s Threads<'s, 'e>,
@@ -244,10 +264,8 @@ impl<'w> Shift<'w> {
         self.show(&mut desk);
         self.pick_up(scope, &mut desk);
         // Who started it by mistake for what it can't do need not wait for a task to hear so.
-        for post in &self.worker.posts {
-            if let Err(Some(why)) = post.look(&self.worker.plan) {
-                self.tell(&Told::Unfit { project: post.name(), why: Some(&why) });
-            }
+        for post in 0..posts {
+            self.look(post);
         }
         loop {
             self.heed_orders(&mut desk);
@@ -300,18 +318,18 @@ impl<'w> Shift<'w> {
         for rest in &mut desk.rests {
             *rest = rest.filter(|until| Instant::now() < *until);
         }
+        let of_post =
+            |post: &Post| desk.orders.of(name, post.name()).map(|standing| standing.ordered.order);
+        let of_posts: Vec<Option<Order>> = self.worker.posts.iter().map(of_post).collect();
         for hand in &mut desk.hands {
-            let project = self.worker.posts[hand.post].name();
-            let order = desk.orders.of(name, project).map(|standing| standing.ordered.order);
+            let order = of_posts[hand.post];
             hand.rest.set(order == Some(Order::Pause));
             if ends_all || order == Some(Order::Stop) || hand.is_lost(&self.worker.posts[hand.post])
             {
                 hand.end();
             }
         }
-        for (post, duty) in self.duties.iter().enumerate() {
-            let project = self.worker.posts[post].name();
-            let order = desk.orders.of(name, project).map(|standing| standing.ordered.order);
+        for (duty, order) in self.duties.iter().zip(of_posts) {
             duty.hold(order.is_some() || desk.draining.is_some());
             if ends_all || order == Some(Order::Stop) {
                 duty.halt();

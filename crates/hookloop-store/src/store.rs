@@ -191,6 +191,11 @@ impl Store {
         }
     }
 
+    /// Whether both are the same, and not two of the same log.
+    pub fn is(&self, other: &Store) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The engine, where the log is elsewhere.
     fn engine(&self) -> Option<&dyn Engine> {
         self.0.engine.as_deref()

@@ -281,7 +281,6 @@ impl From<WorkerError> for CliError {
         match error {
             WorkerError::Engine(error) => error.into(),
             WorkerError::Io(error) => error.into(),
-            WorkerError::Unfit { .. } => CliError::usage(error),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::words::{
 use crate::files::read_text;
 use crate::project::now;
 use crate::session::journal::Journal;
+use crate::session::open;
 use crate::session::real::SPEC_MAX;
 
 impl Desk {
@@ -178,7 +179,7 @@ impl Desk {
         match self.turn_of(bound)?.session.plan.work {
             Work::Prompt(prompt) => Ok(Some(prompt)),
             Work::Spec(path) => {
-                let root = super::visited::runner(self.project())?.root();
+                let root = open::runner(self.project())?.root();
                 read_text(&root.join(&path), SPEC_MAX).map(Some).map_err(|why| {
                     refused("no_spec", format!("{path}: {why}"), "go by your prompt")
                 })

@@ -25,11 +25,11 @@ use super::iterate::{
     Obstacle, block, complete, due, evaluated, is_for_guest, is_over, is_proven, iteration,
     validate,
 };
-use super::visited::{Performed, Purpose, Visited, joined, runner, said};
+use super::visited::{Performed, Purpose, Visited, joined, said};
 use crate::lifeline::Beats;
 use crate::project::{EngineError, Project, now};
 use crate::session::drive::LEASE;
-use crate::session::open::{self, random_word};
+use crate::session::open::{self, random_word, runner};
 use crate::session::prompt::fenced;
 use crate::session::real::Stop;
 use crate::session::session_of;

@@ -9,11 +9,11 @@ use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::{Limits, Outcome, Phase, Session, Step, StopWhen, TurnKind, Work};
 use hookloop_core::task::Task;
 
-use super::visited::{Performed, Purpose, Visited, runner, said};
+use super::visited::{Performed, Purpose, Visited, said};
 use crate::agents::Report;
 use crate::project::{EngineError, Project};
 use crate::session::StartError;
-use crate::session::open::{self, machine};
+use crate::session::open::{self, machine, runner};
 use crate::session::real::Stop;
 
 /// Sessions that are looked at for the one of a conversation.

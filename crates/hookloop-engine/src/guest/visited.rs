@@ -14,7 +14,7 @@ use crate::files::Files;
 use crate::project::{EngineError, Project, now};
 use crate::runner::Runner;
 use crate::session::journal::Journal;
-use crate::session::open::{self, Drift, Opened, Wish, machine};
+use crate::session::open::{self, Drift, Opened, Wish, machine, runner};
 use crate::session::prompt::fenced;
 use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
 use crate::session::{Driver, StartError};
@@ -204,11 +204,4 @@ pub(super) fn said(message: &str) -> Report {
         message: clipped(message, MESSAGE_MAX),
         ..Report::cancelled()
     }
-}
-
-pub(super) fn runner(project: &Project) -> Result<&Runner, StartError> {
-    let nowhere = || std::io::Error::other("there is no directory to work in");
-    project
-        .runner()
-        .ok_or_else(|| StartError::Io { path: std::path::PathBuf::new(), source: nowhere() })
 }

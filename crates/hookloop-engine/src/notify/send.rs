@@ -19,6 +19,7 @@ use crate::doctor::is_on_path;
 use crate::process::{How, Job};
 use crate::runner::Runner;
 use crate::session::open::machine;
+use crate::webhook;
 
 /// How long a message may take by HTTP, and each step of a conversation by SMTP.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -125,21 +126,9 @@ fn redactor(channel: &Channel, secret: &str) -> Result<Redactor, String> {
     Redactor::new(secrets.iter().map(|secret| ("secret", secret))).map_err(|e| e.to_string())
 }
 
-/// Redirects are not followed: what the user named is this place.
 fn post(url: &str, message: &Message, body: &Value) -> Result<(), String> {
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(WITHIN))
-        .max_redirects(0)
-        .http_status_as_error(false)
-        .proxy(None)
-        .build()
-        .into();
-    let answer = agent
-        .post(url)
-        .header("content-type", "application/json")
-        .header("user-agent", "hookloop")
-        .header("idempotency-key", message.id.as_str())
-        .send(body.to_string());
+    let request = webhook::post(url, WITHIN).header("idempotency-key", message.id.as_str());
+    let answer = request.send(body.to_string());
     match answer {
         Ok(answer) if answer.status().is_success() => Ok(()),
         Ok(answer) => Err(format!("HTTP status {}", answer.status().as_u16())),

@@ -552,6 +552,13 @@ fn tidy(runner: &Runner) {
     }
 }
 
+/// What runs the hooks of a project that has a directory.
+pub(crate) fn runner(project: &Project) -> Result<&Runner, StartError> {
+    let nowhere = || std::io::Error::other("there is no directory to work in");
+    let failed = || StartError::Io { path: PathBuf::new(), source: nowhere() };
+    project.runner().ok_or_else(failed)
+}
+
 /// What this machine is called.
 pub fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

@@ -133,25 +133,22 @@ pub(crate) struct Following {
 }
 
 impl Stop {
-    /// The same, and then nothing of it may run any more.
-    pub(crate) fn follows_to_the_end(&self, other: &Cancel) -> std::io::Result<Following> {
-        let following = Following { over: Cancel::new()? };
-        let (stop, other, over) = (self.clone(), other.clone(), following.over.clone());
-        std::thread::Builder::new().name("follow".to_owned()).spawn(move || {
-            if other.wait_unless(&over) {
-                stop.at_once();
-            }
-        })?;
-        Ok(following)
-    }
-
     /// From now on the session ends when `other` is on, too.
     pub(crate) fn follows(&self, other: &Cancel) -> std::io::Result<Following> {
+        self.then(other, Stop::by_user)
+    }
+
+    /// The same, and then nothing of it may run any more.
+    pub(crate) fn follows_to_the_end(&self, other: &Cancel) -> std::io::Result<Following> {
+        self.then(other, Stop::at_once)
+    }
+
+    fn then(&self, other: &Cancel, act: fn(&Stop)) -> std::io::Result<Following> {
         let following = Following { over: Cancel::new()? };
         let (stop, other, over) = (self.clone(), other.clone(), following.over.clone());
         std::thread::Builder::new().name("follow".to_owned()).spawn(move || {
             if other.wait_unless(&over) {
-                stop.by_user();
+                act(&stop);
             }
         })?;
         Ok(following)

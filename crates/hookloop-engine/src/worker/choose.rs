@@ -40,16 +40,16 @@ enum May {
 }
 
 impl Rank {
-    fn is_before(&self, other: &Rank) -> bool {
-        // What it would have with one more, for its weight.
+    /// Who comes first.
+    fn order(&self, other: &Rank) -> std::cmp::Ordering {
+        // What each would have with one more, for its weight.
         let (own, its) = ((self.held + 1) * other.weight, (other.held + 1) * self.weight);
-        (own, self.served) < (its, other.served)
+        own.cmp(&its).then(self.served.cmp(&other.served))
     }
 }
 
 impl<'w> Shift<'w> {
-    /// Takes tasks for as long as there are hands for them.
-    /// Answers whether there was nothing to take.
+    /// Takes tasks for as long as there are hands for them. Answers whether there was nothing to take.
     pub(super) fn fill<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, desk: &mut Desk) -> bool {
         let slots = self.worker.plan.slots as usize;
         while desk.hands.len() < slots {
@@ -109,16 +109,7 @@ impl<'w> Shift<'w> {
     ) -> bool {
         for post in self.in_order(desk, slowed) {
             let served = &self.worker.posts[post];
-            let project = match served.look(&self.worker.plan) {
-                Ok(project) => project,
-                Err(news) => {
-                    if let Some(why) = &news {
-                        let told = Told::Unfit { project: served.name(), why: Some(why) };
-                        self.tell(&told);
-                    }
-                    continue;
-                }
-            };
+            let Some(project) = self.look(post) else { continue };
             let Some(seat) = seat(&project) else { continue };
             if !served.enter() {
                 continue;
@@ -138,8 +129,7 @@ impl<'w> Shift<'w> {
                 Err(error) => {
                     served.exit();
                     desk.rests[post] = Some(Instant::now() + AFTER_ERROR);
-                    let why = error.to_string();
-                    self.tell(&Told::Trouble { project: Some(served.name()), why });
+                    self.trouble(post, &error);
                 }
             }
         }
@@ -182,18 +172,10 @@ impl<'w> Shift<'w> {
             match self.rank(desk, post) {
                 Ok(Some(rank)) => ranked.push((post, rank)),
                 Ok(None) => {}
-                Err(error) => {
-                    let told =
-                        Told::Trouble { project: Some(served.name()), why: error.to_string() };
-                    self.tell(&told);
-                }
+                Err(error) => self.trouble(post, &error),
             }
         }
-        ranked.sort_by(|(_, a), (_, b)| match (a.is_before(b), b.is_before(a)) {
-            (true, _) => std::cmp::Ordering::Less,
-            (_, true) => std::cmp::Ordering::Greater,
-            _ => std::cmp::Ordering::Equal,
-        });
+        ranked.sort_by(|(_, a), (_, b)| a.order(b));
         ranked.into_iter().map(|(post, _)| post).collect()
     }
 
@@ -220,7 +202,12 @@ mod tests {
     fn the_one_with_the_fewest_in_hands_for_its_weight_is_next() {
         let rank = |held, weight, served| Rank { held, weight, served };
         let check = |a: Rank, b: Rank, is_first: bool| {
-            assert_eq!((a.is_before(&b), b.is_before(&a)), (is_first, !is_first), "{a:?} {b:?}");
+            let is_before = |a: &Rank, b: &Rank| a.order(b).is_lt();
+            assert_eq!(
+                (is_before(&a, &b), is_before(&b, &a)),
+                (is_first, !is_first),
+                "{a:?} {b:?}"
+            );
         };
         check(rank(0, 1, 9), rank(3, 1, 0), true);
         check(rank(2, 1, 1), rank(2, 1, 2), true);

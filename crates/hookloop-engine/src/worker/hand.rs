@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use crate::claim::Claimed;
 use crate::fleet::Fleet;
 use crate::lifeline::Beats;
 use crate::project::{EngineError, Project, now};
-use crate::session::open::{self, Opened, Resume, Wish};
+use crate::session::open::{self, Opened, Resume, Wish, runner};
 use crate::session::real::{Onlooker, Rest, Stop};
 use crate::session::{Attendance, Notice, PerformError, StartError, actor, perform};
 
@@ -144,7 +145,7 @@ impl<'w> Shift<'w> {
         &'e self,
         scope: &'s Scope<'s, 'e>,
         desk: &mut Desk,
-        of: (usize, Project, Seat),
+        of: (usize, Arc<Project>, Seat),
         claimed: Claimed,
         session: SessionId,
     ) {
@@ -169,8 +170,7 @@ impl<'w> Shift<'w> {
             let found = match found {
                 Ok(found) => found,
                 Err(error) => {
-                    let why = error.to_string();
-                    self.tell(&Told::Trouble { project: Some(served.name()), why });
+                    self.trouble(post, &error);
                     continue;
                 }
             };
@@ -189,7 +189,7 @@ impl<'w> Shift<'w> {
                 if !served.enter() {
                     continue;
                 }
-                let of = (post, project.clone(), seat);
+                let of = (post, Arc::clone(&project), seat);
                 let beats = beats(&project, &row.task);
                 self.hand_out(scope, desk, of, (row.task.id, session, beats), Beginning::Resumed);
             }
@@ -200,7 +200,7 @@ impl<'w> Shift<'w> {
         &'e self,
         scope: &'s Scope<'s, 'e>,
         desk: &mut Desk,
-        (post, project, seat): (usize, Project, Seat),
+        (post, project, seat): (usize, Arc<Project>, Seat),
         (task, session, beats): (TaskId, SessionId, Option<Beats>),
         beginning: Beginning,
     ) {
@@ -209,8 +209,7 @@ impl<'w> Shift<'w> {
         let stop = match Stop::new() {
             Ok(stop) => stop,
             Err(error) => {
-                let why = error.to_string();
-                self.tell(&Told::Trouble { project: Some(name), why });
+                self.trouble(post, &error);
                 self.worker.posts[post].exit();
                 return give_back(&project, &task, beginning);
             }
@@ -248,8 +247,7 @@ impl<'w> Shift<'w> {
             Err(error) => {
                 // Its claim ends when its lease does.
                 self.worker.posts[post].exit();
-                let why = error.to_string();
-                self.tell(&Told::Trouble { project: Some(name), why });
+                self.trouble(post, &error);
             }
         }
     }
@@ -291,7 +289,6 @@ impl<'w> Shift<'w> {
         session: &SessionId,
     ) -> Result<Opened, StartError> {
         let (plan, rules) = (&self.worker.plan, project.rules());
-        let limits = rules.limits.session;
         let wish = Wish {
             name: None,
             work: Work::Task(task.clone()),
@@ -302,7 +299,7 @@ impl<'w> Shift<'w> {
             permissions: plan.permissions.clone(),
             stop_when: None,
             at_retry_limit: None,
-            limits: plan.limits.map_or(limits, |own| own.within(limits)),
+            limits: rules.limits.session,
             machine: plan.name.to_string(),
             worker: Some(plan.name.to_string()),
         };
@@ -329,12 +326,6 @@ impl<'w> Shift<'w> {
             None => Ok(()),
         }
     }
-}
-
-fn runner(project: &Project) -> Result<&crate::runner::Runner, StartError> {
-    let nowhere = || std::io::Error::from(std::io::ErrorKind::NotFound);
-    let failed = || StartError::Io { path: std::path::PathBuf::new(), source: nowhere() };
-    project.runner().ok_or_else(failed)
 }
 
 /// Gives back a task that could not be begun. If that does not work out either, its lease ends.

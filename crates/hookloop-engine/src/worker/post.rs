@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::agents::crew::Roll;
@@ -35,7 +35,7 @@ const MIRRORS: &str = "mirrors";
 
 /// Why nothing is taken of a project.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
+pub(super) enum Unfit {
     #[error(transparent)]
     Engine(#[from] EngineError),
     #[error(transparent)]
@@ -80,7 +80,7 @@ pub struct Site {
 
 #[derive(Debug)]
 struct Now {
-    project: Project,
+    project: Arc<Project>,
     stamp: Vec<Option<Stamp>>,
     unfit: Option<String>,
     looked: Instant,
@@ -97,7 +97,7 @@ impl Post {
         let Site { project, place, weight, source, surroundings } = site;
         let name = name_of(&project, &place);
         let stamp = stamps(&place, &surroundings);
-        let project = project.with_books(Books::new(fleet.clone(), &name));
+        let project = Arc::new(project.with_books(Books::new(fleet.clone(), &name)));
         let (unfit, looked, generation) = (None, Instant::now(), 0);
         let now = Now { project, stamp, unfit, looked, generation };
         Post {
@@ -174,8 +174,8 @@ impl Post {
     }
 
     /// The project as it was opened last.
-    pub(super) fn project(&self) -> Project {
-        self.lock().project.clone()
+    pub(super) fn project(&self) -> Arc<Project> {
+        Arc::clone(&self.lock().project)
     }
 
     pub(super) fn served(&self) -> Served {
@@ -184,7 +184,7 @@ impl Post {
 
     /// Looks whether tasks of it can be worked on by the agent, as its files are now. Answers the project, or what is
     /// new about why not.
-    pub(super) fn look(&self, plan: &WorkerPlan) -> Result<Project, Option<String>> {
+    pub(super) fn look(&self, plan: &WorkerPlan) -> Result<Arc<Project>, Option<String>> {
         let mut now = self.lock();
         let stamp = stamps(&self.place, &self.surroundings);
         let is_same = stamp == now.stamp;
@@ -195,7 +195,7 @@ impl Post {
         if !is_same || now.unfit.is_some() {
             match now.project.renewed(&self.place, &self.surroundings) {
                 Ok(project) => {
-                    (now.project, now.stamp) = (project, stamp);
+                    (now.project, now.stamp) = (Arc::new(project), stamp);
                     now.generation += 1;
                 }
                 Err(error) => return Err(now.unfit_because(error.to_string())),
@@ -208,7 +208,7 @@ impl Post {
         match checked {
             Ok(()) => {
                 now.unfit = None;
-                Ok(now.project.clone())
+                Ok(Arc::clone(&now.project))
             }
             Err(unfit) => Err(now.unfit_because(unfit.to_string())),
         }

@@ -85,11 +85,6 @@ impl<'w> Shift<'w> {
         }
     }
 
-    fn trouble(&self, post: usize, error: &dyn std::fmt::Display) {
-        let project = Some(self.worker.posts[post].name());
-        self.tell(&Told::Trouble { project, why: error.to_string() });
-    }
-
     /// Keeps the places that one worker at a time has, and ends the claims of those who are gone.
     fn watch<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
         let (duty, served) = (&self.duties[post], &self.worker.posts[post]);
@@ -125,13 +120,11 @@ impl<'w> Shift<'w> {
             if looked_at.elapsed() >= SWEEP {
                 looked_at = Instant::now();
                 // Trains and reactions go by what the files say now, too.
-                if let Err(Some(why)) = served.look(&self.worker.plan) {
-                    self.tell(&Told::Unfit { project: served.name(), why: Some(&why) });
-                }
+                self.look(post);
             }
             if served.generation() != generation {
                 (project, generation) = (served.project(), served.generation());
-                dispatcher.renew(project.clone());
+                dispatcher.renew((*project).clone());
             }
             let looked = self.keep_places(post, &project, &mut dispatcher, &mut train);
             if let Err(error) = looked {
@@ -202,7 +195,7 @@ impl<'w> Shift<'w> {
         while !self.over.is_triggered() {
             let project = self.worker.posts[post].project();
             let done = match duty.leads.load(Ordering::SeqCst) && !duty.is_held() {
-                true => react_once(&project),
+                true => project.dispatch().and_then(|()| project.run_workflows()),
                 false => Ok(()),
             };
             let waited = done.and_then(|()| Ok(project.store.wait_for_news(known, BEAT)?));
@@ -276,8 +269,8 @@ impl<'w> Shift<'w> {
         Ok(arrivals.iter().any(|arrival| !matches!(arrival.fate, Fate::Waits { .. })))
     }
 
-    /// Ends sessions of workers that are gone, where whoever ended their claims did not come to it.
-    /// Who has shown life since the last sweep is there.
+    /// Ends sessions of workers that are gone, where whoever ended their claims did not come to it. Who has shown life
+    /// since the last sweep is there.
     fn sweep<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
@@ -304,7 +297,7 @@ impl<'w> Shift<'w> {
         }
     }
 
-    /// The same on a thread of its own, one at a time for each project: hooks may run for as long as they may.
+    /// Ends a session on a thread of its own, one at a time for each project: its hooks may take long.
     pub(super) fn bury_aside<'s, 'e>(
         &'e self,
         scope: &'s Scope<'s, 'e>,
@@ -342,9 +335,4 @@ impl<'w> Shift<'w> {
         }
         drop(following);
     }
-}
-
-fn react_once(project: &Project) -> Result<(), EngineError> {
-    project.dispatch()?;
-    project.run_workflows()
 }

@@ -273,7 +273,7 @@ fn state_of(worker: &Presence, now: Timestamp) -> &'static str {
 }
 
 fn status(context: &mut Context, fleet: &Fleet) -> Result {
-    let now = super::now();
+    let now = fleet.log().now();
     let workers = fleet.workers()?;
     let orders = fleet.orders()?.0;
     let slowed = fleet.slowed()?;

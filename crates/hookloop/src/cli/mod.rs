@@ -38,10 +38,8 @@ mod worktrees;
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Parser, Subcommand, ValueEnum};
-use hookloop_core::time::Timestamp;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{self, Place};
 use hookloop_engine::policy::{PolicyFile, SYSTEM_FILE};
@@ -316,11 +314,6 @@ pub(crate) fn by_a_person(what: &str) -> Result {
         false => Ok(()),
         true => Err(CliError::refused(format!("an agent may not {what}"))),
     }
-}
-
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The directory that was named, else the current one.

@@ -11,7 +11,7 @@ use hookloop_engine::session::open;
 use hookloop_engine::store::{Reservation, Spent, UsageBy, UsageRow};
 use serde_json::{Value, json};
 
-use super::{Context, now};
+use super::Context;
 use crate::output::{BOLD, Cell, DIM, Result, plain};
 
 /// What turns used, and how the purse stands
@@ -121,7 +121,7 @@ impl Args {
 }
 
 fn standing(project: &Project, bounds: Purse) -> Result<Standing> {
-    let today = Day::from(now());
+    let today = Day::from(project.now());
     let (spent_today, spent_ever, held) = project
         .read(|view| Ok((view.spent(Some(today))?, view.spent(None)?, view.reservations()?)))?;
     let is_running = |session: &SessionId| {

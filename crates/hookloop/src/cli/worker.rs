@@ -225,7 +225,6 @@ impl Args {
             drain: Duration::from_millis(self.drain),
             merges: !self.no_merge,
             until_idle: self.until_idle,
-            limits: None,
         })
     }
 }

@@ -192,3 +192,18 @@ fn another_takes_over_from_one_that_is_gone_and_ends_its_session() {
     let open = sessions.as_array().unwrap().iter().filter(|row| row["ended_at"].is_null());
     assert_eq!(open.count(), 0, "{sessions}");
 }
+
+#[test]
+fn a_project_that_can_be_worked_on_again_is_said_and_worked_on() {
+    let sandbox = Sandbox::new("version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n");
+    add(&sandbox, "a");
+    let mut working = Working::start(worker(&sandbox, &["--agent", QUICK]));
+    let unfit = working.hear(|told| is(told, "unfit"));
+    assert!(unfit["reason"].as_str().unwrap().contains("proven"), "{unfit}");
+    sandbox.json(&["hooks", "trust", "--yes"]);
+    let fit = working.hear(|told| is(told, "unfit") || is(told, "took"));
+    assert_eq!((&fit["worker"], &fit["reason"]), (&Value::from("unfit"), &Value::Null));
+    working.hear(|told| is(told, "ended") && told["outcome"] == "complete");
+    working.signal(Signal::TERM);
+    working.end();
+}

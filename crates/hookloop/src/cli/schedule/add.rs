@@ -1,6 +1,6 @@
 use hookloop_core::schedule::{Ask, Overlap, Schedule, ScheduleName, Timetable};
-use hookloop_core::task::{Priority, TaskSpec};
 
+use super::super::task::SpecArgs;
 use super::{Context, order};
 use crate::output::Result;
 
@@ -29,25 +29,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     goal: String,
 
-    /// More about it
-    #[arg(short, long, value_name = "TEXT", default_value = "")]
-    description: String,
-
-    /// A label; may be given more than once
-    #[arg(short, long = "label", value_name = "LABEL")]
-    labels: Vec<String>,
-
-    /// 0 is the most urgent
-    #[arg(short, long, value_name = "0-9", default_value = "2")]
-    priority: Priority,
-
-    /// Something that should exist in the end; may be given more than once
-    #[arg(long = "deliverable", value_name = "TEXT")]
-    deliverables: Vec<String>,
-
-    /// The kind of task
-    #[arg(short, long = "type", value_name = "TYPE")]
-    kind: Option<String>,
+    #[command(flatten)]
+    rest: SpecArgs,
 }
 
 impl Args {
@@ -55,15 +38,7 @@ impl Args {
         let schedule = Schedule {
             timetable: Timetable { cron: self.cron, tz: Some(self.tz) },
             overlap: self.overlap,
-            task: TaskSpec {
-                goal: self.goal,
-                description: self.description,
-                deliverables: self.deliverables,
-                labels: self.labels,
-                priority: self.priority,
-                kind: self.kind,
-                ..TaskSpec::default()
-            },
+            task: self.rest.spec(self.goal),
         };
         order(context, self.name, "Added", Ask::Set(Box::new(schedule)))
     }

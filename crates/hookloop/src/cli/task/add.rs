@@ -8,14 +8,9 @@ use super::{Context, give};
 use crate::ids;
 use crate::output::Result;
 
-/// Add a task
-///
-/// It is ready at once unless it depends on something that is not completed, or has to wait for a time.
+/// What a task is asked for beside its goal.
 #[derive(clap::Args)]
-pub(crate) struct Args {
-    /// What should be achieved
-    goal: String,
-
+pub(crate) struct SpecArgs {
     /// More about it
     #[arg(short, long, value_name = "TEXT", default_value = "")]
     description: String,
@@ -35,6 +30,35 @@ pub(crate) struct Args {
     /// The kind of task
     #[arg(short, long = "type", value_name = "TYPE")]
     kind: Option<String>,
+}
+
+impl SpecArgs {
+    pub(crate) fn spec(self, goal: String) -> TaskSpec {
+        let SpecArgs { description, labels, priority, deliverables, kind } = self;
+        let (parent_task_id, not_before) = (None, None);
+        TaskSpec {
+            goal,
+            description,
+            deliverables,
+            labels,
+            priority,
+            kind,
+            parent_task_id,
+            not_before,
+        }
+    }
+}
+
+/// Add a task
+///
+/// It is ready at once unless it depends on something that is not completed, or has to wait for a time.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What should be achieved
+    goal: String,
+
+    #[command(flatten)]
+    rest: SpecArgs,
 
     /// A task that has to be completed first; may be given more than once
     #[arg(long = "depends-on", value_name = "TASK")]
@@ -69,14 +93,9 @@ impl Args {
         let command = Command::AddTask {
             id: self.id.unwrap_or_else(|| project.new_task_id()),
             spec: TaskSpec {
-                goal: self.goal,
-                description: self.description,
-                deliverables: self.deliverables,
-                labels: self.labels,
-                priority: self.priority,
-                kind: self.kind,
                 parent_task_id: parent,
                 not_before: self.not_before.or(self.after.map(later)),
+                ..self.rest.spec(self.goal)
             },
             depends_on: ids::resolve_all(&project, &self.depends_on)?,
         };

@@ -17,6 +17,7 @@ mod show;
 mod silence;
 mod steal;
 
+pub(super) use add::SpecArgs;
 use clap::Subcommand;
 use hookloop_core::command::Command as Ask;
 use hookloop_core::id::TaskId;

@@ -93,8 +93,8 @@ pub struct Claimed {
 
 impl Project {
     /// Puts a ready task into an agent's hands; none if none may be taken ([`Project::why_none`]). Of those that may
-    /// it is one of the most urgent, by priority and by how long it waits, and the oldest of these; where others
-    /// claim at the same time, one of the oldest 512 of these.
+    /// it is one that was left by somebody who fell silent; else one of the most urgent, by priority and by how long
+    /// it waits, and the oldest of these; where others claim at the same time, one of the oldest 512 of these.
     pub fn claim(&self, request: &ClaimRequest) -> Result<Option<Claimed>, EngineError> {
         if let Wanted::Types(types) = &request.wanted
             && types.len() > TYPES_MAX
@@ -207,11 +207,7 @@ impl Project {
             [] => self.sought.among(|sought| view.front(kinds, ageing, width, sought))?,
             labels => {
                 let is_wanted = |task: &Task| {
-                    let kind = task.spec.kind.as_ref();
-                    let is_kind = match kinds {
-                        Kinds::Only(kinds) => kind.is_some_and(|kind| kinds.contains(kind)),
-                        Kinds::Except(kinds) => kind.is_none_or(|kind| !kinds.contains(kind)),
-                    };
+                    let is_kind = kinds.include(task.spec.kind.as_ref());
                     is_kind && labels.iter().any(|label| task.spec.has_label(label))
                 };
                 let ready = view.ready(ageing, LABELLED_MAX)?;

@@ -30,8 +30,8 @@ pub enum Round {
 #[derive(Debug)]
 pub struct Dispatcher {
     project: Project,
-    first: Seat,
-    second: Seat,
+    /// From that of the dispatcher itself to the last of those in reserve.
+    seats: [Seat; 3],
     watch: Watch,
     expired: Vec<Expired>,
     known: Seq,
@@ -44,10 +44,13 @@ impl Dispatcher {
         let project = project.clone();
         project.store.go_live()?;
         let name = format!("{machine} {}", fresh_id());
-        let first = Seat::new(Held::Dispatcher, name.clone());
-        let second = Seat::new(Held::Second, name).in_reserve();
+        let seats = [
+            Seat::new(Held::Dispatcher, name.clone()),
+            Seat::new(Held::Second, name.clone()),
+            Seat::new(Held::Third, name).in_reserve(),
+        ];
         let (watch, expired) = (Watch::default(), Vec::new());
-        Ok(Dispatcher { project, first, second, watch, expired, known: 0, snapshot: None })
+        Ok(Dispatcher { project, seats, watch, expired, known: 0, snapshot: None })
     }
 
     /// Does what there is to do, or waits in case it becomes its turn; then waits for events, for a
@@ -73,10 +76,9 @@ impl Dispatcher {
         self.project = project;
     }
 
-    /// Leaves its places to others.
+    /// Leaves its place to others.
     pub fn leave(&mut self) -> Result<(), EngineError> {
-        self.first.leave(&self.project.store)?;
-        self.second.leave(&self.project.store)
+        self.seats.iter_mut().try_for_each(|seat| seat.leave(&self.project.store))
     }
 
     /// Keeps its place where something is under way; elsewhere it leaves it: a project in which nothing happens costs
@@ -92,34 +94,47 @@ impl Dispatcher {
         }
     }
 
-    /// Whether the place is this dispatcher's; once a beat it does what is not urgent. Who would be the next one
-    /// watches already: how long a holder was silent is known to none but those who watched. For all
-    /// others it is enough that this one is there.
+    /// Whether the dispatcher's place is this one's; once a beat it does what is not urgent. Those who would be next
+    /// watch already: how long a holder was silent is known to none but those who watched. They are two, because
+    /// whatever befalls the first may befall another before its place is taken.
     fn keep_place(&mut self) -> Result<Round, EngineError> {
-        let store = &self.project.store;
-        let has_none = !self.first.is_had() && !self.second.is_had();
-        if has_none && self.second.keep(store)? == Kept::Not && self.second.is_taken() {
-            return Ok(Round::Standby);
-        }
-        let kept = self.first.keep(store)?;
-        if kept != Kept::Not && self.second.is_had() {
-            self.second.leave(store)?;
-        }
-        let kept_second = match kept {
-            Kept::Not => self.second.keep(store)?,
-            _ => Kept::Not,
-        };
-        if kept == Kept::Beaten || kept_second == Kept::Beaten {
+        let is_beaten = self.keep_seat()?;
+        if is_beaten {
             let expired = self.project.expire_silent(&mut self.watch)?;
             self.expired.extend(expired);
         }
-        if kept == Kept::Beaten {
+        if !self.seats[0].is_had() {
+            return Ok(Round::Standby);
+        }
+        if is_beaten {
             self.save_snapshot()?;
         }
-        Ok(match kept {
-            Kept::Not => Round::Standby,
-            _ => Round::Leading,
-        })
+        Ok(Round::Leading)
+    }
+
+    /// Keeps the seat that it has, or takes one before it that nobody has; answers whether it showed life just now.
+    /// Who has a seat looks at the one before it, and all who have none at the last: for them it is enough that
+    /// somebody is there.
+    fn keep_seat(&mut self) -> Result<bool, EngineError> {
+        let store = &self.project.store;
+        let last = self.seats.len() - 1;
+        let from = self.seats.iter().position(Seat::is_had).unwrap_or(last);
+        let (mut had, mut is_beaten) = (None, false);
+        for place in (0..=from).rev() {
+            let seat = &mut self.seats[place];
+            match seat.keep(store)? {
+                Kept::Not if had.is_some() || place == last && seat.is_taken() => break,
+                // Whether somebody is there is not known yet, or the seat was lost.
+                Kept::Not => {}
+                kept => {
+                    is_beaten = kept == Kept::Beaten;
+                    if let Some(after) = had.replace(place) {
+                        self.seats[after].leave(store)?;
+                    }
+                }
+            }
+        }
+        Ok(is_beaten)
     }
 
     /// Claims that were ended since the last time that this was asked.

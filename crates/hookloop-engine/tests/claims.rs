@@ -6,14 +6,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hookloop_core::claim::{Fence, LEASE_MIN_MS};
+use hookloop_core::claim::{Fence, LEASE_MIN_MS, ReleaseReason};
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::{Outcome, Priority, TaskSpec, TaskState};
+use hookloop_core::urgency::Ageing;
 use hookloop_engine::claim::{ClaimRequest, Claimed, TYPES_MAX, Wanted};
 use hookloop_engine::config;
+use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_engine::lease::{Sight, Watch};
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::rules::Rules;
@@ -82,6 +84,85 @@ fn the_most_urgent_comes_first_then_the_oldest() {
         assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some(name));
     }
     assert_eq!(claimed_id(&project, Wanted::Any), None);
+}
+
+#[test]
+fn what_was_left_comes_before_what_is_more_urgent() {
+    let project = alone();
+    let end = |name: &str, reason: ReleaseReason| {
+        let fence = Fence::Override;
+        let release = Command::ReleaseTask { id: id(name), fence, reason, note: None };
+        project.execute(&release).unwrap();
+    };
+    let bugs = || Wanted::Types(vec!["bug".to_owned()]);
+    for (name, priority, kind) in
+        [("other", 9, None), ("left", 9, Some("bug")), ("bug", 0, Some("bug")), ("top", 0, None)]
+    {
+        add(&project, name, priority, kind);
+    }
+    assert_eq!(claimed_id(&project, Wanted::Task(id("left"))).as_deref(), Some("left"));
+    end("left", ReleaseReason::Expired);
+    let order = |project: &Project| {
+        let ready = project.read(|view| view.ready(Ageing::Never, 1)).unwrap();
+        ready.into_iter().map(|row| row.task.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&project), ["left"]);
+    assert_eq!(claimed_id(&project, bugs()).as_deref(), Some("left"));
+    end("left", ReleaseReason::Expired);
+    let others = Wanted::Types(vec!["chore".to_owned()]);
+    assert_eq!(claimed_id(&project, others), None, "it has another type");
+    assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some("left"));
+    // What was given back waits like all others.
+    end("left", ReleaseReason::Released);
+    for name in ["bug", "top", "other", "left"] {
+        assert_eq!(claimed_id(&project, Wanted::Any).as_deref(), Some(name));
+    }
+}
+
+/// Who dies may be the one who watches, and the one who would be next: how long a holder was silent is known to a
+/// third.
+#[test]
+fn two_watchers_that_die_with_a_holder_do_not_delay_its_end() {
+    let lease = Duration::from_secs(6);
+    let directory = tempfile::tempdir().unwrap();
+    let open = || project(Store::open(&directory.path().join("p.db")).unwrap());
+    let ours = open();
+    add(&ours, "a", 0, None);
+    let request = ClaimRequest {
+        agent: AGENT.into(),
+        worker: AGENT.into(),
+        lease,
+        wanted: Wanted::Any,
+        labels: Vec::new(),
+    };
+    ours.claim(&request).unwrap().unwrap();
+    let claimed = Instant::now();
+    let mut watchers: Vec<Dispatcher> =
+        ["a", "b", "c", "d"].map(|name| Dispatcher::new(&open(), name).unwrap()).into();
+    let round = |watchers: &mut [Dispatcher]| {
+        let rounds: Vec<Round> =
+            watchers.iter_mut().map(|watcher| watcher.stand_by().unwrap()).collect();
+        std::thread::sleep(Duration::from_millis(100));
+        rounds
+    };
+    while claimed.elapsed() < lease / 2 {
+        let rounds = round(&mut watchers);
+        assert_eq!(rounds, [Round::Leading, Round::Standby, Round::Standby, Round::Standby]);
+    }
+    // Nobody hears of the first two again.
+    watchers.drain(..2);
+    let is_over = |watcher: &mut Dispatcher| !watcher.take_expired().is_empty();
+    while !watchers.iter_mut().any(is_over) {
+        round(&mut watchers);
+        assert!(claimed.elapsed() < lease + Duration::from_secs(4), "too late");
+    }
+    assert!(claimed.elapsed() >= lease);
+    // In the end somebody leads again, where there is something to watch.
+    add(&ours, "b", 0, None);
+    ours.claim(&ClaimRequest { lease: lease * 20, ..request }).unwrap().unwrap();
+    while !round(&mut watchers).contains(&Round::Leading) {
+        assert!(claimed.elapsed() < Duration::from_secs(60), "nobody leads");
+    }
 }
 
 #[test]

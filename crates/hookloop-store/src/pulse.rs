@@ -15,6 +15,8 @@ pub enum Held {
     Dispatcher,
     /// The place of who would be the next dispatcher, and watches until then.
     Second,
+    /// The place of who would come after that one, and watches too.
+    Third,
     /// The place of who merges what was submitted.
     Train,
     /// A worker's own name.
@@ -27,6 +29,7 @@ impl std::fmt::Display for Held {
             Held::Task(id) => f.write_str(id.as_str()),
             Held::Dispatcher => f.write_str("_dispatcher"),
             Held::Second => f.write_str("_second"),
+            Held::Third => f.write_str("_third"),
             Held::Train => f.write_str("_train"),
             Held::Worker(name) => write!(f, "{WORKERS}{name}"),
         }

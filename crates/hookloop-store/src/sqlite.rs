@@ -20,7 +20,7 @@ use crate::pulse::{Beat, Held, WORKERS};
 use crate::view::{self, Fold, View};
 
 /// The version of the tables that this program makes and reads.
-pub const SCHEMA: i64 = 8;
+pub const SCHEMA: i64 = 9;
 /// Older libraries can lose committed data when a WAL is reset.
 const SQLITE_MIN: i32 = 3_051_003;
 /// A WAL of this size is moved into the file when it is closed. Small, because a process that opens
@@ -118,7 +118,7 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
             remake_view(conn, &mut |_| ())?;
         }
         // Another index, and tables for the runs of hooks; one for sessions; those of what they use; times of tasks,
-        // and schedules.
+        // and schedules; tasks that were left.
         2..SCHEMA => {
             forget_copies(conn)?;
             remake_view(conn, &mut |_| ())?;

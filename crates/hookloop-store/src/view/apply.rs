@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 
+use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::{
     CursorMoved, Dependency, Event, EventBody, HookRan, HookSwitched, RemovedDependency,
     WorkflowRequested,
@@ -190,6 +191,7 @@ impl<'c> Fold<'c> {
         match &event.body {
             EventBody::TaskStarted(started) => {
                 let open_deps = node.open_deps;
+                self.adopt(node)?;
                 self.totals.moved(node.state.shown(open_deps), Stored::Active.shown(open_deps));
                 let update = "UPDATE task SET version = ?2, state = 1, started_at = ?3, claim = ?4,
                     epoch = coalesce(?5, epoch) WHERE num = ?1";
@@ -198,11 +200,14 @@ impl<'c> Fold<'c> {
                 let (seq, claim) = (seq as i64, claim.map(to_json));
                 self.run(update, params![num, seq, event.at.0, claim, epoch])?;
             }
-            EventBody::TaskReleased(_) => {
+            EventBody::TaskReleased(released) => {
                 self.set_state(seq, node, Stored::Open)?;
                 // Work that nobody does has no beginning.
                 let update = "UPDATE task SET started_at = NULL, claim = NULL WHERE num = ?1";
                 self.run(update, [num])?;
+                if released.reason == ReleaseReason::Expired {
+                    self.run("INSERT OR IGNORE INTO orphan VALUES (?1)", [num])?;
+                }
             }
             EventBody::TaskSubmitted(submitted) => {
                 self.set_state(seq, node, Stored::Submitted)?;
@@ -215,6 +220,7 @@ impl<'c> Fold<'c> {
                 self.run("UPDATE task SET started_at = NULL WHERE num = ?1", [num])?;
             }
             EventBody::TaskCompleted(outcome) => {
+                self.adopt(node)?;
                 self.totals.moved(node.state.shown(node.open_deps), Stored::Completed.shown(0));
                 let update =
                     "UPDATE task SET version = ?2, state = 3, completed_at = ?3, detail = ?4,
@@ -261,9 +267,18 @@ impl<'c> Fold<'c> {
     }
 
     fn set_state(&mut self, seq: Seq, node: Node, state: Stored) -> Result<()> {
+        self.adopt(node)?;
         self.totals.moved(node.state.shown(node.open_deps), state.shown(node.open_deps));
         self.run(SET_STATE, params![node.num, seq as i64, state as i64])?;
         Ok(())
+    }
+
+    /// Whatever happens to a task that was left, it is not what it was left as.
+    fn adopt(&self, node: Node) -> Result<()> {
+        match node.state {
+            Stored::Open => self.run("DELETE FROM orphan WHERE task = ?1", [node.num]).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Every dependent of `node`, which was open until now, waits for one task less.

@@ -52,6 +52,9 @@ const EARLY: &str = "SELECT count(*), min(not_before) FROM task
     WHERE state = 0 AND open_deps = 0 AND not_before IS NOT NULL AND not_before > ?1";
 const ANY_TIMED: &str = "SELECT 1 FROM task
     WHERE state = 0 AND open_deps = 0 AND not_before IS NOT NULL AND not_before <= ?1 LIMIT 1";
+/// Ready tasks that somebody left who fell silent, the first that was added first.
+const ORPHANS: &str = "SELECT num, kind FROM orphan CROSS JOIN task ON num = task
+    WHERE state = 0 AND open_deps = 0 ORDER BY task";
 /// The next priority that a ready task has, among those that never waited for a time.
 const NEXT_CLASS: &str = "SELECT min(priority) FROM task
     WHERE state = 0 AND open_deps = 0 AND not_before IS NULL AND priority > ?1";
@@ -66,6 +69,15 @@ pub enum Kinds<'k> {
     Only(&'k [String]),
     /// A task without a type is not among them.
     Except(&'k [String]),
+}
+
+impl Kinds<'_> {
+    pub fn include(&self, kind: Option<&String>) -> bool {
+        match self {
+            Kinds::Only(kinds) => kind.is_some_and(|kind| kinds.contains(kind)),
+            Kinds::Except(kinds) => kind.is_none_or(|kind| !kinds.contains(kind)),
+        }
+    }
 }
 
 /// Tasks that wait for nothing but their time.
@@ -155,7 +167,7 @@ impl View<'_> {
                 usize::MAX,
             )?);
         }
-        Ok(self.by_urgency(rows, ageing, limit))
+        self.by_urgency(rows, &Kinds::Except(&[]), ageing, limit)
     }
 
     /// As [`View::ready`], but only tasks of these types.
@@ -176,16 +188,30 @@ impl View<'_> {
                 rows.extend(self.tasks(&timed, values, |_| true, usize::MAX)?);
             }
         }
-        Ok(self.by_urgency(rows, ageing, limit))
+        self.by_urgency(rows, &Kinds::Only(kinds), ageing, limit)
     }
 
-    fn by_urgency(&self, mut rows: Vec<TaskRow>, ageing: Ageing, limit: usize) -> Vec<TaskRow> {
+    /// Those of `rows` and what was left, in the order in which they are taken.
+    fn by_urgency(
+        &self,
+        mut rows: Vec<TaskRow>,
+        kinds: &Kinds<'_>,
+        ageing: Ageing,
+        limit: usize,
+    ) -> Result<Vec<TaskRow>> {
+        let left = self.left(kinds, limit, &HashSet::new())?;
+        for num in &left {
+            if !rows.iter().any(|row| row.num == *num) {
+                rows.extend(self.task(&self.id_of(*num)?)?);
+            }
+        }
         rows.sort_by_cached_key(|TaskRow { task, num, .. }| {
             let since = task.due_since();
-            (self.urgency(ageing, task.spec.priority, since), since, *num)
+            let urgency = self.urgency(ageing, task.spec.priority, since);
+            (!left.contains(num), urgency, since, *num)
         });
         rows.truncate(limit);
-        rows
+        Ok(rows)
     }
 
     fn urgency(&self, ageing: Ageing, priority: Priority, since: Timestamp) -> i64 {
@@ -198,7 +224,7 @@ impl View<'_> {
     }
 
     /// The most urgent of the ready tasks, by number, oldest first: the first `limit`. Those in `without` do not
-    /// count. A task of a priority is as urgent as the oldest of it at most, so the first of each are enough.
+    /// count. What somebody left who fell silent comes before all others: it had been their turn already. A task of a priority is as urgent as the oldest of it at most, so the first of each are enough.
     pub fn front(
         &self,
         kinds: &Kinds<'_>,
@@ -206,6 +232,10 @@ impl View<'_> {
         limit: usize,
         without: &HashSet<u64>,
     ) -> Result<Vec<u64>> {
+        let left = self.left(kinds, limit, without)?;
+        if !left.is_empty() {
+            return Ok(left);
+        }
         let has_timed = self.conn.prepare_cached(ANY_TIMED)?.exists([self.time()])?;
         let search = Search { kinds, ageing, without, has_timed };
         let mut heads: Vec<(Priority, Place)> = Vec::new();
@@ -229,6 +259,21 @@ impl View<'_> {
         front.retain(|place| place.urgency == top);
         front.sort_unstable();
         Ok(front.into_iter().map(|place| place.num).take(limit).collect())
+    }
+
+    /// Those that were left and may be taken.
+    fn left(&self, kinds: &Kinds<'_>, limit: usize, without: &HashSet<u64>) -> Result<Vec<u64>> {
+        let left = self.orphans()?.into_iter();
+        let is_wanted = |(num, kind): &(u64, Option<String>)| {
+            kinds.include(kind.as_ref()) && !without.contains(num)
+        };
+        Ok(left.filter(is_wanted).map(|(num, _)| num).take(limit).collect())
+    }
+
+    fn orphans(&self) -> Result<Vec<(u64, Option<String>)>> {
+        let mut select = self.conn.prepare_cached(ORPHANS)?;
+        let rows = select.query_map([], |row| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The priorities that ready tasks may have, most urgent first.

@@ -8,9 +8,10 @@ use sha2::{Digest, Sha256};
 use super::{Result, View};
 
 /// Every table by what it means, in an order that every view shares.
-const PARTS: [&str; 17] = [
+const PARTS: [&str; 18] = [
     "SELECT t.id, t.state, t.open_deps, t.announced, t.priority, t.epoch, t.claim, t.created_at,
         t.started_at, t.completed_at, p.id, t.spec, t.detail FROM task t LEFT JOIN task p ON p.num = t.parent ORDER BY t.num",
+    "SELECT task.id FROM orphan JOIN task ON task.num = orphan.task ORDER BY orphan.task",
     "SELECT a.id, b.id FROM edge JOIN task a ON a.num = edge.task JOIN task b ON b.num = edge.needs
         ORDER BY edge.task, edge.needs",
     "SELECT task.id, remark.kind, number, at, actor, data FROM remark JOIN task ON task.num = remark.task

@@ -55,7 +55,7 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
     DROP TABLE IF EXISTS reservation; DROP TABLE IF EXISTS remark;
     DROP TABLE IF EXISTS delivery; DROP TABLE IF EXISTS problem;
     DROP TABLE IF EXISTS notice; DROP TABLE IF EXISTS told; DROP TABLE IF EXISTS schedule;
-    DROP TABLE IF EXISTS fleet;";
+    DROP TABLE IF EXISTS fleet; DROP TABLE IF EXISTS orphan;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 

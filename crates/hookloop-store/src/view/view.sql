@@ -48,6 +48,9 @@ CREATE INDEX task_claimed ON task(num) WHERE claim IS NOT NULL;
 CREATE INDEX task_busy ON task(state, num) WHERE state = 1 OR state = 2 OR state = 4;
 CREATE INDEX task_parent ON task(parent, num) WHERE parent IS NOT NULL;
 
+-- Tasks that were left by somebody who fell silent, and that nobody has taken since.
+CREATE TABLE orphan(task INTEGER PRIMARY KEY) STRICT;
+
 CREATE TABLE edge(task INTEGER NOT NULL, needs INTEGER NOT NULL, PRIMARY KEY(task, needs)) STRICT, WITHOUT ROWID;
 CREATE INDEX edge_needs ON edge(needs, task);
 

@@ -11,7 +11,7 @@ mod git;
 mod pull;
 mod route;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -100,6 +100,7 @@ impl GitHub {
         let address = listener.local_addr().unwrap();
         let hub = Hub {
             git: Bare(repository.to_owned()),
+            heads: HashMap::new(),
             pulls: Vec::new(),
             checks: Vec::new(),
             is_protected: false,
@@ -177,9 +178,8 @@ impl GitHub {
     /// All requests that were opened, as they are.
     pub fn pulls(&self) -> Vec<Pull> {
         let mut shared = self.shared.lock().unwrap();
-        let Hub { git, pulls, .. } = &mut shared.hub;
-        pulls.iter_mut().for_each(|pull| pull.settle(git));
-        pulls.clone()
+        shared.hub.settle();
+        shared.hub.pulls.clone()
     }
 
     /// What was asked, in order.

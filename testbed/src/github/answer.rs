@@ -1,5 +1,7 @@
 //! What the forge does when it is asked.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
 use super::check::{Check, Kind};
@@ -11,6 +13,8 @@ use super::route::{Route, query};
 #[derive(Debug)]
 pub(super) struct Hub {
     pub(super) git: Bare,
+    /// Where branches were when the requests were last brought up to date.
+    pub(super) heads: HashMap<String, String>,
     pub(super) pulls: Vec<Pull>,
     pub(super) checks: Vec<Check>,
     /// The base takes nothing without a review.
@@ -73,9 +77,7 @@ fn custom(message: String) -> Answer {
 
 impl Hub {
     pub(super) fn answer(&mut self, question: &Question<'_>) -> Answer {
-        for pull in &mut self.pulls {
-            pull.settle(&self.git);
-        }
+        self.settle();
         match question.route {
             Route::Repository => self.repository(question),
             Route::List => self.list(question),
@@ -100,6 +102,24 @@ impl Hub {
         }
     }
 
+    /// Brings all requests up to date with what was pushed.
+    pub(super) fn settle(&mut self) {
+        let heads = self.git.heads();
+        if heads == self.heads {
+            return;
+        }
+        let mut merged: HashMap<String, HashSet<String>> = HashMap::new();
+        for pull in self.pulls.iter_mut().filter(|pull| pull.state == State::Open) {
+            let (head, base) = (heads.get(&pull.branch), heads.get(&pull.base));
+            let is_merged = base.is_some_and(|commit| {
+                let known = merged.entry(pull.base.clone());
+                known.or_insert_with(|| self.git.merged(commit)).contains(&pull.branch)
+            });
+            pull.settle(head, base, is_merged);
+        }
+        self.heads = heads;
+    }
+
     fn of_pull(&mut self, at: usize, question: &Question<'_>) -> Answer {
         let pull = &mut self.pulls[at];
         match question.route {
@@ -121,7 +141,11 @@ impl Hub {
                 pull.ask(question.texts("reviewers"), question.texts("team_reviewers"));
                 (201, self.told(at, question))
             }
-            Route::Change => self.change(at, question),
+            Route::Change => {
+                // It may be for another base then.
+                self.heads.clear();
+                self.change(at, question)
+            }
             Route::Merge => self.merge(at, question),
             _ => (200, self.told(at, question)),
         }

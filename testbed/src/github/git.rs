@@ -1,5 +1,6 @@
 //! The repository behind the forge: a bare one, with real commits and real merges.
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -35,6 +36,22 @@ impl Bare {
 
     fn ask(&self, args: &[&str]) -> String {
         run(&mut self.git(args)).trim().to_owned()
+    }
+
+    /// Which commit each branch is at.
+    pub(super) fn heads(&self) -> HashMap<String, String> {
+        let format = "--format=%(objectname) %(refname:lstrip=2)";
+        let list = self.ask(&["for-each-ref", format, "refs/heads"]);
+        let lines = list.lines().filter_map(|line| line.split_once(' '));
+        lines.map(|(commit, branch)| (branch.to_owned(), commit.to_owned())).collect()
+    }
+
+    /// The branches that are all in the history of a commit.
+    pub(super) fn merged(&self, commit: &str) -> HashSet<String> {
+        let merged = format!("--merged={commit}");
+        let list =
+            self.ask(&["for-each-ref", "--format=%(refname:lstrip=2)", &merged, "refs/heads"]);
+        list.lines().map(str::to_owned).collect()
     }
 
     /// The commit that a branch is at.

@@ -2,8 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::git::Bare;
-
 #[derive(Clone, Debug)]
 pub struct Pull {
     pub number: u64,
@@ -39,17 +37,17 @@ pub(super) struct Mergeable {
 }
 
 impl Pull {
-    /// What pushes have made of it.
-    pub(super) fn settle(&mut self, git: &Bare) {
+    /// What pushes have made of it: its branch is at `head`, its base at `base`.
+    pub(super) fn settle(&mut self, head: Option<&String>, base: Option<&String>, is_merged: bool) {
         if self.state != State::Open {
             return;
         }
-        match (git.head(&self.branch), git.head(&self.base)) {
+        match (head, base) {
             (Some(head), Some(base)) => {
-                if git.is_in(&head, &base) {
-                    self.state = State::Merged(base);
+                if is_merged {
+                    self.state = State::Merged(base.clone());
                 }
-                self.head = head;
+                self.head.clone_from(head);
             }
             _ => self.state = State::Closed,
         }

@@ -110,6 +110,8 @@ pub(crate) struct Train<'t> {
     lost: usize,
     /// How often something could not be reached.
     unreachable: usize,
+    /// A state of the base that the forge has no checks for.
+    unchecked: Option<Commit>,
 }
 
 /// Where hooks run, and what has changed there.
@@ -191,6 +193,7 @@ impl<'t> Train<'t> {
             arrivals: Vec::new(),
             lost: 0,
             unreachable: 0,
+            unchecked: None,
         })
     }
 

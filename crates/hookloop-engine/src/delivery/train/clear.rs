@@ -134,7 +134,13 @@ impl Train<'_> {
     /// Whether there are no checks, or none yet: a forge takes a while to begin. Where the base has some, this will too.
     fn is_without_checks(&mut self, car: &Car) -> Result<bool, TrainError> {
         let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
-        if let Ok(Checks::None) = self.shop.forge.checks(base.as_str()) {
+        // Asked once for all that are merged into it.
+        if self.unchecked.as_ref() != Some(&base)
+            && let Ok(Checks::None) = self.shop.forge.checks(base.as_str())
+        {
+            self.unchecked = Some(base.clone());
+        }
+        if self.unchecked.as_ref() == Some(&base) {
             return Ok(true);
         }
         let reason = "no check has begun yet; if there is none for requests: delivery: {wait_for_checks: false}";

@@ -39,8 +39,9 @@ use strike::{Absence, Kind, Night};
 use verdict::{Base, Evidence, Fate, Found, Spread};
 use yard::{PROJECT, Task, Yard, git};
 
-/// Tasks of one worker at once.
-const JOBS: &str = "3";
+/// Tasks of one worker at once: more than there is to do, so that whoever is left has a hand free for what others
+/// left lying. How many are worked on is up to the project (`wip`).
+const JOBS: &str = "4";
 /// How long the work may take altogether.
 const PATIENCE: Duration = Duration::from_secs(40 * 60);
 const PATIENCE_QUICK: Duration = Duration::from_secs(240);
@@ -63,6 +64,7 @@ pub(crate) const LIMITS: &str = "limits: {remediations: 20, continuations: 20}";
 const CONFIG: &str = "version: 1
 project: night
 delivery: {base: main, forge: github}
+scheduling: {wip: 16}
 hooks:
   stop: [{name: gate, command: sh gate.sh}]
   before_submit: [rebase_on_main, create_pr]

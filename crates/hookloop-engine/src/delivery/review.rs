@@ -254,7 +254,7 @@ fn hold(
     };
     let crew = Crew::new(project.rules(), &opened.plan);
     let world = Real::new(around, crew).map_err(|error| again(&error))?;
-    let driver = Driver::open(project, &opened.id, world, Registry::default());
+    let driver = Driver::of(project, &opened, world, Registry::default());
     let mut driver =
         driver.map_err(|error| again(&error))?.ok_or_else(|| human(&"its session is not there"))?;
     driver.run().map_err(|error| again(&error))?;

@@ -19,8 +19,9 @@ use hookloop_core::session::{
 use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
 use hookloop_store::log::StoredEvent;
 
-use super::journal::{Journal, actor};
+use super::journal::{Journal, Taken, actor};
 use super::judge::Proof;
+use super::open::Opened;
 use super::point::PIPED_MAX;
 use super::purse::Allowance;
 use super::world::{Notice, Turn, World};
@@ -69,6 +70,21 @@ impl<'p, W: World> Driver<'p, W> {
     ) -> Result<Option<Driver<'p, W>>, EngineError> {
         let journal = Journal::open(project, id)?;
         Ok(journal.map(|journal| Driver::with(journal, world, hooks)))
+    }
+
+    /// Takes on a session that this program has opened, unless another has done so since.
+    pub(crate) fn of(
+        project: &'p Project,
+        opened: &Opened,
+        world: W,
+        hooks: Registry,
+    ) -> Result<Option<Driver<'p, W>>, EngineError> {
+        match Driver::open(project, &opened.id, world, hooks)? {
+            Some(driver) if driver.session().run != opened.run => {
+                Err(EngineError::SessionTaken(Taken))
+            }
+            driver => Ok(driver),
+        }
     }
 
     pub(crate) fn with(journal: Journal<'p>, world: W, hooks: Registry) -> Driver<'p, W> {

@@ -59,6 +59,8 @@ pub(crate) struct Journal<'p> {
     pub(crate) session: Session,
     /// The last event of the session that is taken in.
     version: Seq,
+    /// Which start of the session this program has, as far as that is stored.
+    run: u32,
     /// What is in `session` and not in the log.
     unsaved: Vec<Entry>,
     /// What others have stored, and nobody was told of yet.
@@ -78,20 +80,23 @@ impl<'p> Journal<'p> {
             return Ok(None);
         };
         let version = events.last().map_or(0, |stored| stored.seq);
-        let (unsaved, news) = (Vec::new(), Vec::new());
-        Ok(Some(Journal { project, id: id.clone(), session, version, unsaved, news }))
+        Ok(Some(Journal::of(project, id, (session, version))))
     }
 
     /// A session that was read before, and what others have stored since.
     pub(crate) fn known(
         project: &'p Project,
         id: &SessionId,
-        (session, version): (Session, Seq),
+        known: (Session, Seq),
     ) -> Result<Journal<'p>, EngineError> {
-        let (unsaved, news) = (Vec::new(), Vec::new());
-        let mut journal = Journal { project, id: id.clone(), session, version, unsaved, news };
+        let mut journal = Journal::of(project, id, known);
         journal.look()?;
         Ok(journal)
+    }
+
+    fn of(project: &'p Project, id: &SessionId, (session, version): (Session, Seq)) -> Journal<'p> {
+        let (run, unsaved, news) = (session.run, Vec::new(), Vec::new());
+        Journal { project, id: id.clone(), session, version, run, unsaved, news }
     }
 
     /// What there is to know of it, if everything is stored.
@@ -265,11 +270,11 @@ impl<'p> Journal<'p> {
     /// Takes in what others stored, before what is not stored yet.
     fn refold(&mut self) -> Result<(), EngineError> {
         let events = self.history(usize::MAX)?;
-        let run = self.session.run;
         let Some(mut session) = Session::of(events.iter().map(|stored| &stored.event.body)) else {
             return Err(LogError::damaged(self.version, "the session has no beginning").into());
         };
-        if session.run > run {
+        // Also if this program was about to take it on itself.
+        if session.run > self.run {
             return Err(EngineError::SessionTaken(Taken));
         }
         for entry in &self.unsaved {
@@ -303,10 +308,15 @@ impl<'p> Journal<'p> {
         };
         let new: Vec<StoredEvent> = new.collect();
         let mut all = std::mem::take(&mut self.news);
+        self.run = self.session.run;
         for stored in &new {
             if !own.iter().any(|entry| is_own(entry, stored)) {
                 self.session.apply(&stored.event.body);
             }
+        }
+        // It was taken on between what was stored here and this look: a process may be stopped there for any time.
+        if self.session.run > self.run {
+            return Err(EngineError::SessionTaken(Taken));
         }
         if let Some(last) = new.last() {
             self.version = last.seq;
@@ -374,3 +384,64 @@ pub(crate) fn session_of(actor: &str) -> Option<SessionId> {
 }
 
 const ACTOR: &str = "session:";
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hookloop_core::session::facts::SessionResumed;
+    use hookloop_store::memory::MemoryLog;
+    use hookloop_store::store::Store;
+    use serde_json::json;
+
+    use super::*;
+    use crate::rules::Rules;
+
+    fn project() -> (Project, SessionId) {
+        let store = Store::over(Arc::new(MemoryLog::default())).unwrap();
+        let (project, id) =
+            (Project::new(store, Rules::default(), "tester"), "abcdefgh2345".parse().unwrap());
+        let plan = json!({"name": "s", "work": {"prompt": "p"}, "agent": "a", "stopWhen": ["default"],
+            "atRetryLimit": "needs_human", "limits": {"iterations": 1, "durationMs": 1, "turnMs": 1, "errors": 1,
+            "hookRetries": 1, "noProgress": 1, "tokens": 1, "costMicros": 1}, "hooks": "h", "fence": "f", "machine": "m"});
+        let started = EventBody::decode("session_started", 1, &plan.to_string()).unwrap();
+        project.append(&Subject::Session(SessionId::clone(&id)), started).unwrap();
+        (project, id)
+    }
+
+    fn resumed(run: u32) -> EventBody {
+        EventBody::SessionResumed(SessionResumed { run, machine: "m".to_owned(), hooks: None })
+    }
+
+    fn is_taken<T>(answer: Result<T, EngineError>) -> bool {
+        matches!(answer, Err(EngineError::SessionTaken(Taken)))
+    }
+
+    /// A process may be stopped for any time between what it stores and its look at what became of that.
+    #[test]
+    fn who_is_stopped_while_it_looks_finds_its_session_taken() {
+        let (project, id) = project();
+        let mut ours = Journal::open(&project, &id).unwrap().unwrap();
+        ours.note(EventBody::PauseRequested(Default::default()));
+        assert!(matches!(ours.store(), Ok(Stored::All)));
+        project.append(&ours.subject(), resumed(2)).unwrap();
+        assert!(is_taken(ours.catch_up()));
+    }
+
+    #[test]
+    fn of_two_who_take_a_session_on_one_has_it() {
+        let (project, id) = project();
+        let open = || Journal::open(&project, &id).unwrap().unwrap();
+        let (mut first, mut second) = (open(), open());
+        first.note(resumed(2));
+        second.note(resumed(2));
+        first.commit().unwrap();
+        assert!(is_taken(second.commit()));
+        // And who has it may have it taken again.
+        let mut third = open();
+        third.note(resumed(3));
+        third.commit().unwrap();
+        first.note(EventBody::PauseRequested(Default::default()));
+        assert!(is_taken(first.commit()));
+    }
+}

@@ -115,6 +115,8 @@ pub struct Resume {
 #[derive(Debug)]
 pub struct Opened {
     pub id: SessionId,
+    /// Which start of it this is.
+    pub run: u32,
     pub plan: Plan,
     pub active_ms: u64,
     /// All that is left is its end.
@@ -134,10 +136,10 @@ impl Opened {
     ) -> Result<Opened, StartError> {
         let (directory, lock) =
             lock_patiently(runner, id)?.ok_or_else(|| StartError::Running(id.clone()))?;
-        let Session { plan, active_ms, .. } = journal(project, id)?.session;
+        let Session { run, plan, active_ms, .. } = journal(project, id)?.session;
         let active_ms = active_ms.max(Clock::read(&directory));
         let id = id.clone();
-        Ok(Opened { id, plan, active_ms, is_ending: false, directory, _lock: lock })
+        Ok(Opened { id, run, plan, active_ms, is_ending: false, directory, _lock: lock })
     }
 
     /// What a session that is over does not need any more.
@@ -199,7 +201,8 @@ pub fn start_as(
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
     be_here(&directory, 1);
     project.append(&Subject::Session(id.clone()), EventBody::SessionStarted(plan.clone()))?;
-    Ok(Opened { id, plan, active_ms: 0, is_ending: false, directory, _lock: lock })
+    let (run, active_ms) = (1, 0);
+    Ok(Opened { id, run, plan, active_ms, is_ending: false, directory, _lock: lock })
 }
 
 /// Takes a session on that has not ended: the one that is named, else the last.
@@ -253,9 +256,9 @@ pub fn resume(
     let hooks = is_other.then_some(now);
     journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks }));
     journal.commit()?;
-    let Session { plan, active_ms, .. } = journal.session;
+    let Session { run, plan, active_ms, .. } = journal.session;
     let active_ms = active_ms.max(Clock::read(&directory));
-    Ok(Opened { id: row.id, plan, active_ms, is_ending: false, directory, _lock: lock })
+    Ok(Opened { id: row.id, run, plan, active_ms, is_ending: false, directory, _lock: lock })
 }
 
 /// Sessions of this machine whose program died. They are over, but for their session_end.
@@ -285,9 +288,9 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
             journal.note(EventBody::SessionEnding(Outcome::Interrupted));
         }
         journal.commit()?;
-        let Session { plan, active_ms, .. } = journal.session;
-        let active_ms = active_ms.max(Clock::read(&directory));
-        found.push(Opened { id: row.id, plan, active_ms, is_ending: true, directory, _lock: lock });
+        let Session { run, plan, active_ms, .. } = journal.session;
+        let (id, active_ms) = (row.id, active_ms.max(Clock::read(&directory)));
+        found.push(Opened { id, run, plan, active_ms, is_ending: true, directory, _lock: lock });
     }
     Ok(found)
 }
@@ -342,8 +345,8 @@ pub fn bury(
     journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
     journal.note(EventBody::SessionEnding(Outcome::Interrupted));
     journal.commit()?;
-    let Session { plan, active_ms, .. } = journal.session;
-    Ok(Some(Opened { id: row.id, plan, active_ms, is_ending: true, directory, _lock: lock }))
+    let Session { run, plan, active_ms, .. } = journal.session;
+    Ok(Some(Opened { id: row.id, run, plan, active_ms, is_ending: true, directory, _lock: lock }))
 }
 
 /// Whether the turns of a session are taken by an agent that came by itself.

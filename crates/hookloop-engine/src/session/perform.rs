@@ -78,7 +78,7 @@ pub fn perform<O: Onlooker>(
     };
     let mut world = Real::new(surroundings, crew)?;
     world.remember_base_for(&hooks);
-    let driver = Driver::open(project, &opened.id, world, hooks)?;
+    let driver = Driver::of(project, opened, world, hooks)?;
     let no_session = || PerformError::NoSession(opened.id.to_string());
     let mut driver = driver.ok_or_else(no_session)?.after(opened.active_ms);
     driver.run()?;

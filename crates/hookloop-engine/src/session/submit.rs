@@ -5,6 +5,7 @@
 //! before they do anything, so they are asked each time.
 
 use hookloop_core::answer::{Status, Verdict};
+use hookloop_core::builtin::Builtin;
 use hookloop_core::delivery::Submission;
 use hookloop_core::event::EventBody;
 use hookloop_core::hook::{Handler, Hook};
@@ -23,6 +24,9 @@ use crate::run::HookRun;
 
 /// How often hooks of a submission may change files that the gates had passed.
 const REGATES_MAX: u32 = 10;
+/// How often of these a base that has moved meanwhile is followed. One that moves faster than gates run would be
+/// followed for ever; whoever merges tests the work on top of it as it is then.
+const REBASES_MAX: u32 = 3;
 /// Who says what no hook says.
 const US: &str = "hookloop";
 
@@ -128,7 +132,8 @@ impl<W: World> Driver<'_, W> {
                 self.judge_submission(None, SubmitVerdict::Pass { submission });
                 return Ok(());
             };
-            if self.has_passed(hook, tree.as_deref()) || context.is_excused(hook) {
+            let is_excused = context.is_excused(hook) || self.has_followed_enough(hook);
+            if is_excused || self.has_passed(hook, tree.as_deref()) {
                 continue;
             }
             let Some(run) = self.run_submit_hook(hook, tree)? else { return Ok(()) };
@@ -232,6 +237,11 @@ impl<W: World> Driver<'_, W> {
         tree.is_some() && !is_ours(hook) && self.journal.session.receipts.iter().any(is_of)
     }
 
+    fn has_followed_enough(&self, hook: &Hook) -> bool {
+        let is_rebase = matches!(hook.handler, Handler::Builtin(Builtin::RebaseOnMain));
+        is_rebase && self.journal.session.regates >= REBASES_MAX
+    }
+
     fn judge_submission(&mut self, hook: Option<&Hook>, verdict: SubmitVerdict) {
         let hook = hook.map(|hook| hook.name.clone());
         self.journal.note(EventBody::SubmitJudged(SubmitJudged { verdict, hook }));
@@ -240,7 +250,7 @@ impl<W: World> Driver<'_, W> {
 
 /// Whether it is one that looks at what is there before it does anything.
 fn is_ours(hook: &Hook) -> bool {
-    use hookloop_core::builtin::Builtin::{CreatePr, Merge, RebaseOnMain};
+    use Builtin::{CreatePr, Merge, RebaseOnMain};
     matches!(hook.handler, Handler::Builtin(RebaseOnMain | CreatePr | Merge))
 }
 

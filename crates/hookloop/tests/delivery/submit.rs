@@ -64,6 +64,29 @@ fn a_base_that_moved_is_rebased_on_and_the_gates_are_asked_again() {
     assert_eq!(base, main);
 }
 
+/// Where many merge, there is a new base whenever the gates are done.
+#[test]
+fn a_base_that_moves_faster_than_gates_run_is_not_run_after() {
+    let config = "delivery: {}
+hooks:
+  stop:
+    - name: moves
+      command: |
+        d=$(mktemp -d); git clone -q \"$(git remote get-url origin)\" $d; cd $d; date +%s%N > moved.txt; git add .
+        git -c user.name=s -c user.email=s@example.invalid commit -qm moved; git push -q origin HEAD:main
+  before_submit: [rebase_on_main, create_pr]
+";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo mine > mine.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.submitted(), ["regate", "regate", "regate", "pass"]);
+    assert_eq!(yard.state("t1"), "submitted");
+    let behind = yard.at_remote(&["rev-list", "--count", "hookloop/t1..main"]);
+    assert_eq!(behind, "1", "what the last gates did came after it");
+}
+
 #[test]
 fn a_conflict_goes_to_the_agent_and_is_resolved() {
     let config = "delivery: {}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use super::commit::Commit;
 use crate::git::GitError;
 
+/// How git says that another one has what it wants to change.
+const LOCKED: &str = ".lock': File exists";
+
 #[derive(Debug, thiserror::Error)]
 pub enum RepoError {
     /// It may go well another time: the network, a lock, a timeout.
@@ -88,6 +91,10 @@ impl From<GitError> for RepoError {
         match error {
             GitError::Cancelled => RepoError::Cancelled,
             error @ GitError::NotRun { .. } => RepoError::Retry { why: error.to_string() },
+            // Somebody else is at it. Git has no exit code for that, and is asked to speak English.
+            error @ GitError::Failed { .. } if error.to_string().contains(LOCKED) => {
+                RepoError::Retry { why: error.to_string() }
+            }
             error @ GitError::Failed { .. } => RepoError::Permanent { why: error.to_string() },
         }
     }

@@ -26,6 +26,8 @@ impl Repo<'_> {
         super::names::check_branch(&slot.branch)?;
         notes::make_directory(&slot.notes)?;
         let _alone = self.alone_in(&slot)?;
+        // Whoever had it is gone, perhaps in the middle of something.
+        notes::remove(&slot.index().with_extension("lock"))?;
         self.bring_back(&slot)?;
         let is_made = slot.made().exists()
             && slot.path.is_dir()

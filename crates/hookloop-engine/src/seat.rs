@@ -16,9 +16,10 @@ pub const SEAT_LEASE: Duration = Duration::from_secs(5);
 /// How often who has it shows life.
 pub const BEAT: Duration = Duration::from_secs(1);
 /// How often who does not have it looks. While its holder is seen alive, those who want a place in reserve look less
-/// and less often: they may be many.
+/// often: they may be many. Who sees it silent looks closely.
 const LOOK: Duration = Duration::from_secs(2);
-const LOOK_MAX: Duration = Duration::from_secs(8);
+const LOOK_MAX: Duration = Duration::from_secs(4);
+const LOOK_SILENT: Duration = BEAT;
 
 #[derive(Debug)]
 pub(crate) struct Seat {
@@ -110,10 +111,12 @@ impl Seat {
     fn looked(&self, at: Instant, sight: Sight) -> Look {
         match (self.state, sight) {
             (State::Wanted(Some(before)), Sight::Alive) => {
-                let pause = (before.pause * 2).min(self.look_max);
+                let pause = (before.pause.max(LOOK) * 2).min(self.look_max);
                 Look { at, pause, has_life: true }
             }
-            (State::Wanted(Some(before)), Sight::Silent(_)) => Look { at, ..before },
+            (State::Wanted(Some(before)), Sight::Silent(_)) => {
+                Look { at, pause: LOOK_SILENT, ..before }
+            }
             _ => Look { at, pause: LOOK, has_life: false },
         }
     }
@@ -157,11 +160,12 @@ mod tests {
             &[
                 (Sight::First, LOOK, false),
                 // Left by somebody who died: nobody waits longer for that.
-                (silent, LOOK, false),
-                (Sight::Alive, LOOK * 2, true),
+                (silent, LOOK_SILENT, false),
                 (Sight::Alive, LOOK_MAX, true),
                 (Sight::Alive, LOOK_MAX, true),
-                (silent, LOOK_MAX, true),
+                (silent, LOOK_SILENT, true),
+                (silent, LOOK_SILENT, true),
+                (Sight::Alive, LOOK_MAX, true),
             ],
         );
     }

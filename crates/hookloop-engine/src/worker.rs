@@ -1,6 +1,6 @@
 //! A worker: takes tasks that are ready, has them done, and sees to it that nothing is left lying.
 //!
-//! One thread decides what is begun and ended (`run`). Each session has a thread; each project has three more,
+//! One thread decides what is begun and ended (`run`). Each session has a thread; each project has a few more,
 //! for what is due there beside its tasks. What they have in common is the log: none of them has to be alive for
 //! another's work to be safe.
 //!

@@ -5,9 +5,10 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use hookloop_testbed::github::GitHub;
-use hookloop_testbed::{Cluster, Server};
+use hookloop_testbed::{Cluster, Server, poll};
 use serde_json::json;
 
 use super::machine::Machine;
@@ -59,6 +60,9 @@ pub(crate) struct Task {
     pub(crate) script: String,
 }
 
+/// How long a cluster takes to be one.
+const FORMED: Duration = Duration::from_secs(60);
+
 impl Yard {
     /// Machines w1, w2, … for a project with this configuration.
     pub(crate) fn new(home: &Path, machines: usize, config: &str) -> Yard {
@@ -92,6 +96,12 @@ impl Yard {
             });
             lines.push_str(&format!("{line}\n"));
         }
+        // Servers that have just found each other are not all taken for present.
+        let is_up = || {
+            let status = self.desk.hookloop(&["status"]).output().unwrap();
+            status.status.success().then_some(())
+        };
+        poll(FORMED, is_up).expect("the servers take a project");
         let mut import = self.desk.hookloop(&["task", "import", "-"]);
         let mut import = import.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         import.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();

@@ -17,7 +17,7 @@ use crate::lease::Expired;
 use crate::notify::Notifier;
 use crate::process::Cancel;
 use crate::project::{EngineError, Project, fresh_id, now};
-use crate::seat::{BEAT, Kept, Seat};
+use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat};
 use crate::session::real::{Rest, Stop, Unwatched};
 use crate::session::{Attendance, open, perform, session_of};
 use crate::store::SessionRow;
@@ -75,6 +75,7 @@ impl<'w> Shift<'w> {
     pub(super) fn begin_tending<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>) {
         for post in 0..self.worker.posts.len() {
             scope.spawn(move || self.watch(scope, post));
+            scope.spawn(move || self.tidy(scope, post));
             scope.spawn(move || self.react(post));
             if self.worker.posts[post].is_copy() {
                 scope.spawn(move || self.keep_fresh(post));
@@ -87,7 +88,7 @@ impl<'w> Shift<'w> {
 
     /// Keeps the places that one worker at a time has, and ends the claims of those who are gone.
     fn watch<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
-        let (duty, served) = (&self.duties[post], &self.worker.posts[post]);
+        let served = &self.worker.posts[post];
         let (mut project, mut generation) = (served.project(), served.generation());
         let name = format!("{} {}", self.worker.plan.name, fresh_id());
         // Whoever is told of what needs a human is told once, whichever worker says it.
@@ -103,9 +104,8 @@ impl<'w> Shift<'w> {
             Err(error) => return self.trouble(post, &error),
         };
         let mut train = Seat::new(Held::Train, name);
-        let (mut swept, mut seen) = (Instant::now(), HashMap::new());
-        let mut looked_at = Instant::now();
         while !self.over.wait(BEAT) {
+            let began = Instant::now();
             for report in notifier.iter().flat_map(Notifier::reports) {
                 match report {
                     Ok(report) => {
@@ -116,11 +116,6 @@ impl<'w> Shift<'w> {
                     }
                     Err(error) => self.trouble(post, &error),
                 }
-            }
-            if looked_at.elapsed() >= SWEEP {
-                looked_at = Instant::now();
-                // Trains and reactions go by what the files say now, too.
-                self.look(post);
             }
             if served.generation() != generation {
                 (project, generation) = (served.project(), served.generation());
@@ -139,15 +134,29 @@ impl<'w> Shift<'w> {
                     self.bury_aside(scope, post, session);
                 }
             }
-            if duty.leads.load(Ordering::SeqCst) && swept.elapsed() >= SWEEP {
-                swept = Instant::now();
-                if let Err(error) = self.sweep(scope, post, &project, &mut seen) {
-                    self.trouble(post, &error);
-                }
+            if began.elapsed() >= SEAT_LEASE {
+                let seconds = began.elapsed().as_secs();
+                self.trouble(post, &format!("a look at all claims took {seconds} s"));
             }
         }
         // The next one need not wait until it is silent. If this can't be said, it does.
         let _ = dispatcher.leave().and_then(|()| train.leave(&project.store));
+    }
+
+    /// Looks again and again what the project's files say, and what is left of workers that are gone. That may take
+    /// long, and those who watch must not wait for it.
+    fn tidy<'s, 'e>(&'e self, scope: &'s Scope<'s, 'e>, post: usize) {
+        let mut seen = HashMap::new();
+        while !self.over.wait(SWEEP) {
+            // Trains and reactions go by what the files say now, too.
+            self.look(post);
+            let project = self.worker.posts[post].project();
+            if self.duties[post].leads.load(Ordering::SeqCst)
+                && let Err(error) = self.sweep(scope, post, &project, &mut seen)
+            {
+                self.trouble(post, &error);
+            }
+        }
     }
 
     fn keep_places(

@@ -13,6 +13,7 @@ mod inbox;
 mod init;
 mod install;
 mod log;
+mod man;
 mod mcp;
 mod merge;
 mod message;
@@ -149,6 +150,7 @@ enum Command {
     Rebuild(rebuild::Args),
     Schema(schema::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Cli {
@@ -195,6 +197,7 @@ impl Cli {
             Command::Rebuild(args) => args.run(context),
             Command::Schema(args) => args.run(context),
             Command::Completions(args) => args.run(context),
+            Command::Man(args) => args.run(context),
         }?;
         context.out.flush()?;
         Ok(context.exit)

@@ -234,6 +234,8 @@ const COMMANDS: &[&[&str]] = &[
     &["schema", "--policy"],
     &["completions", "bash"],
     &["completions", "zsh"],
+    &["man"],
+    &["man", "--dir", "pages"],
 ];
 
 #[test]

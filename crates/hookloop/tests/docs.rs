@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod documents;
+#[path = "install/release.rs"]
+mod release;
 
 use std::path::Path;
 use std::process::Command;
@@ -42,6 +44,24 @@ fn check_commands_with(document: &str, change: impl Fn(&str) -> String) {
 #[test]
 fn readme() {
     check_commands("README.md");
+}
+
+#[test]
+fn install() {
+    let host = tempfile::tempdir().unwrap();
+    let files = host.path().join("files");
+    std::fs::create_dir(&files).unwrap();
+    for name in [release::archive_name(), "SHA256SUMS".to_owned()] {
+        std::fs::copy(release::made().join(&name), files.join(&name)).unwrap();
+    }
+    release::lay_out(&files, host.path());
+    let server = release::Server::start(host.path());
+    let stamped = release::script("packaging/stamp", &[server.address(), release::VERSION]);
+    std::fs::write(files.join("install.sh"), stamped).unwrap();
+    let address = format!("export HOOKLOOP_DOWNLOADS={}", server.address());
+    check_commands_with("docs/install.md", |text| {
+        format!("{address}\n{}", text.replace("0.1.0", release::VERSION))
+    });
 }
 
 #[test]

@@ -21,7 +21,7 @@
 //! - [`delivery`]: how finished work gets into the branch that it is for
 //! - [`files`]: what the project's files are; `git`: the repository that they are in
 //! - [`explain`]: what would run at a point, in order, and why
-//! - [`doctor`]: what is likely to go wrong with hooks
+//! - [`doctor`]: what is likely to go wrong, of everything that takes part
 //! - [`trust`]: which of a repository's hooks the user has agreed to
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`run`]: hooks that start something, and the batch that records it

@@ -158,7 +158,8 @@ impl Project {
         Ok(Project { rules: settings.rules, runner: Some(Arc::new(runner)), ..self.clone() })
     }
 
-    fn runner_at(
+    /// What would run the hooks of a project with these settings.
+    pub fn runner_at(
         place: &Place,
         settings: &Settings,
         user: &User,

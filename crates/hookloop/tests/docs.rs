@@ -45,6 +45,11 @@ fn readme() {
 }
 
 #[test]
+fn setup() {
+    check_commands("docs/setup.md");
+}
+
+#[test]
 fn tasks() {
     check_commands("docs/tasks.md");
 }

@@ -6,6 +6,8 @@
 mod cli;
 
 mod doctor;
+mod import;
+mod trackers;
 
 use std::path::PathBuf;
 

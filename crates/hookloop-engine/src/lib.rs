@@ -22,6 +22,7 @@
 //! - [`files`]: what the project's files are; `git`: the repository that they are in
 //! - [`explain`]: what would run at a point, in order, and why
 //! - [`doctor`]: what is likely to go wrong, of everything that takes part
+//! - [`survey`]: what a repository that is no project yet says about itself
 //! - [`trust`]: which of a repository's hooks the user has agreed to
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`run`]: hooks that start something, and the batch that records it
@@ -81,6 +82,7 @@ pub mod secrets;
 pub mod session;
 mod sought;
 mod spread;
+pub mod survey;
 pub mod trust;
 mod turns;
 pub mod user;

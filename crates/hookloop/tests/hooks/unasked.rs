@@ -140,6 +140,7 @@ const COMMANDS: &[&[&str]] = &[
     &["--help"],
     &["--version"],
     &["init", "--yes"],
+    &["init", "--no-run"],
     &["task", "add", "Goal", "--id", "a", "--type", "any"],
     &["task", "list"],
     &["merge"],

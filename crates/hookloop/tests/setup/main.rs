@@ -7,6 +7,7 @@ mod cli;
 
 mod doctor;
 mod import;
+mod init;
 mod trackers;
 
 use std::path::PathBuf;

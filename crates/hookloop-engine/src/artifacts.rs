@@ -36,6 +36,14 @@ pub(crate) fn fresh(state: &Path) -> PathBuf {
     directory.join(id.to_string())
 }
 
+/// The directory that an event names, if it is one of these: what a log says may have been written by anybody.
+pub(crate) fn find(state: &Path, named: &str) -> Option<PathBuf> {
+    let name = Path::new(named).file_name()?;
+    let directory = state.join(DIRECTORY).join(name);
+    let is_it = directory == Path::new(named) && directory.is_dir();
+    is_it.then_some(directory)
+}
+
 /// Whether this process has not looked for a while: a session runs many hooks.
 fn is_time() -> bool {
     static LOOKED: Mutex<Option<Instant>> = Mutex::new(None);
@@ -93,6 +101,18 @@ mod tests {
             fs::write(directory.path().join(name).join("stdout"), [b'x'; 100]).unwrap();
         }
         directory
+    }
+
+    #[test]
+    fn only_output_of_this_machine_is_found() {
+        let state = tempfile::tempdir().unwrap();
+        let run = state.path().join(DIRECTORY).join("one");
+        fs::create_dir_all(&run).unwrap();
+        let name = |path: &Path| path.display().to_string();
+        assert_eq!(find(state.path(), &name(&run)), Some(run.clone()));
+        for other in ["/etc", "one", "", "..", &name(&run.join("..")), &name(&run.join("../two"))] {
+            assert_eq!(find(state.path(), other), None, "{other}");
+        }
     }
 
     #[test]

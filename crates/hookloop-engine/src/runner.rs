@@ -421,6 +421,11 @@ impl Runner {
         known.map(|name| (*name, value(name).unwrap_or_default())).collect()
     }
 
+    /// Where this machine has the output of a run that an event names; none if it was made elsewhere, or is gone.
+    pub fn artifacts_of(&self, artifact: &str) -> Option<PathBuf> {
+        artifacts::find(&self.state, artifact)
+    }
+
     /// Where the output of a run is kept.
     pub(crate) fn fresh_artifacts(&self) -> PathBuf {
         artifacts::fresh(&self.state)

@@ -28,6 +28,7 @@ use hookloop_store::view::{PAUSED, REVIEW, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
 use super::journal::{Journal, actor};
+use super::said;
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::runner::Runner;
 use crate::trust;
@@ -143,6 +144,7 @@ impl Opened {
     /// What a session that is over does not need any more.
     pub fn tidy(&self) {
         remove_git(&self.directory);
+        said::forget(&self.directory);
         let _ = fs::write(self.directory.join(OVER), "");
     }
 }
@@ -468,7 +470,7 @@ fn be_here(directory: &Path, run: u32) {
     let _ = fs::write(directory.join(RUN), run.to_string());
 }
 
-fn directory(runner: &Runner, id: &SessionId) -> PathBuf {
+pub(super) fn directory(runner: &Runner, id: &SessionId) -> PathBuf {
     runner.state().join(DIRECTORY).join(id.as_str())
 }
 

@@ -21,6 +21,7 @@ use serde_json::json;
 use super::drive::LEASE;
 use super::open::{Clock, Drift, GIT};
 use super::prompt::{self, Parts};
+use super::said::Said;
 use super::world::{Call, Notice, Trouble, Turn, World, Wrapped};
 use crate::agents::crew::Crew;
 use crate::agents::{Order, Report, Tools, Update};
@@ -450,14 +451,18 @@ impl<O: Onlooker> World for Real<'_, O> {
         };
         let onlooker = &mut self.onlooker;
         let mut told = Usage::default();
-        let mut updates = |update: Update<'_>| match update {
-            Update::Output(text) => onlooker.notice(Notice::Said(text)),
-            Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
-            Update::Tool(what) => onlooker.notice(Notice::Did(what)),
-            Update::Usage(used) => {
-                told = used;
-                if turn.allowance.is_some_and(|allowance| !allowance.heard(used)) {
-                    cancel.trigger();
+        let mut said = Said::begin(&self.directory, turn.session);
+        let mut updates = |update: Update<'_>| {
+            said.hear(update);
+            match update {
+                Update::Output(text) => onlooker.notice(Notice::Said(text)),
+                Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
+                Update::Tool(what) => onlooker.notice(Notice::Did(what)),
+                Update::Usage(used) => {
+                    told = used;
+                    if turn.allowance.is_some_and(|allowance| !allowance.heard(used)) {
+                        cancel.trigger();
+                    }
                 }
             }
         };

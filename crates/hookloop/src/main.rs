@@ -6,6 +6,7 @@ mod ids;
 mod mcp;
 mod native;
 mod output;
+mod picture;
 mod progress;
 mod web;
 mod wire;

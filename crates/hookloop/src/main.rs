@@ -8,6 +8,7 @@ mod native;
 mod output;
 mod picture;
 mod progress;
+mod tui;
 mod web;
 mod wire;
 

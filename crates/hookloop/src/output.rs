@@ -129,7 +129,7 @@ fn pad(text: &str, width: usize) -> String {
 }
 
 /// `text` in at most `room` columns.
-fn cut(text: &str, room: usize) -> String {
+pub(crate) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
     }

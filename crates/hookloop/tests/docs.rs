@@ -45,6 +45,11 @@ fn readme() {
 }
 
 #[test]
+fn screens() {
+    check_commands("docs/screens.md");
+}
+
+#[test]
 fn tasks() {
     check_commands("docs/tasks.md");
 }

@@ -25,13 +25,14 @@ mod run;
 mod schedule;
 mod schema;
 mod serve;
-mod session;
+pub(crate) mod session;
 mod sessions;
 mod status;
 mod task;
 mod uninstall;
 mod usage;
 mod verify;
+mod watch;
 mod why;
 mod worker;
 mod worktrees;
@@ -51,6 +52,7 @@ use hookloop_engine::user::{self, BadStoreName, User};
 use crate::error::CliError;
 use crate::mcp::Door;
 use crate::output::{Output, Result};
+use crate::tui::Showing;
 
 /// The command that agents' own hooks run.
 pub(crate) const HOOK: &str = "hook";
@@ -99,6 +101,7 @@ enum Command {
     Demo(demo::Args),
     Run(run::Args),
     Resume(resume::Args),
+    Watch(watch::Args),
     Pause(pause::Args),
     Message(message::Args),
     /// What sessions there are, and what happened in them
@@ -165,6 +168,7 @@ impl Cli {
             Command::Demo(args) => args.run(context),
             Command::Run(args) => args.run(context),
             Command::Resume(args) => args.run(context),
+            Command::Watch(args) => args.run(context),
             Command::Pause(args) => args.run(context),
             Command::Message(args) => args.run(context),
             Command::Sessions(command) => command.run(context),
@@ -256,6 +260,14 @@ impl Context {
         project.store().hold_still().map_err(EngineError::from)?;
         project.tend()?;
         Ok(project)
+    }
+
+    /// What a screen shows. The project is opened for it alone: what the screen reads holds up nobody.
+    fn showing(&self) -> Result<Showing> {
+        let project = Project::open(&self.place()?, &actor(), &self.surroundings()?)?;
+        let choice = anstream::AutoStream::choice(&std::io::stdout());
+        let has_colours = choice != anstream::ColorChoice::Never;
+        Ok(Showing { project, machine: machine(), has_colours })
     }
 
     /// For who opens the project later, and again.

@@ -10,7 +10,7 @@ use hookloop_engine::agents::repository::Wanted;
 use hookloop_engine::rules::Rules;
 use hookloop_engine::session::open::{self, Wish};
 
-use super::session::{self, runner};
+use super::session::{self, Look, runner};
 use super::{Context, machine};
 use crate::error::CliError;
 use crate::ids;
@@ -72,6 +72,10 @@ pub(crate) struct Args {
     /// When gates said no too often: needs_human or accept
     #[arg(long, value_name = "WHAT", value_parser = at_retry_limit)]
     at_retry_limit: Option<AtRetryLimit>,
+
+    /// Print lines on a terminal, too, instead of a screen
+    #[arg(long)]
+    plain: bool,
 }
 
 /// Limits of this session, instead of those of the configuration.
@@ -129,6 +133,7 @@ impl LimitArgs {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
+        let look = Look::new(self.plain);
         let project = context.project()?;
         let own = context.user()?.agent;
         let task = self.task.as_deref().map(|task| ids::resolve(&project, task)).transpose()?;
@@ -140,7 +145,7 @@ impl Args {
         let stop = session::heed_signals()?;
         super::resume::end_interrupted(context, &project, &stop)?;
         let opened = open::start(&project, runner, wish)?;
-        session::perform(context, &project, &opened, stop)
+        session::perform(context, &project, &opened, stop, look)
     }
 
     fn wish(self, rules: &Rules, own: Option<String>, task: Option<TaskId>) -> Result<Wish> {

@@ -217,6 +217,7 @@ const COMMANDS: &[&[&str]] = &[
     &["log", "--fleet"],
     &["usage", "--fleet"],
     &["resume"],
+    &["watch"],
     &["pause"],
     &["message", "x"],
     &["sessions", "list"],

@@ -260,6 +260,9 @@ pub struct HookRan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     pub duration_ms: u64,
+    /// When it ended: runs of several hooks are stored together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
     /// Runs that it took.
     pub attempts: u32,
     /// Why it did not pass.

@@ -38,6 +38,7 @@
 //! - [`seat`]: a place that one process at a time has
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
 //! - `webhook`: the same by HTTP; `record`: what a hook said, as the log keeps it
+//! - [`telemetry`]: sessions as traces, for a collector
 //! - [`process`]: runs a hook's process, and ends all that it started
 //! - [`bulk`]: tasks by the million, in and out
 //!
@@ -81,6 +82,7 @@ pub mod secrets;
 pub mod session;
 mod sought;
 mod spread;
+pub mod telemetry;
 pub mod trust;
 mod turns;
 pub mod user;
@@ -98,7 +100,7 @@ pub mod store {
     pub use hookloop_store::sqlite::{Broken, OpenError};
     pub use hookloop_store::store::StoreError;
     pub use hookloop_store::view::{
-        Early, HookRuns, PAUSED, RUNNING, Remarked, Reservation, SessionRow, Spent, TaskFilter,
-        TaskRow, UsageBy, UsageRow, View,
+        Early, HookRuns, HookTimes, PAUSED, RUNNING, Remarked, Reservation, SessionCount,
+        SessionRow, Spent, TaskFilter, TaskRow, UsageBy, UsageRow, View,
     };
 }

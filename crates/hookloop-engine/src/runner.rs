@@ -40,6 +40,8 @@ use crate::webhook;
 /// Variables of the user's environment that every hook has.
 pub(crate) const BASE: [&str; 8] =
     ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
+/// What tells a process which span it works in (W3C Trace Context).
+pub(crate) const TRACE_PARENT: &str = "TRACEPARENT";
 /// Parts of the names of variables whose values are secret.
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
 
@@ -114,6 +116,8 @@ pub(crate) struct SessionContext<'a> {
     pub(crate) transcript: Option<&'a Path>,
     /// Where the agent works.
     pub(crate) root: &'a Path,
+    /// The span that its hooks are in, if the session is shown to a collector.
+    pub(crate) trace_parent: Option<&'a str>,
 }
 
 /// Whether a hook looks at what has changed.
@@ -198,6 +202,11 @@ impl Runner {
     /// stored; none if there are too many of them.
     pub(crate) fn redactor(&self) -> Option<&Redactor> {
         self.known().last().redactor.as_ref()
+    }
+
+    /// A text without the secrets that are known; none if they are too many to look for.
+    pub fn redacted(&self, text: &str) -> Option<String> {
+        Some(self.redactor()?.text(text))
     }
 
     fn known(&self) -> &Known {
@@ -506,9 +515,12 @@ impl Runner {
         if let Some(id) = occasion.session_id() {
             env.insert("HOOKLOOP_SESSION".into(), id.into());
         }
-        if let Some(SessionContext { call, .. }) = occasion.session {
+        if let Some(SessionContext { call, trace_parent, .. }) = occasion.session {
             let iteration = call.session.iteration.to_string();
             env.insert("HOOKLOOP_ITERATION".into(), iteration.into());
+            if let Some(parent) = trace_parent {
+                env.insert(TRACE_PARENT.into(), parent.into());
+            }
         }
         for (name, value) in &invocation.env {
             env.insert(name.into(), OsString::from_vec(value.clone()));

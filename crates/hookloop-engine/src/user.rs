@@ -19,6 +19,7 @@ use serde_saphyr::Spanned;
 
 use crate::agents::Settings;
 use crate::config::policy::{SecretEntries, SecretEntry, book};
+use crate::config::telemetry::TelemetryEntry;
 use crate::config::{
     self, Complaint, ConfigError, Limits, Points, agents, check_version, from_yaml, notify, read,
     read_word,
@@ -29,6 +30,7 @@ use crate::place::Place;
 use crate::policy::Policies;
 use crate::rules;
 use crate::secrets::Book;
+use crate::telemetry::settings::Wish;
 
 /// The largest share of a project.
 const WEIGHT_MAX: u32 = 100;
@@ -100,6 +102,8 @@ pub struct User {
     pub channels: Vec<Channel>,
     /// What workers on this machine work on, by name.
     pub projects: BTreeMap<String, ProjectRules>,
+    /// Where traces of sessions go.
+    pub telemetry: Wish,
     durability: Durability,
     stores: BTreeMap<String, Access>,
 }
@@ -160,6 +164,9 @@ struct File {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ProjectEntry>")]
     projects: BTreeMap<String, Spanned<ProjectEntry>>,
+    /// Where traces of sessions go.
+    #[serde(default)]
+    telemetry: TelemetryEntry,
 }
 
 /// A project of workers: `path` of a directory, or `repository`.
@@ -345,6 +352,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         policy: Policies::default(),
         channels: notify::read(file.notify, base)?,
         projects: read_projects(file.projects, base)?,
+        telemetry: file.telemetry.read(base)?,
         durability,
         stores,
     })

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::options::Length;
+use crate::trace::TraceParent;
 
 /// What the agent is to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -293,6 +294,9 @@ pub struct Plan {
     /// The worker whose session it is: nobody watches it, and who takes its task next may be elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+    /// The span that it was started in, if its starter has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl Plan {

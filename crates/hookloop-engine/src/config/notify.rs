@@ -130,7 +130,7 @@ impl ChannelEntry {
 }
 
 /// Where a text is to be found. Paths are beside the user's file.
-fn given(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
+pub(super) fn given(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
     let Located { value, at } = entry;
     let pairs = match value {
         GivenEntry::Text(text) => return Ok(Given::Text(text.into())),

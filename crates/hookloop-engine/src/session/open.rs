@@ -24,6 +24,7 @@ use hookloop_core::session::{
     AtRetryLimit, Conversation, Fallback, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen,
     Work,
 };
+use hookloop_core::trace::{Names, TraceId};
 use hookloop_store::view::{PAUSED, REVIEW, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
@@ -140,6 +141,12 @@ impl Opened {
         Ok(Opened { id, plan, active_ms, is_ending: false, directory, _lock: lock })
     }
 
+    /// The trace that it is shown in, if it is shown to anybody.
+    pub fn trace(&self, project: &Project) -> Option<TraceId> {
+        project.tracing.as_ref()?;
+        Some(Names::new(self.id.clone(), self.plan.trace_parent).trace())
+    }
+
     /// What a session that is over does not need any more.
     pub fn tidy(&self) {
         remove_git(&self.directory);
@@ -195,6 +202,7 @@ pub fn start_as(
         machine: wish.machine,
         delivers,
         worker: wish.worker,
+        trace_parent: project.tracing.as_ref().and_then(|tracing| tracing.parent),
     };
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
     be_here(&directory, 1);

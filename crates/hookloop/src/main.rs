@@ -3,7 +3,9 @@
 mod cli;
 mod error;
 mod ids;
+mod logs;
 mod mcp;
+mod metrics;
 mod native;
 mod output;
 mod progress;

@@ -139,6 +139,12 @@ fn scheduling() {
     check_commands("docs/scheduling.md");
 }
 
+/// Its configurations are read, and its tables held against what is sent, in tests/operators.
+#[test]
+fn operators() {
+    check_commands("docs/operators.md");
+}
+
 #[test]
 fn native_hooks() {
     check_commands("docs/native-hooks.md");

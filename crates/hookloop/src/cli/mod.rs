@@ -25,10 +25,11 @@ mod run;
 mod schedule;
 mod schema;
 mod serve;
-mod session;
+pub(crate) mod session;
 mod sessions;
 mod status;
 mod task;
+mod traces;
 mod uninstall;
 mod usage;
 mod verify;
@@ -46,9 +47,11 @@ use hookloop_engine::policy::{PolicyFile, SYSTEM_FILE};
 use hookloop_engine::process::is_kept;
 use hookloop_engine::project::{EngineError, Project};
 pub(crate) use hookloop_engine::session::open::machine;
+use hookloop_engine::telemetry::Exporter;
 use hookloop_engine::user::{self, BadStoreName, User};
 
 use crate::error::CliError;
+use crate::logs::Logger;
 use crate::mcp::Door;
 use crate::output::{Output, Result};
 
@@ -160,7 +163,7 @@ impl Cli {
     pub(crate) fn run(self) -> Result<u8> {
         let mut context = Context::new(self.global);
         let context = &mut context;
-        match self.command {
+        let done = match self.command {
             Command::Init(args) => args.run(context),
             Command::Demo(args) => args.run(context),
             Command::Run(args) => args.run(context),
@@ -195,7 +198,12 @@ impl Cli {
             Command::Rebuild(args) => args.run(context),
             Command::Schema(args) => args.run(context),
             Command::Completions(args) => args.run(context),
-        }?;
+        };
+        // One place for everything: who reads a log has no use for other lines in it.
+        if let (Err(error), Some(logger)) = (&done, context.log) {
+            return Ok(error.tell(logger));
+        }
+        done?;
         context.out.flush()?;
         Ok(context.exit)
     }
@@ -210,12 +218,19 @@ pub(crate) struct Context {
     pub(crate) exit: u8,
     /// Keeps the project open until the answer is out.
     opened: Option<Project>,
+    /// Where what happens is told by lines of a log, if it is.
+    pub(crate) log: Option<Logger>,
+    /// What shows sessions to a collector, if the user has one.
+    exporter: Option<Exporter>,
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
         // The answer goes out before the time it takes to leave.
         let _ = self.out.flush();
+        if let Some(exporter) = self.exporter.take() {
+            traces::conclude(&exporter, self);
+        }
         if let Some(project) = self.opened.take() {
             project.leave();
         }
@@ -232,7 +247,9 @@ impl Context {
         // Errors and questions go to standard error, which asks this.
         colour.write_global();
         let out = Output::new(global.json, colour);
-        Context { out, directory: global.project, trust: global.trust, exit: 0, opened: None }
+        let (directory, trust) = (global.project, global.trust);
+        let (exit, opened, log, exporter) = (0, None, None, None);
+        Context { out, directory, trust, exit, opened, log, exporter }
     }
 
     /// The directory that the command works in.

@@ -5,7 +5,8 @@ use hookloop_engine::session::open;
 use hookloop_engine::session::real::Stop;
 
 use super::session::{self, runner};
-use super::{Context, machine};
+use super::{Context, machine, traces};
+use crate::logs::LogArgs;
 use crate::output::{DIM, Result};
 
 /// Go on with a session that was paused or interrupted: the last one, or the one that is named
@@ -21,11 +22,16 @@ pub(crate) struct Args {
     /// Go on although another machine has it
     #[arg(long)]
     take_over: bool,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
+        context.log = self.log.logger(&context.out)?;
         let project = context.project()?;
+        let project = traces::begin(context, project)?;
         let runner = runner(&project)?;
         let wanted = self.session.as_deref();
         let Args { with_changed_hooks, take_over, .. } = self;
@@ -40,7 +46,7 @@ impl Args {
 pub(super) fn end_interrupted(context: &mut Context, project: &Project, stop: &Stop) -> Result {
     let config = context.place()?.config();
     for opened in open::interrupted(project, runner(project)?)? {
-        if !context.out.json {
+        if !context.out.json && context.log.is_none() {
             let id = &opened.id;
             context
                 .out

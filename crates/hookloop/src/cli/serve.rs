@@ -6,6 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
 use crate::error::CliError;
+use crate::logs::{Level, Line, LogArgs};
 use crate::mcp::Counter;
 use crate::native::agent::quoted;
 use crate::output::{DIM, Result, plain};
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     /// The address, one of loopback's
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl Args {
@@ -39,6 +43,7 @@ impl Args {
             );
             return Err(CliError::usage(message).hint("ssh -L 7411:127.0.0.1:7411 this-machine"));
         }
+        context.log = self.log.logger(&context.out)?;
         let place = context.place()?;
         place.prepare()?;
         let (token, path) = Token::of(&place.state)?;
@@ -60,6 +65,9 @@ impl Args {
                 }
             };
             server.run(stop).await;
+            if let Some(logger) = context.log {
+                logger.say(Line::new(Level::Info, "serve", "stopped"));
+            }
             Ok(())
         });
         // Calls that take longer than the server waits for them end with the process.
@@ -72,6 +80,12 @@ impl Args {
 fn say(context: &mut Context, server: &Server, token: &Path) -> Result {
     let out = &mut context.out;
     let url = format!("http://{}{MCP}", server.address());
+    if let Some(logger) = context.log {
+        let token = token.to_string_lossy().into_owned();
+        let line = Line::new(Level::Info, "serve", format!("serving {url}"));
+        logger.say(line.with("url", url).with("token_file", token));
+        return Ok(());
+    }
     if out.json {
         out.json(&json!({ "url": url, "token_file": token }))?;
         return out.flush();

@@ -1,7 +1,7 @@
 //! What the commands that perform a session have in common.
 
 pub(super) mod live;
-pub(super) mod words;
+pub(crate) mod words;
 
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -22,6 +22,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Context;
 use crate::error::CliError;
+use crate::logs::Logged;
 use crate::output::{Result, plain};
 use crate::wire::EventJson;
 use live::{Heading, Live};
@@ -59,6 +60,13 @@ pub(super) fn drive(
     config: &Path,
     stop: Stop,
 ) -> Result<Session> {
+    if let Some(logger) = context.log {
+        let mut logged = Logged::new(logger, project, opened);
+        let around = Attendance { onlooker: &mut logged, stop, rest: Rest::default(), config };
+        let session = perform_session(project, opened, around)?;
+        logged.conclude(&session);
+        return Ok(session);
+    }
     let rules = project.rules();
     let powers = match opened.is_ending {
         true => Vec::new(),

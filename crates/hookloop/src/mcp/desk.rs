@@ -160,6 +160,20 @@ impl Counter {
         answered.unwrap_or_else(|unanswered| Err(unanswered.into()))
     }
 
+    /// Looks at the project, and does nothing in it; none if that can't be done now.
+    pub(crate) async fn look<T: Send + 'static>(
+        self: &Arc<Counter>,
+        work: impl FnOnce(&Project) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        let counter = Arc::clone(self);
+        let work = move |reply: Reply<_>| {
+            if !reply.is_unwanted() {
+                reply.send(counter.door.desk().ok().and_then(|desk| work(desk.project())));
+            }
+        };
+        self.lanes.run(std::future::pending(), work).await.ok().flatten()
+    }
+
     /// Does the reactions that calls led to, after their answers, on one thread at a time.
     fn tend(&self, project: &Project) {
         while self.is_due.load(Ordering::Acquire) {

@@ -23,7 +23,7 @@ const STOP_MAX: Duration = Duration::from_secs(5);
 /// Before the next try when the system has no connection for us.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let open = GracefulShutdown::new();
     let accept = async {

@@ -19,6 +19,7 @@ use crate::mcp::Counter;
 use guard::Guard;
 use routes::Parts;
 
+pub(crate) use listen::serve;
 pub(crate) use routes::MCP;
 pub(crate) use token::Token;
 

@@ -15,6 +15,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 
 use super::guard::{BODY_MAX, Guard, guard};
 use crate::mcp::{Counter, Handler, refuse};
+use crate::metrics;
 
 pub(crate) const MCP: &str = "/mcp";
 
@@ -29,7 +30,10 @@ pub(super) struct Route {
     make: fn(&Parts, &Guard) -> MethodRouter,
 }
 
-pub(super) const ROUTES: &[Route] = &[Route { path: MCP, make: mcp }];
+pub(super) const ROUTES: &[Route] = &[
+    Route { path: MCP, make: mcp },
+    Route { path: metrics::PATH, make: |parts, _| metrics::route(&parts.counter) },
+];
 
 pub(super) fn router(parts: &Parts, watch: &Arc<Guard>) -> Router {
     let add = |router: Router, route: &Route| router.route(route.path, (route.make)(parts, watch));

@@ -39,7 +39,7 @@ impl Token {
     }
 
     /// Takes as long for one that is nearly right as for one that is not.
-    pub(super) fn is(&self, shown: &[u8]) -> bool {
+    pub(crate) fn is(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }
 

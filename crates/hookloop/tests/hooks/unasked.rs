@@ -221,6 +221,7 @@ const COMMANDS: &[&[&str]] = &[
     &["message", "x"],
     &["sessions", "list"],
     &["sessions", "show", "x"],
+    &["sessions", "trace", "x"],
     &["why", "a"],
     &["usage"],
     &["usage", "--by", "agent", "--since", "2026-01-01"],

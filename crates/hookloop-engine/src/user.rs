@@ -202,14 +202,22 @@ impl ProjectEntry {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "StoreEntry")]
 struct Entry {
+    /// A file of credentials, as `nsc` makes them.
     credentials: Option<PathBuf>,
+    /// A file with the seed of a key.
     nkey: Option<PathBuf>,
+    /// The authorities that the servers' certificates are from, if others than the system's.
     ca: Option<PathBuf>,
+    /// Our own certificate, for servers that want one; with `key`.
     certificate: Option<PathBuf>,
+    /// Its key.
     key: Option<PathBuf>,
+    /// Where the servers tell about themselves, `http://host:port` each; each server's host at its port + 4000 if none are given.
     #[serde(default)]
     monitors: Vec<String>,
+    /// The start of the subjects that answers come on, where permissions ask for one.
     inbox: Option<String>,
+    /// `safe` (the default): servers that could lose what they acknowledge are refused. `unsafe`: they are used.
     #[schemars(with = "Option<String>")]
     durability: Option<Spanned<String>>,
 }

@@ -14,6 +14,7 @@ use hookloop_core::answer::Ended;
 use hookloop_core::command_line::Invocation;
 use hookloop_core::event::Event;
 use hookloop_core::hook::{CommandText, Handler, Hook, Source};
+use hookloop_core::id::TaskId;
 use hookloop_core::options::EnvEntry;
 use hookloop_core::point::{Kind, Point};
 use hookloop_core::redact::Redactor;
@@ -122,6 +123,12 @@ pub(crate) fn needs_changes(hook: &Hook) -> bool {
 }
 
 impl Occasion<'_> {
+    /// The task that it is about, also if that is gone by now.
+    fn task_id(&self) -> Option<&TaskId> {
+        let of_event = || self.event?.subject.task();
+        self.task.map(|task| &task.id).or_else(of_event)
+    }
+
     /// The session that it is in, or that made the event.
     fn session_id(&self) -> Option<String> {
         let of_actor = || session_of(&self.event?.actor).map(|id| id.to_string());
@@ -406,7 +413,7 @@ impl Runner {
             "point" => Some(occasion.point.to_string()),
             "event" => occasion.event.map(|event| event.body.kind().to_owned()),
             "project" => Some(self.root.display().to_string()),
-            "task_id" => occasion.task.map(|task| task.id.to_string()),
+            "task_id" => occasion.task_id().map(TaskId::to_string),
             "task_content" => spec.map(|spec| spec.goal.clone()),
             "task_type" => spec.and_then(|spec| spec.kind.clone()),
             "priority" => spec.map(|spec| spec.priority.get().to_string()),
@@ -496,7 +503,7 @@ impl Runner {
                 }
             }
         }
-        let task = occasion.task.map(|task| task.id.to_string()).unwrap_or_default();
+        let task = occasion.task_id().map(TaskId::to_string).unwrap_or_default();
         let root = self.root.as_os_str();
         env.insert("CLAUDE_PROJECT_DIR".into(), root.into());
         env.insert("HOOKLOOP_PROJECT".into(), root.into());
@@ -533,7 +540,7 @@ impl Runner {
             "transcript_path": null,
             "cwd": cwd,
             "hook_event_name": occasion.point.event_name(),
-            "task_id": task.map(|task| task.id.to_string()),
+            "task_id": occasion.task_id(),
             "task_subject": task.map(|task| task.spec.goal.clone()),
             "task_description": task.map(|task| task.spec.description.clone()),
             "hookloop": {

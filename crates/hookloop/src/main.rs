@@ -7,6 +7,7 @@ mod mcp;
 mod native;
 mod output;
 mod progress;
+mod reference;
 mod web;
 mod wire;
 

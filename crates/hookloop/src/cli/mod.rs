@@ -20,6 +20,7 @@ mod nats;
 mod pause;
 mod policy;
 mod rebuild;
+mod reference;
 mod resume;
 mod run;
 mod schedule;
@@ -148,6 +149,8 @@ enum Command {
     Verify(verify::Args),
     Rebuild(rebuild::Args),
     Schema(schema::Args),
+    #[command(hide = true)]
+    Reference(reference::Args),
     Completions(completions::Args),
 }
 
@@ -194,6 +197,7 @@ impl Cli {
             Command::Verify(args) => args.run(context),
             Command::Rebuild(args) => args.run(context),
             Command::Schema(args) => args.run(context),
+            Command::Reference(args) => args.run(context),
             Command::Completions(args) => args.run(context),
         }?;
         context.out.flush()?;

@@ -232,6 +232,7 @@ const COMMANDS: &[&[&str]] = &[
     &["rebuild"],
     &["schema"],
     &["schema", "--policy"],
+    &["reference", "events"],
     &["completions", "bash"],
     &["completions", "zsh"],
 ];

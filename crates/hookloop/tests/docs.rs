@@ -6,38 +6,8 @@ mod documents;
 use std::path::Path;
 use std::process::Command;
 
-use documents::{Block, blocks};
+use documents::{blocks, check_commands, check_commands_with, free_port};
 use hookloop_engine::policy::{Policies, PolicyFile};
-
-/// Runs the shell blocks of a document one after the other, in one new project and home.
-fn check_commands(document: &str) {
-    check_commands_with(document, str::to_owned);
-}
-
-/// The same with each block changed a little before it is run.
-fn check_commands_with(document: &str, change: impl Fn(&str) -> String) {
-    let home = tempfile::tempdir().unwrap();
-    let project = home.path().join("project");
-    std::fs::create_dir(&project).unwrap();
-    let bin = Path::new(env!("CARGO_BIN_EXE_hookloop")).parent().unwrap().to_owned();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let shell: Vec<Block> =
-        blocks(document).into_iter().filter(|b| b.language == "sh" && b.run).collect();
-    assert!(!shell.is_empty(), "{document} has no commands to run");
-    for block in shell {
-        let script = format!("set -euo pipefail\n{}", change(&block.text));
-        let output = Command::new("bash")
-            .args(["-c", &script])
-            .current_dir(&project)
-            .env_clear()
-            .envs([("PATH", path.as_str()), ("HOME", home.path().to_str().unwrap())])
-            .env("NATS_SERVER", hookloop_testbed::nats_server())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "in {document}:\n{}\n{said}", block.text);
-    }
-}
 
 #[test]
 fn readme() {
@@ -190,13 +160,6 @@ fn nats() {
         "trap '(kill $(jobs -p); hookloop nats down --port {port}) 2>/dev/null || true' EXIT"
     );
     check_commands_with("docs/nats.md", |text| format!("{trap}\n{}", text.replace("4222", &port)));
-}
-
-/// A port that is free together with the one for monitoring that goes with it.
-fn free_port() -> u16 {
-    let is_free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let start = 29_000 + (std::process::id() % 1_500) as u16;
-    (start..).find(|port| is_free(*port) && is_free(port + 4_000)).unwrap()
 }
 
 #[test]

@@ -26,7 +26,7 @@
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`run`]: hooks that start something, and the batch that records it
 //! - `scripts`: the files of a project that a command runs
-//! - `artifacts`: where the output of runs is kept, and for how long
+//! - [`artifacts`]: where the output of runs is kept, and for how long
 //! - `turns`: the hooks of a point in their order, or side by side
 //! - [`runner`]: one hook's process: command, environment, input, outcome
 //! - [`sandbox`]: what a hook is kept from in one run
@@ -44,7 +44,7 @@
 //! The engine never prints.
 
 pub mod agents;
-mod artifacts;
+pub mod artifacts;
 pub mod bulk;
 pub mod claim;
 pub mod condition;
@@ -98,7 +98,7 @@ pub mod store {
     pub use hookloop_store::sqlite::{Broken, OpenError};
     pub use hookloop_store::store::StoreError;
     pub use hookloop_store::view::{
-        Early, HookRuns, PAUSED, RUNNING, Remarked, Reservation, SessionRow, Spent, TaskFilter,
-        TaskRow, UsageBy, UsageRow, View,
+        Early, HookRuns, PAUSED, RUNNING, Remarked, Reservation, SessionFilter, SessionRow, Spent,
+        TaskFilter, TaskRow, UsageBy, UsageOfDay, UsageRow, View,
     };
 }

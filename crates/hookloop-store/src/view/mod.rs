@@ -41,8 +41,8 @@ pub use problems::{Notice, NoticeState};
 pub use query::{TaskFilter, TaskRow};
 pub use remarks::Remarked;
 pub use runs::HookRuns;
-pub use sessions::{PAUSED, REVIEW, RUNNING, SessionRow};
-pub use usage::{Reservation, Spent, UsageBy, UsageRow};
+pub use sessions::{PAUSED, REVIEW, RUNNING, SessionFilter, SessionRow};
+pub use usage::{Reservation, Spent, UsageBy, UsageOfDay, UsageRow};
 
 pub(crate) const TABLES: &str = include_str!("view.sql");
 

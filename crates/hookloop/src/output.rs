@@ -206,7 +206,7 @@ pub(crate) fn plain_lines(text: &str, indent: usize) -> String {
 }
 
 /// Controls, and characters that turn the direction of text or take up no room.
-fn is_harmful(c: char) -> bool {
+pub(crate) fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

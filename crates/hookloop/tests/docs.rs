@@ -102,6 +102,11 @@ fn usage() {
 }
 
 #[test]
+fn dashboard() {
+    check_commands("docs/dashboard.md");
+}
+
+#[test]
 fn policy() {
     check_commands("docs/policy.md");
 }

@@ -25,14 +25,14 @@ mod run;
 mod schedule;
 mod schema;
 mod serve;
-mod session;
+pub(crate) mod session;
 mod sessions;
 mod status;
 mod task;
 mod uninstall;
 mod usage;
 mod verify;
-mod why;
+pub(crate) mod why;
 mod worker;
 mod worktrees;
 

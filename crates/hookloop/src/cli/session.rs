@@ -1,7 +1,7 @@
 //! What the commands that perform a session have in common.
 
 pub(super) mod live;
-pub(super) mod words;
+pub(crate) mod words;
 
 use std::io::Read;
 use std::os::fd::OwnedFd;

@@ -69,7 +69,7 @@ impl Door {
         let surroundings = Surroundings { trust: self.trust.clone(), ..surroundings()? };
         let stamps = [
             Stamp::of(&place.config()),
-            surroundings.user_file.as_deref().map_or(Stamp(None), Stamp::of),
+            surroundings.user_file.as_deref().map_or(Stamp::none(), Stamp::of),
             Stamp::of(&trust::file(&place.state)),
         ];
         // A server stays for hours; rules that were changed meanwhile hold from the next call on.
@@ -100,10 +100,15 @@ impl Door {
 
 /// What tells a file from what it was.
 #[derive(Debug, PartialEq, Eq)]
-struct Stamp(Option<(u64, u64, i64, i64)>);
+pub(crate) struct Stamp(Option<(u64, u64, i64, i64)>);
 
 impl Stamp {
-    fn of(path: &Path) -> Stamp {
+    /// Of no file.
+    pub(crate) fn none() -> Stamp {
+        Stamp(None)
+    }
+
+    pub(crate) fn of(path: &Path) -> Stamp {
         let stamp = |file: Metadata| (file.ino(), file.len(), file.mtime(), file.mtime_nsec());
         Stamp(std::fs::metadata(path).ok().map(stamp))
     }

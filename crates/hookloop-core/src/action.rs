@@ -1,5 +1,6 @@
 //! What a hook may ask for: four actions, in the wire form `{type, payload}`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::event::EventBody;
 use crate::id::TaskId;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum Action {
     CreateTask(CreateTask),
@@ -37,7 +38,7 @@ impl Action {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateTask {
     pub goal: String,
@@ -76,7 +77,7 @@ impl CreateTask {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateTask {
     #[serde(alias = "task_id")]
@@ -86,7 +87,7 @@ pub struct UpdateTask {
     pub payload: Option<ChangePayload>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskChange {
     TransitionToReady,
@@ -97,7 +98,7 @@ pub enum TaskChange {
     Unblock,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangePayload {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +140,7 @@ impl UpdateTask {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteWorkflow {
     #[serde(alias = "workflow_id")]
@@ -152,7 +153,8 @@ pub struct ExecuteWorkflow {
 ///
 /// Only the product's own hooks can build `Core`: what comes from outside is read as `Custom` and
 /// stored under the hook's own namespace, so no hook can claim that a task was completed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(with = "CustomLog")]
 #[serde(untagged)]
 pub enum LogEntry {
     Core(Box<EventBody>),
@@ -165,7 +167,7 @@ impl<'de> Deserialize<'de> for LogEntry {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CustomLog {
     #[serde(rename = "type")]

@@ -4,6 +4,7 @@
 //! they cut is recorded. Releasing the dependents of a completed task is not counted: it happens
 //! once per edge, so the graph itself bounds it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::EventId;
@@ -36,7 +37,7 @@ pub struct Cause {
     pub count: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CascadeLimit {
     Depth,

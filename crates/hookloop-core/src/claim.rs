@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::task::TaskState;
@@ -16,7 +17,7 @@ pub const LEASE_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 pub const AGENT_MAX_BYTES: usize = 256;
 
 /// A task in someone's hands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
     pub agent: String,
@@ -38,7 +39,7 @@ pub enum Fence {
 }
 
 /// Why a claim ended without the work being done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReleaseReason {
     /// Its holder gave it back.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ReleaseReason;
@@ -58,7 +59,7 @@ impl FromStr for Method {
 }
 
 /// Work that waits to be merged.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Submission {
     pub branch: String,
     /// The last commit of it.
@@ -73,7 +74,7 @@ pub struct Submission {
 }
 
 /// What one gate said to a submission.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reviewed {
     pub gate: String,
     /// The commit that it looked at.
@@ -84,14 +85,16 @@ pub struct Reviewed {
 }
 
 /// A commit is about to be pushed to the task's branch. Whoever takes the task next knows by this that it is no stranger's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pushing {
+    /// The branch's last commit.
     pub head: String,
 }
 
 /// A merge is about to be made. Whoever finds this and no more looks whether it was.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Planned {
+    /// The branch's last commit.
     pub head: String,
     /// What the base was.
     pub onto: String,
@@ -100,30 +103,34 @@ pub struct Planned {
     pub commit: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Merged {
+    /// The branch's last commit.
     pub head: String,
     /// The commit of the base that has it.
     pub commit: String,
 }
 
 /// Why a submission waits for a human; without a reason it does so no longer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Held {
+    /// The branch's last commit.
     pub head: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 /// The commit that a person has taken as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approved {
+    /// The branch's last commit.
     pub head: String,
 }
 
 /// A submission was sent back to whoever takes the task next.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Returned {
+    /// The branch's last commit.
     pub head: String,
     /// What sent it back: a gate, `merge`, a person.
     pub by: String,

@@ -3,6 +3,9 @@
 //! An event is stored as its type, the version of that type's format, and its data as JSON. A type
 //! this version does not know is kept as it is: an older program may read a newer log.
 
+mod stored;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,6 +27,8 @@ use crate::session::facts::{
 use crate::session::plan::Plan;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
 use crate::time::Timestamp;
+
+pub use stored::{DecodeError, EventType};
 
 /// The version of the stored format that this program writes.
 pub const FORMAT: u32 = 1;
@@ -160,11 +165,11 @@ pub enum EventBody {
     Other(Other),
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Empty {}
 
 /// Work began; with a claim, in the hands of its agent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Started {
     #[serde(default)]
@@ -176,8 +181,9 @@ pub struct Started {
     pub took_over: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Released {
+    /// Which claim of the task it was.
     pub epoch: u64,
     pub reason: ReleaseReason,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,28 +191,30 @@ pub struct Released {
 }
 
 /// Work is done; with a submission it waits to be merged, in nobody's hands.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Submitted {
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub submission: Option<Submission>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deleted {
     pub edges_removed: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeType {
     DependsOn,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dependency {
+    /// The task that waits.
     pub from_id: TaskId,
+    /// The task that it waits for.
     pub to_id: TaskId,
     pub edge_type: EdgeType,
 }
@@ -218,7 +226,7 @@ impl Dependency {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RemovedDependency {
     pub edge_id: String,
@@ -232,34 +240,43 @@ impl RemovedDependency {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Satisfied {
+    /// The task that is ready.
     pub dependent_task_id: TaskId,
+    /// Its last dependency.
     pub completed_task_id: TaskId,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMetrics {
     pub goal: String,
     pub labels: Vec<String>,
     pub priority: Priority,
+    /// From its start to its end; null if nobody started it.
     pub duration_ms: Option<i64>,
     pub deliverables: Vec<String>,
 }
 
 /// One run of a hook, and what came of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookRan {
+    /// The hook.
     pub hook_name: String,
+    /// Where it ran.
     pub point: String,
     /// As [`crate::answer::Status`] names it.
     pub status: String,
+    /// Its first process's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     pub duration_ms: u64,
+    /// When it ended: runs of several hooks are stored together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
     /// Runs that it took.
     pub attempts: u32,
     /// Why it did not pass.
@@ -272,7 +289,7 @@ pub struct HookRan {
     pub artifact: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookError {
     pub hook_name: String,
@@ -280,7 +297,7 @@ pub struct HookError {
     pub original_event: Value,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionError {
     pub action_type: String,
@@ -288,22 +305,23 @@ pub struct ActionError {
     pub payload: Value,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CascadeCut {
     pub hook_name: String,
     pub limit: CascadeLimit,
+    /// Actions that were not done.
     pub dropped: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HookSwitched {
     pub name: String,
     pub enabled: bool,
 }
 
 /// Reactions are done for all due events up to `seq`; where `part` is set, that one is under way.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CursorMoved {
     pub seq: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -312,7 +330,7 @@ pub struct CursorMoved {
 
 /// A place inside the reactions to one event: too many dependents for one batch. Hooks are named,
 /// because which ones there are may change between two batches.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CursorPart {
     pub hooks_done: Vec<String>,
     /// The hook that is under way.
@@ -322,7 +340,7 @@ pub struct CursorPart {
     pub after: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkflowRequested {
     pub run: RunId,
@@ -332,31 +350,32 @@ pub struct WorkflowRequested {
     pub context: Value,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesSeen {
+    /// A digest of all of them.
     pub files: String,
 }
 
 /// What is set aside for a session's turn, beside what was before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnReserved {
     pub session: SessionId,
     #[serde(flatten)]
     pub amount: Amount,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SlotTaken {
     pub task_id: TaskId,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkflowStep {
     pub step: usize,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkflowFailed {
     pub step: usize,
     pub error: String,
@@ -368,150 +387,6 @@ pub struct Other {
     pub kind: String,
     #[serde(flatten)]
     pub data: Value,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum DecodeError {
-    #[error("the data of this `{kind}` event is damaged")]
-    Data {
-        kind: String,
-        #[source]
-        source: serde_json::Error,
-    },
-}
-
-macro_rules! stored_types {
-    ($($variant:ident => $name:literal),* $(,)?) => {
-        impl EventBody {
-            /// The event's type, as stored and as hooks and filters spell it.
-            pub fn kind(&self) -> &str {
-                match self {
-                    $(EventBody::$variant(_) => $name,)*
-                    EventBody::Other(other) => &other.kind,
-                }
-            }
-
-            /// Reads stored data. A type or format this program does not know becomes [`EventBody::Other`].
-            pub fn decode(kind: &str, format: u32, data: &str) -> Result<EventBody, DecodeError> {
-                let damaged = |source| DecodeError::Data { kind: kind.to_owned(), source };
-                match kind {
-                    $($name if format <= FORMAT => {
-                        serde_json::from_str(data).map(EventBody::$variant).map_err(damaged)
-                    })*
-                    _ => {
-                        let data = serde_json::from_str(data).map_err(damaged)?;
-                        Ok(EventBody::Other(Other { kind: kind.to_owned(), data }))
-                    }
-                }
-            }
-        }
-    };
-}
-
-stored_types! {
-    TaskCreated => "task_created",
-    TaskStarted => "task_started",
-    TaskReleased => "task_released",
-    TaskSubmitted => "task_submitted",
-    PushPlanned => "push_planned",
-    TaskReviewed => "task_reviewed",
-    MergePlanned => "merge_planned",
-    TaskMerged => "task_merged",
-    MergeHeld => "merge_held",
-    TaskApproved => "task_approved",
-    TaskReturned => "task_returned",
-    TaskCompleted => "task_completed",
-    TaskBlocked => "task_blocked",
-    TaskUnblocked => "task_unblocked",
-    TaskDeleted => "task_deleted",
-    StopHookRegistered => "stop_hook_registered",
-    StopHooksCleared => "stop_hooks_cleared",
-    TaskNoted => "task_noted",
-    TaskCheckpointed => "task_checkpointed",
-    DependencyAdded => "dependency_added",
-    DependencyRemoved => "dependency_removed",
-    DependencySatisfied => "dependency_satisfied",
-    GraphAdvanced => "graph_advanced",
-    AgentMetrics => "agent_metrics",
-    HookRan => "hook_ran",
-    HookError => "hook_error",
-    ActionError => "action_error",
-    CascadeCut => "cascade_cut",
-    HookSwitched => "hook_switched",
-    CursorMoved => "cursor_moved",
-    WorkflowRequested => "workflow_requested",
-    WorkflowStepCompleted => "workflow_step_completed",
-    WorkflowFailed => "workflow_failed",
-    WorkflowCompleted => "workflow_completed",
-    SessionStarted => "session_started",
-    PointPassed => "point_passed",
-    OutputPiped => "output_piped",
-    FilesSeen => "files_seen",
-    IterationStarted => "iteration_started",
-    TurnStarted => "turn_started",
-    TurnClaimed => "turn_claimed",
-    TurnEnded => "turn_ended",
-    StopDecided => "stop_decided",
-    ReceiptMade => "receipt_made",
-    GatesJudged => "gates_judged",
-    SubmitJudged => "submit_judged",
-    RetryLimitAnswered => "retry_limit_answered",
-    TaskTaken => "task_taken",
-    TaskLeft => "task_left",
-    CheckpointMade => "checkpoint_made",
-    TrustDrifted => "trust_drift",
-    PauseRequested => "pause_requested",
-    SessionPaused => "session_paused",
-    SessionResumed => "session_resumed",
-    SessionEnding => "session_ending",
-    SessionEnded => "session_ended",
-    TurnReserved => "turn_reserved",
-    PurseExhausted => "purse_exhausted",
-    ProblemDismissed => "problem_dismissed",
-    NoticeClaimed => "notice_claimed",
-    NoticeSent => "notice_sent",
-    NoticeDropped => "notice_dropped",
-    NoticeFailed => "notice_failed",
-    SlotTaken => "slot_taken",
-    ScheduleSet => "schedule_set",
-    SchedulePaused => "schedule_paused",
-    ScheduleResumed => "schedule_resumed",
-    ScheduleRemoved => "schedule_removed",
-    ScheduleFired => "schedule_fired",
-    FleetOrdered => "fleet_ordered",
-    FleetOrderLifted => "fleet_order_lifted",
-    FleetBudgetSet => "fleet_budget_set",
-    Slowed => "slowed",
-}
-
-impl EventBody {
-    /// The data as stored JSON.
-    pub fn data(&self) -> Value {
-        match self {
-            EventBody::Other(other) => other.data.clone(),
-            body => serde_json::to_value(body).unwrap_or(Value::Null),
-        }
-    }
-
-    /// The data as the JSON text that is stored and hashed.
-    pub fn encode(&self) -> String {
-        let text = match self {
-            EventBody::Other(other) => serde_json::to_string(&other.data),
-            body => serde_json::to_string(body),
-        };
-        text.unwrap_or_else(|_| "null".to_owned())
-    }
-
-    /// Whether the event only keeps the books, and tells a reader of the log nothing.
-    pub fn is_bookkeeping(&self) -> bool {
-        matches!(
-            self,
-            EventBody::CursorMoved(_)
-                | EventBody::GraphAdvanced(_)
-                | EventBody::TurnReserved(_)
-                | EventBody::SlotTaken(_)
-        )
-    }
 }
 
 #[cfg(test)]

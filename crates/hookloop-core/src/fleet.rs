@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
@@ -19,7 +20,8 @@ pub const REASON_MAX: usize = 2_000;
 pub type WorkerName = TaskId;
 
 /// What an order is about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[schemars(with = "String")]
 pub enum Scope {
     All,
     Project(String),
@@ -68,7 +70,9 @@ impl<'de> Deserialize<'de> for Scope {
 }
 
 /// What is to be done until it is taken back. Of two that hold, the later variant counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// A worker takes nothing more, finishes what it has, and ends.
@@ -89,8 +93,9 @@ impl Order {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ordered {
+    /// `all`, `project:NAME` or `worker:NAME`.
     pub scope: Scope,
     pub order: Order,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,19 +103,20 @@ pub struct Ordered {
 }
 
 /// What was ordered of a scope does not hold any more.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lifted {
+    /// `all`, `project:NAME` or `worker:NAME`.
     pub scope: Scope,
 }
 
 /// What the sessions of all workers together may spend from now on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BudgetSet {
     pub purse: Purse,
 }
 
 /// Who answers for something wants to be left alone for a while.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Slowed {
     /// `agent:claude`, `forge:github.com`.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -23,7 +24,9 @@ pub struct BadTaskId(String);
 
 /// A task's name: `[A-Za-z0-9][A-Za-z0-9_-]*`, so that it is one word for a shell, one token for a
 /// message subject, and never an option.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct TaskId(String);
 
@@ -137,7 +140,9 @@ impl fmt::Display for ProjectName {
 }
 
 /// A session's name in the log.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct SessionId(TaskId);
 
@@ -170,7 +175,9 @@ impl fmt::Display for SessionId {
 }
 
 /// A run of a workflow, named by the event that asked for it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 pub struct RunId(pub String);
 
 impl RunId {

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventBody;
@@ -248,14 +249,14 @@ pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dismissed {
     /// The problem's key.
     pub problem: String,
 }
 
 /// Who is about to send a message, by which channel, and of what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoticeClaimed {
     pub channel: String,
     /// Tells channels of one name apart that lead elsewhere.
@@ -265,7 +266,7 @@ pub struct NoticeClaimed {
     pub problems: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NoticeFailed {
     pub reason: String,
 }

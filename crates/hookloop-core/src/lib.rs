@@ -37,6 +37,7 @@
 //! - [`schedule`]: tasks that come again
 //! - [`purse`]: what all sessions of a project together may spend
 //! - [`session`]: one run of the loop, as a machine without a clock or a process
+//! - [`trace`]: a session as a trace: the ids of its spans
 //! - [`workflow`]: a named list of steps, and how far a run of it is
 
 pub mod action;
@@ -72,5 +73,6 @@ pub mod slots;
 pub mod task;
 pub mod template;
 pub mod time;
+pub mod trace;
 pub mod urgency;
 pub mod workflow;

@@ -16,6 +16,7 @@
 
 mod markdown;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use markdown::{Fence, is_thematic_break, past_markers, trim_end, unindented};
@@ -37,7 +38,7 @@ const HIDING: [(&[u8], &[u8]); 7] = [
     (b"<blockquote ", b"</blockquote>"),
 ];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Promise {
     /// The work is done.

@@ -8,6 +8,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventBody;
@@ -19,9 +20,10 @@ pub const TURN_COST_MICROS: u64 = 1_000_000;
 pub const TURN_TOKENS: u64 = 2_000_000;
 
 /// Money, tokens and turns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Amount {
+    /// Millionths of a dollar.
     pub cost_micros: u64,
     pub tokens: u64,
     #[serde(skip_serializing_if = "is_zero")]
@@ -102,9 +104,10 @@ impl fmt::Display for Amount {
 }
 
 /// Money, tokens and turns, each if anything is said of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Bounds {
+    /// Millionths of a dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,7 +181,7 @@ impl fmt::Display for Bounds {
 }
 
 /// How long a purse has to last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
     /// A day of the calendar, in UTC.
@@ -197,7 +200,7 @@ impl Period {
 }
 
 /// The bounds of a project. A user may have one for each day and the project one for ever: both hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Purse {
     #[serde(skip_serializing_if = "Bounds::is_none")]
@@ -220,12 +223,15 @@ pub struct Standing {
 }
 
 /// Why a turn has to wait, or can't begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortage {
     pub per: Period,
     pub limit: Bounds,
+    /// What is gone.
     pub spent: Amount,
+    /// What is set aside for turns that run.
     pub reserved: Amount,
+    /// What the turn would need.
     pub wanted: Amount,
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -20,7 +21,7 @@ pub const CHECKPOINTS_KEPT: usize = 20;
 pub const CHECKPOINT_MAX_BYTES: usize = 64 * 1024;
 
 /// A way to stop that anybody may register for a task: none of them runs anything of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Preset {
     Default,
@@ -64,7 +65,7 @@ impl FromStr for Preset {
 }
 
 /// A stop hook of a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StopHook {
     pub id: String,
@@ -73,13 +74,13 @@ pub struct StopHook {
     pub metadata: Map<String, Value>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Noted {
     pub text: String,
 }
 
 /// What an agent wants to find again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Checkpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,7 +97,7 @@ pub struct Checkpoint {
     pub draft_type: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpointed {
     pub id: String,
     #[serde(flatten)]

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::Zoned;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{TASK_ID_MAX, TaskId};
@@ -63,7 +64,7 @@ impl fmt::Display for ScheduleName {
 }
 
 /// When something is due, again and again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Timetable {
     /// Five fields: minute, hour, day of the month, month, day of the week.
     pub cron: String,
@@ -132,7 +133,7 @@ impl fmt::Display for Timetable {
 }
 
 /// Whether there may be a new task while the last one is open.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
     #[default]
@@ -159,7 +160,7 @@ impl FromStr for Overlap {
 }
 
 /// A task that comes again.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Schedule {
     #[serde(flatten)]
     pub timetable: Timetable,
@@ -180,23 +181,25 @@ pub struct Standing {
 }
 
 /// A schedule was set, or goes on: when it is due.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Set {
     #[serde(flatten)]
     pub schedule: Schedule,
+    /// When it is due.
     pub next: Timestamp,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Resumed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
 }
 
 /// A slot's time has come, or a person did not wait for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Fired {
+    /// The time that it was due.
     pub slot: Timestamp,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_hand: bool,
@@ -205,12 +208,13 @@ pub struct Fired {
     /// The first of the slots that passed while nobody was there, if there are others than this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_from: Option<Timestamp>,
+    /// When it is due again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Timestamp>,
 }
 
 /// What a slot came to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Came {
     /// Its task.

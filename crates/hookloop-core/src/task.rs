@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::Claim;
@@ -66,7 +67,9 @@ impl FromStr for TaskState {
 }
 
 /// How urgent a task is: 0 before 1 before 2 …
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Priority(u8);
 
@@ -113,16 +116,18 @@ impl FromStr for Priority {
 }
 
 /// What is asked of a task when it is added.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskSpec {
     pub goal: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
+    /// What should exist in the end.
     #[serde(default)]
     pub deliverables: Vec<String>,
     #[serde(default)]
     pub labels: Vec<String>,
+    /// 0 is the most urgent, 9 the last.
     #[serde(default)]
     pub priority: Priority,
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
@@ -142,16 +147,17 @@ impl TaskSpec {
 }
 
 /// Why a task can't go on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Obstacle {
     pub reason: String,
+    /// What somebody would have to know.
     #[serde(default)]
     pub required_knowledge: Option<String>,
 }
 
 /// What a completed task left behind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     #[serde(default)]
     pub result: Option<String>,

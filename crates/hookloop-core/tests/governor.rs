@@ -66,6 +66,7 @@ fn plan() -> Plan {
         machine: "m".into(),
         delivers: false,
         worker: None,
+        trace_parent: None,
     }
 }
 

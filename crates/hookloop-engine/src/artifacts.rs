@@ -1,10 +1,16 @@
 //! Where the output of runs is kept, and which of it goes when there is much.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use hookloop_core::id::EventId;
+use rustix::fs::OFlags;
+
+use crate::process::excerpt::{self, LeftOut};
 use crate::project::fresh_id;
 
 const DIRECTORY: &str = "artifacts";
@@ -15,6 +21,8 @@ const BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 const AGE_MIN: Duration = Duration::from_secs(60 * 60);
 /// One run in so many looks whether there is too much.
 const LOOKED_ONE_IN: u8 = 16;
+/// What is shown of an output at most: half from its beginning, half from its end.
+pub const SHOWN_MAX: u64 = 1024 * 1024;
 /// And a process no more often than this.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
@@ -34,6 +42,66 @@ pub(crate) fn fresh(state: &Path) -> PathBuf {
         tidy(&directory, BOUNDS, SystemTime::now());
     }
     directory.join(id.to_string())
+}
+
+/// The directory that an event names, if it is one of these: what a log says may have been written by anybody.
+pub(crate) fn find(state: &Path, named: &str) -> Option<PathBuf> {
+    let name = Path::new(named).file_name()?;
+    let directory = state.join(DIRECTORY).join(name);
+    let is_it = directory == Path::new(named) && directory.is_dir();
+    is_it.then_some(directory)
+}
+
+/// Which of a run's outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    pub const ALL: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        }
+    }
+}
+
+/// The run whose output an event says is at `path`.
+pub fn run_of(path: &str) -> Option<EventId> {
+    Path::new(path).file_name()?.to_str()?.parse().ok()
+}
+
+/// What a run has printed that this machine still has, as text that neither acts nor hides, with its middle left out if
+/// it is long.
+pub fn read(state: &Path, run: EventId, stream: Stream) -> io::Result<String> {
+    let path = state.join(DIRECTORY).join(run.to_string()).join(stream.name());
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = file.metadata()?;
+    match found.is_file() {
+        true => shown(file, found.len(), SHOWN_MAX),
+        false => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+fn shown(mut file: File, bytes: u64, max: u64) -> io::Result<String> {
+    let mut head = Vec::new();
+    if bytes <= max {
+        file.take(max).read_to_end(&mut head)?;
+        return Ok(excerpt::plain(&head));
+    }
+    let mut tail = Vec::new();
+    (&mut file).take(max / 2).read_to_end(&mut head)?;
+    file.seek(SeekFrom::Start(bytes - max / 2))?;
+    file.take(max / 2).read_to_end(&mut tail)?;
+    let (head, tail) = (excerpt::without_cut_end(&head), excerpt::without_cut_start(&tail));
+    let left_out = bytes.saturating_sub((head.len() + tail.len()) as u64);
+    // How many lines that is would take reading them.
+    Ok(excerpt::around(head, LeftOut { bytes: left_out, lines: None }, tail))
 }
 
 /// Whether this process has not looked for a while: a session runs many hooks.
@@ -93,6 +161,42 @@ mod tests {
             fs::write(directory.path().join(name).join("stdout"), [b'x'; 100]).unwrap();
         }
         directory
+    }
+
+    #[test]
+    fn only_output_of_this_machine_is_found() {
+        let state = tempfile::tempdir().unwrap();
+        let run = state.path().join(DIRECTORY).join("one");
+        fs::create_dir_all(&run).unwrap();
+        let name = |path: &Path| path.display().to_string();
+        assert_eq!(find(state.path(), &name(&run)), Some(run.clone()));
+        for other in ["/etc", "one", "", "..", &name(&run.join("..")), &name(&run.join("../two"))] {
+            assert_eq!(find(state.path(), other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_long_is_shown_without_its_middle() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stdout");
+        fs::write(&path, "€€€ab\u{1b}[2Jcd€€€").unwrap();
+        let shown = |max| shown(File::open(&path).unwrap(), 26, max).unwrap();
+        assert_eq!(shown(26), "€€€ab\\x1b[2Jcd€€€");
+        assert_eq!(shown(8), "€\n… 20 bytes left out …\n€");
+    }
+
+    #[test]
+    fn a_run_is_read_and_nothing_else() {
+        let state = tempfile::tempdir().unwrap();
+        let run: EventId = "0192f0c1-2345-7000-8000-000000000001".parse().unwrap();
+        let directory = state.path().join(DIRECTORY).join(run.to_string());
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("stdout"), "said").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", directory.join("stderr")).unwrap();
+        assert_eq!(read(state.path(), run, Stream::Stdout).unwrap(), "said");
+        assert!(read(state.path(), run, Stream::Stderr).is_err());
+        assert_eq!(run_of(directory.to_str().unwrap()), Some(run));
+        assert_eq!(run_of("/somewhere/../else"), None);
     }
 
     #[test]

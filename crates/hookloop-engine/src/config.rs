@@ -8,6 +8,7 @@ mod looping;
 pub(crate) mod notify;
 pub(crate) mod policy;
 mod scheduling;
+pub(crate) mod telemetry;
 
 use std::collections::BTreeMap;
 use std::fmt;

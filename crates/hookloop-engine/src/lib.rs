@@ -21,12 +21,13 @@
 //! - [`delivery`]: how finished work gets into the branch that it is for
 //! - [`files`]: what the project's files are; `git`: the repository that they are in
 //! - [`explain`]: what would run at a point, in order, and why
-//! - [`doctor`]: what is likely to go wrong with hooks
+//! - [`doctor`]: what is likely to go wrong, of everything that takes part
+//! - [`survey`]: what a repository that is no project yet says about itself
 //! - [`trust`]: which of a repository's hooks the user has agreed to
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`run`]: hooks that start something, and the batch that records it
 //! - `scripts`: the files of a project that a command runs
-//! - `artifacts`: where the output of runs is kept, and for how long
+//! - [`artifacts`]: where the output of runs is kept, and for how long
 //! - `turns`: the hooks of a point in their order, or side by side
 //! - [`runner`]: one hook's process: command, environment, input, outcome
 //! - [`sandbox`]: what a hook is kept from in one run
@@ -38,13 +39,14 @@
 //! - [`seat`]: a place that one process at a time has
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
 //! - `webhook`: the same by HTTP; `record`: what a hook said, as the log keeps it
+//! - [`telemetry`]: sessions as traces, for a collector
 //! - [`process`]: runs a hook's process, and ends all that it started
 //! - [`bulk`]: tasks by the million, in and out
 //!
 //! The engine never prints.
 
 pub mod agents;
-mod artifacts;
+pub mod artifacts;
 pub mod bulk;
 pub mod claim;
 pub mod condition;
@@ -81,6 +83,8 @@ pub mod secrets;
 pub mod session;
 mod sought;
 mod spread;
+pub mod survey;
+pub mod telemetry;
 pub mod trust;
 mod turns;
 pub mod user;
@@ -98,7 +102,7 @@ pub mod store {
     pub use hookloop_store::sqlite::{Broken, OpenError};
     pub use hookloop_store::store::StoreError;
     pub use hookloop_store::view::{
-        Early, HookRuns, PAUSED, RUNNING, Remarked, Reservation, SessionRow, Spent, TaskFilter,
-        TaskRow, UsageBy, UsageRow, View,
+        Early, HookRuns, HookTimes, PAUSED, RUNNING, Remarked, Reservation, SessionCount,
+        SessionFilter, SessionRow, Spent, TaskFilter, TaskRow, UsageBy, UsageOfDay, UsageRow, View,
     };
 }

@@ -161,6 +161,11 @@ pub fn round(
     Ok(report)
 }
 
+/// What a channel lacks before anything is sent: an address that is not set, a program that is missing.
+pub fn trouble(channel: &Channel, runner: &Runner) -> Option<String> {
+    Door::open(channel, runner).err()
+}
+
 /// Sends a message that is about nothing.
 pub fn test(project: &Project, channel: &Channel) -> Result<(), String> {
     let runner = project.runner().ok_or("there is no directory to work in")?;

@@ -77,6 +77,22 @@ impl Place {
         Place { root: state.clone(), state }
     }
 
+    /// The places of this user's projects that still have a configuration, those used last first: at most so many.
+    pub fn all(state_home: &Path, max: usize) -> Vec<Place> {
+        let entries = std::fs::read_dir(state_home).into_iter().flatten().flatten();
+        let mut found: Vec<_> = entries
+            .take(STATES_MAX)
+            .filter_map(|entry| {
+                let place = Place::at(&root_of(&entry.path())?, state_home);
+                // What names another directory than its own was copied here.
+                let is_it = place.state == entry.path() && place.config().is_file();
+                is_it.then(|| (used(&place.state), place))
+            })
+            .collect();
+        found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.state.cmp(&other.state)));
+        found.into_iter().take(max).map(|(_, place)| place).collect()
+    }
+
     pub fn config(&self) -> PathBuf {
         self.root.join(FILE_NAME)
     }
@@ -131,10 +147,23 @@ fn home_of_worktree(path: &Path, state_home: &Path) -> Option<PathBuf> {
     if worktrees.as_os_str() != WORKTREES {
         return None;
     }
-    let note = std::fs::read(state_home.join(project).join(PROJECT)).ok()?;
-    let root = PathBuf::from(std::ffi::OsString::from_vec(note));
+    let root = root_of(&state_home.join(project))?;
     root.join(FILE_NAME).is_file().then_some(root)
 }
+
+/// The project that a state is of.
+fn root_of(state: &Path) -> Option<PathBuf> {
+    let note = std::fs::read(state.join(PROJECT)).ok()?;
+    Some(PathBuf::from(std::ffi::OsString::from_vec(note)))
+}
+
+/// When something in a state was last added or taken away.
+fn used(state: &Path) -> Option<std::time::SystemTime> {
+    std::fs::metadata(state).and_then(|found| found.modified()).ok()
+}
+
+/// States that are looked at when all projects are looked for.
+const STATES_MAX: usize = 10_000;
 
 /// Where a state says whose it is.
 const PROJECT: &str = "project";

@@ -17,6 +17,7 @@ use crate::config::{self, ConfigError};
 use crate::files::glob;
 use crate::rules::Limits;
 use crate::secrets::Book;
+use crate::telemetry::settings::Order;
 
 /// The policy of a machine: it holds wherever it is there.
 pub const SYSTEM_FILE: &str = "/etc/hookloop/policy.yaml";
@@ -75,6 +76,8 @@ pub struct Policy {
     /// Said if work that gates do not pass is never accepted without a person.
     pub no_accepting: Option<At>,
     pub secrets: Book,
+    /// Where traces of sessions go, if anywhere.
+    pub telemetry: Option<Said<Order>>,
 }
 
 /// All policies that hold.
@@ -305,6 +308,9 @@ impl Policy {
         }
         if let Some(at) = &self.no_accepting {
             add("accept_at_retry_limit", "false".to_owned(), at);
+        }
+        if let Some(said) = &self.telemetry {
+            add("telemetry", said.value.to_string(), &said.at);
         }
         lines.extend(self.secrets.lines());
         lines

@@ -26,6 +26,7 @@ use crate::secrets::{Vault, Whose};
 use crate::session::Taken;
 use crate::sought::Sought;
 use crate::spread::Spread;
+use crate::telemetry::Tracing;
 use crate::trust::{Trust, TrustError, look_at_all};
 use crate::user::{Unlisted, User};
 use crate::work::{Origin, Work};
@@ -124,6 +125,8 @@ pub struct Project {
     pub(crate) name: String,
     /// What the sessions of a worker answer for beside the project.
     pub(crate) books: Option<Books>,
+    /// Who is shown what its sessions do.
+    pub(crate) tracing: Option<Tracing>,
 }
 
 impl Project {
@@ -158,7 +161,8 @@ impl Project {
         Ok(Project { rules: settings.rules, runner: Some(Arc::new(runner)), ..self.clone() })
     }
 
-    fn runner_at(
+    /// What would run the hooks of a project with these settings.
+    pub fn runner_at(
         place: &Place,
         settings: &Settings,
         user: &User,
@@ -202,14 +206,20 @@ impl Project {
     pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
         let (actor, spread) = (actor.to_owned(), Spread::default());
         let (sought, kept) = (Sought::default(), Kept::Here);
-        let (name, books) = (String::new(), None);
-        Project { store, rules, actor, spread, sought, kept, runner: None, name, books }
+        let (name, books, tracing) = (String::new(), None, None);
+        Project { store, rules, actor, spread, sought, kept, runner: None, name, books, tracing }
     }
 
     /// The same project, whose sessions are in the books of a fleet.
     #[must_use]
     pub fn with_books(self, books: Books) -> Project {
         Project { books: Some(books), ..self }
+    }
+
+    /// The same project, whose sessions are shown to a collector as they go.
+    #[must_use]
+    pub fn traced(self, tracing: Tracing) -> Project {
+        Project { tracing: Some(tracing), ..self }
     }
 
     /// Where the log is.

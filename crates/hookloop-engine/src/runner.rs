@@ -14,6 +14,7 @@ use hookloop_core::answer::Ended;
 use hookloop_core::command_line::Invocation;
 use hookloop_core::event::Event;
 use hookloop_core::hook::{CommandText, Handler, Hook, Source};
+use hookloop_core::id::TaskId;
 use hookloop_core::options::EnvEntry;
 use hookloop_core::point::{Kind, Point};
 use hookloop_core::redact::Redactor;
@@ -40,6 +41,8 @@ use crate::webhook;
 /// Variables of the user's environment that every hook has.
 pub(crate) const BASE: [&str; 8] =
     ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
+/// What tells a process which span it works in (W3C Trace Context).
+pub(crate) const TRACE_PARENT: &str = "TRACEPARENT";
 /// Parts of the names of variables whose values are secret.
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
 
@@ -114,6 +117,8 @@ pub(crate) struct SessionContext<'a> {
     pub(crate) transcript: Option<&'a Path>,
     /// Where the agent works.
     pub(crate) root: &'a Path,
+    /// The span that its hooks are in, if the session is shown to a collector.
+    pub(crate) trace_parent: Option<&'a str>,
 }
 
 /// Whether a hook looks at what has changed.
@@ -122,6 +127,12 @@ pub(crate) fn needs_changes(hook: &Hook) -> bool {
 }
 
 impl Occasion<'_> {
+    /// The task that it is about, also if that is gone by now.
+    fn task_id(&self) -> Option<&TaskId> {
+        let of_event = || self.event?.subject.task();
+        self.task.map(|task| &task.id).or_else(of_event)
+    }
+
     /// The session that it is in, or that made the event.
     fn session_id(&self) -> Option<String> {
         let of_actor = || session_of(&self.event?.actor).map(|id| id.to_string());
@@ -198,6 +209,11 @@ impl Runner {
     /// stored; none if there are too many of them.
     pub(crate) fn redactor(&self) -> Option<&Redactor> {
         self.known().last().redactor.as_ref()
+    }
+
+    /// A text without the secrets that are known; none if they are too many to look for.
+    pub fn redacted(&self, text: &str) -> Option<String> {
+        Some(self.redactor()?.text(text))
     }
 
     fn known(&self) -> &Known {
@@ -406,7 +422,7 @@ impl Runner {
             "point" => Some(occasion.point.to_string()),
             "event" => occasion.event.map(|event| event.body.kind().to_owned()),
             "project" => Some(self.root.display().to_string()),
-            "task_id" => occasion.task.map(|task| task.id.to_string()),
+            "task_id" => occasion.task_id().map(TaskId::to_string),
             "task_content" => spec.map(|spec| spec.goal.clone()),
             "task_type" => spec.and_then(|spec| spec.kind.clone()),
             "priority" => spec.map(|spec| spec.priority.get().to_string()),
@@ -419,6 +435,11 @@ impl Runner {
         };
         let known = occasion.point.variables().iter();
         known.map(|name| (*name, value(name).unwrap_or_default())).collect()
+    }
+
+    /// Where this machine has the output of a run that an event names; none if it was made elsewhere, or is gone.
+    pub fn artifacts_of(&self, artifact: &str) -> Option<PathBuf> {
+        artifacts::find(&self.state, artifact)
     }
 
     /// Where the output of a run is kept.
@@ -496,7 +517,7 @@ impl Runner {
                 }
             }
         }
-        let task = occasion.task.map(|task| task.id.to_string()).unwrap_or_default();
+        let task = occasion.task_id().map(TaskId::to_string).unwrap_or_default();
         let root = self.root.as_os_str();
         env.insert("CLAUDE_PROJECT_DIR".into(), root.into());
         env.insert("HOOKLOOP_PROJECT".into(), root.into());
@@ -506,9 +527,12 @@ impl Runner {
         if let Some(id) = occasion.session_id() {
             env.insert("HOOKLOOP_SESSION".into(), id.into());
         }
-        if let Some(SessionContext { call, .. }) = occasion.session {
+        if let Some(SessionContext { call, trace_parent, .. }) = occasion.session {
             let iteration = call.session.iteration.to_string();
             env.insert("HOOKLOOP_ITERATION".into(), iteration.into());
+            if let Some(parent) = trace_parent {
+                env.insert(TRACE_PARENT.into(), parent.into());
+            }
         }
         for (name, value) in &invocation.env {
             env.insert(name.into(), OsString::from_vec(value.clone()));
@@ -533,7 +557,7 @@ impl Runner {
             "transcript_path": null,
             "cwd": cwd,
             "hook_event_name": occasion.point.event_name(),
-            "task_id": task.map(|task| task.id.to_string()),
+            "task_id": occasion.task_id(),
             "task_subject": task.map(|task| task.spec.goal.clone()),
             "task_description": task.map(|task| task.spec.description.clone()),
             "hookloop": {

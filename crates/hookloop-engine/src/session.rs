@@ -12,6 +12,7 @@
 //! - `purse`: what a turn may use of the project's purse
 //! - [`perform`]: all of it, to its end
 //! - [`prompt`]: what the agent is told
+//! - [`said`]: what the agent says, for who looks on from another process
 //! - [`world`]: what there is outside: hooks, the agent, files, time; [`real`]: as it is
 
 pub mod drive;
@@ -23,6 +24,7 @@ pub(crate) mod point;
 pub mod prompt;
 mod purse;
 pub mod real;
+pub mod said;
 mod submit;
 pub(crate) mod validate;
 pub mod world;

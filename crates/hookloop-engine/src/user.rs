@@ -19,6 +19,7 @@ use serde_saphyr::Spanned;
 
 use crate::agents::Settings;
 use crate::config::policy::{SecretEntries, SecretEntry, book};
+use crate::config::telemetry::TelemetryEntry;
 use crate::config::{
     self, Complaint, ConfigError, Limits, Points, agents, check_version, from_yaml, notify, read,
     read_word,
@@ -29,6 +30,7 @@ use crate::place::Place;
 use crate::policy::Policies;
 use crate::rules;
 use crate::secrets::Book;
+use crate::telemetry::settings::Wish;
 
 /// The largest share of a project.
 const WEIGHT_MAX: u32 = 100;
@@ -100,6 +102,8 @@ pub struct User {
     pub channels: Vec<Channel>,
     /// What workers on this machine work on, by name.
     pub projects: BTreeMap<String, ProjectRules>,
+    /// Where traces of sessions go.
+    pub telemetry: Wish,
     durability: Durability,
     stores: BTreeMap<String, Access>,
 }
@@ -160,6 +164,9 @@ struct File {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, ProjectEntry>")]
     projects: BTreeMap<String, Spanned<ProjectEntry>>,
+    /// Where traces of sessions go.
+    #[serde(default)]
+    telemetry: TelemetryEntry,
 }
 
 /// A project of workers: `path` of a directory, or `repository`.
@@ -202,14 +209,22 @@ impl ProjectEntry {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "StoreEntry")]
 struct Entry {
+    /// A file of credentials, as `nsc` makes them.
     credentials: Option<PathBuf>,
+    /// A file with the seed of a key.
     nkey: Option<PathBuf>,
+    /// The authorities that the servers' certificates are from, if others than the system's.
     ca: Option<PathBuf>,
+    /// Our own certificate, for servers that want one; with `key`.
     certificate: Option<PathBuf>,
+    /// Its key.
     key: Option<PathBuf>,
+    /// Where the servers tell about themselves, `http://host:port` each; each server's host at its port + 4000 if none are given.
     #[serde(default)]
     monitors: Vec<String>,
+    /// The start of the subjects that answers come on, where permissions ask for one.
     inbox: Option<String>,
+    /// `safe` (the default): servers that could lose what they acknowledge are refused. `unsafe`: they are used.
     #[schemars(with = "Option<String>")]
     durability: Option<Spanned<String>>,
 }
@@ -345,6 +360,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         policy: Policies::default(),
         channels: notify::read(file.notify, base)?,
         projects: read_projects(file.projects, base)?,
+        telemetry: file.telemetry.read(base)?,
         durability,
         stores,
     })

@@ -190,6 +190,12 @@ fn check_bounds(opened: &[Project], all: u32, bugs: u32) {
         let kind = n.is_multiple_of(2).then_some("bug");
         add(&opened[0], &format!("t{n}"), spec((n % 3) as u8, kind));
     }
+    let claims = || claim(&opened[0], Wanted::Any).unwrap();
+    let first: Vec<Claimed> = std::iter::from_fn(claims).take(TASKS).collect();
+    assert_eq!(first.len(), all as usize, "as many as could be wanted to");
+    for Claimed { task, epoch, .. } in first {
+        complete(&opened[0], task.id, Fence::Epoch(epoch)).unwrap();
+    }
     let end = Instant::now() + DEADLINE;
     std::thread::scope(|scope| {
         for project in opened {
@@ -224,8 +230,6 @@ fn check_bounds(opened: &[Project], all: u32, bugs: u32) {
     }
     assert_eq!((started, held), (TASKS, 0));
     assert!(most <= i64::from(all) && most_bugs <= i64::from(bugs), "{most} {most_bugs}");
-    // As many as could be wanted to.
-    assert_eq!(most, i64::from(all), "nobody was ever at the limit");
 }
 
 #[test]

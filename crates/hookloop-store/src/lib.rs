@@ -6,6 +6,7 @@
 //! - [`pulse`]: signs of life of those who hold something
 //! - [`snapshot`]: a view as bytes, for a machine that starts
 //! - [`sqlite`]: the log in a SQLite file
+//! - [`checkup`]: a look at that file from outside
 //! - [`chain`]: the hash that ties each stored event to the one before it
 //! - [`view`]: tables derived from the log, and every question asked of them
 //! - [`store`]: log and view together, the units of work that change them, group commit
@@ -13,6 +14,7 @@
 //! - [`conformance`]: the suite that every log passes
 
 pub mod chain;
+pub mod checkup;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod crash;

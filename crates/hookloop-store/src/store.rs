@@ -413,6 +413,8 @@ mod tests {
     use hookloop_core::task::TaskSpec;
     use hookloop_core::time::Timestamp;
 
+    use crate::view::TaskFilter;
+
     pub(super) fn created(name: &str) -> Event {
         let mut id = [0; 16];
         id[..name.len()].copy_from_slice(name.as_bytes());
@@ -453,6 +455,37 @@ mod tests {
         assert_eq!((tasks, store.read_all()), (1, vec!["works".to_owned()]));
         let (before, after) = store.rebuild(&mut |_| ()).unwrap();
         assert_eq!(before, after);
+    }
+
+    #[test]
+    fn a_list_is_of_what_is_asked_for() {
+        let store = Store::over(Arc::new(crate::memory::MemoryLog::default())).unwrap();
+        for (name, goal) in
+            [("a", "Say \"50% done\""), ("b", "under_score"), ("c", "Größe"), ("d50", "")]
+        {
+            let spec = TaskSpec {
+                goal: goal.into(),
+                labels: vec!["Odd\\one".into()],
+                ..TaskSpec::default()
+            };
+            let event = Event { body: EventBody::TaskCreated(spec), ..created(name) };
+            store.transact(|unit| unit.stage(event.clone()).map(drop)).unwrap();
+        }
+        let check = |text: &str, before: Option<u64>, expected: &str| {
+            let filter = TaskFilter { text: Some(text.into()), before, ..TaskFilter::default() };
+            let found = store.read(|view| Ok::<_, StoreError>(view.list(&filter)?)).unwrap();
+            let ids: Vec<&str> = found.iter().map(|row| row.task.id.as_str()).collect();
+            assert_eq!(ids.join(" "), expected, "{text}");
+        };
+        check("50", None, "d50 a");
+        check("50%", None, "a");
+        check("\"50% DONE\"", None, "a");
+        check("_", None, "b");
+        check("größe", None, "c");
+        check("GRÖ", None, "");
+        check("d\\O", None, "d50 c b a");
+        check("goal", None, "");
+        check("o", Some(3), "b a");
     }
 
     impl Store {

@@ -17,6 +17,7 @@ use hookloop_engine::trust::TrustError;
 use hookloop_engine::worker::WorkerError;
 use serde_json::json;
 
+use crate::logs::{Level, Line, Logger};
 use crate::native::file::FileError;
 use crate::native::plan::PlanError;
 
@@ -110,6 +111,13 @@ impl CliError {
     /// The end of output that nobody reads any more; no failure of ours.
     fn is_broken_pipe(&self) -> bool {
         self.message == BROKEN_PIPE
+    }
+
+    /// As a line of a log; answers the exit code.
+    pub(crate) fn tell(&self, logger: Logger) -> u8 {
+        let line = Line::new(Level::Error, "hookloop", self.message.as_str());
+        logger.say(line.with("kind", self.kind.name()).with("hint", self.hint.as_deref()));
+        self.kind.exit_code()
     }
 
     pub(crate) fn report(&self, as_json: bool) -> ExitCode {

@@ -3,10 +3,15 @@
 mod cli;
 mod error;
 mod ids;
+mod logs;
 mod mcp;
+mod metrics;
 mod native;
 mod output;
+mod picture;
 mod progress;
+mod reference;
+mod tui;
 mod web;
 mod wire;
 

@@ -129,7 +129,7 @@ fn pad(text: &str, width: usize) -> String {
 }
 
 /// `text` in at most `room` columns.
-fn cut(text: &str, room: usize) -> String {
+pub(crate) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
     }
@@ -206,7 +206,7 @@ pub(crate) fn plain_lines(text: &str, indent: usize) -> String {
 }
 
 /// Controls, and characters that turn the direction of text or take up no room.
-fn is_harmful(c: char) -> bool {
+pub(crate) fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

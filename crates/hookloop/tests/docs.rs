@@ -2,46 +2,46 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod documents;
+#[path = "install/release.rs"]
+mod release;
 
 use std::path::Path;
 use std::process::Command;
 
-use documents::{Block, blocks};
+use documents::{blocks, check_commands, check_commands_with, free_port};
 use hookloop_engine::policy::{Policies, PolicyFile};
-
-/// Runs the shell blocks of a document one after the other, in one new project and home.
-fn check_commands(document: &str) {
-    check_commands_with(document, str::to_owned);
-}
-
-/// The same with each block changed a little before it is run.
-fn check_commands_with(document: &str, change: impl Fn(&str) -> String) {
-    let home = tempfile::tempdir().unwrap();
-    let project = home.path().join("project");
-    std::fs::create_dir(&project).unwrap();
-    let bin = Path::new(env!("CARGO_BIN_EXE_hookloop")).parent().unwrap().to_owned();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let shell: Vec<Block> =
-        blocks(document).into_iter().filter(|b| b.language == "sh" && b.run).collect();
-    assert!(!shell.is_empty(), "{document} has no commands to run");
-    for block in shell {
-        let script = format!("set -euo pipefail\n{}", change(&block.text));
-        let output = Command::new("bash")
-            .args(["-c", &script])
-            .current_dir(&project)
-            .env_clear()
-            .envs([("PATH", path.as_str()), ("HOME", home.path().to_str().unwrap())])
-            .env("NATS_SERVER", hookloop_testbed::nats_server())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "in {document}:\n{}\n{said}", block.text);
-    }
-}
 
 #[test]
 fn readme() {
     check_commands("README.md");
+}
+
+#[test]
+fn install() {
+    let host = tempfile::tempdir().unwrap();
+    let files = host.path().join("files");
+    std::fs::create_dir(&files).unwrap();
+    for name in [release::archive_name(), "SHA256SUMS".to_owned()] {
+        std::fs::copy(release::made().join(&name), files.join(&name)).unwrap();
+    }
+    release::lay_out(&files, host.path());
+    let server = release::Server::start(host.path());
+    let stamped = release::script("packaging/stamp", &[server.address(), release::VERSION]);
+    std::fs::write(files.join("install.sh"), stamped).unwrap();
+    let address = format!("export HOOKLOOP_DOWNLOADS={}", server.address());
+    check_commands_with("docs/install.md", |text| {
+        format!("{address}\n{}", text.replace("0.1.0", release::VERSION))
+    });
+}
+
+#[test]
+fn setup() {
+    check_commands("docs/setup.md");
+}
+
+#[test]
+fn screens() {
+    check_commands("docs/screens.md");
 }
 
 #[test]
@@ -102,6 +102,11 @@ fn usage() {
 }
 
 #[test]
+fn dashboard() {
+    check_commands("docs/dashboard.md");
+}
+
+#[test]
 fn policy() {
     check_commands("docs/policy.md");
 }
@@ -137,6 +142,12 @@ fn the_policy_in_fleet_md_is_read() {
 #[test]
 fn scheduling() {
     check_commands("docs/scheduling.md");
+}
+
+/// Its configurations are read, and its tables held against what is sent, in tests/operators.
+#[test]
+fn operators() {
+    check_commands("docs/operators.md");
 }
 
 #[test]
@@ -190,13 +201,6 @@ fn nats() {
         "trap '(kill $(jobs -p); hookloop nats down --port {port}) 2>/dev/null || true' EXIT"
     );
     check_commands_with("docs/nats.md", |text| format!("{trap}\n{}", text.replace("4222", &port)));
-}
-
-/// A port that is free together with the one for monitoring that goes with it.
-fn free_port() -> u16 {
-    let is_free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let start = 29_000 + (std::process::id() % 1_500) as u16;
-    (start..).find(|port| is_free(*port) && is_free(port + 4_000)).unwrap()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What happens in a session, as the log has it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,13 +10,13 @@ use crate::id::TaskId;
 use crate::promise::Promise;
 
 /// The hooks of a point have run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PointPassed {
     pub point: String,
 }
 
 /// Text that waits for a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Piped {
     /// A hook's name, `user`, or what else it is from.
     pub from: String,
@@ -27,23 +28,25 @@ pub struct Piped {
 }
 
 /// A prompt is about to be sent, with the first `items` of what waits in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IterationStarted {
     pub number: u32,
     /// More than 1 if this program ended during the turn before.
     pub attempt: u32,
+    /// How much of what waited for the agent is in the prompt.
     pub items: u32,
 }
 
 /// A turn that is no iteration is about to begin: recovery or final delivery.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TurnStarted {
     pub turn: TurnKind,
     pub attempt: u32,
+    /// How much of what waited for the agent is in the prompt.
     pub items: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnKind {
     /// An iteration's.
@@ -55,14 +58,14 @@ pub enum TurnKind {
 }
 
 /// What an agent says by a tool counts as if its final message had said it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Claimed {
     pub claim: Promise,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnEnded {
     pub turn: TurnKind,
@@ -101,7 +104,7 @@ pub struct TurnEnded {
     pub conversation: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum TurnResult {
     Finished,
@@ -120,7 +123,7 @@ pub enum TurnResult {
 }
 
 /// What a turn used, as far as the agent says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
     /// All that was read, from a cache or not.
@@ -129,6 +132,7 @@ pub struct Usage {
     #[serde(skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
     pub output_tokens: u64,
+    /// Millionths of a dollar.
     pub cost_micros: u64,
 }
 
@@ -172,7 +176,7 @@ impl Usage {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// A claim, which gates are held against.
@@ -182,7 +186,7 @@ pub enum Decision {
 }
 
 /// Whether the iteration was the last one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StopDecided {
     pub decision: Decision,
@@ -195,13 +199,14 @@ pub struct StopDecided {
 }
 
 /// The record of one gate's run. It holds for one state of the project's files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
     pub gate: String,
     pub point: String,
     /// What ran.
     pub what: Value,
+    /// `passed`, `blocked`, `failed`, `timed_out`, …
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -219,7 +224,7 @@ impl Receipt {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     Pass,
@@ -228,22 +233,25 @@ pub enum Verdict {
 }
 
 /// What the gates said to a claim.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GatesJudged {
     #[serde(flatten)]
     pub verdict: Verdict,
+    /// How many there are.
     pub gates: u32,
+    /// The git tree that they ran on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
     /// What the files were, by the digest that turns have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
+    /// Checks that fail, by gate.
     pub failing: Vec<String>,
 }
 
 /// What came of submitting a task's work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmitJudged {
     #[serde(flatten)]
     pub verdict: SubmitVerdict,
@@ -252,7 +260,7 @@ pub struct SubmitJudged {
     pub hook: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum SubmitVerdict {
     /// It may be submitted; none if there is nothing to submit.
@@ -274,7 +282,7 @@ pub enum SubmitVerdict {
 }
 
 /// What is done about gates that have sent the agent back as often as they may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// As often again.
@@ -284,20 +292,21 @@ pub enum Answer {
     Abort,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RetryLimitAnswered {
     pub answer: Answer,
     pub by: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskTaken {
     pub task: TaskId,
+    /// Of the claim.
     pub epoch: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskLeft {
     pub task: TaskId,
     pub how: Left,
@@ -305,7 +314,7 @@ pub struct TaskLeft {
     pub reason: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Left {
     Completed,
@@ -321,18 +330,19 @@ pub enum Left {
     Lost,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointMade {
     pub by: String,
     pub data: Value,
 }
 
 /// A program took the session on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionResumed {
     /// Which start of it this is; the first has 1.
     pub run: u32,
+    /// Where it runs now.
     pub machine: String,
     /// The hooks that it has from now on, if the user agreed to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -340,13 +350,14 @@ pub struct SessionResumed {
 }
 
 /// Hooks are not what they were when the session began. It goes on with those that it had.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TrustDrifted {
+    /// Hooks and scripts, by name.
     pub what: Vec<String>,
 }
 
 /// How a session ends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     Complete {

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::options::Length;
+use crate::trace::TraceParent;
 
 /// What the agent is to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
     Prompt(String),
@@ -27,7 +29,7 @@ pub enum Work {
 
 /// What decides that an iteration is the last one. Each is asked in turn; the first that does not say
 /// "continue" decides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopWhen {
     /// The agent's promise; without one, the validation rules.
@@ -84,7 +86,7 @@ impl fmt::Display for StopWhen {
 }
 
 /// What happens when gates have sent the agent back as often as they may.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AtRetryLimit {
     /// The session ends and says that it needs a human.
@@ -95,7 +97,7 @@ pub enum AtRetryLimit {
 }
 
 /// Whether an iteration goes on in the conversation of the one before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Conversation {
     #[default]
@@ -104,7 +106,7 @@ pub enum Conversation {
 }
 
 /// Who takes the turns when the agent only fails.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fallback {
     /// By their names, in order.
     pub agents: Vec<String>,
@@ -113,7 +115,7 @@ pub struct Fallback {
 }
 
 /// What a session has until it ends, whatever the agent says. All of them hold by default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Limits {
     pub iterations: u32,
@@ -233,7 +235,7 @@ impl fmt::Display for Dollars {
 }
 
 /// A limit that ended a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     Iterations,
@@ -262,7 +264,7 @@ impl Limit {
 pub const GUEST: &str = "guest:";
 
 /// Everything that a session is started with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// What `{{session}}` stands for.
@@ -293,6 +295,9 @@ pub struct Plan {
     /// The worker whose session it is: nobody watches it, and who takes its task next may be elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+    /// The span that it was started in, if its starter has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl Plan {

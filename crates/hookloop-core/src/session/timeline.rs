@@ -110,13 +110,34 @@ impl Timeline {
         self.parts.back()
     }
 
+    /// The place of the part, counted from the beginning, that hooks of a point are in which run now.
+    pub fn part_at(&self, point: &Point) -> usize {
+        let next = self.parts_dropped + self.parts.len();
+        let begins = match (point, self.parts.back().map(|part| part.kind)) {
+            (Point::PreIteration, Some(PartKind::Iteration { has_begun: false, .. })) => false,
+            (Point::SessionEnd, Some(PartKind::End)) => false,
+            (Point::PreIteration | Point::SessionEnd, _) => true,
+            _ => false,
+        };
+        if begins { next } else { next.saturating_sub(1) }
+    }
+
+    /// The places of the part and the step that is the turn under way.
+    pub fn open_turn(&self) -> Option<(usize, usize)> {
+        let part = self.parts.back()?;
+        let is_open = |step: &Step| step.ended.is_none() && matches!(step.what, What::Turn { .. });
+        let step = part.steps.iter().rposition(is_open)?;
+        Some((self.parts_dropped + self.parts.len() - 1, part.steps_dropped + step))
+    }
+
     /// Takes in the next event. Those that are not a session's change nothing.
     pub fn apply(&mut self, at: Timestamp, event: &EventBody) {
         match event {
             EventBody::HookRan(ran) => {
-                self.come_to(&ran.point, before(at, ran.duration_ms));
-                let began = before(at, ran.duration_ms);
-                self.add(Step { began, ended: Some(at), what: What::Hook(ran.clone()) });
+                let ended = ran.ended_at.map_or(at, |ended| ended.min(at));
+                let began = before(ended, ran.duration_ms);
+                self.come_to(&ran.point, began);
+                self.add(Step { began, ended: Some(ended), what: What::Hook(ran.clone()) });
             }
             EventBody::OutputPiped(piped) => {
                 self.come_to(&piped.point, at);
@@ -436,6 +457,57 @@ mod tests {
                 "  Work 1 open 6-…",
             ],
         );
+    }
+
+    #[test]
+    fn hooks_that_were_stored_together_ran_one_after_the_other() {
+        let ran = |name: &str, ended_ms: u32| {
+            let (kind, mut ran) = hook("session_start", name, 2);
+            ran["endedAt"] = json!(format!("1970-01-01T00:00:00.00{ended_ms}Z"));
+            (kind, ran)
+        };
+        let started = json!({"point": "session_start"});
+        let first = ("point_passed", started);
+        let mut events = vec![first; 5];
+        events.extend([ran("a", 3), ran("b", 5), ran("late", 9)]);
+        check(
+            &events,
+            &[
+                "start 0-…",
+                "  session_start a 1-3",
+                "  session_start b 3-5",
+                // Nothing ended after it was stored.
+                "  session_start late 6-8",
+            ],
+        );
+    }
+
+    #[test]
+    fn who_runs_a_hook_or_a_turn_knows_its_place() {
+        let mut events = vec![];
+        let place = |events: &[(&'static str, Value)], point: Point| {
+            let before = timeline(events);
+            let after = [events, &[hook(point.name(), "h", 0)]].concat();
+            let after = timeline(&after);
+            let found =
+                after.parts.iter().rposition(|part| part.hooks().any(|ran| ran.hook_name == "h"));
+            assert_eq!(Some(before.part_at(&point)), found, "{point:?}");
+        };
+        place(&events, Point::SessionStart);
+        place(&events, Point::PreIteration);
+        events.push(hook("pre_iteration", "pre", 0));
+        place(&events, Point::PreIteration);
+        assert_eq!(timeline(&events).open_turn(), None);
+        events.push(iteration(1, 1));
+        assert_eq!(timeline(&events).open_turn(), Some((1, 1)));
+        events.push(iteration(1, 2));
+        assert_eq!(timeline(&events).open_turn(), Some((1, 2)));
+        events.push(turn_ended("work"));
+        place(&events, Point::Stop);
+        place(&events, Point::PreIteration);
+        place(&events, Point::SessionEnd);
+        events.push(ending());
+        place(&events, Point::SessionEnd);
     }
 
     #[test]

@@ -27,8 +27,6 @@ use crate::trust::{Definition, Seen, Trust, TrustError, hex};
 const FILES_MAX: usize = 1_000;
 const FILE_MAX: u64 = 4 * 1024 * 1024;
 const DEPTH_MAX: usize = 8;
-/// An agent that has not said its version by then has none.
-const VERSION_WITHIN: Duration = Duration::from_secs(15);
 /// Directories above the project that may belong to its repository.
 const ABOVE_MAX: usize = 32;
 
@@ -140,14 +138,14 @@ fn is_there(program: &str, ground: Ground<'_>) -> bool {
     }
 }
 
-/// What an agent says that its version is; none if it does not say.
-pub fn version(settings: &Settings, runner: &Runner) -> Option<String> {
+/// What an agent says that its version is; none if it does not say so in that time.
+pub(crate) fn version(settings: &Settings, runner: &Runner, within: Duration) -> Option<String> {
     // Nobody knows whether another program understands that.
     let known = settings.known()?;
     let word = settings.word().filter(|word| *word == known.program[0])?;
     let argv = [word, "--version"].map(Into::into).to_vec();
     let env = runner.environment().to_vec();
-    let job = Job { env, ..Job::new(argv, runner.root().to_owned(), VERSION_WITHIN) };
+    let job = Job { env, ..Job::new(argv, runner.root().to_owned(), within) };
     let ran = runner.keepers().run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
     let said = ran.output.stdout.excerpt();
     said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)

@@ -216,8 +216,11 @@ fn micros(dollars: f64) -> u64 {
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cascade {
+    /// Hooks that follow hooks.
     pub(super) depth: Option<u32>,
+    /// Actions that one run of a hook may ask for.
     pub(super) fan_out: Option<u32>,
+    /// Actions that one event may lead to.
     pub(super) total: Option<u32>,
 }
 
@@ -309,6 +312,7 @@ pub(super) struct SandboxEntry {
 
 #[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "HookLimitsEntry")]
 pub(super) struct LimitsEntry {
     /// Processes at the same time; 1024 if it is not given.
     pub(super) processes: Option<u64>,
@@ -335,10 +339,13 @@ pub(super) enum Failure {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActionEntry {
+    /// A new task: `goal`, and perhaps `description`, `deliverables`, `labels`, `priority`, `type`, `parent_task_id`, `depends_on`.
     pub(super) create_task: Option<Value>,
+    /// `task_id`, `action` and its `payload`.
     pub(super) update_task: Option<Value>,
     /// `{workflowId: name}`, or the name alone.
     pub(super) execute_workflow: Option<Value>,
+    /// `type` and `data`; stored as `hook.<hook>.<type>`.
     pub(super) log: Option<Value>,
 }
 

@@ -28,15 +28,24 @@ const SUBMISSIONS_PORT: u16 = 465;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChannelEntry {
+    /// What it is called.
     name: Located<String>,
+    /// Where JSON is posted: a URL, `{env: NAME}` or `{file: PATH}`.
     webhook: Option<Located<GivenEntry>>,
+    /// The URL of one of Slack's incoming webhooks, or of what takes the same.
     slack: Option<Located<GivenEntry>>,
+    /// `notify-send`.
     desktop: Option<Located<bool>>,
+    /// Mail, by SMTP.
     email: Option<Located<MailEntry>>,
+    /// A message for each problem (the default), or one for all of them once in `every`.
     mode: Option<Located<ModeEntry>>,
+    /// How often a digest is sent; 1 hour if it is not given.
     every: Option<Located<Time>>,
+    /// Names or directories of projects; all if it is not given.
     #[serde(default)]
     projects: Vec<String>,
+    /// Kinds of problems; all if it is not given.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     kinds: Vec<Spanned<String>>,
@@ -52,11 +61,17 @@ enum ModeEntry {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MailEntry {
+    /// `host:port`.
     smtp: Located<String>,
+    /// `tls` at port 465, else `starttls`, if it is not given; `none` to this machine alone.
     tls: Option<Located<TlsEntry>>,
+    /// Who logs in.
     user: Option<String>,
+    /// By reference alone: `{env: NAME}` or `{file: PATH}`.
     password: Option<Located<GivenEntry>>,
+    /// Who it is from.
     from: Located<String>,
+    /// Who gets it.
     to: Vec<Located<String>>,
 }
 
@@ -130,7 +145,7 @@ impl ChannelEntry {
 }
 
 /// Where a text is to be found. Paths are beside the user's file.
-fn given(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
+pub(super) fn given(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
     let Located { value, at } = entry;
     let pairs = match value {
         GivenEntry::Text(text) => return Ok(Given::Text(text.into())),

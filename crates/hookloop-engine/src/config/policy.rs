@@ -13,6 +13,7 @@ use serde_saphyr::{Location, Spanned};
 use super::agents::PermissionsEntry;
 use super::entry::{Entry, Limits, Located, Points};
 use super::hooks::{Reader, is_name_of_variable};
+use super::telemetry::TelemetryOrder;
 use super::{Complaint, Workflows, check_version, from_yaml};
 use crate::agents::known::KNOWN;
 use crate::files::glob;
@@ -62,6 +63,8 @@ pub(super) struct File {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
     secrets: SecretEntries,
+    /// Where traces of sessions go, if anywhere.
+    telemetry: Option<Located<TelemetryOrder>>,
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -148,6 +151,10 @@ pub(super) fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Co
             .map(|word| Said { value: word.value.into(), at: at(word.at) }),
         no_accepting: file.accept_at_retry_limit.filter(|word| !word.value).map(|word| at(word.at)),
         secrets: book(file.secrets, path, base)?,
+        telemetry: match file.telemetry {
+            Some(order) => Some(Said { value: order.value.read()?, at: at(order.at) }),
+            None => None,
+        },
     })
 }
 

@@ -271,6 +271,7 @@ fn told(
         status: outcome.status.name().to_owned(),
         exit_code: None,
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        ended_at: Some(crate::project::now()),
         attempts: 1,
         reason: outcome.reason.clone(),
         stdout_bytes: said.len() as u64,

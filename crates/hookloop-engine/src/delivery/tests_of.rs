@@ -6,18 +6,22 @@
 //! read, is never a pass.
 //!
 //! - `reading`: files of the project, and of it alone
-//! - `javascript`, `python`, `recipes`: what each says
+//! - `javascript`, `python`, `recipes`, `others`: what each says
 
-mod javascript;
-mod python;
-mod reading;
-mod recipes;
+pub(crate) mod javascript;
+mod others;
+pub(crate) mod python;
+pub(crate) mod reading;
+pub(crate) mod recipes;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::doctor::is_on_path;
 use reading::Project;
+
+/// The target or recipe that is looked for.
+const TEST: &str = "test";
 
 /// How to run tests that a project has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,25 +57,34 @@ pub fn detect(root: &Path, path: &OsStr) -> Result<Vec<TestCommand>, NoTests> {
         found.push((manager.name(), manager.argv()));
     }
     if python::has_pytest(&project)? {
-        found.push(("pytest", vec!["pytest"]));
+        found.push(("pytest", [python::launcher(&project)?, &["pytest"]].concat()));
     }
     if project.has("go.mod")? {
         found.push(("go", vec!["go", "test", "./..."]));
     }
-    if found.is_empty() && recipes::has_make(&project)? {
-        found.push(("make", vec!["make", "test"]));
-    } else if found.is_empty() && recipes::has_just(&project)? {
-        found.push(("just", vec!["just", "test"]));
+    found.extend(others::tests(&project)?);
+    if found.is_empty() && recipes::has_make(&project, TEST)? {
+        found.push(("make", vec!["make", TEST]));
+    } else if found.is_empty() && recipes::has_just(&project, TEST)? {
+        found.push(("just", vec!["just", TEST]));
     }
     if found.is_empty() {
         return Err(NoTests::NoneFound { root: root.to_owned() });
     }
     let command = |(runner, argv): (&'static str, Vec<&str>)| TestCommand {
         runner,
-        program_found: is_on_path(argv[0], path),
+        program_found: is_there(argv[0], root, path),
         argv: argv.into_iter().map(str::to_owned).collect(),
     };
     Ok(found.into_iter().map(command).collect())
+}
+
+/// Whether a command's first word can be started in the project's directory.
+pub(crate) fn is_there(program: &str, root: &Path, path: &OsStr) -> bool {
+    match program.contains('/') {
+        true => root.join(program).is_file(),
+        false => is_on_path(program, path),
+    }
 }
 
 /// The same, where all of them are to be run: one whose program is missing is an error.

@@ -16,7 +16,7 @@ const LENGTH_MAX: usize = 4096;
 pub struct Secret(String);
 
 impl Secret {
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
@@ -49,7 +49,7 @@ pub enum Given {
 
 impl Given {
     /// The text, or why there is none.
-    pub(super) fn find(&self, environment: &[(OsString, OsString)]) -> Result<Secret, String> {
+    pub(crate) fn find(&self, environment: &[(OsString, OsString)]) -> Result<Secret, String> {
         let (text, place) = match self {
             Given::Text(text) => return Ok(text.clone()),
             Given::Variable(name) => {

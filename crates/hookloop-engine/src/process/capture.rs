@@ -82,7 +82,7 @@ impl Output {
         let tail = excerpt::without_cut_start(tail);
         let left_out = LeftOut {
             bytes: self.bytes - (head.len() + tail.len()) as u64,
-            lines: self.lines - count_lines(head) - count_lines(tail),
+            lines: Some(self.lines - count_lines(head) - count_lines(tail)),
         };
         excerpt::around(head, left_out, tail)
     }

@@ -3,26 +3,28 @@
 use std::fmt::Write;
 
 /// What an excerpt does not show.
-pub(super) struct LeftOut {
-    pub(super) bytes: u64,
-    pub(super) lines: u64,
+pub(crate) struct LeftOut {
+    pub(crate) bytes: u64,
+    /// None if nobody has counted.
+    pub(crate) lines: Option<u64>,
 }
 
 /// Head and tail with a line between them that tells what is missing.
-pub(super) fn around(head: &[u8], left_out: LeftOut, tail: &[u8]) -> String {
+pub(crate) fn around(head: &[u8], left_out: LeftOut, tail: &[u8]) -> String {
     let mut text = plain(head);
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    let (bytes, lines) = (grouped(left_out.bytes), grouped(left_out.lines));
-    text.push_str(&format!("… {bytes} bytes ({lines} lines) left out …\n"));
+    let lines =
+        left_out.lines.map_or(String::new(), |lines| format!(" ({} lines)", grouped(lines)));
+    text.push_str(&format!("… {} bytes{lines} left out …\n", grouped(left_out.bytes)));
     text.push_str(&plain(tail));
     text
 }
 
 /// Broken UTF-8 is replaced; control characters other than newline and tab, and characters without a
 /// shape of their own, are shown as escapes. A newline may be written `\r\n`.
-pub(super) fn plain(bytes: &[u8]) -> String {
+pub(crate) fn plain(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         // Most output is plain: that goes over as it is.
@@ -69,7 +71,7 @@ fn acts_or_hides(character: char) -> bool {
 }
 
 /// `bytes` without a character at the end of which only the beginning is there.
-pub(super) fn without_cut_end(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_cut_end(bytes: &[u8]) -> &[u8] {
     let Some(last) = bytes.utf8_chunks().last() else { return bytes };
     let cut = last.invalid();
     // Only an end that could go on is cut; bytes that are broken in themselves stay and are shown so.
@@ -80,7 +82,7 @@ pub(super) fn without_cut_end(bytes: &[u8]) -> &[u8] {
 }
 
 /// `bytes` without the rest of a character whose beginning is not there.
-pub(super) fn without_cut_start(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_cut_start(bytes: &[u8]) -> &[u8] {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     // A character has at most three such bytes; more are broken text, which is shown.
     let rest = bytes.iter().take(4).take_while(continues).count();

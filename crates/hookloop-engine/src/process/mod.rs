@@ -34,7 +34,7 @@ mod cgroup;
 mod confine;
 mod course;
 mod descendants;
-mod excerpt;
+pub(crate) mod excerpt;
 mod keep;
 mod keeper;
 mod orphans;

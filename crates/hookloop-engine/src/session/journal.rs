@@ -357,7 +357,7 @@ pub(crate) enum Began {
 
 /// The last events of a subject, the one at `known` among them: what answers for a log elsewhere may be a copy that is
 /// behind.
-fn history(
+pub(crate) fn history(
     project: &Project,
     subject: &Subject,
     known: Seq,

@@ -24,10 +24,12 @@ use hookloop_core::session::{
     AtRetryLimit, Conversation, Fallback, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen,
     Work,
 };
+use hookloop_core::trace::{Names, TraceId};
 use hookloop_store::view::{PAUSED, REVIEW, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
 use super::journal::{Journal, actor};
+use super::said;
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::runner::Runner;
 use crate::trust;
@@ -142,9 +144,16 @@ impl Opened {
         Ok(Opened { id, run, plan, active_ms, is_ending: false, directory, _lock: lock })
     }
 
+    /// The trace that it is shown in, if it is shown to anybody.
+    pub fn trace(&self, project: &Project) -> Option<TraceId> {
+        project.tracing.as_ref()?;
+        Some(Names::new(self.id.clone(), self.plan.trace_parent).trace())
+    }
+
     /// What a session that is over does not need any more.
     pub fn tidy(&self) {
         remove_git(&self.directory);
+        said::forget(&self.directory);
         let _ = fs::write(self.directory.join(OVER), "");
     }
 }
@@ -197,6 +206,7 @@ pub fn start_as(
         machine: wish.machine,
         delivers,
         worker: wish.worker,
+        trace_parent: project.tracing.as_ref().and_then(|tracing| tracing.parent),
     };
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
     be_here(&directory, 1);
@@ -471,7 +481,7 @@ fn be_here(directory: &Path, run: u32) {
     let _ = fs::write(directory.join(RUN), run.to_string());
 }
 
-fn directory(runner: &Runner, id: &SessionId) -> PathBuf {
+pub(super) fn directory(runner: &Runner, id: &SessionId) -> PathBuf {
     runner.state().join(DIRECTORY).join(id.as_str())
 }
 

@@ -13,6 +13,7 @@ use crate::agents::crew::Crew;
 use crate::files::read_text;
 use crate::project::{EngineError, Project};
 use crate::runner::Runner;
+use crate::telemetry::Tracing;
 
 /// Why a session could not be performed to its end.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +77,10 @@ pub fn perform<O: Onlooker>(
         duration_ms: opened.plan.limits.duration_ms,
         rest,
     };
+    // Until it is over here: then the rest of it is shown.
+    let is_shown = |_: &&Tracing| opened.plan.trace_parent.is_none_or(|parent| parent.is_sampled);
+    let tracing = project.tracing.as_ref().filter(is_shown);
+    let _watch = tracing.map(|tracing| tracing.exporter.watch(project, &opened.id));
     let mut world = Real::new(surroundings, crew)?;
     world.remember_base_for(&hooks);
     let driver = Driver::of(project, opened, world, hooks)?;

@@ -11,9 +11,12 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
+use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Answer, Phase, Session, Usage, Work};
 use hookloop_core::task::Task;
+use hookloop_core::trace::{Names, SpanId};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use serde_json::json;
@@ -21,6 +24,7 @@ use serde_json::json;
 use super::drive::LEASE;
 use super::open::{Clock, Drift, GIT};
 use super::prompt::{self, Parts};
+use super::said::Said;
 use super::world::{Call, Notice, Trouble, Turn, World, Wrapped};
 use crate::agents::crew::Crew;
 use crate::agents::{Order, Report, Tools, Update};
@@ -32,7 +36,8 @@ use crate::lifeline::Beats;
 use crate::process::{Cancel, Linked};
 use crate::project::Project;
 use crate::run::HookRun;
-use crate::runner::{Occasion, Runner, SessionContext};
+use crate::runner::{Occasion, Runner, SessionContext, TRACE_PARENT};
+use crate::telemetry::Record;
 use crate::turns;
 
 /// The most of a spec that a prompt has.
@@ -193,6 +198,8 @@ pub struct Real<'p, O> {
     /// Milliseconds in which nothing was to begin: they do not count.
     rested_ms: Arc<AtomicU64>,
     beats: Option<Beats>,
+    /// Where the session is in its trace, if it is shown to anybody.
+    trace: Option<Record>,
 }
 
 /// What [`Real`] is made of.
@@ -253,6 +260,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
             rest,
             rested_ms,
             beats: None,
+            trace: None,
         })
     }
 
@@ -319,6 +327,21 @@ impl<'p, O: Onlooker> Real<'p, O> {
         let _ = file.and_then(|mut file| file.write_all(said.as_bytes()));
     }
 
+    /// What a process is told about the span that it works in: `place` finds that, in the timeline as it is now.
+    fn trace_parent(
+        &mut self,
+        id: &SessionId,
+        place: impl FnOnce(&Timeline, &Names) -> Option<SpanId>,
+    ) -> Option<String> {
+        self.project.tracing.as_ref()?;
+        let trace = self.trace.get_or_insert_with(|| Record::new(id.clone()));
+        // Without it a process has a trace of its own.
+        trace.look(self.project).ok()?;
+        let names = trace.names()?;
+        let span = place(trace.timeline()?, &names)?;
+        Some(names.parent_for(span).to_string())
+    }
+
     fn changes(&mut self) -> Option<Vec<(String, u64)>> {
         let base = self.base_tree()?;
         let git = self.git()?;
@@ -382,12 +405,16 @@ impl<O: Onlooker> World for Real<'_, O> {
             // A hook that needs it says that it is not there.
             let _ = self.shop();
         }
+        let trace_parent = self.trace_parent(call.id, |timeline, names| {
+            Some(names.part(timeline.part_at(call.point)))
+        });
         let needs_changes = hooks.iter().any(crate::runner::needs_changes);
         let changes = if needs_changes { self.changes() } else { None };
         let cancel = if self.is_ending { &self.stop.end } else { &self.stop.cancel };
         let transcript = Some(self.transcript.as_path()).filter(|path| path.exists());
         let root = self.place.root();
-        let session = SessionContext { call, transcript, root };
+        let trace_parent = trace_parent.as_deref();
+        let session = SessionContext { call, transcript, root, trace_parent };
         let worktree = self.worktree.as_ref();
         let branch = worktree.map_or("", |worktree| worktree.branch.as_str());
         let project = self.project;
@@ -431,7 +458,11 @@ impl<O: Onlooker> World for Real<'_, O> {
             true => None,
             false => Tools::of(self.runner, turn.id, turn.session.run),
         };
-        let env = environment(turn, self.place.root(), tools.as_ref());
+        let mut env = environment(turn, self.place.root(), tools.as_ref());
+        let trace_parent = self.trace_parent(turn.id, |timeline, names| {
+            timeline.open_turn().map(|(part, step)| names.step(part, step))
+        });
+        env.extend(trace_parent.map(|parent| (TRACE_PARENT, parent)));
         // A turn that uses too much is ended, and nothing else with it.
         let linked = match turn.allowance.map(|_| Linked::new(&self.stop.cancel)).transpose() {
             Ok(linked) => linked,
@@ -450,14 +481,18 @@ impl<O: Onlooker> World for Real<'_, O> {
         };
         let onlooker = &mut self.onlooker;
         let mut told = Usage::default();
-        let mut updates = |update: Update<'_>| match update {
-            Update::Output(text) => onlooker.notice(Notice::Said(text)),
-            Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
-            Update::Tool(what) => onlooker.notice(Notice::Did(what)),
-            Update::Usage(used) => {
-                told = used;
-                if turn.allowance.is_some_and(|allowance| !allowance.heard(used)) {
-                    cancel.trigger();
+        let mut said = Said::begin(&self.directory, turn.session);
+        let mut updates = |update: Update<'_>| {
+            said.hear(update);
+            match update {
+                Update::Output(text) => onlooker.notice(Notice::Said(text)),
+                Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
+                Update::Tool(what) => onlooker.notice(Notice::Did(what)),
+                Update::Usage(used) => {
+                    told = used;
+                    if turn.allowance.is_some_and(|allowance| !allowance.heard(used)) {
+                        cancel.trigger();
+                    }
                 }
             }
         };

@@ -116,6 +116,11 @@ impl Post {
         &self.name
     }
 
+    /// The project as its files say now.
+    pub fn clone_project(&self) -> Project {
+        (*self.project()).clone()
+    }
+
     pub(super) fn place(&self) -> &Place {
         &self.place
     }

@@ -125,6 +125,7 @@ impl Nature {
             machine: "sim".into(),
             delivers: false,
             worker: None,
+            trace_parent: None,
         }
     }
 }
@@ -276,6 +277,7 @@ impl Scene {
             status: outcome.status.name().into(),
             exit_code: None,
             duration_ms: 1,
+            ended_at: None,
             attempts: 1,
             reason: None,
             stdout_bytes: 0,

@@ -2,6 +2,7 @@
 //!
 //! - [`apply`]: one event into the tables
 //! - [`query`]: what is read from them
+//! - [`figures`]: for who watches from outside
 //! - [`front`]: what can be started, and what is held
 //! - [`deliveries`]: what became of work that was submitted
 //! - [`fleet`]: orders that hold, and what the fleet may spend
@@ -15,6 +16,7 @@
 
 mod apply;
 mod deliveries;
+mod figures;
 mod fleet;
 mod front;
 mod hash;
@@ -36,13 +38,14 @@ use crate::log::{LogError, Seq};
 
 pub(crate) use apply::Fold;
 pub use deliveries::Waiting;
+pub use figures::{HookTimes, SessionCount};
 pub use front::{Early, Kinds};
 pub use problems::{Notice, NoticeState};
 pub use query::{TaskFilter, TaskRow};
 pub use remarks::Remarked;
 pub use runs::HookRuns;
-pub use sessions::{PAUSED, REVIEW, RUNNING, SessionRow};
-pub use usage::{Reservation, Spent, UsageBy, UsageRow};
+pub use sessions::{PAUSED, REVIEW, RUNNING, SessionFilter, SessionRow};
+pub use usage::{Reservation, Spent, UsageBy, UsageOfDay, UsageRow};
 
 pub(crate) const TABLES: &str = include_str!("view.sql");
 

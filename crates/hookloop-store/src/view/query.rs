@@ -26,6 +26,10 @@ pub struct TaskFilter {
     pub state: Option<TaskState>,
     pub label: Option<String>,
     pub kind: Option<String>,
+    /// Somewhere in the id, the goal, the description or a label; of what letters are in both cases, those of ASCII.
+    pub text: Option<String>,
+    /// Only those that were added before the task of this number.
+    pub before: Option<u64>,
     pub limit: Option<usize>,
 }
 
@@ -34,6 +38,14 @@ impl TaskFilter {
         self.state.is_none_or(|state| state == task.state)
             && self.label.as_deref().is_none_or(|label| task.spec.has_label(label))
             && self.kind.as_deref().is_none_or(|kind| task.spec.kind.as_deref() == Some(kind))
+            && self.text.as_deref().is_none_or(|text| has_text(task, &text.to_ascii_lowercase()))
+    }
+
+    /// What a task's row has to hold so that its text may: which it does is told when it is read.
+    fn sql_text(&self) -> Option<[String; 2]> {
+        let text = self.text.as_deref()?;
+        let as_json = serde_json::to_string(text).unwrap_or_default();
+        Some([containing(text), containing(as_json.trim_matches('"'))])
     }
 
     /// Where the tasks are; each has an index, or is most of them.
@@ -48,6 +60,26 @@ impl TaskFilter {
             Some(TaskState::Blocked) => &["state = 4"],
         }
     }
+}
+
+/// Whether a text that is in lower case is in a task.
+fn has_text(task: &Task, text: &str) -> bool {
+    let TaskSpec { goal, description, labels, .. } = &task.spec;
+    let mut places =
+        [task.id.as_str(), goal, description].into_iter().chain(labels.iter().map(String::as_str));
+    places.any(|place| place.to_ascii_lowercase().contains(text))
+}
+
+/// A pattern of `LIKE … ESCAPE '\\'` for what contains a text.
+pub(super) fn containing(text: &str) -> String {
+    let mut pattern = "%".to_owned();
+    for c in text.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern + "%"
 }
 
 /// Tasks that wait for no dependency: those that never waited for a time, and the others.
@@ -157,10 +189,19 @@ impl View<'_> {
     /// Tasks that pass the filter, newest first.
     pub fn list(&self, filter: &TaskFilter) -> Result<Vec<TaskRow>> {
         let limit = filter.limit.unwrap_or(usize::MAX);
+        let before = filter.before.map_or(i64::MAX, |num| i64::try_from(num).unwrap_or(i64::MAX));
         let mut rows = Vec::new();
         for condition in filter.sql_conditions() {
-            let sql = format!("SELECT {COLUMNS} FROM task WHERE {condition} ORDER BY num DESC");
-            rows.extend(self.tasks(&sql, [], |task| filter.admits(task), limit)?);
+            let sql = format!("SELECT {COLUMNS} FROM task WHERE {condition} AND num < ?1");
+            let admits = |task: &Task| filter.admits(task);
+            rows.extend(match filter.sql_text() {
+                None => self.tasks(&format!("{sql} ORDER BY num DESC"), [before], admits, limit)?,
+                Some([id, spec]) => {
+                    let like = "(id LIKE ?2 ESCAPE '\\' OR spec LIKE ?3 ESCAPE '\\')";
+                    let sql = format!("{sql} AND {like} ORDER BY num DESC");
+                    self.tasks(&sql, params![before, id, spec], admits, limit)?
+                }
+            });
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.num));
         rows.truncate(limit);

@@ -23,7 +23,7 @@ pub(super) fn size_of(ms: u64) -> u32 {
 }
 
 /// The longest time of a size.
-fn ms_of(size: u32) -> u64 {
+pub(super) fn ms_of(size: u32) -> u64 {
     // Between two powers of two, in four steps.
     let base = 1u64.checked_shl(size / PER_DOUBLING).unwrap_or(u64::MAX / 2);
     base.saturating_add(base / u64::from(PER_DOUBLING) * u64::from(size % PER_DOUBLING))

@@ -6,9 +6,10 @@ use hookloop_core::inbox::Asks;
 use hookloop_core::purse::Move;
 use hookloop_core::session::{Outcome, Plan, Work};
 use hookloop_core::time::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::apply::Fold;
+use super::query::containing;
 use super::usage::stored;
 use super::{Result, View};
 use crate::log::{LogError, Seq};
@@ -36,6 +37,18 @@ pub struct SessionRow {
     pub cost_micros: u64,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+}
+
+/// Which sessions a list holds; newest first.
+#[derive(Clone, Debug, Default)]
+pub struct SessionFilter {
+    /// As [`SessionRow::state`] has it.
+    pub state: Option<String>,
+    /// Somewhere in its id, name, work, agent, machine or task.
+    pub text: Option<String>,
+    /// So many of the newest are left out.
+    pub skip: usize,
+    pub limit: usize,
 }
 
 impl SessionRow {
@@ -129,7 +142,20 @@ impl View<'_> {
     /// The latest sessions, the newest first.
     pub fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>> {
         let select = format!("SELECT {COLUMNS} FROM session ORDER BY num DESC LIMIT ?1");
-        self.session_rows(&select, i64::try_from(limit).unwrap_or(i64::MAX))
+        self.session_rows(&select, [i64::try_from(limit).unwrap_or(i64::MAX)])
+    }
+
+    /// Sessions that pass the filter, the newest first.
+    pub fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>> {
+        let select = format!(
+            "SELECT {COLUMNS} FROM session WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR
+             id || ' ' || name || ' ' || work || ' ' || agent || ' ' || machine || ' ' || coalesce(task, '')
+             LIKE ?2 ESCAPE '\\') ORDER BY num DESC LIMIT ?3 OFFSET ?4"
+        );
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        let text = filter.text.as_deref().map(containing);
+        let values = params![filter.state, text, number(filter.limit), number(filter.skip)];
+        self.session_rows(&select, values)
     }
 
     /// Sessions that have not ended, the newest first.
@@ -137,7 +163,7 @@ impl View<'_> {
         let select = format!(
             "SELECT {COLUMNS} FROM session WHERE ended_at IS NULL ORDER BY num DESC LIMIT ?1"
         );
-        self.session_rows(&select, i64::try_from(limit).unwrap_or(i64::MAX))
+        self.session_rows(&select, [i64::try_from(limit).unwrap_or(i64::MAX)])
     }
 
     pub fn session(&self, id: &SessionId) -> Result<Option<SessionRow>> {
@@ -146,9 +172,9 @@ impl View<'_> {
         select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
     }
 
-    fn session_rows(&self, select: &str, value: i64) -> Result<Vec<SessionRow>> {
+    fn session_rows(&self, select: &str, values: impl Params) -> Result<Vec<SessionRow>> {
         let mut select = self.conn.prepare_cached(select)?;
-        let mut rows = select.query([value])?;
+        let mut rows = select.query(values)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             found.push(read(row)?);

@@ -33,6 +33,15 @@ pub struct UsageRow {
     pub usage: Usage,
 }
 
+/// What an agent used on a day.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageOfDay {
+    pub day: Day,
+    pub agent: String,
+    pub turns: u64,
+    pub usage: Usage,
+}
+
 /// What is set aside for a session's turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
@@ -152,6 +161,25 @@ impl View<'_> {
             Ok(UsageRow { key, turns: number(row, 1)?, usage })
         };
         let rows = select.query_map([since.map_or(i64::MIN, |day| day.0)], read)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The ledger from a day on, by day and agent.
+    pub fn usage_of_days(&self, since: Day) -> Result<Vec<UsageOfDay>> {
+        let select = "SELECT day, agent, sum(turns), sum(input_tokens), sum(cached_tokens),
+            sum(output_tokens), sum(cost_micros) FROM usage WHERE day >= ?1 GROUP BY 1, 2 ORDER BY 1, 2";
+        let mut select = self.conn.prepare_cached(select)?;
+        let read = |row: &Row<'_>| {
+            let usage = Usage {
+                input_tokens: number(row, 3)?,
+                cached_tokens: number(row, 4)?,
+                output_tokens: number(row, 5)?,
+                cost_micros: number(row, 6)?,
+            };
+            let (day, agent) = (Day(row.get(0)?), row.get(1)?);
+            Ok(UsageOfDay { day, agent, turns: number(row, 2)?, usage })
+        };
+        let rows = select.query_map([since.0], read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

@@ -12,7 +12,7 @@ use hookloop_engine::session::open::{self, Wish};
 use hookloop_engine::session::real::Stop;
 use hookloop_engine::trust::{Trust, look_at_all};
 
-use super::session::{self, runner};
+use super::session::{self, Stage, runner};
 use super::{Context, machine, surroundings};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Result};
@@ -94,7 +94,8 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         worker: None,
     };
     let opened = open::start(&project, runner(&project)?, wish)?;
-    let session = session::drive(context, &project, &opened, &place.config(), Stop::new()?)?;
+    let stage = Stage { config: &place.config(), stop: Stop::new()?, showing: None };
+    let session = session::drive(context, &project, &opened, stage)?;
     context.exit = session::exit_code(&session);
     if !context.out.json {
         let out = &mut context.out;

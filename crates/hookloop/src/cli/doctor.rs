@@ -1,60 +1,77 @@
 //! `hookloop doctor`
 
-use hookloop_engine::doctor::{Finding, FindingStatus, examine, examine_agents};
+mod look;
+
+use anstyle::{AnsiColor, Style};
+use hookloop_engine::doctor::{Finding, FindingStatus, Group, Mend};
 use serde_json::json;
 
 use super::Context;
 use crate::error::CliError;
-use crate::output::{BOLD, DIM, Result, plain};
+use crate::output::{BOLD, DIM, Output, Result, plain};
 
 /// Look for what is likely to go wrong, and say what mends it
 ///
-/// Runs no hook; asks installed agents for their versions. Ends with 1 if something will not work as it is.
+/// The machine, git, the state directory, the project's file, its store, hooks, agents, channels and the fleet; outside of a
+/// project, and with a file that is broken, as far as that goes. Runs nothing of the repository; asks git and
+/// installed agents for their versions. Ends with 1 if something will not work as it is.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let findings = match context.check_policy() {
-            Ok(()) => {
-                let project = context.project()?;
-                let Some(runner) = project.runner() else { return Ok(()) };
-                let mut findings = examine(&project.hooks()?, project.rules(), runner);
-                findings.extend(examine_agents(project.rules(), runner));
-                findings
-            }
-            // Nothing runs then, whatever else is the matter.
-            Err(error) => vec![Finding {
-                about: "policy".to_owned(),
-                status: FindingStatus::Error,
-                message: error.message().to_owned(),
-                hint: error.tip().map(str::to_owned),
-            }],
-        };
+        let findings = look::all(context);
+        let errors = findings.iter().filter(|f| f.status == FindingStatus::Error).count();
         let out = &mut context.out;
         if out.json {
-            let findings: Vec<_> = findings
-                .iter()
-                .map(|finding| {
-                    json!({ "about": finding.about, "status": finding.status.name(),
-                        "message": finding.message, "hint": finding.hint })
-                })
-                .collect();
-            return out.json(&findings);
+            let findings: Vec<_> = findings.iter().map(value).collect();
+            context.exit = u8::from(errors > 0);
+            return context.out.json(&findings);
         }
-        for finding in &findings {
-            let status = finding.status.name();
-            let (about, message) = (plain(&finding.about), plain(&finding.message));
-            out.line(format_args!("{status:>8} {BOLD}{about}{BOLD:#}: {message}"))?;
-            if let Some(hint) = &finding.hint {
-                out.line(format_args!("         {DIM}{}{DIM:#}", plain(hint)))?;
-            }
-        }
-        let errors = findings.iter().filter(|f| f.status == FindingStatus::Error).count();
+        screen(out, &findings)?;
         match errors {
             0 => Ok(()),
             1 => Err(CliError::refused("one thing will not work as it is")),
             n => Err(CliError::refused(format!("{n} things will not work as they are"))),
         }
     }
+}
+
+fn value(finding: &Finding) -> serde_json::Value {
+    let mend = finding.mend.as_ref();
+    json!({
+        "group": finding.group.name(),
+        "about": finding.about,
+        "status": finding.status.name(),
+        "message": finding.message,
+        "hint": mend.map(Mend::text),
+        "command": mend.and_then(Mend::command),
+    })
+}
+
+/// What keeps everything from working comes first, then each group in its place.
+fn screen(out: &mut Output, findings: &[Finding]) -> Result {
+    let mut group: Option<Group> = None;
+    for finding in findings {
+        if group != Some(finding.group) {
+            group = Some(finding.group);
+            out.line(format_args!("{DIM}{}{DIM:#}", finding.group.name()))?;
+        }
+        let style = match finding.status {
+            FindingStatus::Ok => AnsiColor::Green.on_default(),
+            FindingStatus::Warning => AnsiColor::Yellow.on_default(),
+            FindingStatus::Error => AnsiColor::Red.on_default().bold(),
+        };
+        let status = finding.status.name();
+        let (about, message) = (plain(&finding.about), plain(&finding.message));
+        out.line(format_args!("{style}{status:>8}{style:#} {BOLD}{about}{BOLD:#}: {message}"))?;
+        if let Some(mend) = &finding.mend {
+            let (sign, style) = match mend {
+                Mend::Type(_) => ("$ ", AnsiColor::Cyan.on_default()),
+                Mend::Do(_) => ("", Style::new().dimmed()),
+            };
+            out.line(format_args!("         {style}{sign}{}{style:#}", plain(mend.text())))?;
+        }
+    }
+    Ok(())
 }

@@ -1,45 +1,61 @@
+//! `hookloop init`
+
+mod file;
+mod report;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-use hookloop_engine::config::FILE_NAME;
+use hookloop_engine::agents::repository;
+use hookloop_engine::config::{FILE_NAME, settings_from};
+use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
-use hookloop_engine::project::{Project, new_project_name};
-use serde_json::json;
+use hookloop_engine::project::{EngineError, Project, new_project_name};
+use hookloop_engine::rules::Rules;
+use hookloop_engine::survey::trial::{Trial, Trials};
+use hookloop_engine::survey::{Gate, Ground, Survey, survey};
+use hookloop_engine::trust::{Trust, look_at_all, set_digest};
 
-use super::{Context, actor, state_home, surroundings};
+use super::{Context, actor, is_agent, state_home, surroundings};
 use crate::error::CliError;
 use crate::output::Result;
 
-const TEMPLATE: &str = "# What hookloop does in this project.
-version: 1
-# Its name where machines share it.
-project: {name}
-
-# Three hooks are built in and on; see them with `hookloop hooks list`:
-#   auto-create-review-task        a review for each completed task labelled `agent`
-#   check-dependency-satisfaction  says which tasks became ready
-#   track-agent-task-lifecycle     how long agents' tasks took
-# One that is listed here follows just the events it is listed under:
-#
-# hooks:
-#   task_completed:
-#     - use: auto-create-review-task
-#       priority: 10
-#       enabled: false
-#     - name: announce
-#       actions:
-#         - log: {type: done, data: {goal: \"{{goal}}\"}}
-";
-
 /// Make this directory a project
 ///
-/// Writes hookloop.yaml and creates the project's state, which lives in your state directory
-/// ($XDG_STATE_HOME or ~/.local/state), never in the repository.
+/// Looks at the repository, proposes `stop` gates (what has to pass before an agent is done), runs each once to
+/// see how it does now, and writes them to hookloop.yaml with what it found. It asks before it runs, writes and
+/// agrees to anything; a file that is there already is kept as it is.
+///
+/// The project's state lives in your state directory ($XDG_STATE_HOME or ~/.local/state), never in the
+/// repository.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Do not ask
+    /// Do not ask: run the commands that are found, write the file, and agree to the gates that were run
     #[arg(short, long)]
     yes: bool,
+
+    /// Run nothing of the repository: propose gates as they are found
+    #[arg(long)]
+    no_run: bool,
+}
+
+/// A gate that could be, and how it did.
+pub(super) struct Tried {
+    pub(super) gate: Gate,
+    pub(super) trial: Trial,
+}
+
+/// What there is to write and to tell.
+pub(super) struct Plan {
+    pub(super) name: String,
+    pub(super) survey: Survey,
+    pub(super) gates: Vec<Tried>,
+    /// Agents that are installed.
+    pub(super) agents: Vec<String>,
+    /// It is in a git repository.
+    pub(super) has_git: bool,
 }
 
 impl Args {
@@ -49,64 +65,143 @@ impl Args {
             .canonicalize()
             .map_err(|error| CliError::usage(format!("{}: {error}", directory.display())))?;
         let place = Place::at(&root, &state_home()?);
-        let written = self.write_config(&place.config(), &template(&root))?;
-        Project::open(&place, &actor(), &surroundings()?)?;
-        let out = &mut context.out;
-        if out.json {
-            return out.json(&json!({
-                "root": place.root, "config": place.config(), "state": place.state, "created": written,
-            }));
+        let around = surroundings()?;
+        if place.config().exists() {
+            Project::open(&place, &actor(), &around)?;
+            return report::kept(context, &place);
         }
-        if let Some(outer) = root.parent().and_then(|up| Place::find(up, &state_home().ok()?).ok())
-        {
-            out.line(format_args!("A project of its own inside {}", outer.root.display()))?;
+        around.policies()?.check_project(&root, None).map_err(EngineError::from)?;
+        if !self.yes && !std::io::stdin().is_terminal() {
+            return Err(not_written());
         }
-        let verb = if written { "Wrote" } else { "Kept" };
-        out.line(format_args!("{verb} {}", place.config().display()))?;
-        out.line(format_args!("State is in {}", place.state.display()))?;
-        out.line("Next: hookloop task add \"What should be done\"")
+        let mut plan = look(&root, &around, &place)?;
+        report::found(context, &plan)?;
+        self.try_gates(context, &mut plan, &place, &around)?;
+        let text = file::text(&plan);
+        if !self.yes && !agreed(context, &format!("Write {}?", place.config().display()))? {
+            return Err(not_written());
+        }
+        let written = write(&place.config(), &text)?;
+        Project::open(&place, &actor(), &around)?;
+        let trusted = match written {
+            true => self.trust(context, &plan, &place, &text)?,
+            false => None,
+        };
+        report::done(context, &plan, &report::Done { place: &place, written, trusted })
     }
 
-    /// Writes the file unless it is there; answers whether it did.
-    fn write_config(&self, path: &Path, text: &str) -> Result<bool> {
-        if path.exists() {
-            return Ok(false);
+    /// Runs each gate once, if the user says so.
+    fn try_gates(
+        &self,
+        context: &mut Context,
+        plan: &mut Plan,
+        place: &Place,
+        around: &Surroundings,
+    ) -> Result {
+        let can_run = plan.gates.iter().any(|tried| tried.gate.missing.is_none());
+        // An agent does not decide what of a repository is run outside of its sandbox.
+        if self.no_run || !can_run || is_agent() {
+            return Ok(());
         }
-        if !self.yes && !confirmed(path)? {
-            return Err(CliError::refused(format!("{FILE_NAME} was not written"))
-                .hint("hookloop init --yes"));
+        if !self.yes && !agreed(context, "Run them once, to see how they do now?")? {
+            return Ok(());
         }
-        if path.exists() {
-            // Someone wrote it while we asked.
-            return Ok(false);
+        let trials = Trials::new(place, &file::for_trial(plan), around)?;
+        report::begun(context)?;
+        for tried in plan.gates.iter_mut().filter(|tried| tried.gate.missing.is_none()) {
+            let running = report::Running::new(&tried.gate);
+            tried.trial = trials.run(&tried.gate.name);
+            drop(running);
+            report::tried(context, tried)?;
         }
-        // It gets its name when it is whole: who dies in between leaves no half of it.
-        let failed = |error| CliError::system(format!("{}: {error}", path.display()));
-        let draft = path.with_extension(format!("yaml.{}", std::process::id()));
-        // Of an earlier process with the same number, or something that lies in wait: not followed.
-        let _ = std::fs::remove_file(&draft);
-        let mut file = std::fs::File::create_new(&draft).map_err(failed)?;
-        file.write_all(text.as_bytes()).map_err(failed)?;
-        std::fs::rename(&draft, path).map_err(failed)?;
-        Ok(true)
+        Ok(())
+    }
+
+    /// Agrees to the gates that were just written, by content, if the user says so. `--yes` is that for gates
+    /// which it had run; answers their digest.
+    fn trust(
+        &self,
+        context: &mut Context,
+        plan: &Plan,
+        place: &Place,
+        text: &str,
+    ) -> Result<Option<String>> {
+        let gates: Vec<&Tried> = plan.gates.iter().filter(|tried| tried.is_written()).collect();
+        let was_run = |tried: &&Tried| tried.trial != Trial::NotTried;
+        if gates.is_empty() || is_agent() || (self.yes && !gates.iter().all(was_run)) {
+            return Ok(None);
+        }
+        if !self.yes && !agreed(context, "Let sessions run these gates from now on?")? {
+            return Ok(None);
+        }
+        // What was shown, whatever the file is by now.
+        let settings = settings_from(&place.config(), text.as_bytes())?;
+        let seen = look_at_all(&place.root, &settings.rules.hooks)?;
+        Trust::load(&place.state)?.agree(&seen)?;
+        Ok(Some(set_digest(&seen)))
     }
 }
 
-/// The file for a new project in `root`.
-fn template(root: &Path) -> String {
+impl Tried {
+    /// Whether it becomes a gate, rather than a comment that says why it did not.
+    pub(super) fn is_written(&self) -> bool {
+        use hookloop_engine::survey::GateKind::{Check, Tests};
+        match (&self.trial, self.gate.kind) {
+            (Trial::NotTried, Tests) => self.gate.missing.is_none(),
+            (Trial::Passed { .. }, _) => true,
+            (Trial::Failed { .. } | Trial::TimedOut { .. }, Tests) => true,
+            (Trial::NotTried | Trial::Failed { .. } | Trial::TimedOut { .. }, Check) => false,
+            (Trial::Absent { .. }, _) => false,
+        }
+    }
+}
+
+fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
+    let name = |(name, _): &(std::ffi::OsString, _)| name.to_str().map(str::to_owned);
+    let variables: BTreeSet<String> = around.environment.iter().filter_map(name).collect();
+    let path = around.environment.iter().find(|(name, _)| name == "PATH");
+    let path = path.map_or(OsStr::new(""), |(_, path)| path);
+    let survey = survey(Ground { root, path, variables: &variables });
+    let trust = Trust::load(&place.state)?;
+    let ground = repository::Ground { root, trust: &trust, path };
+    let agents = repository::present(&Rules::default(), ground);
+    let gates = survey.gates.iter().cloned();
+    let gates = gates.map(|gate| Tried { gate, trial: Trial::NotTried }).collect();
     let directory = root.file_name().unwrap_or_default().to_string_lossy();
-    TEMPLATE.replace("{name}", new_project_name(&directory).as_str())
+    // A directory of that name may be empty; a file leads to a repository.
+    let is_git = |git: std::path::PathBuf| git.is_file() || git.join("HEAD").exists();
+    let has_git = root.ancestors().any(|directory| is_git(directory.join(".git")));
+    Ok(Plan { name: new_project_name(&directory).to_string(), survey, gates, agents, has_git })
 }
 
-/// Asks on a terminal; elsewhere there is nobody to ask.
-fn confirmed(path: &Path) -> Result<bool> {
-    if !std::io::stdin().is_terminal() {
+/// Writes the file unless it is there by now; answers whether it did.
+fn write(path: &Path, text: &str) -> Result<bool> {
+    if path.exists() {
         return Ok(false);
     }
+    // It gets its name when it is whole: who dies in between leaves no half of it.
+    let failed = |error| CliError::system(format!("{}: {error}", path.display()));
+    let draft = path.with_extension(format!("yaml.{}", std::process::id()));
+    // Of an earlier process with the same number, or something that lies in wait: not followed.
+    let _ = std::fs::remove_file(&draft);
+    let mut file = std::fs::File::create_new(&draft).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    std::fs::rename(&draft, path).map_err(failed)?;
+    Ok(true)
+}
+
+/// Asks on a terminal; who only presses Enter agrees.
+fn agreed(context: &mut Context, question: &str) -> Result<bool> {
+    context.out.flush()?;
     let mut stderr = anstream::stderr();
-    write!(stderr, "Write {}? [Y/n] ", path.display())?;
+    write!(stderr, "{question} [Y/n] ")?;
     stderr.flush()?;
     let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "" | "y" | "Y" | "yes"))
+    // The end of the input is nobody's word.
+    let has_answered = std::io::stdin().read_line(&mut answer)? > 0;
+    Ok(has_answered && matches!(answer.trim(), "" | "y" | "Y" | "yes"))
+}
+
+fn not_written() -> CliError {
+    CliError::refused(format!("{FILE_NAME} was not written")).hint("hookloop init --yes")
 }

@@ -13,6 +13,7 @@ mod inbox;
 mod init;
 mod install;
 mod log;
+mod man;
 mod mcp;
 mod merge;
 mod message;
@@ -20,19 +21,22 @@ mod nats;
 mod pause;
 mod policy;
 mod rebuild;
+mod reference;
 mod resume;
 mod run;
 mod schedule;
 mod schema;
 mod serve;
-mod session;
+pub(crate) mod session;
 mod sessions;
 mod status;
 mod task;
+mod traces;
 mod uninstall;
 mod usage;
 mod verify;
-mod why;
+mod watch;
+pub(crate) mod why;
 mod worker;
 mod worktrees;
 
@@ -46,11 +50,14 @@ use hookloop_engine::policy::{PolicyFile, SYSTEM_FILE};
 use hookloop_engine::process::is_kept;
 use hookloop_engine::project::{EngineError, Project};
 pub(crate) use hookloop_engine::session::open::machine;
+use hookloop_engine::telemetry::Exporter;
 use hookloop_engine::user::{self, BadStoreName, User};
 
 use crate::error::CliError;
+use crate::logs::Logger;
 use crate::mcp::Door;
 use crate::output::{Output, Result};
+use crate::tui::Showing;
 
 /// The command that agents' own hooks run.
 pub(crate) const HOOK: &str = "hook";
@@ -99,6 +106,7 @@ enum Command {
     Demo(demo::Args),
     Run(run::Args),
     Resume(resume::Args),
+    Watch(watch::Args),
     Pause(pause::Args),
     Message(message::Args),
     /// What sessions there are, and what happened in them
@@ -148,7 +156,10 @@ enum Command {
     Verify(verify::Args),
     Rebuild(rebuild::Args),
     Schema(schema::Args),
+    #[command(hide = true)]
+    Reference(reference::Args),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 impl Cli {
@@ -160,11 +171,12 @@ impl Cli {
     pub(crate) fn run(self) -> Result<u8> {
         let mut context = Context::new(self.global);
         let context = &mut context;
-        match self.command {
+        let done = match self.command {
             Command::Init(args) => args.run(context),
             Command::Demo(args) => args.run(context),
             Command::Run(args) => args.run(context),
             Command::Resume(args) => args.run(context),
+            Command::Watch(args) => args.run(context),
             Command::Pause(args) => args.run(context),
             Command::Message(args) => args.run(context),
             Command::Sessions(command) => command.run(context),
@@ -194,8 +206,15 @@ impl Cli {
             Command::Verify(args) => args.run(context),
             Command::Rebuild(args) => args.run(context),
             Command::Schema(args) => args.run(context),
+            Command::Reference(args) => args.run(context),
             Command::Completions(args) => args.run(context),
-        }?;
+            Command::Man(args) => args.run(context),
+        };
+        // One place for everything: who reads a log has no use for other lines in it.
+        if let (Err(error), Some(logger)) = (&done, context.log) {
+            return Ok(error.tell(logger));
+        }
+        done?;
         context.out.flush()?;
         Ok(context.exit)
     }
@@ -210,12 +229,19 @@ pub(crate) struct Context {
     pub(crate) exit: u8,
     /// Keeps the project open until the answer is out.
     opened: Option<Project>,
+    /// Where what happens is told by lines of a log, if it is.
+    pub(crate) log: Option<Logger>,
+    /// What shows sessions to a collector, if the user has one.
+    exporter: Option<Exporter>,
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
         // The answer goes out before the time it takes to leave.
         let _ = self.out.flush();
+        if let Some(exporter) = self.exporter.take() {
+            traces::conclude(&exporter, self);
+        }
         if let Some(project) = self.opened.take() {
             project.leave();
         }
@@ -232,7 +258,9 @@ impl Context {
         // Errors and questions go to standard error, which asks this.
         colour.write_global();
         let out = Output::new(global.json, colour);
-        Context { out, directory: global.project, trust: global.trust, exit: 0, opened: None }
+        let (directory, trust) = (global.project, global.trust);
+        let (exit, opened, log, exporter) = (0, None, None, None);
+        Context { out, directory, trust, exit, opened, log, exporter }
     }
 
     /// The directory that the command works in.
@@ -256,6 +284,14 @@ impl Context {
         project.store().hold_still().map_err(EngineError::from)?;
         project.tend()?;
         Ok(project)
+    }
+
+    /// What a screen shows. The project is opened for it alone: what the screen reads holds up nobody.
+    fn showing(&self) -> Result<Showing> {
+        let project = Project::open(&self.place()?, &actor(), &self.surroundings()?)?;
+        let choice = anstream::AutoStream::choice(&std::io::stdout());
+        let has_colours = choice != anstream::ColorChoice::Never;
+        Ok(Showing { project, machine: machine(), has_colours })
     }
 
     /// For who opens the project later, and again.

@@ -1,11 +1,13 @@
 //! `hookloop resume`
 
+use hookloop_core::id::SessionId;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::session::real::Stop;
 
-use super::session::{self, runner};
-use super::{Context, machine};
+use super::session::{self, Look, Stage, runner};
+use super::{Context, machine, traces};
+use crate::logs::LogArgs;
 use crate::output::{DIM, Result};
 
 /// Go on with a session that was paused or interrupted: the last one, or the one that is named
@@ -21,18 +23,39 @@ pub(crate) struct Args {
     /// Go on although another machine has it
     #[arg(long)]
     take_over: bool,
+
+    /// Print lines on a terminal, too, instead of a screen
+    #[arg(long)]
+    plain: bool,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl Args {
+    /// Goes on with a session under the rules that it had.
+    pub(super) fn of(id: &SessionId) -> Args {
+        let session = Some(id.to_string());
+        Args {
+            session,
+            with_changed_hooks: false,
+            take_over: false,
+            plain: false,
+            log: LogArgs::default(),
+        }
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Result {
+        context.log = self.log.logger(&context.out)?;
         let project = context.project()?;
+        let project = traces::begin(context, project)?;
         let runner = runner(&project)?;
         let wanted = self.session.as_deref();
-        let Args { with_changed_hooks, take_over, .. } = self;
+        let Args { with_changed_hooks, take_over, plain, .. } = self;
         let how = open::Resume { with_changed_hooks, take_over };
         let stop = session::heed_signals()?;
         let opened = open::resume(&project, runner, wanted, how, &machine())?;
-        session::perform(context, &project, &opened, stop)
+        session::perform(context, &project, &opened, stop, Look::new(plain))
     }
 }
 
@@ -40,13 +63,14 @@ impl Args {
 pub(super) fn end_interrupted(context: &mut Context, project: &Project, stop: &Stop) -> Result {
     let config = context.place()?.config();
     for opened in open::interrupted(project, runner(project)?)? {
-        if !context.out.json {
+        if !context.out.json && context.log.is_none() {
             let id = &opened.id;
             context
                 .out
                 .line(format_args!("{DIM}session {id} was interrupted; it ends now{DIM:#}"))?;
         }
-        session::drive(context, project, &opened, &config, stop.clone())?;
+        let stage = Stage { config: &config, stop: stop.clone(), showing: None };
+        session::drive(context, project, &opened, stage)?;
     }
     Ok(())
 }

@@ -10,10 +10,11 @@ use hookloop_engine::agents::repository::Wanted;
 use hookloop_engine::rules::Rules;
 use hookloop_engine::session::open::{self, Wish};
 
-use super::session::{self, runner};
-use super::{Context, machine};
+use super::session::{self, Look, runner};
+use super::{Context, machine, traces};
 use crate::error::CliError;
 use crate::ids;
+use crate::logs::LogArgs;
 use crate::output::Result;
 
 /// The agent of who names none.
@@ -72,6 +73,13 @@ pub(crate) struct Args {
     /// When gates said no too often: needs_human or accept
     #[arg(long, value_name = "WHAT", value_parser = at_retry_limit)]
     at_retry_limit: Option<AtRetryLimit>,
+
+    /// Print lines on a terminal, too, instead of a screen
+    #[arg(long)]
+    plain: bool,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 /// Limits of this session, instead of those of the configuration.
@@ -129,7 +137,10 @@ impl LimitArgs {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
+        let look = Look::new(self.plain);
+        context.log = self.log.logger(&context.out)?;
         let project = context.project()?;
+        let project = traces::begin(context, project)?;
         let own = context.user()?.agent;
         let task = self.task.as_deref().map(|task| ids::resolve(&project, task)).transpose()?;
         let wish = self.wish(project.rules(), own, task)?;
@@ -140,7 +151,7 @@ impl Args {
         let stop = session::heed_signals()?;
         super::resume::end_interrupted(context, &project, &stop)?;
         let opened = open::start(&project, runner, wish)?;
-        session::perform(context, &project, &opened, stop)
+        session::perform(context, &project, &opened, stop, look)
     }
 
     fn wish(self, rules: &Rules, own: Option<String>, task: Option<TaskId>) -> Result<Wish> {

@@ -4,19 +4,20 @@ use std::path::Path;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::Context;
+use super::{Context, state_home};
 use crate::error::CliError;
+use crate::logs::{Level, Line, LogArgs};
 use crate::mcp::Counter;
 use crate::native::agent::quoted;
 use crate::output::{DIM, Result, plain};
-use crate::web::{MCP, Server, Token};
+use crate::web::{AGENTS, MCP, PEOPLE, Server, Sites, Token, Tokens};
 
 const PORT: u16 = 7411;
 
-/// Serve the project to agents of this machine by MCP over HTTP
+/// Serve a dashboard for you, and the project to agents of this machine by MCP over HTTP
 ///
-/// It listens on loopback and asks every request for a token, which is in a file that only you can read.
-/// docs/mcp.md has more.
+/// It listens on loopback. You log in once by the link that it prints; agents show a token, which is in a file that only you can
+/// read. docs/dashboard.md and docs/mcp.md have more.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The port; 0 for any that is free
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     /// The address, one of loopback's
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl Args {
@@ -39,20 +43,21 @@ impl Args {
             );
             return Err(CliError::usage(message).hint("ssh -L 7411:127.0.0.1:7411 this-machine"));
         }
+        context.log = self.log.logger(&context.out)?;
         let place = context.place()?;
         place.prepare()?;
-        let (token, path) = Token::of(&place.state)?;
+        let (agents, path) = Token::of(&place.state, AGENTS)?;
+        let (people, own_path) = Token::of(&place.state, PEOPLE)?;
+        let sites = Sites::new(place, state_home()?, context.surroundings()?);
         let counter = Counter::new(context.door().shared());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let served = runtime.block_on(async {
             let (mut term, mut int) =
                 (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
             let at = (self.bind, self.port);
-            let server = Server::bind(at, token, counter.clone()).await.map_err(|error| {
-                let failed = CliError::system(format!("{}:{}: {error}", self.bind, self.port));
-                failed.hint("hookloop serve --port 0")
-            })?;
-            say(context, &server, &path)?;
+            let server =
+                Server::bind(at, Tokens { agents, people }, counter.clone(), sites).await?;
+            say(context, &server, (&path, &own_path))?;
             let stop = async {
                 tokio::select! {
                     _ = term.recv() => {}
@@ -60,6 +65,9 @@ impl Args {
                 }
             };
             server.run(stop).await;
+            if let Some(logger) = context.log {
+                logger.say(Line::new(Level::Info, "serve", "stopped"));
+            }
             Ok(())
         });
         // Calls that take longer than the server waits for them end with the process.
@@ -69,26 +77,42 @@ impl Args {
     }
 }
 
-fn say(context: &mut Context, server: &Server, token: &Path) -> Result {
+fn say(context: &mut Context, server: &Server, (token, own): (&Path, &Path)) -> Result {
     let out = &mut context.out;
     let url = format!("http://{}{MCP}", server.address());
+    if let Some(logger) = context.log {
+        let token = token.to_string_lossy().into_owned();
+        let line = Line::new(Level::Info, "serve", format!("serving {url}"));
+        let own = own.to_string_lossy().into_owned();
+        let line = line.with("url", url).with("token_file", token);
+        logger.say(line.with("dashboard_token_file", own));
+        return Ok(());
+    }
+    let link = server.link();
     if out.json {
-        out.json(&json!({ "url": url, "token_file": token }))?;
+        out.json(&json!({
+            "url": url, "token_file": token, "dashboard": link, "dashboard_token_file": own,
+        }))?;
         return out.flush();
     }
     let path = token.to_string_lossy();
     let quoted = quoted(&path);
-    out.line(format_args!("{DIM}serving{DIM:#}  {url}"))?;
+    out.line(format_args!("{DIM} dashboard{DIM:#}  {link}"))?;
     out.line(format_args!(
-        "{DIM}  token{DIM:#}  export HOOKLOOP_TOKEN=\"$(cat {})\"",
+        "{DIM}            once, within 10 minutes; later with the token in {}{DIM:#}",
+        plain(&own.to_string_lossy())
+    ))?;
+    out.line(format_args!("{DIM}for agents{DIM:#}  {url}"))?;
+    out.line(format_args!(
+        "{DIM}     token{DIM:#}  export HOOKLOOP_TOKEN=\"$(cat {})\"",
         plain(&quoted)
     ))?;
     // The token itself is in no command line, and in no file of the agents'.
     out.line(format_args!(
-        "{DIM} claude{DIM:#}  claude mcp add --transport http hookloop {url} --header 'Authorization: Bearer ${{HOOKLOOP_TOKEN}}'"
+        "{DIM}    claude{DIM:#}  claude mcp add --transport http hookloop {url} --header 'Authorization: Bearer ${{HOOKLOOP_TOKEN}}'"
     ))?;
     out.line(format_args!(
-        "{DIM}  codex{DIM:#}  codex mcp add hookloop --url {url} --bearer-token-env-var HOOKLOOP_TOKEN"
+        "{DIM}     codex{DIM:#}  codex mcp add hookloop --url {url} --bearer-token-env-var HOOKLOOP_TOKEN"
     ))?;
     out.flush()
 }

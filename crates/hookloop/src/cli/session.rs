@@ -1,14 +1,14 @@
 //! What the commands that perform a session have in common.
 
 pub(super) mod live;
-pub(super) mod words;
+pub(crate) mod words;
 
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_core::id::Subject;
 use hookloop_core::session::{Outcome, Phase, Session};
@@ -22,7 +22,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Context;
 use crate::error::CliError;
+use crate::logs::Logged;
 use crate::output::{Result, plain};
+use crate::tui::{self, Screen, Showing};
 use crate::wire::EventJson;
 use live::{Heading, Live};
 
@@ -32,12 +34,34 @@ const LIMIT: u8 = 4;
 const PAUSED: u8 = 5;
 const CANCELLED: u8 = 130;
 
+/// How a session is shown on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    Screen,
+    Lines,
+}
+
+impl Look {
+    pub(super) fn new(is_plain: bool) -> Look {
+        if is_plain { Look::Lines } else { Look::Screen }
+    }
+}
+
+/// What a session is performed with.
+pub(super) struct Stage<'a> {
+    pub(super) config: &'a Path,
+    pub(super) stop: Stop,
+    /// What a screen shows; none for lines.
+    pub(super) showing: Option<Showing>,
+}
+
 /// Performs a session to its end, and says by the exit code what came of it.
 pub(super) fn perform(
     context: &mut Context,
     project: &Project,
     opened: &Opened,
     stop: Stop,
+    look: Look,
 ) -> Result {
     if context.out.json {
         // How it began, or was taken on.
@@ -46,7 +70,12 @@ pub(super) fn perform(
         }
     }
     let place = context.place()?;
-    let session = drive(context, project, opened, &place.config(), stop)?;
+    let showing = match look == Look::Screen && !context.out.json && tui::is_wanted() {
+        true => Some(context.showing()?),
+        false => None,
+    };
+    let stage = Stage { config: &place.config(), stop, showing };
+    let session = drive(context, project, opened, stage)?;
     context.exit = exit_code(&session);
     Ok(())
 }
@@ -56,9 +85,16 @@ pub(super) fn drive(
     context: &mut Context,
     project: &Project,
     opened: &Opened,
-    config: &Path,
-    stop: Stop,
+    stage: Stage<'_>,
 ) -> Result<Session> {
+    let Stage { config, stop, showing } = stage;
+    if let Some(logger) = context.log {
+        let mut logged = Logged::new(logger, project, opened);
+        let around = Attendance { onlooker: &mut logged, stop, rest: Rest::default(), config };
+        let session = perform_session(project, opened, around)?;
+        logged.conclude(&session);
+        return Ok(session);
+    }
     let rules = project.rules();
     let powers = match opened.is_ending {
         true => Vec::new(),
@@ -66,6 +102,9 @@ pub(super) fn drive(
     };
     let heading = Heading { powers: &powers, purse: &rules.limits.purse };
     let mut live = Live::new(&mut context.out, opened, heading, stop.clone());
+    if let Some(showing) = showing {
+        live.show(|| Screen::open(showing, opened.id.clone()));
+    }
     let around = Attendance { onlooker: &mut live, stop, rest: Rest::default(), config };
     let session = perform_session(project, opened, around)?;
     live.conclude(&session)?;
@@ -115,25 +154,40 @@ pub(super) fn exit_code(session: &Session) -> u8 {
 pub(super) fn heed_signals() -> Result<Stop> {
     let stop = Stop::new()?;
     let asked = Arc::new(AtomicBool::new(false));
-    let (mut reads, writes) = UnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register_conditional_shutdown(
-            signal,
-            CANCELLED.into(),
-            Arc::clone(&asked),
-        )?;
-        signal_hook::flag::register(signal, Arc::clone(&asked))?;
-        signal_hook::low_level::pipe::register(signal, OwnedFd::from(writes.try_clone()?))?;
-    }
-    let of_thread = stop.clone();
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        let mut byte = [0];
-        if reads.read(&mut byte).is_ok_and(|read| read > 0) {
-            of_thread.by_user();
+    for signals in [&[SIGINT][..], &[SIGTERM, SIGHUP]] {
+        let (reads, writes) = UnixStream::pair()?;
+        for signal in signals {
+            signal_hook::low_level::pipe::register(*signal, OwnedFd::from(writes.try_clone()?))?;
         }
-        // Kept until the program ends: a signal after this writes to it.
-        drop(writes);
-        std::thread::park();
-    })?;
+        let heed = Heed { reads, asked: Arc::clone(&asked), stop: stop.clone() };
+        let is_key = signals == [SIGINT];
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || heed.run(is_key))?;
+    }
     Ok(stop)
+}
+
+/// Waits for signals.
+struct Heed {
+    /// Has a byte for each.
+    reads: UnixStream,
+    /// There was one before.
+    asked: Arc<AtomicBool>,
+    stop: Stop,
+}
+
+impl Heed {
+    fn run(mut self, is_key: bool) {
+        let mut byte = [0];
+        while self.reads.read(&mut byte).is_ok_and(|read| read > 0) {
+            // Who reads in a pager means that by ctrl-c.
+            if is_key && tui::is_lent() {
+                continue;
+            }
+            if self.asked.swap(true, Ordering::SeqCst) {
+                tui::restore();
+                signal_hook::low_level::exit(CANCELLED.into());
+            }
+            self.stop.by_user();
+        }
+    }
 }

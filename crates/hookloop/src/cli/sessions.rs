@@ -5,7 +5,7 @@ use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
 use super::session::{runner, words};
-use super::{Context, machine};
+use super::{Context, machine, traces};
 use crate::output::{BOLD, Cell, DIM, Result, plain};
 use crate::wire::{EventJson, SessionJson};
 
@@ -13,6 +13,7 @@ use crate::wire::{EventJson, SessionJson};
 pub(crate) enum Command {
     List(List),
     Show(Show),
+    Trace(traces::Args),
 }
 
 impl Command {
@@ -20,6 +21,7 @@ impl Command {
         match self {
             Command::List(args) => args.run(context),
             Command::Show(args) => args.run(context),
+            Command::Trace(args) => args.run(context),
         }
     }
 }

@@ -19,6 +19,9 @@ use crate::output::{BOLD, DIM, Result, plain};
 /// Events of a task that are looked at for how it came to be done.
 const RECORD_MAX: usize = 1_000;
 
+/// How a reason begins that is a gate's receipt.
+pub(crate) const RECEIPT: &str = "receipt: ";
+
 /// Why a session or a task is where it is, and what to do about it
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -27,10 +30,11 @@ pub(crate) struct Args {
 }
 
 /// What keeps something where it is.
-struct Reason {
-    state: String,
-    reasons: Vec<String>,
-    next: Option<String>,
+pub(crate) struct Reason {
+    pub(crate) state: String,
+    pub(crate) reasons: Vec<String>,
+    /// What to type.
+    pub(crate) next: Option<String>,
 }
 
 impl Args {
@@ -67,7 +71,7 @@ impl Args {
     }
 }
 
-fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> Reason {
+pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> Reason {
     let mut reasons = Vec::new();
     let limits = &session.plan.limits;
     match &session.outcome {
@@ -106,7 +110,7 @@ fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> Reason {
     }
     for receipt in &session.receipts {
         let tree = receipt.tree.as_deref().unwrap_or("no tree");
-        reasons.push(format!("receipt: {} {} on {tree}", receipt.gate, receipt.status));
+        reasons.push(format!("{RECEIPT}{} {} on {tree}", receipt.gate, receipt.status));
     }
     reasons.push(format!(
         "{} of {} iterations, {} of {} retries, {} of {} iterations without progress, {} errors in a row",
@@ -199,7 +203,7 @@ fn record(project: &Project, id: &TaskId) -> Result<Vec<String>> {
     Ok(lines.into_iter().map(|line| line.trim_end().to_owned()).collect())
 }
 
-fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
+pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
     let row = project.read(|view| view.task(id))?;
     let row = row.ok_or_else(|| CliError::refused(format!("there is no task `{id}`")))?;
     let task = row.task;

@@ -1,7 +1,10 @@
 //! `hookloop worker`
 
+mod told;
+
+use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use hookloop_core::claim::LEASE_MAX_MS;
@@ -10,26 +13,26 @@ use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_engine::agents::Permissions;
 use hookloop_engine::delivery::repo::RepoError;
-use hookloop_engine::fleet::{Fleet, WorkerState};
+use hookloop_engine::fleet::Fleet;
 use hookloop_engine::kept::{Kept, Surroundings};
 use hookloop_engine::lifeline;
 use hookloop_engine::place::Place;
 use hookloop_engine::process::Cancel;
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::store::Links;
+use hookloop_engine::telemetry::{Exporter, Tracing};
 use hookloop_engine::user::{ProjectHome, ProjectRules};
-use hookloop_engine::worker::{
-    End, Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out,
-};
-use serde::Serialize;
+use hookloop_engine::worker::{Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::merge::ArrivalJson;
 use super::run::{AGENT_VARIABLE, length, permissions};
-use super::{Context, actor, machine, state_home};
+use super::{Context, actor, machine, state_home, traces};
 use crate::error::CliError;
-use crate::output::{DIM, Output, Result, plain};
+use crate::logs::{Level, Line, LogArgs};
+use crate::metrics::{Endpoint, Tally};
+use crate::output::{Output, Result, plain};
+use told::{ToldJson, json_of, line_of, log_line};
 
 /// A lease has to outlast an election of servers, with signs of life to spare.
 const LEASE_MIN_MS: u64 = 5_000;
@@ -94,11 +97,23 @@ pub(crate) struct Args {
     /// How much less urgent than this worker's signs of life its agents and hooks are, 0 to 19
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(i32).range(0..=19))]
     nice: i32,
+
+    /// Answer Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9464; who asks needs the token that is told
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+
+    /// Although other machines get to that address, and the token crosses the network in the clear
+    #[arg(long, requires = "metrics")]
+    metrics_public: bool,
+
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         super::by_a_person("start a worker")?;
+        context.log = self.log.logger(&context.out)?;
         let surroundings =
             Surroundings { stays: Some(Links::default()), ..context.surroundings()? };
         let home = state_home()?;
@@ -119,48 +134,23 @@ impl Args {
         }
         let fleet = Fleet::beside(&first.project, &home, &surroundings)?;
         let plan = self.plan(&first.project, context.user()?.agent)?;
+        let endpoint = self.endpoint(&home)?;
+        let exporter = traces::start(context, true)?;
         lifeline::start();
         let quit = heed_signals()?;
         // Its signs of life are more urgent than all that it starts from here on. Where that can't be had, they are
         // as urgent as the rest.
         let _ = rustix::process::setpriority_process(None, self.nice);
-        let posts: Vec<Post> = sites.into_iter().map(|site| Post::open(site, &fleet)).collect();
-        if !context.out.json {
-            let names: Vec<&str> = posts.iter().map(Post::name).collect();
-            context.out.line(format_args!(
-                "worker {}: {} at once by {} on {}",
-                plan.name,
-                plan.slots,
-                plain(&plan.agent),
-                plain(&names.join(", "))
-            ))?;
-            context.out.flush()?;
+        let sites = sites.into_iter().map(|site| shown(site, exporter.as_ref()));
+        let posts: Vec<Post> = sites.map(|site| Post::open(site, &fleet)).collect();
+        let projects = posts.iter().map(|post| (post.name().to_owned(), post.clone_project()));
+        let tally = Arc::new(Tally::new(projects.collect(), plan.slots, exporter));
+        tell_beginning(context, &plan, &posts)?;
+        if let Some(endpoint) = endpoint {
+            tell_endpoint(context, &endpoint)?;
+            endpoint.serve(Arc::clone(&tally))?;
         }
-        let worker = Worker::new(plan, posts, fleet);
-        let out = &mut context.out;
-        let (says, said) = mpsc::channel();
-        let is_json = out.json;
-        std::thread::scope(|scope| {
-            let working = scope.spawn(|| {
-                // Moved here: nothing more is said when the worker is done.
-                let says = says;
-                let listener = |told: &Told<'_>| {
-                    let line = match is_json {
-                        true => Output::json_line(&json_of(told)).unwrap_or_default(),
-                        false => line_of(told),
-                    };
-                    // Nobody to hear it does not keep it from working.
-                    let _ = says.send(line);
-                };
-                worker.run(&quit, &listener)
-            });
-            let mut is_heard = true;
-            for line in said {
-                is_heard = is_heard && out.line(line).and_then(|()| out.flush()).is_ok();
-            }
-            working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })?;
-        Ok(())
+        work(context, &Worker::new(plan, posts, fleet), &quit, &tally)
     }
 
     /// The projects to work on, each opened.
@@ -195,6 +185,19 @@ impl Args {
             }
         }
         Ok(sites)
+    }
+
+    /// Where Prometheus may ask.
+    fn endpoint(&self, home: &Path) -> Result<Option<Endpoint>> {
+        let Some(address) = self.metrics else { return Ok(None) };
+        if !address.ip().is_loopback() && !self.metrics_public {
+            let message = format!(
+                "other machines get to {address}, and the token would cross the network in the clear"
+            );
+            let hint = format!("hookloop worker … --metrics {address} --metrics-public");
+            return Err(CliError::usage(message).hint(hint));
+        }
+        Endpoint::bind(address, home).map(Some)
     }
 
     fn plan(&self, first: &Project, own: Option<String>) -> Result<WorkerPlan> {
@@ -267,6 +270,81 @@ impl Wanted<'_> {
     }
 }
 
+/// Has the worker work, and tells what it does.
+fn work(context: &mut Context, worker: &Worker, quit: &Quit, tally: &Tally) -> Result {
+    let (log, out) = (context.log, &mut context.out);
+    let (says, said) = mpsc::channel();
+    let is_json = out.json;
+    std::thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            // Moved here: nothing more is said when the worker is done.
+            let says = says;
+            let listener = |told: &Told<'_>| {
+                tally.hear(told);
+                if let Some(logger) = log {
+                    return logger.say(log_line(told, tally.exporter.is_some()));
+                }
+                let line = match is_json {
+                    true => Output::json_line(&json_of(told)).unwrap_or_default(),
+                    false => line_of(told),
+                };
+                // Nobody to hear it does not keep it from working.
+                let _ = says.send(line);
+            };
+            worker.run(quit, &listener)
+        });
+        let mut is_heard = true;
+        for line in said {
+            is_heard = is_heard && out.line(line).and_then(|()| out.flush()).is_ok();
+        }
+        working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    Ok(())
+}
+
+/// Says who works on what.
+fn tell_beginning(context: &mut Context, plan: &WorkerPlan, posts: &[Post]) -> Result {
+    let names: Vec<&str> = posts.iter().map(Post::name).collect();
+    let (name, slots, agent) = (&plan.name, plan.slots, plain(&plan.agent));
+    let text = format!("worker {name}: {slots} at once by {agent} on {}", plain(&names.join(", ")));
+    match context.log {
+        Some(logger) => logger.say(Line::new(Level::Info, "worker", text).with("event", "started")),
+        None if context.out.json => {}
+        None => {
+            context.out.line(text)?;
+            context.out.flush()?;
+        }
+    }
+    Ok(())
+}
+
+/// A project whose sessions are shown to a collector, if there is one. Each is a trace of its own, wherever the worker was
+/// started.
+fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
+    match exporter.cloned() {
+        Some(exporter) => {
+            let tracing = Tracing { exporter, parent: None };
+            Site { project: site.project.traced(tracing), ..site }
+        }
+        None => site,
+    }
+}
+
+fn tell_endpoint(context: &mut Context, endpoint: &Endpoint) -> Result {
+    let (url, file) = (endpoint.url(), endpoint.token_file.to_string_lossy().into_owned());
+    if let Some(logger) = context.log {
+        let line = Line::new(Level::Info, "worker", format!("metrics at {url}"));
+        logger.say(line.with("event", "metrics").with("url", url).with("token_file", file));
+        return Ok(());
+    }
+    let out = &mut context.out;
+    match out.json {
+        true => out.json(&ToldJson::Metrics { url: &url, token_file: &file })?,
+        false => out.line(format_args!("metrics at {url}, token in {}", plain(&file)))?,
+    }
+    out.flush()
+}
+
 /// The machine's name and the program's number.
 fn default_name() -> WorkerName {
     let fits = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
@@ -301,114 +379,4 @@ fn heed_signals() -> Result<Quit> {
         }
     })?;
     Ok(quit)
-}
-
-/// A line of `--json`.
-#[derive(Serialize)]
-#[serde(tag = "worker", rename_all = "snake_case")]
-enum ToldJson<'a> {
-    Took {
-        project: &'a str,
-        task: &'a str,
-        session: &'a str,
-        resumed: bool,
-    },
-    Ended {
-        project: &'a str,
-        task: &'a str,
-        session: &'a str,
-        outcome: &'a str,
-        reason: Option<String>,
-    },
-    Arrived {
-        project: &'a str,
-        #[serde(flatten)]
-        arrival: ArrivalJson<'a>,
-    },
-    Expired {
-        project: &'a str,
-        task: &'a str,
-        agent: &'a str,
-    },
-    State {
-        state: &'static str,
-    },
-    Unfit {
-        project: &'a str,
-        reason: Option<&'a str>,
-    },
-    Trouble {
-        project: Option<&'a str>,
-        reason: &'a str,
-    },
-}
-
-fn end_words(end: &End) -> (&str, Option<String>) {
-    use hookloop_core::session::Outcome;
-    match end {
-        End::Outcome(outcome) => {
-            let reason = match outcome {
-                Outcome::NeedsHuman { reason } => Some(reason.clone()),
-                Outcome::Limit { limit } => Some(limit.name().to_owned()),
-                _ => None,
-            };
-            (outcome.name(), reason)
-        }
-        End::Taken => ("taken", None),
-        End::Trouble(why) => ("trouble", Some(why.clone())),
-    }
-}
-
-fn json_of<'a>(told: &'a Told<'a>) -> ToldJson<'a> {
-    match told {
-        Told::Took { project, task, session, is_resumed } => ToldJson::Took {
-            project,
-            task: task.as_str(),
-            session: session.as_str(),
-            resumed: *is_resumed,
-        },
-        Told::Ended { project, task, session, end } => {
-            let (outcome, reason) = end_words(end);
-            let (task, session) = (task.as_str(), session.as_str());
-            ToldJson::Ended { project, task, session, outcome, reason }
-        }
-        Told::Arrived { project, arrival } => {
-            ToldJson::Arrived { project, arrival: ArrivalJson::from(*arrival) }
-        }
-        Told::Expired { project, task, agent } => {
-            ToldJson::Expired { project, task: task.as_str(), agent }
-        }
-        Told::State(state) => ToldJson::State { state: state.name() },
-        Told::Unfit { project, why } => ToldJson::Unfit { project, reason: *why },
-        Told::Trouble { project, why } => ToldJson::Trouble { project: *project, reason: why },
-    }
-}
-
-fn line_of(told: &Told<'_>) -> String {
-    let line = match told {
-        Told::Took { project, task, session, is_resumed } => {
-            let verb = if *is_resumed { "goes on with" } else { "took" };
-            format!("{project}: {verb} {task} (session {session})")
-        }
-        Told::Ended { project, task, session, end } => {
-            let (outcome, reason) = end_words(end);
-            let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-            format!("{project}: {task} {outcome}{reason} (session {session})")
-        }
-        Told::Arrived { project, arrival } => format!("{project}: {arrival}"),
-        Told::Expired { project, task, agent } => {
-            format!("{project}: {task} is ready again: {agent} was silent for its lease")
-        }
-        Told::State(WorkerState::Working) => "working".to_owned(),
-        Told::State(state) => format!("{}: nothing new is begun", state.name()),
-        Told::Unfit { project, why: Some(why) } => format!("{project}: takes nothing: {why}"),
-        Told::Unfit { project, why: None } => format!("{project}: takes tasks again"),
-        Told::Trouble { project: Some(project), why } => format!("{project}: {why}"),
-        Told::Trouble { project: None, why } => why.clone(),
-    };
-    let line = plain(&line).to_string();
-    match told {
-        Told::Trouble { .. } => format!("{DIM}{line}{DIM:#}"),
-        _ => line,
-    }
 }

@@ -69,7 +69,7 @@ impl Door {
         let surroundings = Surroundings { trust: self.trust.clone(), ..surroundings()? };
         let stamps = [
             Stamp::of(&place.config()),
-            surroundings.user_file.as_deref().map_or(Stamp(None), Stamp::of),
+            surroundings.user_file.as_deref().map_or(Stamp::none(), Stamp::of),
             Stamp::of(&trust::file(&place.state)),
         ];
         // A server stays for hours; rules that were changed meanwhile hold from the next call on.
@@ -100,10 +100,15 @@ impl Door {
 
 /// What tells a file from what it was.
 #[derive(Debug, PartialEq, Eq)]
-struct Stamp(Option<(u64, u64, i64, i64)>);
+pub(crate) struct Stamp(Option<(u64, u64, i64, i64)>);
 
 impl Stamp {
-    fn of(path: &Path) -> Stamp {
+    /// Of no file.
+    pub(crate) fn none() -> Stamp {
+        Stamp(None)
+    }
+
+    pub(crate) fn of(path: &Path) -> Stamp {
         let stamp = |file: Metadata| (file.ino(), file.len(), file.mtime(), file.mtime_nsec());
         Stamp(std::fs::metadata(path).ok().map(stamp))
     }
@@ -158,6 +163,20 @@ impl Counter {
             stop.by_user();
         }
         answered.unwrap_or_else(|unanswered| Err(unanswered.into()))
+    }
+
+    /// Looks at the project, and does nothing in it; none if that can't be done now.
+    pub(crate) async fn look<T: Send + 'static>(
+        self: &Arc<Counter>,
+        work: impl FnOnce(&Project) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        let counter = Arc::clone(self);
+        let work = move |reply: Reply<_>| {
+            if !reply.is_unwanted() {
+                reply.send(counter.door.desk().ok().and_then(|desk| work(desk.project())));
+            }
+        };
+        self.lanes.run(std::future::pending(), work).await.ok().flatten()
     }
 
     /// Does the reactions that calls led to, after their answers, on one thread at a time.

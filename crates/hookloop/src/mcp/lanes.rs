@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Pieces of work at the same time.
-pub(super) const CALLS_MAX: usize = 8;
+pub(crate) const CALLS_MAX: usize = 8;
 /// Pieces that wait for their turn; more are refused.
-pub(super) const WAITING_MAX: usize = 64;
+pub(crate) const WAITING_MAX: usize = 64;
 
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     /// Those that are worked on and those that wait.
     places: Arc<Semaphore>,
     turns: Arc<Semaphore>,
@@ -19,7 +19,7 @@ pub(super) struct Lanes {
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unanswered {
+pub(crate) enum Unanswered {
     Busy,
     /// Who asked has gone.
     Gone,
@@ -28,7 +28,7 @@ pub(super) enum Unanswered {
 }
 
 /// Takes the answer, and lets the next one have its turn.
-pub(super) struct Reply<T> {
+pub(crate) struct Reply<T> {
     to: oneshot::Sender<T>,
     _place: OwnedSemaphorePermit,
     _turn: OwnedSemaphorePermit,
@@ -36,25 +36,25 @@ pub(super) struct Reply<T> {
 
 impl<T> Reply<T> {
     /// Whether nobody waits for it any more.
-    pub(super) fn is_unwanted(&self) -> bool {
+    pub(crate) fn is_unwanted(&self) -> bool {
         self.to.is_closed()
     }
 
-    pub(super) fn send(self, answer: T) {
+    pub(crate) fn send(self, answer: T) {
         // Whoever does not wait for it any more need not have it.
         let _ = self.to.send(answer);
     }
 }
 
 impl Lanes {
-    pub(super) fn new() -> Lanes {
+    pub(crate) fn new() -> Lanes {
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
         Lanes { places: semaphore(CALLS_MAX + WAITING_MAX), turns: semaphore(CALLS_MAX) }
     }
 
     /// Returns when `work` has replied, or when the asker is `gone`. Work that has begun goes on to its end, and may
     /// have more to do after its reply.
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         gone: impl Future<Output = ()>,
         work: impl FnOnce(Reply<T>) + Send + 'static,

@@ -19,7 +19,8 @@ mod resources;
 mod stdio;
 mod tools;
 
-pub(crate) use desk::{Counter, Door};
+pub(crate) use desk::{Counter, Door, Stamp};
 pub(crate) use gate::refuse;
 pub(crate) use handler::Handler;
+pub(crate) use lanes::{Lanes, Reply, Unanswered};
 pub(crate) use stdio::serve;

@@ -1,14 +1,15 @@
 //! Who may ask. Decided from the head of a request alone, before its body is read.
 //!
 //! A page in a browser reaches loopback too, also under a name of its own that leads there. So the
-//! names that are answered to are few, an origin has to be the same as the name, and the token is
-//! asked for in any case.
+//! names that are answered to are few, and an origin has to be the same as the name. Agents show their token;
+//! people are logged in, or show theirs. A browser sends a cookie along unasked, so who has nothing else to show
+//! has to have been asked by one of our own pages.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, ORIGIN,
-    WWW_AUTHENTICATE,
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderName,
+    LOCATION, ORIGIN, WWW_AUTHENTICATE,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
+use super::login::{LOGIN_LIFE, Logins};
 use super::token::Token;
 
 /// The longest body.
@@ -27,11 +29,27 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long an answer may take: gates run for as long as they are allowed to.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
+/// Where who is not logged in is sent.
+pub(super) const LOGIN: &str = "/login";
+
+/// Who something is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Agents,
+    People,
+    /// Agents and people: that there is nothing is for who may know what there is.
+    Either,
+    Anyone,
+}
+
 #[derive(Debug)]
 pub(super) struct Guard {
     /// What a client may call this server.
     hosts: [String; 3],
+    /// Servers of one machine share the cookies of a browser, whatever their ports are.
+    cookie: String,
     token: Token,
+    pub(super) logins: Logins,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,29 +57,43 @@ enum Denied {
     Host,
     Origin,
     Token,
+    /// By nobody who is logged in.
+    Stranger,
+    /// The same, by a browser that shows a page.
+    Visitor,
     ContentType,
     TooLarge,
 }
 
 impl Guard {
-    pub(super) fn new(port: u16, token: Token) -> Guard {
+    pub(super) fn new(port: u16, token: Token, logins: Logins) -> Guard {
         let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
-        Guard { hosts, token }
+        Guard { hosts, cookie: format!("hookloop-{port}"), token, logins }
     }
 
     pub(super) fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    fn judge(&self, head: &Parts) -> Result<(), Denied> {
+    /// The line that has a browser keep a cookie, or forget it.
+    pub(super) fn set_cookie(&self, value: Option<&str>) -> String {
+        let (value, age) = value.map_or(("", 0), |value| (value, LOGIN_LIFE.as_secs()));
+        format!("{}={value}; Max-Age={age}; Path=/; HttpOnly; SameSite=Strict", self.cookie)
+    }
+
+    fn judge(&self, head: &Parts, access: Access) -> Result<(), Denied> {
         let host = self.host(head).ok_or(Denied::Host)?;
-        match only(&head.headers, &ORIGIN) {
-            Only::None => {}
-            Only::One(origin) if origin.strip_prefix(b"http://") == Some(host.as_bytes()) => {}
+        let has_origin = match only(&head.headers, &ORIGIN) {
+            Only::None => false,
+            Only::One(origin) if origin.strip_prefix(b"http://") == Some(host.as_bytes()) => true,
             Only::One(_) | Only::Many => return Err(Denied::Origin),
-        }
-        if !self.shows_token(&head.headers) {
-            return Err(Denied::Token);
+        };
+        let is_agent = || self.token.is(bearer(&head.headers).unwrap_or_default());
+        match access {
+            Access::Anyone => {}
+            Access::Agents | Access::Either if is_agent() => {}
+            Access::Agents => return Err(Denied::Token),
+            Access::People | Access::Either => self.judge_person(head, has_origin)?,
         }
         // A form, or a script that asked nobody, can't send this type.
         if head.method == Method::POST && !is_json(&head.headers) {
@@ -84,14 +116,60 @@ impl Guard {
         self.hosts.iter().find(|name| name.as_bytes() == host)
     }
 
-    fn shows_token(&self, headers: &HeaderMap) -> bool {
-        let Only::One(shown) = only(headers, &AUTHORIZATION) else { return false };
-        let Some((scheme, token)) = shown.split_at_checked(BEARER.len()) else { return false };
-        scheme.eq_ignore_ascii_case(BEARER) && self.token.is(token)
+    fn judge_person(&self, head: &Parts, has_origin: bool) -> Result<(), Denied> {
+        if bearer(&head.headers).is_some_and(|shown| self.logins.is_token(shown)) {
+            return Ok(());
+        }
+        let cookie = self.cookie(&head.headers);
+        if !cookie.is_some_and(|cookie| self.logins.knows(cookie)) {
+            let is_page =
+                matches!(head.method, Method::GET | Method::HEAD) && wants_page(&head.headers);
+            return Err(if is_page { Denied::Visitor } else { Denied::Stranger });
+        }
+        // Another server of this machine is another origin, and the same site: its pages have our cookie sent.
+        let is_ours = match only(&head.headers, &FETCH_SITE) {
+            Only::None => true,
+            Only::One(b"same-origin" | b"none") => true,
+            Only::One(_) => {
+                matches!(only(&head.headers, &FETCH_MODE), Only::One(b"navigate"))
+                    && head.method == Method::GET
+            }
+            Only::Many => false,
+        };
+        let changes = !matches!(head.method, Method::GET | Method::HEAD);
+        match is_ours && (has_origin || !changes) {
+            true => Ok(()),
+            false => Err(Denied::Origin),
+        }
+    }
+
+    /// The value of our cookie, if a request has one of that name.
+    pub(super) fn cookie<'h>(&self, headers: &'h HeaderMap) -> Option<&'h [u8]> {
+        let lines = headers.get_all(COOKIE).iter();
+        let pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+        let value = |pair: &'h [u8]| {
+            pair.trim_ascii().strip_prefix(self.cookie.as_bytes())?.strip_prefix(b"=")
+        };
+        let mut values = pairs.filter_map(value);
+        values.next().filter(|_| values.next().is_none())
     }
 }
 
 const BEARER: &[u8] = b"Bearer ";
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// The token that a request shows.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let Only::One(shown) = only(headers, &AUTHORIZATION) else { return None };
+    let (scheme, token) = shown.split_at_checked(BEARER.len())?;
+    scheme.eq_ignore_ascii_case(BEARER).then_some(token)
+}
+
+fn wants_page(headers: &HeaderMap) -> bool {
+    let Only::One(kinds) = only(headers, &ACCEPT) else { return false };
+    kinds.split(|byte| *byte == b',').any(|kind| kind.trim_ascii().starts_with(b"text/html"))
+}
 
 enum Only<'a> {
     None,
@@ -125,6 +203,8 @@ impl IntoResponse for Denied {
                 let how = [(WWW_AUTHENTICATE, "Bearer realm=\"hookloop\"")];
                 (StatusCode::UNAUTHORIZED, how, "the token is missing or wrong\n").into_response()
             }
+            Denied::Stranger => (StatusCode::UNAUTHORIZED, "log in first\n").into_response(),
+            Denied::Visitor => (StatusCode::SEE_OTHER, [(LOCATION, LOGIN)]).into_response(),
             Denied::ContentType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json\n").into_response()
             }
@@ -137,12 +217,12 @@ impl IntoResponse for Denied {
 
 /// Around every route, and around what is none.
 pub(super) async fn guard(
-    State(guard): State<Arc<Guard>>,
+    State((guard, access)): State<(Arc<Guard>, Access)>,
     request: Request,
     next: Next,
 ) -> Response {
     let (head, body) = request.into_parts();
-    if let Err(denied) = guard.judge(&head) {
+    if let Err(denied) = guard.judge(&head, access) {
         return denied.into_response();
     }
     let body = match timeout(BODY_TIME_MAX, axum::body::to_bytes(body, BODY_MAX)).await {

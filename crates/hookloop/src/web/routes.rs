@@ -1,20 +1,25 @@
 //! Every path that is served. A router is made of this table alone, and the tests go over it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::Request;
+use axum::extract::{Path, Request};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any_service};
+use axum::routing::{MethodRouter, any, any_service, get, post};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::guard::{BODY_MAX, Guard, guard};
+use super::dashboard::Dashboard;
+use super::guard::{Access, BODY_MAX, Guard, LOGIN, guard};
+use super::headers;
+use super::pages::{self, Make};
 use crate::mcp::{Counter, Handler, refuse};
+use crate::metrics;
 
 pub(crate) const MCP: &str = "/mcp";
 
@@ -22,32 +27,112 @@ pub(crate) const MCP: &str = "/mcp";
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) counter: Arc<Counter>,
+    pub(super) dashboard: Arc<Dashboard>,
+    pub(super) guard: Arc<Guard>,
 }
 
 pub(super) struct Route {
     pub(super) path: &'static str,
-    make: fn(&Parts, &Guard) -> MethodRouter,
+    pub(super) access: Access,
+    make: fn(&Parts) -> MethodRouter,
 }
 
-pub(super) const ROUTES: &[Route] = &[Route { path: MCP, make: mcp }];
+impl Route {
+    const fn people(path: &'static str, make: fn(&Parts) -> MethodRouter) -> Route {
+        Route { path, access: Access::People, make }
+    }
 
-pub(super) fn router(parts: &Parts, watch: &Arc<Guard>) -> Router {
-    let add = |router: Router, route: &Route| router.route(route.path, (route.make)(parts, watch));
-    let router = ROUTES.iter().fold(Router::new(), add);
-    // Last, so that it is around all of them and what is none of them.
-    router.layer(from_fn_with_state(Arc::clone(watch), guard))
+    const fn anyone(path: &'static str, make: fn(&Parts) -> MethodRouter) -> Route {
+        Route { path, access: Access::Anyone, make }
+    }
+}
+
+pub(super) const ROUTES: &[Route] = &[
+    Route { path: MCP, access: Access::Agents, make: mcp },
+    Route {
+        path: metrics::PATH,
+        access: Access::Agents,
+        make: |parts| metrics::route(&parts.counter),
+    },
+    Route::anyone(LOGIN, login),
+    Route::anyone("/assets/{name}", |parts| {
+        let dashboard = Arc::clone(&parts.dashboard);
+        get(move |names: Names| Arc::clone(&dashboard).asset(names))
+    }),
+    Route::people("/logout", logout),
+    Route::people("/", |parts| {
+        let dashboard = Arc::clone(&parts.dashboard);
+        get(move || Arc::clone(&dashboard).projects())
+    }),
+    Route::people("/p/{project}/", |parts| page(parts, pages::overview)),
+    Route::people("/p/{project}/sessions", |parts| page(parts, pages::sessions)),
+    Route::people("/p/{project}/sessions/{id}", |parts| page(parts, pages::session)),
+    Route::people("/p/{project}/tasks", |parts| page(parts, pages::tasks)),
+    Route::people("/p/{project}/tasks/{id}", |parts| page(parts, pages::task)),
+    Route::people("/p/{project}/graph", |parts| page(parts, pages::graph)),
+    Route::people("/p/{project}/usage", |parts| page(parts, pages::usage)),
+    Route::people("/p/{project}/hooks", |parts| page(parts, pages::hooks)),
+    Route::people("/p/{project}/fleet", |parts| page(parts, pages::fleet)),
+    Route::people("/p/{project}/log", |parts| page(parts, pages::log)),
+    Route::people("/p/{project}/output/{run}/{stream}", |parts| {
+        let dashboard = Arc::clone(&parts.dashboard);
+        get(move |names: Names| Arc::clone(&dashboard).output(names))
+    }),
+    Route::people("/p/{project}/live", |parts| {
+        let dashboard = Arc::clone(&parts.dashboard);
+        get(move |names: Names, request: Request| Arc::clone(&dashboard).live(names, request))
+    }),
+    Route::people("/p/{project}/do", |parts| {
+        let dashboard = Arc::clone(&parts.dashboard);
+        post(move |names: Names, request: Request| Arc::clone(&dashboard).act(names, request))
+    }),
+];
+
+type Names = Path<HashMap<String, String>>;
+
+pub(super) fn router(parts: &Parts) -> Router {
+    let guarded = |routes: MethodRouter, access: Access| {
+        let state = (Arc::clone(&parts.guard), access);
+        let routes = routes.layer(from_fn_with_state(state, guard));
+        match access {
+            Access::Agents => routes,
+            Access::People | Access::Either | Access::Anyone => routes.layer(from_fn(headers::add)),
+        }
+    };
+    let add = |router: Router, route: &Route| {
+        router.route(route.path, guarded((route.make)(parts), route.access))
+    };
+    let dashboard = Arc::clone(&parts.dashboard);
+    let nothing = any(move || Arc::clone(&dashboard).nothing());
+    ROUTES.iter().fold(Router::new(), add).fallback_service(guarded(nothing, Access::Either))
+}
+
+fn page(parts: &Parts, make: Make) -> MethodRouter {
+    let dashboard = Arc::clone(&parts.dashboard);
+    get(move |names: Names, request: Request| Arc::clone(&dashboard).page(make, names, request))
+}
+
+fn login(parts: &Parts) -> MethodRouter {
+    let [one, other] = [(); 2].map(|()| (Arc::clone(&parts.dashboard), Arc::clone(&parts.guard)));
+    get(move |request: Request| Arc::clone(&one.0).login(Arc::clone(&one.1), request))
+        .post(move |request: Request| Arc::clone(&other.0).log_in(Arc::clone(&other.1), request))
+}
+
+fn logout(parts: &Parts) -> MethodRouter {
+    let (dashboard, guard) = (Arc::clone(&parts.dashboard), Arc::clone(&parts.guard));
+    post(move |headers: HeaderMap| Arc::clone(&dashboard).log_out(Arc::clone(&guard), headers))
 }
 
 /// Each request stands for itself: all state is the project's, so there is no session to lose when the
 /// server is started again, to expire, or to steal.
-fn mcp(parts: &Parts, guard: &Guard) -> MethodRouter {
+fn mcp(parts: &Parts) -> MethodRouter {
     let handler = Handler::new(Arc::clone(&parts.counter));
-    let origins = guard.hosts().iter().map(|host| format!("http://{host}"));
+    let hosts = parts.guard.hosts();
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
-        .with_allowed_hosts(guard.hosts().iter().cloned())
-        .with_allowed_origins(origins)
+        .with_allowed_hosts(hosts.iter().cloned())
+        .with_allowed_origins(hosts.iter().map(|host| format!("http://{host}")))
         .enforce_origin_validation();
     let sessions = Arc::new(NeverSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(handler.clone()), sessions, config);

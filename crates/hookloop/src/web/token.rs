@@ -1,4 +1,4 @@
-//! The token that every request has to show, in a file of the user's alone.
+//! Tokens, each in a file of the user's alone: one that agents show, one for people to log in with.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -11,7 +11,10 @@ use subtle::ConstantTimeEq;
 use crate::error::CliError;
 use crate::output::Result;
 
-const FILE_NAME: &str = "serve.token";
+/// What agents are given.
+pub(crate) const AGENTS: &str = "serve.token";
+/// What agents are not given.
+pub(crate) const PEOPLE: &str = "dashboard.token";
 const BYTES: usize = 32;
 /// What is read of a file: a token and the end of its line, and one to see that there is more.
 const READ_MAX: u64 = BYTES as u64 * 2 + 2;
@@ -25,9 +28,9 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// The token in a directory of state, which is made there the first time.
-    pub(crate) fn of(state: &Path) -> Result<(Token, PathBuf)> {
-        let path = state.join(FILE_NAME);
+    /// The token in a file of that name in a directory of state, which is made there the first time.
+    pub(crate) fn of(state: &Path, file_name: &str) -> Result<(Token, PathBuf)> {
+        let path = state.join(file_name);
         let token = match path.symlink_metadata() {
             Ok(_) => read(&path)?,
             Err(_) => match make(&path) {
@@ -39,7 +42,7 @@ impl Token {
     }
 
     /// Takes as long for one that is nearly right as for one that is not.
-    pub(super) fn is(&self, shown: &[u8]) -> bool {
+    pub(crate) fn is(&self, shown: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(shown).into()
     }
 

@@ -78,7 +78,12 @@ fn tasks_are_printed_alike_everywhere() {
 fn other_commands_print_an_object_each() {
     let project = Project::bare();
     let check = |args: &[&str], expected: &[&str]| check(&project.json(args), &[expected]);
-    check(&["init", "--yes"], &["config", "created", "root", "state"]);
+    let made = [
+        "agents", "ci", "config", "created", "gates", "next", "root", "state", "tools", "troubles",
+        "trusted",
+    ];
+    check(&["init", "--yes"], &made);
+    check(&["init"], &made);
     let status = [
         "claimed",
         "events",

@@ -38,7 +38,7 @@ fn the_first_lines_work_as_written() {
 fn init_says_what_it_did_and_can_be_repeated() {
     let project = Project::bare();
     let first = project.ok(&["init", "--yes"]);
-    assert!(first.starts_with("Wrote ") && first.contains("hookloop task add"), "{first}");
+    assert!(first.starts_with("Wrote ") && first.contains("hookloop run"), "{first}");
     project.configure("limits: {cascade: {depth: 3}}\n");
     let second = project.ok(&["init"]);
     assert!(second.starts_with("Kept "), "{second}");
@@ -52,20 +52,6 @@ fn init_without_anyone_to_ask_writes_nothing() {
     let error = project.fails(1, &["init"]);
     assert!(error.contains("try: hookloop init --yes"), "{error}");
     assert_eq!(std::fs::read_dir(project.root()).unwrap().count(), 0);
-}
-
-#[test]
-fn the_file_that_init_writes_is_valid_with_its_example_too() {
-    let project = Project::new();
-    let path = project.root().join("hookloop.yaml");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let (_, example) = text.split_once("# hooks:\n").unwrap();
-    let example: String = example.lines().map(|line| format!("{}\n", &line[2..])).collect();
-    project.configure(&format!("hooks:\n{example}"));
-    assert_eq!(project.json(&["hooks", "show", "auto-create-review-task"])["enabled"], false);
-    project.ok(&["task", "add", "Goal", "--id", "x"]);
-    project.ok(&["task", "complete", "x"]);
-    assert_eq!(project.event("hook.announce.done")["data"]["goal"], "Goal");
 }
 
 #[test]

@@ -49,8 +49,9 @@ fn what_has_no_place_here_is_said() {
             ]}],
         },
     }));
-    assert!(printed.contains("# PreToolUse: left with the agent"), "{printed}");
-    assert!(printed.contains("# Stop: a hook of type `prompt`"), "{printed}");
+    assert!(printed.contains("no equivalent\tPreToolUse\tleft with the agent"), "{printed}");
+    assert!(printed.contains("no equivalent\tStop: a hook of type `prompt`"), "{printed}");
+    assert!(printed.contains("no equivalent\tmodel\t"), "{printed}");
     let yaml = std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap();
     assert!(yaml.contains("timeout: 60s") && yaml.contains("timeout: 60000ms"), "{yaml}");
     let explained = project.json(&["hooks", "explain", "session_start"]);
@@ -62,6 +63,6 @@ fn nothing_to_take_over_is_an_error() {
     let project = Project::bare();
     project.write("settings.json", &json!({"hooks": {"PreToolUse": []}}).to_string());
     let error = project.fails(2, &["import", "agent-hooks", "settings.json"]);
-    assert!(error.contains("no hooks that have a place here"), "{error}");
+    assert!(error.contains("nothing that has a place here"), "{error}");
     assert!(!project.root().join("hookloop.yaml").exists());
 }

@@ -130,8 +130,12 @@ fn mistakes_in_a_file_to_take_over_are_said() {
     check(r#"{"version": "2.0", "hooks": []}"#, "version 2.0");
     check(r#"{"version": "1.0", "hooks": [{"name": "mine"}]}"#, "`mine`");
     check(r#"{"version": "1.0", "hooks": [], "extra": 1}"#, "extra");
-    check(&automation_file(json!({"eventTypes": ["task_done"]})), "task_done");
     check(&automation_file(json!({"eventTypes": []})), "event");
+    // What is about one hook alone does not keep the others out.
+    let project = Project::bare();
+    project.write("hooks.json", &automation_file(json!({"eventTypes": ["task_done"]})));
+    let said = project.ok(&["import", "automation-hooks", "hooks.json"]);
+    assert!(said.contains("no equivalent\ttask_done"), "{said}");
 }
 
 #[test]

@@ -304,7 +304,7 @@ impl<'a> Speech<'a> {
         if self.text.len() > MESSAGE_HELD {
             self.text = clipped(&self.text, MESSAGE_HELD / 2);
         }
-        updates(Update::Text(&shown));
+        updates(Update::Output(shown.as_bytes()));
     }
 }
 
@@ -397,7 +397,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut updates = |update: Update<'_>| {
             seen.push(match update {
-                Update::Text(text) => format!("said {text}"),
+                Update::Output(text) => format!("said {}", String::from_utf8_lossy(text)),
                 Update::Tool(line) => format!("did {line}"),
                 update => format!("{update:?}"),
             });

@@ -15,7 +15,7 @@ const PLACEHOLDER: &str = "no test specified";
 const NOTHING: [&str; 4] = ["", ":", "true", "exit 0"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manager {
+pub(crate) enum Manager {
     Npm,
     Pnpm,
     Yarn,
@@ -35,7 +35,7 @@ const LOCK_FILES: [(&str, Manager); 6] = [
 impl Manager {
     const ALL: [Manager; 4] = [Manager::Npm, Manager::Pnpm, Manager::Yarn, Manager::Bun];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Manager::Npm => "npm",
             Manager::Pnpm => "pnpm",
@@ -44,7 +44,7 @@ impl Manager {
         }
     }
 
-    pub(super) fn argv(self) -> Vec<&'static str> {
+    pub(crate) fn argv(self) -> Vec<&'static str> {
         match self {
             // `bun test` is a runner of its own and knows nothing of the script.
             Manager::Bun => vec!["bun", "run", "test"],
@@ -62,11 +62,16 @@ struct Package {
 }
 
 /// Who runs the tests of the package, if it has any.
-pub(super) fn manager(project: &Project) -> Result<Option<Manager>, NoTests> {
+pub(crate) fn manager(project: &Project) -> Result<Option<Manager>, NoTests> {
+    runs(project, "test")
+}
+
+/// Who runs a script of the package, if it has it and it does something.
+pub(crate) fn runs(project: &Project, script: &str) -> Result<Option<Manager>, NoTests> {
     let Some(text) = project.read(FILE)? else { return Ok(None) };
     let wrong = |error: serde_json::Error| unreadable(Path::new(FILE), &error.to_string());
     let package: Package = serde_json::from_str(&text).map_err(wrong)?;
-    let script = package.scripts["test"].as_str().unwrap_or_default().trim();
+    let script = package.scripts[script].as_str().unwrap_or_default().trim();
     if NOTHING.contains(&script) || script.contains(PLACEHOLDER) {
         return Ok(None);
     }

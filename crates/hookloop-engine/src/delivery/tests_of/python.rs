@@ -10,7 +10,25 @@ const SECTIONS: [(&str, &str); 3] =
 const OWN: [&str; 2] = ["pytest.ini", ".pytest.ini"];
 const DIRECTORIES: [&str; 2] = ["tests", "test"];
 
-pub(super) fn has_pytest(project: &Project) -> Result<bool, NoTests> {
+/// Lock files of those who keep a project's packages, and how each runs a program among them.
+const LAUNCHERS: [(&str, &[&str]); 4] = [
+    ("uv.lock", &["uv", "run"]),
+    ("poetry.lock", &["poetry", "run"]),
+    ("pdm.lock", &["pdm", "run"]),
+    ("Pipfile.lock", &["pipenv", "run"]),
+];
+
+/// What comes before a program of the project's packages; nothing if it is in PATH.
+pub(crate) fn launcher(project: &Project) -> Result<&'static [&'static str], NoTests> {
+    for (file, launcher) in LAUNCHERS {
+        if project.has(file)? {
+            return Ok(launcher);
+        }
+    }
+    Ok(&[])
+}
+
+pub(crate) fn has_pytest(project: &Project) -> Result<bool, NoTests> {
     for file in OWN {
         if project.has(file)? {
             return Ok(true);

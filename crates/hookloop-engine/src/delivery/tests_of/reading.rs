@@ -15,24 +15,24 @@ const ENTRIES_MAX: usize = 10_000;
 const DEPTH_MAX: usize = 6;
 
 #[derive(Debug)]
-pub(super) struct Project {
+pub(crate) struct Project {
     /// Without links.
     root: PathBuf,
 }
 
 impl Project {
-    pub(super) fn new(root: &Path) -> Result<Project, NoTests> {
+    pub(crate) fn new(root: &Path) -> Result<Project, NoTests> {
         let root = root.canonicalize().map_err(|error| unreadable(root, &error.to_string()))?;
         Ok(Project { root })
     }
 
     /// Whether there is such a file.
-    pub(super) fn has(&self, name: &str) -> Result<bool, NoTests> {
+    pub(crate) fn has(&self, name: &str) -> Result<bool, NoTests> {
         Ok(self.place(name)?.is_some())
     }
 
     /// What is in a file, if there is one of that name.
-    pub(super) fn read(&self, name: &str) -> Result<Option<String>, NoTests> {
+    pub(crate) fn read(&self, name: &str) -> Result<Option<String>, NoTests> {
         let Some(path) = self.place(name)? else { return Ok(None) };
         let wrong = |error: std::io::Error| unreadable(Path::new(name), &error.to_string());
         // By the time it is opened it could be a pipe that nobody writes to.
@@ -49,7 +49,7 @@ impl Project {
     }
 
     /// The names in the project's directory.
-    pub(super) fn names(&self) -> Result<Vec<String>, NoTests> {
+    pub(crate) fn names(&self) -> Result<Vec<String>, NoTests> {
         let wrong = |error: std::io::Error| unreadable(&self.root, &error.to_string());
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.root).map_err(wrong)?.take(ENTRIES_MAX) {
@@ -60,7 +60,7 @@ impl Project {
     }
 
     /// Whether a file below a directory has such a name. Links are not followed.
-    pub(super) fn any_below(
+    pub(crate) fn any_below(
         &self,
         directory: &str,
         is_meant: impl Fn(&str) -> bool,
@@ -117,6 +117,6 @@ impl Project {
     }
 }
 
-pub(super) fn unreadable(file: &Path, why: &str) -> NoTests {
+pub(crate) fn unreadable(file: &Path, why: &str) -> NoTests {
     NoTests::Unreadable { file: file.display().to_string(), why: why.to_owned() }
 }

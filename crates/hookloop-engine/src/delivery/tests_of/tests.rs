@@ -81,6 +81,19 @@ fn each_runner_is_told_by_its_files() {
         (&[("tests/unit/test_a.py", "")], &["pytest"]),
         (&[("test/a_test.py", "")], &["pytest"]),
         (&[("test_a.py", "")], &["pytest"]),
+        (&[("pytest.ini", ""), ("uv.lock", "")], &["uv run pytest"]),
+        (&[("pytest.ini", ""), ("poetry.lock", "")], &["poetry run pytest"]),
+        (&[("mix.exs", "")], &["mix test"]),
+        (&[("Package.swift", "")], &["swift test"]),
+        (&[("deno.json", ""), ("deno.jsonc", "")], &["deno test"]),
+        (&[("pom.xml", "")], &["mvn --batch-mode test"]),
+        (&[("pom.xml", ""), ("mvnw", "")], &["./mvnw --batch-mode test"]),
+        (&[("build.gradle.kts", ""), ("settings.gradle.kts", "")], &["gradle test"]),
+        (&[("settings.gradle", ""), ("gradlew", "")], &["./gradlew test"]),
+        (&[("All.sln", "")], &["dotnet test"]),
+        (&[("a.csproj", ""), ("b.csproj", "")], &["dotnet test"]),
+        (&[(".rspec", ""), ("Gemfile", "")], &["bundle exec rspec"]),
+        (&[("phpunit.xml", "")], &["vendor/bin/phpunit"]),
         (&[("Makefile", "all:\n\ttrue\ntest: all\n\ttrue\n")], &["make test"]),
         (&[("Makefile", "check test:\n")], &["make test"]),
         (&[("makefile", "test::\n")], &["make test"]),
@@ -153,6 +166,9 @@ fn a_program_that_is_missing_is_named() {
     let missing = NoTests::NoProgram { runner: "go", program: "go".into() };
     assert_eq!(ground.runnable(), Err(missing));
     assert_eq!(Ground::new(&files, &["cargo", "go"]).runnable().unwrap().len(), 2);
+    // One that the project brings is there, whatever is in PATH.
+    let brought = Ground::new(&[("build.gradle", ""), ("gradlew", "")], &[]);
+    assert!(brought.detect().unwrap()[0].program_found);
 }
 
 #[test]

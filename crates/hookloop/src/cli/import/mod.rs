@@ -1,52 +1,150 @@
-//! `hookloop import …`: hooks that were written for something else.
+//! `hookloop import …`: what was written for something else.
+//!
+//! Each tool has a file that reads its own files into [`Taken`]: sections of a configuration, tasks, and a row for
+//! everything that was found, with what became of it. What is not known is a row too: nothing is dropped without a
+//! word. Files are data: nothing in them is run.
+//!
+//! - `source`: files as they are read, within limits
+//! - `taken`: what was taken over, and the report; `yaml`: how a configuration is written; `tasks`: how tasks are added
+//! - the others: a tool each
 
-mod agent_hooks;
-mod automation_hooks;
+mod agent;
+mod automation;
+mod beads;
+mod iteratr;
+mod kanban;
+mod lefthook;
+mod octopoid;
+mod ralph;
+mod report;
+mod source;
+mod taken;
+mod tasks;
+mod yaml;
 
-use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 
 use clap::Subcommand;
-use hookloop_engine::config;
-use hookloop_engine::user::User;
 
 use super::Context;
 use crate::error::CliError;
 use crate::output::Result;
+use source::Source;
+use taken::Taken;
+
+/// What every kind of import takes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The files to read; if none is named, those that the tool has in this directory
+    files: Vec<PathBuf>,
+
+    /// Fail, and write nothing, if something has no equivalent
+    #[arg(long)]
+    strict: bool,
+}
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    AutomationHooks(automation_hooks::Args),
-    AgentHooks(agent_hooks::Args),
+    /// Hooks of Claude Code, or of another agent with the same settings
+    ///
+    /// Takes over what has a place here (`Stop`, `SessionStart`, `SessionEnd`, `UserPromptSubmit`). Hooks around tool
+    /// calls stay with the agent. There, a hook that fails lets the agent go on, so these get `on_failure: open`;
+    /// without it a failed gate blocks.
+    #[command(visible_alias = "agent-hooks")]
+    Claude(Args),
+    /// Hooks of CodeMie: .codemie/codemie-cli.config.json
+    Codemie(Args),
+    /// Hooks and settings of iteratr: .iteratr.hooks.yml, iteratr.yml
+    Iteratr(Args),
+    /// Git hooks of lefthook, as gates: lefthook.yml
+    Lefthook(Args),
+    /// Hooks, types and tasks of Octopoid: .octopoid/config.yaml, TASK-….md
+    Octopoid(Args),
+    /// A loop of Ralph, and its plans: ralph.yml, prd.json, tasks.jsonl, fix_plan.md
+    Ralph(Args),
+    /// Issues of Beads, with their dependencies: .beads/issues.jsonl
+    Beads(Args),
+    /// Issues of vibe-kanban: issues.csv of its export, or its tasks as JSON
+    VibeKanban(Args),
+    /// Settings of built-in hooks, from a file like data/automation-hooks.json
+    AutomationHooks(Args),
+}
+
+/// A tool whose files are read.
+pub(super) struct Tool {
+    name: &'static str,
+    /// Where its files are, if none is named.
+    files: &'static [&'static str],
+    read: fn(&Source, &mut Taken) -> std::result::Result<(), String>,
 }
 
 impl Command {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        match self {
-            Command::AutomationHooks(args) => args.run(context),
-            Command::AgentHooks(args) => args.run(context),
-        }
+        let (tool, args) = match self {
+            Command::Claude(args) => (agent::CLAUDE, args),
+            Command::Codemie(args) => (agent::CODEMIE, args),
+            Command::Iteratr(args) => (iteratr::TOOL, args),
+            Command::Lefthook(args) => (lefthook::TOOL, args),
+            Command::Octopoid(args) => (octopoid::TOOL, args),
+            Command::Ralph(args) => (ralph::TOOL, args),
+            Command::Beads(args) => (beads::TOOL, args),
+            Command::VibeKanban(args) => (kanban::TOOL, args),
+            Command::AutomationHooks(args) => (automation::TOOL, args),
+        };
+        args.run(context, &tool)
     }
 }
 
-/// Makes `yaml` the project's file if there is none, else prints it to be put there by hand.
-fn write_or_print(context: &mut Context, source: &Path, yaml: &str) -> Result {
-    let path = match context.place() {
-        Ok(place) => place.config(),
-        Err(_) => context.directory()?.join(config::FILE_NAME),
-    };
-    if path.exists() {
-        let note = format!("# {} exists: put this into it.", path.display());
-        return context.out.line(format_args!("{note}\n{}", yaml.trim_end()));
+impl Args {
+    fn run(self, context: &mut Context, tool: &Tool) -> Result {
+        let files = self.found(context, tool)?;
+        let mut taken = Taken::new(tool.name);
+        for file in &files {
+            let at = |error: String| CliError::usage(format!("{}: {error}", file.display()));
+            let source = Source::read(file).map_err(at)?;
+            (tool.read)(&source, &mut taken).map_err(at)?;
+        }
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let names = names.join(", ");
+        if taken.is_empty() {
+            let message = format!("{names} has nothing that has a place here");
+            return Err(match taken.rows.is_empty() {
+                true => CliError::usage(message),
+                false => CliError::usage(format!("{message}: {}", taken.in_a_line())),
+            });
+        }
+        let lost = taken.lost().count();
+        if self.strict && lost > 0 {
+            let message = format!(
+                "{names}: {lost} things have no equivalent here: {}",
+                taken.lost_in_a_line()
+            );
+            return Err(CliError::refused(message).hint("the same without --strict"));
+        }
+        let configured = yaml::write_or_show(context, &taken, &names)?;
+        let added = tasks::add(context, &mut taken)?;
+        report::print(context, &taken, &report::Done { files, configured, added })
     }
-    let failed = |error| CliError::system(format!("{}: {error}", path.display()));
-    // A link that leads nowhere yet is not followed.
-    let mut file = std::fs::File::create_new(&path).map_err(failed)?;
-    file.write_all(yaml.as_bytes()).map_err(failed)?;
-    // What was written is read back, so that a mistake in the source is said now.
-    if let Err(error) = config::settings(&path, &User::default()) {
-        std::fs::remove_file(&path).map_err(failed)?;
-        return Err(CliError::usage(format!("{}: {}", source.display(), error.message)));
+
+    /// The files that are named, else those of the tool that are here.
+    fn found(&self, context: &Context, tool: &Tool) -> Result<Vec<PathBuf>> {
+        if !self.files.is_empty() {
+            return Ok(self.files.clone());
+        }
+        let directory = context.directory()?;
+        let found: Vec<PathBuf> = tool
+            .files
+            .iter()
+            .map(|file| directory.join(file))
+            .filter(|file| file.exists())
+            .collect();
+        if found.is_empty() {
+            let message =
+                format!("none of {} is in {}", tool.files.join(", "), directory.display());
+            return Err(
+                CliError::usage(message).hint(format!("hookloop import {} FILE", tool.name))
+            );
+        }
+        Ok(found)
     }
-    context.out.line(format_args!("Wrote {}", path.display()))
 }

@@ -16,6 +16,7 @@ use hookloop_engine::store::StoredEvent;
 
 use super::words::{self, Weight};
 use crate::output::{BOLD, DIM, Output, Result, plain};
+use crate::tui::{Question, Reply, Screen};
 use crate::wire::EventJson;
 
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -44,6 +45,8 @@ pub(crate) struct Live<'o> {
     used: Usage,
     began: Instant,
     status: Option<Status>,
+    /// While there is one, no lines are written.
+    screen: Option<Screen>,
     /// The first thing that could not be written ends the showing, not the session.
     has_failed: bool,
 }
@@ -58,7 +61,8 @@ impl<'o> Live<'o> {
         let status = (out.terminal && !out.json).then(Status::start);
         let (id, limits) = (opened.id.to_string(), opened.plan.limits);
         let (used, began) = (Usage::default(), Instant::now());
-        let mut live = Live { out, id, stop, limits, used, began, status, has_failed: false };
+        let (screen, has_failed) = (None, false);
+        let mut live = Live { out, id, stop, limits, used, began, status, screen, has_failed };
         if !live.out.json {
             let plan = &opened.plan;
             let ways: Vec<String> = plan.stop_when.iter().map(ToString::to_string).collect();
@@ -83,6 +87,31 @@ impl<'o> Live<'o> {
         live
     }
 
+    /// Puts a screen in the place of lines, for as long as somebody looks at it. Where there can be none, lines go on.
+    pub(crate) fn show(&mut self, open: impl FnOnce() -> std::io::Result<Screen>) {
+        // Nothing else writes to the terminal while there is one.
+        self.status = None;
+        match open() {
+            Ok(screen) => self.screen = Some(screen),
+            Err(_) => self.status = Some(Status::start()),
+        }
+    }
+
+    /// Whether there is a screen. Who left it has lines from then on.
+    fn has_screen(&mut self) -> bool {
+        match &self.screen {
+            None => false,
+            Some(screen) if screen.is_open() => true,
+            Some(_) => {
+                self.screen = None;
+                self.status = Some(Status::start());
+                let id = &self.id;
+                self.line(format!("{DIM}the session goes on; try: hookloop watch {id}{DIM:#}"));
+                false
+            }
+        }
+    }
+
     fn line(&mut self, text: String) {
         let shown = match &self.status {
             Some(status) => status.aside(|| self.out.line(text).and_then(|()| self.out.flush())),
@@ -94,6 +123,9 @@ impl<'o> Live<'o> {
     fn event(&mut self, stored: &StoredEvent) {
         if let EventBody::TurnEnded(ended) = &stored.event.body {
             self.used.add(ended.usage);
+        }
+        if self.screen.is_some() {
+            return;
         }
         if self.out.json {
             let shown = self.out.json(&EventJson::from(stored)).and_then(|()| self.out.flush());
@@ -114,7 +146,7 @@ impl<'o> Live<'o> {
 
     /// Says what the session came to.
     pub(crate) fn conclude(&mut self, session: &Session) -> Result {
-        self.status = None;
+        (self.status, self.screen) = (None, None);
         if self.out.json {
             return Ok(());
         }
@@ -150,6 +182,7 @@ impl Onlooker for Live<'_> {
         if self.has_failed {
             return;
         }
+        self.has_screen();
         match notice {
             Notice::Stored(events) => events.iter().for_each(|stored| self.event(stored)),
             Notice::Hooks { point, count } => {
@@ -180,6 +213,14 @@ impl Onlooker for Live<'_> {
     fn ask(&mut self, session: &Session) -> Option<Answer> {
         if self.out.json || !self.out.terminal || !std::io::stdin().is_terminal() {
             return None;
+        }
+        if let Some(screen) = &self.screen {
+            let failing = session.failing.iter().flatten().cloned().collect();
+            let question = Question { failing, retries: self.limits.hook_retries };
+            if let Reply::Answer(answer) = screen.ask(question, &self.stop) {
+                return Some(answer);
+            }
+            self.has_screen();
         }
         self.status.take();
         let answer = self.question(session);

@@ -278,6 +278,18 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
     }
 }
 
+/// What a session ended as, in a few words.
+pub(crate) fn outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Complete { unproven: false } => "complete".to_owned(),
+        Outcome::Complete { unproven: true } => "accepted without proof".to_owned(),
+        Outcome::NeedsHuman { reason } => format!("needs a human: {reason}"),
+        Outcome::Limit { limit } => format!("stopped at its limit of {}", limit.name()),
+        Outcome::Cancelled => "cancelled".to_owned(),
+        Outcome::Interrupted => "interrupted".to_owned(),
+    }
+}
+
 /// What a session is for.
 pub(crate) fn work(work: &Work) -> String {
     match work {

@@ -37,6 +37,7 @@ impl ListArgs {
             label: self.label,
             kind: self.kind,
             limit: Some(self.limit).filter(|limit| *limit > 0),
+            ..TaskFilter::default()
         };
         let rows = project.read(|view| view.list(&filter))?;
         print(context, &project, &rows)?;

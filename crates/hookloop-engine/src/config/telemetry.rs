@@ -1,0 +1,84 @@
+//! `telemetry:` in the user's own file, and in a policy. A repository has no such thing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Complaint;
+use super::entry::{GivenEntry, Located};
+use super::notify::given;
+use crate::telemetry::settings::{Order, Wish, check_endpoint};
+
+const HEADERS_MAX: usize = 32;
+
+/// Where traces of sessions go.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TelemetryEntry {
+    /// `false`: nothing is sent, whatever the environment says.
+    enabled: Option<bool>,
+    /// A collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`.
+    endpoint: Option<Located<String>>,
+    /// What it wants to be shown: a text, `{env: NAME}` or `{file: PATH}` for each.
+    #[serde(default)]
+    headers: BTreeMap<String, Located<GivenEntry>>,
+    /// What the sender is called; `hookloop` if it is not given.
+    service_name: Option<String>,
+    /// A file with the certificates to trust, instead of the usual ones.
+    ca: Option<PathBuf>,
+    /// Whether prompts, messages of agents and reasons are sent, too.
+    #[serde(default)]
+    content: bool,
+}
+
+impl TelemetryEntry {
+    pub(crate) fn read(self, base: &Path) -> Result<Wish, Complaint> {
+        let mut headers = Vec::new();
+        for (name, value) in self.headers {
+            if headers.len() == HEADERS_MAX {
+                return Err(Complaint::new(value.at, format!("more than {HEADERS_MAX} headers")));
+            }
+            headers.push((name, given(value, base)?));
+        }
+        Ok(Wish {
+            is_off: self.enabled == Some(false),
+            endpoint: checked(self.endpoint)?,
+            headers,
+            service_name: self.service_name,
+            ca: self.ca.map(|path| base.join(path)),
+            content: self.content,
+        })
+    }
+}
+
+/// What is decided about traces for all users.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TelemetryOrder {
+    /// `false`: nothing is sent.
+    enabled: Option<bool>,
+    /// The only collector that anything is sent to, and to which it is.
+    endpoint: Option<Located<String>>,
+    /// `false`: prompts, messages of agents and reasons are not sent.
+    content: Option<bool>,
+}
+
+impl TelemetryOrder {
+    pub(super) fn read(self) -> Result<Order, Complaint> {
+        Ok(Order {
+            is_off: self.enabled == Some(false),
+            endpoint: checked(self.endpoint)?,
+            no_content: self.content == Some(false),
+        })
+    }
+}
+
+fn checked(endpoint: Option<Located<String>>) -> Result<Option<String>, Complaint> {
+    let Some(Located { value, at }) = endpoint else { return Ok(None) };
+    match check_endpoint(&value) {
+        Ok(()) => Ok(Some(value)),
+        Err(why) => Err(Complaint::new(at, why)),
+    }
+}

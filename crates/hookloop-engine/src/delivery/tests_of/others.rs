@@ -1,0 +1,48 @@
+//! Runners that are told by one file each.
+
+use super::NoTests;
+use super::reading::Project;
+
+type Command = (&'static str, Vec<&'static str>);
+
+/// Files at the top of a project, and the runner that each is for.
+const BY_FILE: [(&str, &str, &[&str]); 8] = [
+    ("mix.exs", "mix", &["mix", "test"]),
+    ("Package.swift", "swift", &["swift", "test"]),
+    ("build.sbt", "sbt", &["sbt", "test"]),
+    ("deno.json", "deno", &["deno", "test"]),
+    ("deno.jsonc", "deno", &["deno", "test"]),
+    ("stack.yaml", "stack", &["stack", "test"]),
+    (".rspec", "rspec", &["bundle", "exec", "rspec"]),
+    ("phpunit.xml", "phpunit", &["vendor/bin/phpunit"]),
+];
+/// What the files of .NET that can be tested end with.
+const DOTNET: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj"];
+const GRADLE: [&str; 4] =
+    ["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"];
+
+pub(super) fn tests(project: &Project) -> Result<Vec<Command>, NoTests> {
+    let mut found: Vec<Command> = Vec::new();
+    for (file, runner, argv) in BY_FILE {
+        if project.has(file)? && found.iter().all(|(known, _)| *known != runner) {
+            found.push((runner, argv.to_vec()));
+        }
+    }
+    // The wrapper that a project brings is the version that it wants.
+    if project.has("pom.xml")? {
+        let program = if project.has("mvnw")? { "./mvnw" } else { "mvn" };
+        found.push(("maven", vec![program, "--batch-mode", "test"]));
+    }
+    for file in GRADLE {
+        if project.has(file)? {
+            let program = if project.has("gradlew")? { "./gradlew" } else { "gradle" };
+            found.push(("gradle", vec![program, "test"]));
+            break;
+        }
+    }
+    let is_dotnet = |name: &String| DOTNET.iter().any(|end| name.ends_with(end));
+    if project.names()?.iter().any(is_dotnet) {
+        found.push(("dotnet", vec!["dotnet", "test"]));
+    }
+    Ok(found)
+}

@@ -1,0 +1,86 @@
+//! A project's log: in a file on this machine, or on servers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hookloop_store::checkup::{Checkup, Wholeness, look};
+use hookloop_store::jetstream::Standing;
+use hookloop_store::sqlite::SCHEMA;
+
+use super::{Finding, Group, Mend};
+
+/// How long a file may be looked through. `hookloop verify` takes the time that it takes.
+const LOOK_WITHIN: Duration = Duration::from_millis(800);
+
+/// Looks at the file of a log; one that is not there yet is made with the first command.
+pub fn examine_log(file: &Path) -> Vec<Finding> {
+    let library = Group::Store.ok("sqlite", hookloop_store::checkup::library());
+    if !file.exists() {
+        return vec![library, Group::Store.ok("log", "nothing is in it yet")];
+    }
+    let checkup = match look(file, LOOK_WITHIN) {
+        Ok(checkup) => checkup,
+        Err(error) => {
+            let message = format!("{}: {error}", file.display());
+            return vec![library, damaged(&message)];
+        }
+    };
+    vec![library, of_file(file, &checkup)]
+}
+
+fn of_file(file: &Path, checkup: &Checkup) -> Finding {
+    if checkup.schema > SCHEMA {
+        let message = format!(
+            "its tables have version {}; this hookloop knows up to {SCHEMA}",
+            checkup.schema
+        );
+        let mend =
+            Mend::Do("update hookloop: an older one can't read what a newer one wrote".to_owned());
+        return Group::Store.error("log", message).mended_by(mend);
+    }
+    if checkup.is_busy {
+        let message = "another process has been writing to it for a while; commands wait for it";
+        let mend = Mend::Do(format!("fuser {} says who", file.display()));
+        return Group::Store.warning("log", message).mended_by(mend);
+    }
+    let size = checkup.bytes / (1024 * 1024);
+    match &checkup.wholeness {
+        Wholeness::Damaged(what) => damaged(what),
+        Wholeness::Whole => {
+            Group::Store.ok("log", format!("whole, version {}, {size} MB", checkup.schema))
+        }
+        Wholeness::Unknown => {
+            let message = format!(
+                "version {}, {size} MB; hookloop verify looks at all of it",
+                checkup.schema
+            );
+            Group::Store.ok("log", message)
+        }
+    }
+}
+
+fn damaged(what: &str) -> Finding {
+    let mend =
+        Mend::Do("hookloop verify says what is left; restore the file from a copy".to_owned());
+    Group::Store.error("log", format!("it is damaged: {what}")).mended_by(mend)
+}
+
+/// What is known of the servers that a log is on.
+pub fn examine_servers(urls: &str, standing: &Standing) -> Vec<Finding> {
+    let Standing { version, copies, accepted, .. } = standing;
+    let mut findings = vec![Group::Store.ok("servers", format!("NATS {version} at {urls}"))];
+    let copies_in_words = match copies {
+        1 => "one copy: what this one server loses is lost".to_owned(),
+        n => format!("{n} copies"),
+    };
+    findings.push(Group::Store.ok("copies", copies_in_words));
+    findings.push(match accepted.as_slice() {
+        [] => Group::Store.ok("durability", "it syncs before it acknowledges"),
+        risks => {
+            let message = format!("taken by `durability: unsafe`: {}", risks.join("; "));
+            let mend = Mend::Do("docs/nats.md says how servers are set up".to_owned());
+            Group::Store.warning("durability", message).mended_by(mend)
+        }
+    });
+    findings
+}

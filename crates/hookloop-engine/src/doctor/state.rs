@@ -1,0 +1,125 @@
+//! The directory that everything is kept in: whose it is, whether it can be written, locked and relied on.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock, statfs};
+
+use super::{Finding, Group, Mend, owned, quoted};
+
+/// Less than this is little, and less than that is next to nothing.
+const SPACE_LOW: u64 = 1024 * 1024 * 1024;
+const SPACE_NONE: u64 = 64 * 1024 * 1024;
+/// File systems on other machines, by their magic numbers: locks and shared memory can't be relied on there.
+const ELSEWHERE: [(i64, &str); 7] = [
+    (0x6969, "NFS"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB"),
+    (0x517b, "SMB"),
+    (0x0102_1997, "9p"),
+    (0x6573_5546, "FUSE"),
+    (0x00c3_6400, "Ceph"),
+];
+const ELSEWHERE_MEND: &str =
+    "put the state on a disk of this machine: export XDG_STATE_HOME=/some/local/directory";
+
+/// Looks at the directory of all states, and makes it if it is not there yet, as any command would.
+pub fn examine_state(home: &Path) -> Vec<Finding> {
+    let about = "directory";
+    if let Err(finding) = reachable(home) {
+        return vec![*finding];
+    }
+    let found = match fs::metadata(home) {
+        Ok(found) => found,
+        Err(error) => {
+            return vec![Group::State.error(about, format!("{}: {error}", home.display()))];
+        }
+    };
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != own {
+        let message = format!("{} belongs to another user", home.display());
+        return vec![Group::State.error(about, message).typed(owned(home))];
+    }
+    if !found.is_dir() {
+        let message = format!("{} is not a directory", home.display());
+        let command = format!("mv {0} {0}.old", quoted(home));
+        return vec![Group::State.error(about, message).typed(command)];
+    }
+    if found.mode() & 0o022 != 0 {
+        let message = format!("{} can be written by other users", home.display());
+        return vec![
+            Group::State.error(about, message).typed(format!("chmod 700 {}", quoted(home))),
+        ];
+    }
+    if let Err(error) = try_file(home) {
+        let message = format!("{} can't be written: {error}", home.display());
+        return vec![
+            Group::State.error(about, message).typed(format!("chmod 700 {}", quoted(home))),
+        ];
+    }
+    let mut findings = vec![Group::State.ok(about, home.display().to_string())];
+    if let Some(name) = elsewhere(home) {
+        let message = format!("{name}: databases there can lose what they promised to keep");
+        let mend = Mend::Do(ELSEWHERE_MEND.to_owned());
+        findings.push(Group::State.warning("file system", message).mended_by(mend));
+    }
+    findings
+}
+
+/// Makes the directory, or says what is in the way.
+fn reachable(home: &Path) -> Result<(), Box<Finding>> {
+    let mut builder = fs::DirBuilder::new();
+    match builder.recursive(true).mode(0o700).create(home) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            // The nearest directory that is there is the one that does not let us.
+            let there = home.ancestors().find(|path| path.exists()).unwrap_or(home);
+            let message = format!("{} can't be made: {error}", home.display());
+            let finding = Group::State.error("directory", message);
+            let command = match there.is_dir() {
+                true => format!("chmod u+rwx {}", quoted(there)),
+                false => format!("mv {0} {0}.old", quoted(there)),
+            };
+            Err(Box::new(finding.typed(command)))
+        }
+    }
+}
+
+/// Writes a file there and locks it, as stores do.
+fn try_file(home: &Path) -> std::io::Result<()> {
+    let path = home.join(format!(".doctor-{}", std::process::id()));
+    let mut options = File::options();
+    let tried = options.create_new(true).write(true).mode(0o600).open(&path).and_then(|file| {
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        file.sync_all()
+    });
+    let _ = fs::remove_file(&path);
+    tried
+}
+
+fn elsewhere(home: &Path) -> Option<&'static str> {
+    let kind = statfs(home).ok()?.f_type as i64 & 0xffff_ffff;
+    ELSEWHERE.iter().find(|(magic, _)| *magic == kind).map(|(_, name)| *name)
+}
+
+/// What is free where `path` is; `about` is what it is told as.
+pub fn examine_space(about: &str, path: &Path) -> Option<Finding> {
+    let there = path.ancestors().find(|path| path.exists())?;
+    let found = statfs(there).ok()?;
+    let free = found.f_bavail.saturating_mul(u64::try_from(found.f_bsize).unwrap_or(0));
+    let message = format!("{} free in {}", in_words(free), there.display());
+    let mend = || Mend::Do("hookloop worktrees clean removes what is done; then df -h".to_owned());
+    Some(match free {
+        0..SPACE_NONE => Group::State.error(about, message).mended_by(mend()),
+        SPACE_NONE..SPACE_LOW => Group::State.warning(about, message).mended_by(mend()),
+        _ => Group::State.ok(about, message),
+    })
+}
+
+fn in_words(bytes: u64) -> String {
+    match bytes {
+        0..SPACE_LOW => format!("{} MB", bytes / (1024 * 1024)),
+        _ => format!("{} GB", bytes / SPACE_LOW),
+    }
+}

@@ -1,0 +1,142 @@
+//! Gates as they do now: each is run once, as the hook that it would be.
+//!
+//! What is run is the repository's code. Who calls this has the user's word for it, given for these commands.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hookloop_core::answer::Status;
+use hookloop_core::hook::Hook;
+use hookloop_core::point::Point;
+
+use crate::config::{self, ConfigError, FILE_NAME};
+use crate::kept::Surroundings;
+use crate::place::Place;
+use crate::project::EngineError;
+use crate::run::HookRun;
+use crate::runner::{Occasion, Runner};
+use crate::trust::{Trust, look_at_all, set_digest};
+use crate::turns;
+
+/// What a gate that was not tried may take; and one that took longer than [`LONG`].
+pub const TIMEOUT: &str = "10m";
+pub const LONG_TIMEOUT: &str = "30m";
+const LONG: Duration = Duration::from_secs(120);
+/// What a gate may take to be tried.
+pub const TRIED_WITHIN: Duration = Duration::from_secs(300);
+/// What a shell ends with if there is no such program, or it can't be started.
+const NO_PROGRAM: [i32; 2] = [126, 127];
+/// What pytest ends with if it found no test.
+const NO_TESTS: i32 = 5;
+/// What Python's own runner says then.
+const RAN_NONE: &str = "Ran 0 tests";
+
+/// How a gate did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trial {
+    NotTried,
+    Passed {
+        ms: u64,
+    },
+    Failed {
+        ms: u64,
+        why: String,
+        output: String,
+    },
+    /// There is nothing to run: no program, or no tests.
+    Absent {
+        why: String,
+        output: String,
+    },
+    TimedOut {
+        output: String,
+    },
+}
+
+impl Trial {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Trial::NotTried => "not_tried",
+            Trial::Passed { .. } => "passed",
+            Trial::Failed { .. } => "failed",
+            Trial::Absent { .. } => "absent",
+            Trial::TimedOut { .. } => "timed_out",
+        }
+    }
+
+    /// What the gate should have as its timeout.
+    pub fn timeout(&self) -> &'static str {
+        match self {
+            Trial::TimedOut { .. } => LONG_TIMEOUT,
+            Trial::Passed { ms } | Trial::Failed { ms, .. }
+                if u128::from(*ms) > LONG.as_millis() =>
+            {
+                LONG_TIMEOUT
+            }
+            _ => TIMEOUT,
+        }
+    }
+
+    fn of(run: &HookRun) -> Trial {
+        let ran = run.ran.as_ref();
+        let (code, ms) = (ran.and_then(|ran| ran.exit_code), ran.map_or(0, |ran| ran.duration_ms));
+        let output = [run.stdout.trim_end(), run.stderr.trim_end()];
+        let output: Vec<&str> = output.into_iter().filter(|text| !text.is_empty()).collect();
+        let output = output.join("\n");
+        let why = || run.outcome.reason.clone().unwrap_or_else(|| "it did not pass".to_owned());
+        let absent = |why: &str| Trial::Absent { why: why.to_owned(), output: output.clone() };
+        match (run.outcome.status, code) {
+            (_, Some(code)) if NO_PROGRAM.contains(&code) => absent("a program is not installed"),
+            (_, Some(NO_TESTS)) => absent("it found no tests"),
+            _ if output.contains(RAN_NONE) => absent("it found no tests"),
+            (Status::Passed, _) => Trial::Passed { ms },
+            (Status::TimedOut, _) => Trial::TimedOut { output },
+            (Status::NotStarted | Status::Skipped, _) => Trial::Absent { why: why(), output },
+            (_, Some(code)) => Trial::Failed { ms, why: format!("exit code {code}"), output },
+            _ => Trial::Failed { ms, why: why(), output },
+        }
+    }
+}
+
+/// Hooks of a file that was not written yet, to be tried one by one.
+#[derive(Debug)]
+pub struct Trials {
+    runner: Runner,
+    hooks: Vec<Hook>,
+}
+
+impl Trials {
+    /// The `stop` gates of `text`, a project's file for `place`.
+    pub fn new(place: &Place, text: &str, around: &Surroundings) -> Result<Trials, EngineError> {
+        let settings = config::settings_from(Path::new(FILE_NAME), text.as_bytes())?;
+        place.prepare()?;
+        let registry = &settings.rules.hooks;
+        // For this run alone: that they are tried is agreed to, that they count is not.
+        let seen = look_at_all(&place.root, registry)?;
+        let mut trust = Trust::load(&place.state)?;
+        trust.accept(&set_digest(&seen), &seen)?;
+        let environment = around.environment.clone();
+        let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
+        let is_gate = |hook: &&Hook| hook.points.contains(&Point::Stop);
+        Ok(Trials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
+    }
+
+    /// Runs the gate of that name, and tells how it did.
+    pub fn run(&self, name: &str) -> Trial {
+        let Some(hook) = self.hooks.iter().find(|hook| hook.name == name) else {
+            return Trial::NotTried;
+        };
+        let point = Point::Stop;
+        let (event, task, session, cancel) = (None, None, None, None);
+        let (bench, changes, branches) = (None, None, None);
+        let occasion =
+            Occasion { point: &point, event, task, session, cancel, bench, changes, branches };
+        let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion);
+        runs.first().map_or(Trial::NotTried, Trial::of)
+    }
+}
+
+/// Whether `text` is a project's file that is read without a mistake.
+pub fn check(text: &str) -> Result<(), ConfigError> {
+    config::settings_from(Path::new(FILE_NAME), text.as_bytes()).map(|_| ())
+}

@@ -1,0 +1,64 @@
+//! A session's timeline, as far as the log has come.
+
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::session::timeline::Timeline;
+use hookloop_core::trace::Names;
+use hookloop_store::log::{Seq, StoredEvent};
+
+use crate::project::{EngineError, Project};
+use crate::session::journal::history;
+
+/// Events that are read back at first, when some are known.
+const READ_BACK: usize = 16;
+
+#[derive(Debug)]
+pub(crate) struct Record {
+    id: SessionId,
+    seen: Seq,
+    timeline: Option<Timeline>,
+}
+
+impl Record {
+    pub(crate) fn new(id: SessionId) -> Record {
+        Record { id, seen: 0, timeline: None }
+    }
+
+    pub(crate) fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
+    }
+
+    /// What its spans are called.
+    pub(crate) fn names(&self) -> Option<Names> {
+        let parent = self.timeline.as_ref()?.plan.trace_parent;
+        Some(Names::new(self.id.clone(), parent))
+    }
+
+    /// Takes in what is new in the log.
+    pub(crate) fn look(&mut self, project: &Project) -> Result<(), EngineError> {
+        let subject = Subject::Session(self.id.clone());
+        let known = project.read(|view| view.version(&subject))?;
+        if known == self.seen {
+            return Ok(());
+        }
+        let mut limit = if self.seen == 0 { usize::MAX } else { READ_BACK };
+        let events = loop {
+            let events = history(project, &subject, known, limit)?;
+            let reaches_back = events.first().is_none_or(|first| first.seq <= self.seen);
+            if events.len() < limit || reaches_back {
+                break events;
+            }
+            limit = limit.saturating_mul(2);
+        };
+        for StoredEvent { seq, event, .. } in events {
+            if seq <= self.seen {
+                continue;
+            }
+            self.seen = seq;
+            match &mut self.timeline {
+                Some(timeline) => timeline.apply(event.at, &event.body),
+                None => self.timeline = Timeline::of([(event.at, &event.body)]),
+            }
+        }
+        Ok(())
+    }
+}

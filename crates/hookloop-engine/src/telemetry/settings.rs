@@ -1,0 +1,330 @@
+//! Where spans go: by the policy, else the environment, else the user's own file. Never by a repository: what a user
+//! does is nothing that a clone may send anywhere.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hookloop_core::trace::TraceParent;
+use percent_encoding::percent_decode_str;
+use ureq::http::Uri;
+
+use crate::notify::{Given, Secret};
+use crate::policy::{Policies, Said};
+use crate::user::User;
+
+/// What is sent to an endpoint that is a collector as a whole.
+const TRACES: &str = "v1/traces";
+const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);
+/// Pairs that a variable may have.
+const PAIRS_MAX: usize = 64;
+
+/// What the user's own file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    pub is_off: bool,
+    pub endpoint: Option<String>,
+    pub headers: Vec<(String, Given)>,
+    pub service_name: Option<String>,
+    /// Certificates to trust, instead of the usual ones.
+    pub ca: Option<PathBuf>,
+    pub content: bool,
+}
+
+/// What a policy says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    pub is_off: bool,
+    /// The only one.
+    pub endpoint: Option<String>,
+    pub no_content: bool,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to = self.endpoint.as_ref().map(|endpoint| format!("to {endpoint}"));
+        let to = if self.is_off { Some("off".to_owned()) } else { to };
+        let content = self.no_content.then(|| "without content".to_owned());
+        let words: Vec<String> = to.into_iter().chain(content).collect();
+        f.write_str(&words.join(", "))
+    }
+}
+
+/// Where spans go, and with what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub url: String,
+    pub(super) headers: Vec<(String, Secret)>,
+    pub(super) timeout: Duration,
+    pub(super) ca: Option<PathBuf>,
+    /// Who sends.
+    pub(super) resource: Vec<(String, String)>,
+    /// Whether prompts, messages and reasons are sent, too.
+    pub(super) content: bool,
+}
+
+/// Why nothing can be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Misfit(pub(super) String);
+
+/// The span that this program was started in, by `TRACEPARENT`.
+pub fn parent(environment: &[(OsString, OsString)]) -> Option<TraceParent> {
+    Around(environment).get("TRACEPARENT")?.parse().ok()
+}
+
+impl Target {
+    /// Where the spans of this user go; none if nowhere.
+    pub fn of(
+        user: &User,
+        environment: &[(OsString, OsString)],
+        machine: &str,
+    ) -> Result<Option<Target>, Misfit> {
+        let (around, wish, order) = (Around(environment), &user.telemetry, strictest(&user.policy));
+        let exporter = around.get("OTEL_TRACES_EXPORTER");
+        let is_off = order.is_off
+            || wish.is_off
+            || around
+                .get("OTEL_SDK_DISABLED")
+                .is_some_and(|word| word.eq_ignore_ascii_case("true"))
+            || exporter.is_some_and(|list| !list.split(',').any(|one| one.trim() == "otlp"));
+        if is_off {
+            return Ok(None);
+        }
+        let Some(url) = url(&order, wish, &around)? else { return Ok(None) };
+        Ok(Some(Target {
+            url,
+            headers: headers(wish, &around)?,
+            timeout: timeout(&around)?,
+            ca: around.traces("CERTIFICATE").map(PathBuf::from).or_else(|| wish.ca.clone()),
+            resource: resource(wish, &around, machine)?,
+            content: wish.content && !order.no_content,
+        }))
+    }
+}
+
+/// What all policies together say.
+fn strictest(policies: &Policies) -> Order {
+    let said = policies.list().iter().filter_map(|policy| policy.telemetry.as_ref());
+    said.fold(Order::default(), |all, Said { value, .. }| Order {
+        is_off: all.is_off || value.is_off,
+        endpoint: all.endpoint.or_else(|| value.endpoint.clone()),
+        no_content: all.no_content || value.no_content,
+    })
+}
+
+/// The environment, as OpenTelemetry's variables are read: an empty one is none.
+struct Around<'e>(&'e [(OsString, OsString)]);
+
+impl<'e> Around<'e> {
+    fn get(&self, name: &str) -> Option<&'e str> {
+        let found = self.0.iter().find(|(known, _)| known == name)?;
+        found.1.to_str().map(str::trim).filter(|value| !value.is_empty())
+    }
+
+    /// The variable for traces, else the one for everything.
+    fn traces(&self, what: &str) -> Option<&'e str> {
+        let own = self.get(&format!("OTEL_EXPORTER_OTLP_TRACES_{what}"));
+        own.or_else(|| self.get(&format!("OTEL_EXPORTER_OTLP_{what}")))
+    }
+}
+
+fn url(order: &Order, wish: &Wish, around: &Around<'_>) -> Result<Option<String>, Misfit> {
+    if let Some(endpoint) = &order.endpoint {
+        return Ok(Some(below(endpoint)));
+    }
+    let exact = around.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+    let whole = around.get("OTEL_EXPORTER_OTLP_ENDPOINT");
+    let (url, name) = match (exact, whole) {
+        (Some(exact), _) => (exact.to_owned(), "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+        (None, Some(whole)) => (below(whole), "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        (None, None) => return Ok(wish.endpoint.as_deref().map(below)),
+    };
+    check_endpoint(&url).map_err(|why| Misfit(format!("{name}: {why}")))?;
+    match around.traces("PROTOCOL") {
+        None | Some("http/protobuf") => Ok(Some(url)),
+        Some(other) => Err(Misfit(format!(
+            "OTEL_EXPORTER_OTLP_PROTOCOL is {other}, and hookloop speaks http/protobuf: \
+             set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+        ))),
+    }
+}
+
+/// Where traces go of what goes to `endpoint`.
+fn below(endpoint: &str) -> String {
+    format!("{}/{TRACES}", endpoint.trim_end_matches('/'))
+}
+
+/// Whether something can be sent to a URL.
+pub(crate) fn check_endpoint(url: &str) -> Result<(), String> {
+    let wrong = "this is not a URL such as http://127.0.0.1:4318".to_owned();
+    let Ok(uri) = url.parse::<Uri>() else { return Err(wrong) };
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    match uri.authority() {
+        // What is wrong with it is told without it: it may let others in.
+        Some(authority) if authority.as_str().contains('@') => {
+            Err("a URL has no password here: use headers".to_owned())
+        }
+        Some(_) if is_http => Ok(()),
+        _ => Err(wrong),
+    }
+}
+
+fn headers(wish: &Wish, around: &Around<'_>) -> Result<Vec<(String, Secret)>, Misfit> {
+    let mut headers: Vec<(String, Secret)> = Vec::new();
+    for (name, given) in &wish.headers {
+        let found = given.find(around.0);
+        let found = found.map_err(|why| Misfit(format!("the header `{name}`: {why}")))?;
+        headers.push((name.to_ascii_lowercase(), found));
+    }
+    for (name, value) in pairs("OTEL_EXPORTER_OTLP_HEADERS", around.traces("HEADERS"))? {
+        let name = name.to_ascii_lowercase();
+        headers.retain(|(known, _)| *known != name);
+        headers.push((name, Secret::from(value)));
+    }
+    Ok(headers)
+}
+
+fn timeout(around: &Around<'_>) -> Result<Duration, Misfit> {
+    let Some(text) = around.traces("TIMEOUT") else { return Ok(TIMEOUT) };
+    match text.parse() {
+        Ok(ms @ 1..) => Ok(Duration::from_millis(ms).min(TIMEOUT_MAX)),
+        _ => Err(Misfit("OTEL_EXPORTER_OTLP_TIMEOUT is not a number of milliseconds".to_owned())),
+    }
+}
+
+fn resource(
+    wish: &Wish,
+    around: &Around<'_>,
+    machine: &str,
+) -> Result<Vec<(String, String)>, Misfit> {
+    let named = "OTEL_RESOURCE_ATTRIBUTES";
+    let mut resource = pairs(named, around.get(named))?;
+    let has =
+        |resource: &[(String, String)], key: &str| resource.iter().any(|(name, _)| name == key);
+    if let Some(name) = around.get("OTEL_SERVICE_NAME") {
+        resource.retain(|(key, _)| key != "service.name");
+        resource.push(("service.name".to_owned(), name.to_owned()));
+    }
+    let name = wish.service_name.clone().unwrap_or_else(|| "hookloop".to_owned());
+    for (key, value) in [
+        ("service.name", name),
+        ("service.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("host.name", machine.to_owned()),
+        ("service.instance.id", format!("{machine}:{}", std::process::id())),
+    ] {
+        if !has(&resource, key) {
+            resource.push((key.to_owned(), value));
+        }
+    }
+    Ok(resource)
+}
+
+/// `a=b,c=d` with what is special in hexadecimal, as in W3C Baggage.
+fn pairs(name: &str, text: Option<&str>) -> Result<Vec<(String, String)>, Misfit> {
+    let wrong = || Misfit(format!("{name} is not a list such as a=b,c=d"));
+    let mut pairs = Vec::new();
+    let list = text.unwrap_or_default().split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    for pair in list {
+        let (key, value) = pair.split_once('=').ok_or_else(wrong)?;
+        let value = percent_decode_str(value.trim()).decode_utf8().map_err(|_| wrong())?;
+        let key = key.trim();
+        if key.is_empty() || pairs.len() == PAIRS_MAX {
+            return Err(wrong());
+        }
+        pairs.push((key.to_owned(), value.into_owned()));
+    }
+    Ok(pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(wish: Wish, environment: &[(&str, &str)]) -> Result<Option<Target>, Misfit> {
+        let mut user = User::default();
+        user.telemetry = wish;
+        let environment: Vec<(OsString, OsString)> =
+            environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Target::of(&user, &environment, "here")
+    }
+
+    fn url(wish: Wish, environment: &[(&str, &str)]) -> Option<String> {
+        target(wish, environment).unwrap().map(|target| target.url)
+    }
+
+    fn to(endpoint: &str) -> Wish {
+        Wish { endpoint: Some(endpoint.to_owned()), ..Wish::default() }
+    }
+
+    #[test]
+    fn nothing_is_sent_unless_somebody_says_where() {
+        assert_eq!(url(Wish::default(), &[]), None);
+        assert_eq!(url(Wish { is_off: true, ..to("http://a") }, &[]), None);
+        let a = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/");
+        for off in [
+            ("OTEL_SDK_DISABLED", "true"),
+            ("OTEL_TRACES_EXPORTER", "none"),
+            ("OTEL_TRACES_EXPORTER", "console"),
+        ] {
+            assert_eq!(url(to("http://b"), &[a, off]), None, "{off:?}");
+        }
+    }
+
+    #[test]
+    fn the_environment_is_before_the_file() {
+        let a = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/");
+        let exact = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://t/here");
+        assert_eq!(url(to("http://b/x"), &[]).unwrap(), "http://b/x/v1/traces");
+        assert_eq!(url(to("http://b/x"), &[a]).unwrap(), "http://a:4318/v1/traces");
+        assert_eq!(url(to("http://b/x"), &[a, exact]).unwrap(), "https://t/here");
+        let empty = ("OTEL_EXPORTER_OTLP_ENDPOINT", " ");
+        assert_eq!(url(to("http://b"), &[empty]).unwrap(), "http://b/v1/traces");
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_said_without_what_is_secret() {
+        let a = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/");
+        for (bad, word) in [
+            (("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318"), "not a URL"),
+            (("OTEL_EXPORTER_OTLP_ENDPOINT", "http://me:hunter2@a"), "use headers"),
+            (("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), "speaks http/protobuf"),
+            (("OTEL_EXPORTER_OTLP_HEADERS", "hunter2"), "not a list"),
+            (("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"), "milliseconds"),
+            (("OTEL_RESOURCE_ATTRIBUTES", "a"), "not a list"),
+        ] {
+            let said = target(Wish::default(), &[bad, a]).unwrap_err().to_string();
+            assert!(said.contains(word) && !said.contains("hunter2"), "{said}");
+        }
+    }
+
+    #[test]
+    fn headers_and_resources_are_put_together() {
+        let wish = Wish {
+            headers: vec![
+                ("X-Tenant".to_owned(), Given::Text("blue-team".to_owned().into())),
+                ("authorization".to_owned(), Given::Variable("COLLECTOR".to_owned())),
+            ],
+            ..to("http://b")
+        };
+        let environment = [
+            ("COLLECTOR", "Bearer from-a-variable"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=red%20team"),
+            ("OTEL_RESOURCE_ATTRIBUTES", "team=core, service.name=other"),
+            ("OTEL_SERVICE_NAME", "loops"),
+        ];
+        let target = target(wish, &environment).unwrap().unwrap();
+        let headers: Vec<(&str, &str)> =
+            target.headers.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect();
+        assert_eq!(
+            headers,
+            [("authorization", "Bearer from-a-variable"), ("x-tenant", "red team")]
+        );
+        let named = |key: &str| target.resource.iter().find(|(name, _)| name == key).unwrap();
+        assert_eq!(named("service.name").1, "loops");
+        assert_eq!((named("team").1.as_str(), named("host.name").1.as_str()), ("core", "here"));
+        assert!(!format!("{target:?}").contains("from-a-variable"), "{target:?}");
+    }
+}

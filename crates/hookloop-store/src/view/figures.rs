@@ -1,0 +1,83 @@
+//! Figures for who watches from outside. None costs more than its table has rows; the log is not read.
+
+use hookloop_core::task::Priority;
+use hookloop_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::runs::ms_of;
+use super::{Result, View};
+
+/// How many sessions are in a state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionCount {
+    /// As [`super::SessionRow::state`] has it.
+    pub state: String,
+    pub is_over: bool,
+    pub count: u64,
+}
+
+/// How long the runs of a hook took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookTimes {
+    pub name: String,
+    /// Milliseconds, and how many runs took so long at most and longer than the one before; within a fifth.
+    pub sizes: Vec<(u64, u64)>,
+}
+
+impl View<'_> {
+    pub fn count_sessions(&self) -> Result<Vec<SessionCount>> {
+        let count =
+            "SELECT state, ended_at IS NOT NULL, count(*) FROM session GROUP BY 1, 2 ORDER BY 1";
+        let mut count = self.conn.prepare_cached(count)?;
+        let read = |row: &Row<'_>| {
+            let count = row.get::<_, i64>(2)?.cast_unsigned();
+            Ok(SessionCount { state: row.get(0)?, is_over: row.get(1)?, count })
+        };
+        Ok(count.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Problems that nobody has dismissed, by their kinds.
+    pub fn count_problems_by_kind(&self) -> Result<Vec<(String, u64)>> {
+        let count = "SELECT kind, count(*) FROM problem WHERE dismissed = 0 GROUP BY 1 ORDER BY 1";
+        let mut count = self.conn.prepare_cached(count)?;
+        let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()));
+        Ok(count.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Since when the ready task waits that has waited longest: it was added then, or its time came.
+    pub fn oldest_ready(&self) -> Result<Option<Timestamp>> {
+        const UNTIMED: &str = "SELECT created_at FROM task WHERE state = 0 AND open_deps = 0
+            AND not_before IS NULL AND priority = ?1 ORDER BY num LIMIT 1";
+        const TIMED: &str = "SELECT not_before FROM task WHERE state = 0 AND open_deps = 0
+            AND not_before IS NOT NULL AND priority = ?1 AND not_before <= ?2 ORDER BY not_before LIMIT 1";
+        let now = self.now.map_or(i64::MAX, |now| now.0);
+        let mut oldest: Option<i64> = None;
+        for priority in 0..=Priority::MAX {
+            let first = |row: &Row<'_>| row.get::<_, i64>(0);
+            let untimed = self.conn.prepare_cached(UNTIMED)?.query_row([priority], first);
+            let timed = self.conn.prepare_cached(TIMED)?.query_row(params![priority, now], first);
+            for since in [untimed.optional()?, timed.optional()?].into_iter().flatten() {
+                oldest = Some(oldest.map_or(since, |oldest| oldest.min(since)));
+            }
+        }
+        Ok(oldest.map(Timestamp))
+    }
+
+    /// How long the runs of each hook took.
+    pub fn hook_times(&self) -> Result<Vec<HookTimes>> {
+        let select = "SELECT name, size, runs FROM hook_time ORDER BY name, size";
+        let mut select = self.conn.prepare_cached(select)?;
+        let mut rows = select.query([])?;
+        let mut found: Vec<HookTimes> = Vec::new();
+        while let Some(row) = rows.next()? {
+            let name: String = row.get(0)?;
+            if found.last().is_none_or(|last| last.name != name) {
+                found.push(HookTimes { name, sizes: Vec::new() });
+            }
+            if let Some(last) = found.last_mut() {
+                last.sizes.push((ms_of(row.get(1)?), row.get::<_, i64>(2)?.cast_unsigned()));
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,357 @@
+//! Where `hookloop doctor` looks, and what it goes on with when something is broken.
+
+use std::env;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use hookloop_core::hook::Registry;
+use hookloop_core::time::Timestamp;
+use hookloop_engine::config::{self, Settings};
+use hookloop_engine::doctor::{self, Finding, FindingStatus, Group, Mend};
+use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence};
+use hookloop_engine::kept::{Kept, Surroundings};
+use hookloop_engine::notify::{Channel, trouble};
+use hookloop_engine::place::{Place, PlaceError};
+use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::runner::Runner;
+use hookloop_engine::user::{StoreName, User};
+
+use crate::cli::{Context, actor, state_home};
+use crate::error::CliError;
+
+/// A store that has not answered by then is told as one that does not.
+const STORE_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is known before anything is asked.
+struct Known {
+    directory: PathBuf,
+    around: Surroundings,
+    state_home: Option<PathBuf>,
+    place: Option<Place>,
+    user: Option<User>,
+    settings: Option<Settings>,
+}
+
+/// Everything that was looked at: what keeps the rest from working first, then group by group.
+pub(super) fn all(context: &Context) -> Vec<Finding> {
+    let mut first = Vec::new();
+    let known = know(context, &mut first);
+    let runner = known.runner(&mut first);
+    let (git, (store, hooks), agents) = std::thread::scope(|scope| {
+        let root = known.place.as_ref().map_or(&known.directory, |place| &place.root);
+        let git = scope.spawn(|| doctor::examine_git(root, &known.around.environment));
+        let store = scope.spawn(|| known.store());
+        let agents = scope.spawn(|| match (&known.settings, &runner) {
+            (Some(settings), Some(runner)) => doctor::examine_agents(&settings.rules, runner),
+            _ => Vec::new(),
+        });
+        let store = store.join().unwrap_or_default();
+        (git.join().unwrap_or_default(), store, agents.join().unwrap_or_default())
+    });
+    let mut rest = machine();
+    rest.extend(git);
+    rest.extend(known.state());
+    rest.extend(known.project());
+    if let (Some(settings), Some(runner)) = (&known.settings, &runner) {
+        let hooks = hooks.as_ref().unwrap_or(&settings.rules.hooks);
+        rest.extend(doctor::examine(hooks, &settings.rules, runner));
+    }
+    rest.extend(store);
+    rest.extend(agents);
+    rest.extend(known.user.iter().flat_map(|user| people(&user.channels, runner.as_ref())));
+    // What keeps the rest from working may be found again there.
+    rest.retain(|finding| {
+        !first.iter().any(|known| known.about == finding.about && known.group == finding.group)
+    });
+    rest.sort_by_key(|finding| Group::ALL.iter().position(|group| *group == finding.group));
+    first.into_iter().chain(rest).collect()
+}
+
+fn know(context: &Context, first: &mut Vec<Finding>) -> Known {
+    let directory = context.directory().unwrap_or_else(|_| PathBuf::from("."));
+    let around = context.surroundings().unwrap_or_else(|error| {
+        first.push(failed(Group::Store, "store", &error));
+        Surroundings { environment: env::vars_os().collect(), ..Surroundings::default() }
+    });
+    let state_home =
+        state_home().map_err(|error| first.push(failed(Group::State, "directory", &error)));
+    let state_home = state_home.ok();
+    let place = state_home.as_ref().and_then(|home| match Place::find(&directory, home) {
+        Ok(place) => Some(place),
+        Err(error @ PlaceError::NoProject(_)) => {
+            let finding = Group::Project.warning("project", error.to_string());
+            first.push(finding.typed("hookloop init"));
+            None
+        }
+        Err(error) => {
+            first.push(failed(Group::Project, "project", &error.into()));
+            None
+        }
+    });
+    let user = user(&around, place.as_ref(), first);
+    let settings = match (&place, &user) {
+        (Some(place), Some(user)) => config::settings(&place.config(), user)
+            .map_err(|error| first.push(failed(Group::Project, "hookloop.yaml", &error.into())))
+            .ok(),
+        _ => None,
+    };
+    // Errors come before what is only missing.
+    first.sort_by_key(|finding| finding.status != FindingStatus::Error);
+    Known { directory, around, state_home, place, user, settings }
+}
+
+/// The user's own file under the policy, as far as both can be read.
+fn user(around: &Surroundings, place: Option<&Place>, first: &mut Vec<Finding>) -> Option<User> {
+    let policies = around.policies();
+    let policies =
+        policies.map_err(|error| first.push(failed(Group::Project, "policy", &error.into())));
+    let policies = policies.ok()?;
+    let forbidden = place.and_then(|place| policies.check_project(&place.root, None).err());
+    if let Some(error) = forbidden {
+        first.push(failed(Group::Project, "policy", &EngineError::from(error).into()));
+        return None;
+    }
+    let own = around.user_file.as_ref().map_or(Ok(User::default()), |file| User::load(file));
+    let own = own
+        .map_err(|error| first.push(failed(Group::Project, "your configuration", &error.into())));
+    Some(own.ok()?.under(policies))
+}
+
+/// What a command would say, as a finding.
+fn failed(group: Group, about: &str, error: &CliError) -> Finding {
+    let finding = group.error(about, error.message());
+    match error.tip() {
+        Some(tip) if tip.starts_with("hookloop ") || tip.starts_with("chmod ") => {
+            finding.typed(tip)
+        }
+        Some(tip) => finding.mended_by(Mend::Do(tip.to_owned())),
+        None => finding,
+    }
+}
+
+fn machine() -> Vec<Finding> {
+    let version = env!("CARGO_PKG_VERSION");
+    let program = env::current_exe().unwrap_or_default();
+    let mut findings =
+        vec![Group::Machine.ok("hookloop", format!("{version}, {}", program.display()))];
+    findings.push(match Path::new("/proc/self/stat").exists() {
+        true => Group::Machine.ok("keeper", "nothing that a hook or agent starts outlives it"),
+        false => {
+            let message = "there is no /proc, without which no hook is run";
+            Group::Machine.error("keeper", message).typed("sudo mount -t proc proc /proc")
+        }
+    });
+    findings.extend(doctor::examine_keeping());
+    let terminal = match std::io::stdout().is_terminal() {
+        true => terminal_size::terminal_size().map_or_else(
+            || "its size is not known".to_owned(),
+            |(width, height)| format!("{} columns, {} lines", width.0, height.0),
+        ),
+        false => "none: lines are plain, and nobody is asked anything".to_owned(),
+    };
+    findings.push(Group::Machine.ok("terminal", terminal));
+    findings
+}
+
+impl Known {
+    fn state(&self) -> Vec<Finding> {
+        let Some(home) = &self.state_home else { return Vec::new() };
+        let mut findings = doctor::examine_state(home);
+        findings.extend(doctor::examine_space("space", home));
+        findings.extend(doctor::examine_space("space of the project", &self.directory));
+        findings
+    }
+
+    fn project(&self) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        if let Some(user) = &self.user {
+            findings.push(doctor::about_policy(&user.policy));
+        }
+        if let (Some(place), Some(settings)) = (&self.place, &self.settings) {
+            let name = settings.project.as_ref().map_or(String::new(), |name| format!("{name}, "));
+            findings.push(
+                Group::Project.ok("hookloop.yaml", format!("{name}{}", place.root.display())),
+            );
+        }
+        findings
+    }
+
+    fn runner(&self, first: &mut Vec<Finding>) -> Option<Runner> {
+        let (place, settings, user) =
+            (self.place.as_ref()?, self.settings.as_ref()?, self.user.as_ref()?);
+        match Project::runner_at(place, settings, user, &self.around) {
+            Ok(runner) => Some(runner),
+            Err(error) => {
+                first.push(failed(Group::Hooks, "trust", &error.into()));
+                None
+            }
+        }
+    }
+
+    /// What is found of the store and the fleet, and the hooks as they were switched.
+    fn store(&self) -> (Vec<Finding>, Option<Registry>) {
+        let (Some(place), Some(settings)) = (&self.place, &self.settings) else {
+            return (Vec::new(), None);
+        };
+        let named = self.around.store.as_ref().unwrap_or(&settings.store);
+        let mut findings = match named {
+            StoreName::Sqlite => doctor::examine_log(&place.database()),
+            StoreName::Nats(_) => Vec::new(),
+        };
+        let is_sound = findings.iter().all(|finding| finding.status != FindingStatus::Error);
+        let is_there = *named != StoreName::Sqlite || place.database().exists();
+        if !is_sound || !is_there {
+            return (findings, None);
+        }
+        let (sender, answer) = mpsc::channel();
+        let (place, around) = (place.clone(), self.around.clone());
+        let state_home = self.state_home.clone();
+        // Who does not answer is not waited for: the thread ends with the program.
+        std::thread::spawn(move || sender.send(ask_store(&place, &around, state_home.as_deref())));
+        match answer.recv_timeout(STORE_WITHIN) {
+            Ok((found, hooks)) => {
+                findings.extend(found);
+                (findings, hooks)
+            }
+            Err(_) => {
+                let message = format!("{named} did not answer within {} s", STORE_WITHIN.as_secs());
+                findings.push(Group::Store.error("store", message));
+                (findings, None)
+            }
+        }
+    }
+}
+
+fn ask_store(
+    place: &Place,
+    around: &Surroundings,
+    state_home: Option<&Path>,
+) -> (Vec<Finding>, Option<Registry>) {
+    let project = match Project::open(place, &actor(), around) {
+        Ok(project) => project,
+        Err(error) => return (vec![failed(Group::Store, "store", &error.into())], None),
+    };
+    let mut findings = Vec::new();
+    if let Kept::Nats { urls, standing, .. } = project.kept() {
+        findings.extend(doctor::examine_servers(urls, standing));
+    }
+    if let Some(home) = state_home {
+        match fleet(&project, home, around) {
+            Ok(found) => findings.extend(found),
+            Err(error) => findings.push(failed(Group::Fleet, "fleet", &error.into())),
+        }
+    }
+    let hooks = match project.hooks() {
+        Ok(hooks) => Some(hooks),
+        Err(error) => {
+            findings.push(failed(Group::Store, "store", &error.into()));
+            None
+        }
+    };
+    project.leave();
+    (findings, hooks)
+}
+
+/// What was ordered, and who has fallen silent.
+fn fleet(
+    project: &Project,
+    state_home: &Path,
+    around: &Surroundings,
+) -> std::result::Result<Vec<Finding>, EngineError> {
+    let is_here = matches!(project.kept(), Kept::Here);
+    if is_here && !Place::of_fleet(state_home, "sqlite").database().exists() {
+        return Ok(Vec::new());
+    }
+    let fleet = Fleet::beside(project, state_home, around)?;
+    let mut findings = Vec::new();
+    for standing in fleet.orders()?.0 {
+        let (scope, order) = (&standing.ordered.scope, standing.ordered.order.name());
+        let message = format!("`{order}` of {scope} holds, by {}", standing.by);
+        findings.push(
+            Group::Fleet.warning("orders", message).typed(format!("hookloop fleet resume {scope}")),
+        );
+    }
+    let now = Timestamp(
+        std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis() as i64,
+    );
+    let workers = fleet.workers()?;
+    findings.extend(workers.iter().filter_map(|worker| about_worker(worker, now)));
+    if findings.is_empty() && !workers.is_empty() {
+        findings.push(Group::Fleet.ok("workers", format!("{} are there", workers.len())));
+    }
+    Ok(findings)
+}
+
+/// What is wrong with a worker, by when it was last seen.
+fn about_worker(worker: &Presence, now: Timestamp) -> Option<Finding> {
+    let (name, machine) = (&worker.name, &worker.machine);
+    let silent_ms = now.millis_since(worker.seen);
+    if silent_ms > GONE_AFTER_MS {
+        let seconds = silent_ms / 1_000;
+        let message = format!(
+            "worker {name} on {machine} has been silent for {seconds} s; its tasks go to others"
+        );
+        let mend = Mend::Do(format!("start it again there: hookloop worker --name {name}"));
+        return Some(Group::Fleet.warning("workers", message).mended_by(mend));
+    }
+    // It was seen later than now: one of the two clocks is wrong.
+    if silent_ms < -GONE_AFTER_MS {
+        let seconds = -silent_ms / 1_000;
+        let message = format!("the clock of {machine} is {seconds} s ahead of the one here");
+        let mend = Mend::Do("timedatectl set-ntp true, on both".to_owned());
+        return Some(Group::Fleet.warning("clock", message).mended_by(mend));
+    }
+    None
+}
+
+/// How people are told.
+fn people(channels: &[Channel], runner: Option<&Runner>) -> Vec<Finding> {
+    if channels.is_empty() {
+        let message = "no channel: what needs a human waits in `hookloop inbox list`";
+        return vec![Group::People.ok("channels", message)];
+    }
+    let one = |channel: &Channel| match runner.and_then(|runner| trouble(channel, runner)) {
+        None => {
+            let message = format!("`hookloop inbox test {}` sends something", channel.name);
+            Group::People.ok(&channel.name, message)
+        }
+        Some(trouble) => {
+            let mend = Mend::Do(format!("then: hookloop inbox test {}", channel.name));
+            Group::People.warning(&channel.name, trouble).mended_by(mend)
+        }
+    };
+    channels.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hookloop_engine::fleet::WorkerState;
+
+    use super::*;
+
+    #[test]
+    fn a_worker_is_told_by_when_it_was_seen() {
+        let worker = |seen: i64| Presence {
+            name: "w".parse().unwrap_or_else(|_| panic!()),
+            machine: "m".to_owned(),
+            pid: 1,
+            version: String::new(),
+            format: 1,
+            state: WorkerState::Working,
+            slots: 1,
+            agent: String::new(),
+            projects: Vec::new(),
+            running: Vec::new(),
+            started: Timestamp(0),
+            seen: Timestamp(seen),
+        };
+        let about =
+            |seen| about_worker(&worker(seen), Timestamp(1_000_000)).map(|found| found.about);
+        assert_eq!(about(999_000), None);
+        assert_eq!(about(1_001_000), None);
+        assert_eq!(about(900_000).as_deref(), Some("workers"));
+        assert_eq!(about(1_100_000).as_deref(), Some("clock"));
+    }
+}

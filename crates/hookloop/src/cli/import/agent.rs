@@ -1,0 +1,184 @@
+//! Hooks of coding agents: Claude Code's settings, which others adopted, and CodeMie's profiles.
+
+use serde_json::{Value, json};
+
+use super::Tool;
+use super::source::Source;
+use super::taken::{Fields, Found, Taken};
+
+pub(super) const CLAUDE: Tool =
+    Tool { name: "claude", files: &[".claude/settings.json"], read: claude };
+pub(super) const CODEMIE: Tool =
+    Tool { name: "codemie", files: &[".codemie/codemie-cli.config.json"], read: codemie };
+
+/// A timeout that is longer is in milliseconds: both are written, and nobody waits a quarter of an hour
+/// for a hook.
+const SECONDS_MAX: u64 = 900;
+const WITH_THE_AGENT: &str = "left with the agent, which alone sees its tool calls";
+/// Settings of Claude Code that are the agent's own business.
+const OF_CLAUDE: [&str; 12] = [
+    "$schema",
+    "apiKeyHelper",
+    "cleanupPeriodDays",
+    "disableAllHooks",
+    "enabledPlugins",
+    "env",
+    "includeCoAuthoredBy",
+    "model",
+    "outputStyle",
+    "permissions",
+    "statusLine",
+    "sandbox",
+];
+/// Settings of CodeMie that say who one is and which model is asked.
+const OF_CODEMIE: [&str; 17] = [
+    "activeProfile",
+    "apiKey",
+    "authMethod",
+    "baseUrl",
+    "codeMieIntegration",
+    "codeMieProject",
+    "codeMieUrl",
+    "codemieAssistants",
+    "codemieSkills",
+    "haikuModel",
+    "metrics",
+    "model",
+    "name",
+    "opusModel",
+    "provider",
+    "sonnetModel",
+    "timeout",
+];
+
+/// How a file writes lengths of time.
+#[derive(Clone, Copy)]
+enum Unit {
+    /// Seconds, or milliseconds where they are many.
+    Either,
+    Milliseconds,
+}
+
+fn claude(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    let mut file = Fields::of("", source.json()?)?;
+    events(file.object("hooks")?, Unit::Either, taken)?;
+    retries(&mut file, taken);
+    of_the_agent(&mut file, &OF_CLAUDE, taken);
+    file.finish(taken);
+    Ok(())
+}
+
+fn codemie(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    let mut file = Fields::of("", source.json()?)?;
+    let active = file.text("activeProfile");
+    file.take("version");
+    let profiles = file.take("profiles").unwrap_or(json!({}));
+    for (name, profile) in Fields::of("profiles", profiles)?.each() {
+        let mut profile = Fields::of(format!("profiles.{name}"), profile)?;
+        match active.as_deref().is_none_or(|active| active == name) {
+            true => {
+                events(profile.object("hooks")?, Unit::Milliseconds, taken)?;
+                retries(&mut profile, taken);
+            }
+            false => profile.lose(taken, &[("hooks", "of a profile that is not the active one")]),
+        }
+        of_the_agent(&mut profile, &OF_CODEMIE, taken);
+        profile.finish(taken);
+    }
+    events(file.object("hooks")?, Unit::Milliseconds, taken)?;
+    retries(&mut file, taken);
+    of_the_agent(&mut file, &OF_CODEMIE, taken);
+    file.finish(taken);
+    Ok(())
+}
+
+fn retries(file: &mut Fields, taken: &mut Taken) {
+    if let Some(retries) = file.number("maxHookRetries") {
+        taken.set("limits", "hook_retries", json!(retries));
+        taken.kept(file.place_of("maxHookRetries"));
+    }
+}
+
+fn of_the_agent(file: &mut Fields, names: &[&str], taken: &mut Taken) {
+    for name in names {
+        file.lose(taken, &[(name, "a setting of the agent, which keeps it")]);
+    }
+}
+
+fn events(hooks: Fields, unit: Unit, taken: &mut Taken) -> Result<(), String> {
+    for (event, groups) in hooks.each() {
+        let Some((point, is_gate)) = point(&event) else {
+            let why = match event.as_str() {
+                "PreToolUse" | "PostToolUse" | "PermissionRequest" | "PostToolUseFailure" => {
+                    WITH_THE_AGENT
+                }
+                _ => "there is no such point here; it stays with the agent",
+            };
+            taken.lose(event, why);
+            continue;
+        };
+        let groups = match groups {
+            Value::Array(groups) => groups,
+            _ => return Err(format!("`hooks.{event}` is not a list")),
+        };
+        for group in groups {
+            let mut group = Fields::of(event.as_str(), group)?;
+            let matcher = group.text("matcher").filter(|matcher| matcher != "*");
+            if let Some(matcher) = matcher {
+                let why = format!("`{matcher}` picks nothing here; its hooks always run");
+                taken.changed(group.place_of("matcher"), why);
+            }
+            for entry in group.list("hooks") {
+                hook(&event, point, is_gate, unit, Fields::of(event.as_str(), entry)?, taken);
+            }
+            group.finish(taken);
+        }
+    }
+    Ok(())
+}
+
+/// Where the hooks of an agent's event run here, and whether that is a gate.
+fn point(event: &str) -> Option<(&'static str, bool)> {
+    match event {
+        "Stop" => Some(("stop", true)),
+        "SessionStart" => Some(("session_start", false)),
+        "SessionEnd" => Some(("session_end", false)),
+        "UserPromptSubmit" => Some(("pre_iteration", false)),
+        _ => None,
+    }
+}
+
+fn hook(event: &str, point: &str, is_gate: bool, unit: Unit, mut entry: Fields, taken: &mut Taken) {
+    let kind = entry.text("type").unwrap_or_else(|| "command".to_owned());
+    let Some(command) = entry.text("command").filter(|_| kind == "command") else {
+        let why = match kind.as_str() {
+            "prompt" | "agent" => {
+                "a gate that asks a model is a `gatekeeper` here, at before_merge"
+            }
+            _ => "a hook of this type has no equivalent here",
+        };
+        return taken.lose(format!("{event}: a hook of type `{kind}`"), why);
+    };
+    let mut found = Found::new(event, &command).with("command", command.as_str());
+    let mut changes = Vec::new();
+    if let Some(timeout) = entry.number("timeout") {
+        let timeout = match unit {
+            Unit::Either if timeout <= SECONDS_MAX => format!("{timeout}s"),
+            _ => format!("{timeout}ms"),
+        };
+        found = found.with("timeout", timeout);
+    }
+    if is_gate {
+        changes.push("`on_failure: open`: there, only exit code 2 stops the agent".to_owned());
+        found = found.with("on_failure", "open");
+    } else if point != "session_end" {
+        // What such a hook prints is for the agent.
+        found = found.with("pipe_output", true);
+    }
+    entry.lose(
+        taken,
+        &[("async", "hooks are waited for here"), ("statusMessage", "of the agent's screen")],
+    );
+    entry.finish(taken);
+    taken.hook(point, found, &changes);
+}

@@ -1,0 +1,59 @@
+//! Settings of the built-in hooks, as `data/automation-hooks.json` has them.
+
+use hookloop_core::builtin::Builtin;
+use serde::Deserialize;
+
+use super::Tool;
+use super::source::Source;
+use super::taken::{Found, Taken};
+
+pub(super) const TOOL: Tool =
+    Tool { name: "automation-hooks", files: &["data/automation-hooks.json"], read };
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AutomationFile {
+    version: String,
+    hooks: Vec<AutomationHook>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AutomationHook {
+    name: String,
+    enabled: Option<bool>,
+    priority: Option<i32>,
+    event_types: Option<Vec<String>>,
+}
+
+fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    let file: AutomationFile =
+        serde_json::from_str(&source.text).map_err(|error| error.to_string())?;
+    if file.version != "1.0" {
+        return Err(format!("version {} is not known", file.version));
+    }
+    for hook in file.hooks {
+        let known = Builtin::ALL.into_iter().find(|builtin| builtin.name() == hook.name);
+        let Some(builtin) = known else {
+            taken.lose(format!("`{}`", hook.name), "it is not a built-in hook");
+            continue;
+        };
+        let defaults = || builtin.hook().points.iter().map(ToString::to_string).collect();
+        let events = hook.event_types.unwrap_or_else(defaults);
+        if events.is_empty() {
+            let message = format!("`{}` follows no event; `enabled: false` says that", hook.name);
+            return Err(message);
+        }
+        for event in events {
+            let mut found = Found::new(&event, &hook.name).with("use", hook.name.as_str());
+            if let Some(priority) = hook.priority {
+                found = found.with("priority", priority);
+            }
+            if let Some(enabled) = hook.enabled {
+                found = found.with("enabled", enabled);
+            }
+            taken.hook(&event, found, &[]);
+        }
+    }
+    Ok(())
+}

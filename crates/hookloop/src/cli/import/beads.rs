@@ -1,0 +1,190 @@
+//! Beads: issues as lines of JSON, with what they wait for.
+
+use hookloop_core::task::{Obstacle, TaskState};
+use serde_json::Value;
+
+use super::Tool;
+use super::source::Source;
+use super::taken::{Fields, Taken};
+use super::tasks::Draft;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "beads",
+    files: &[".beads/issues.jsonl", ".beads/beads.jsonl", "issues.jsonl"],
+    read,
+};
+
+/// What is known of an issue and has no place here.
+const NOWHERE: [(&str, &str); 36] = [
+    ("source_repo", "of Beads itself"),
+    ("source_repo_path", "of Beads itself"),
+    ("_type", ""),
+    ("comment_count", ""),
+    ("dependency_count", ""),
+    ("dependent_count", ""),
+    ("content_hash", ""),
+    ("updated_at", ""),
+    ("started_at", ""),
+    ("created_by", "the log says who added it here"),
+    ("assignee", "a claim says who works on a task"),
+    ("owner", "a claim says who works on a task"),
+    ("estimated_minutes", "tasks have no estimates"),
+    ("closed_by_session", "the log says who completed it here"),
+    ("due_at", "tasks have no due time; `--priority` and ageing say what is next"),
+    ("comments", "hookloop task note adds them one by one"),
+    ("external_ref", "there is no place for it; write it into the description"),
+    ("source_system", "there is no place for it"),
+    ("spec_id", "there is no place for it"),
+    ("metadata", "there is no place for it"),
+    ("sender", "messages are not tasks"),
+    ("wisp_type", "of Beads itself"),
+    ("mol_type", "of Beads itself"),
+    ("work_type", "of Beads itself"),
+    ("bonded_from", "of Beads itself"),
+    ("source_formula", "of Beads itself"),
+    ("source_location", "of Beads itself"),
+    ("compaction_level", "of Beads itself"),
+    ("compacted_at", "of Beads itself"),
+    ("compacted_at_commit", "of Beads itself"),
+    ("original_size", "of Beads itself"),
+    ("await_type", "write a gate"),
+    ("await_id", "write a gate"),
+    ("timeout", "write a gate"),
+    ("waiters", "`notify` in your own configuration: docs/inbox.md"),
+    ("no_history", "everything is in the log"),
+];
+/// Issues that are none.
+const NO_WORK: [&str; 4] = ["ephemeral", "is_template", "pinned", "event_kind"];
+
+fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    for line in source.json_lines() {
+        let (number, value) = line?;
+        let at = |error: String| format!("line {number}: {error}");
+        issue(Fields::of("issues", value).map_err(at)?, taken).map_err(at)?;
+    }
+    Ok(())
+}
+
+fn issue(mut issue: Fields, taken: &mut Taken) -> Result<(), String> {
+    if let Some(kind) = issue.text("_type").filter(|kind| kind != "issue") {
+        taken.lose(format!("lines of type {kind}"), "they are not tasks");
+        return Ok(());
+    }
+    let Some(id) = issue.text("id") else { return Err("an issue without an id".to_owned()) };
+    let is_none = NO_WORK.iter().find(|key| match issue.take(key) {
+        Some(Value::Bool(is_so)) => is_so,
+        other => other.is_some(),
+    });
+    let status = issue.text("status").unwrap_or_else(|| "open".to_owned());
+    if let Some(key) = is_none {
+        taken.lose(format!("issues that are `{key}`"), "they are not work to be done");
+        return Ok(());
+    }
+    if ["tombstone", "pinned"].contains(&status.as_str()) {
+        taken.lose(format!("issues that are {status}"), "they are not work to be done");
+        return Ok(());
+    }
+    let (state, reason) = state(&status, &mut issue, taken);
+    let mut draft = Draft {
+        goal: issue.text("title").unwrap_or_default(),
+        description: vec![
+            ("", issue.text("description").unwrap_or_default()),
+            ("Design", issue.text("design").unwrap_or_default()),
+            ("Acceptance", issue.text("acceptance_criteria").unwrap_or_default()),
+            ("Notes", issue.text("notes").unwrap_or_default()),
+        ],
+        labels: issue
+            .list("labels")
+            .iter()
+            .filter_map(|label| label.as_str().map(str::to_owned))
+            .collect(),
+        priority: issue.number("priority"),
+        kind: issue.text("issue_type"),
+        not_before: issue.text("defer_until"),
+        state,
+        result: issue.text("close_reason"),
+        created_at: issue.text("created_at"),
+        completed_at: issue.text("closed_at"),
+        id,
+        ..Draft::default()
+    };
+    for dependency in issue.list("dependencies") {
+        depend(&mut draft, Fields::of("dependencies", dependency)?, taken);
+    }
+    for (key, why) in NOWHERE {
+        match why {
+            // It follows from the rest.
+            "" => drop(issue.take(key)),
+            why => issue.lose(taken, &[(key, why)]),
+        }
+    }
+    issue.finish(taken);
+    taken.kept("issues");
+    let before = taken.tasks.len();
+    draft.take(taken);
+    if let (Some(reason), Some(task)) = (reason, taken.tasks.get_mut(before)) {
+        task.blocked = Some(Obstacle { reason, required_knowledge: None });
+    }
+    Ok(())
+}
+
+/// The state of an issue here, and what it is blocked by if it is.
+fn state(
+    status: &str,
+    issue: &mut Fields,
+    taken: &mut Taken,
+) -> (Option<TaskState>, Option<String>) {
+    match status {
+        "open" => (None, None),
+        "closed" => (Some(TaskState::Completed), None),
+        "blocked" => (Some(TaskState::Blocked), Some("blocked in Beads".to_owned())),
+        "deferred" => {
+            let until = issue.text("defer_until");
+            match until {
+                Some(until) => {
+                    issue.put("defer_until", Value::from(until));
+                    (None, None)
+                }
+                None => {
+                    taken.changed("status deferred", "blocked here, until somebody unblocks it");
+                    (Some(TaskState::Blocked), Some("deferred in Beads".to_owned()))
+                }
+            }
+        }
+        other => {
+            taken.changed(format!("status {other}"), "ready here: nobody works on it yet");
+            (None, None)
+        }
+    }
+}
+
+fn depend(draft: &mut Draft, mut dependency: Fields, taken: &mut Taken) {
+    let kind = dependency.text("type").unwrap_or_else(|| "blocks".to_owned());
+    let Some(on) = dependency.text("depends_on_id") else { return };
+    let what = format!("dependencies of type {kind}");
+    match kind.as_str() {
+        "blocks" => {
+            taken.kept(what);
+            draft.depends_on.push(on);
+        }
+        "waits-for" => {
+            taken.changed(what, "it waits for that task, and not for what that task adds");
+            draft.depends_on.push(on);
+        }
+        "parent-child" => {
+            taken.kept(what);
+            draft.parent = Some(on);
+        }
+        "conditional-blocks" => {
+            taken.lose(what, "nothing here is done only if something else fails")
+        }
+        _ => taken.lose(
+            what,
+            "tasks depend on each other, or spawn each other; no other relation is kept",
+        ),
+    }
+    for key in ["issue_id", "created_at", "created_by", "metadata", "thread_id"] {
+        dependency.take(key);
+    }
+    dependency.finish(taken);
+}

@@ -1,0 +1,94 @@
+//! iteratr: `.iteratr.hooks.yml`, whose points are ours, and `iteratr.yml`.
+
+use serde_json::{Value, json};
+
+use super::Tool;
+use super::source::Source;
+use super::taken::{Fields, Found, Taken};
+
+pub(super) const TOOL: Tool =
+    Tool { name: "iteratr", files: &[".iteratr.hooks.yml", "iteratr.yml"], read };
+
+/// Its points, and what they are called here.
+const POINTS: [(&str, &str); 6] = [
+    ("session_start", "session_start"),
+    ("pre_iteration", "pre_iteration"),
+    ("post_iteration", "post_iteration"),
+    ("session_end", "session_end"),
+    ("on_task_complete", "task_completed"),
+    ("on_error", "on_error"),
+];
+/// What a hook has there that says nothing.
+const TIMEOUT_SECONDS: u64 = 30;
+
+fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    let mut file = Fields::of("", source.yaml()?)?;
+    match source.name().contains("hooks") {
+        true => hooks(&mut file, taken)?,
+        false => settings(&mut file, taken),
+    }
+    file.finish(taken);
+    Ok(())
+}
+
+fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
+    file.take("version");
+    let mut points = file.object("hooks")?;
+    for (theirs, ours) in POINTS {
+        for entry in points.list(theirs) {
+            let mut entry = Fields::of(format!("hooks.{theirs}"), entry)?;
+            let Some(command) = entry.text("command") else {
+                taken.lose(format!("hooks.{theirs}"), "a hook without a command");
+                continue;
+            };
+            let mut changes = Vec::new();
+            if theirs != ours {
+                changes.push(format!("the point is called `{ours}`"));
+            }
+            let timeout = entry.number("timeout").filter(|seconds| *seconds > 0);
+            let timeout = timeout.unwrap_or(TIMEOUT_SECONDS);
+            let mut found = Found::new(theirs, &command)
+                .with("command", command.as_str())
+                .with("timeout", format!("{timeout}s"));
+            match (entry.is_true("pipe_output"), theirs) {
+                (true, "session_end") => {
+                    changes
+                        .push("`pipe_output` is left out: nobody is there to read it".to_owned());
+                }
+                (true, _) => found = found.with("pipe_output", true),
+                (false, _) => {}
+            }
+            entry.finish(taken);
+            taken.hook(ours, found, &changes);
+        }
+    }
+    points.finish(taken);
+    Ok(())
+}
+
+fn settings(file: &mut Fields, taken: &mut Taken) {
+    match file.take("iterations").as_ref().and_then(Value::as_u64) {
+        Some(0) => {
+            taken.lose("iterations", "0 is no end there; a session always has one here (100)")
+        }
+        Some(iterations) => {
+            taken.set("limits", "iterations", json!(iterations));
+            taken.kept("iterations");
+        }
+        None => {}
+    }
+    file.lose(
+        taken,
+        &[
+            ("model", "hookloop run --model"),
+            ("auto_commit", "`delivery` commits what is proven"),
+            ("template", "its variables are others; `loop: {prompt: FILE}` names a template"),
+            ("spec_dir", "hookloop run --spec FILE"),
+            ("data_dir", "state is in your state directory, never in the repository"),
+            ("commit_data_dir", "state is in your state directory, never in the repository"),
+            ("headless", "a pipe is quiet by itself"),
+            ("log_level", "hookloop log"),
+            ("log_file", "hookloop log"),
+        ],
+    );
+}

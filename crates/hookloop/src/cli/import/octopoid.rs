@@ -1,0 +1,328 @@
+//! Octopoid: hooks and types of `.octopoid/config.yaml`, flows, and tasks as it writes them.
+
+use hookloop_core::task::TaskState;
+use serde_json::{Map, Value, json};
+
+use super::Tool;
+use super::source::Source;
+use super::taken::{Fields, Found, Taken};
+use super::tasks::Draft;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "octopoid",
+    files: &[".octopoid/config.yaml", ".octopoid/flows/default.yaml"],
+    read,
+};
+
+/// Its points, which are ours.
+const POINTS: [&str; 4] = ["before_submit", "after_submit", "before_merge", "after_merge"];
+/// Transitions of a flow that have steps here, and where.
+const TRANSITIONS: [(&str, &str); 2] =
+    [("claimed -> provisional", "before_submit"), ("provisional -> done", "before_merge")];
+
+/// What a step of its is here.
+enum Step {
+    Same(&'static str),
+    Another(&'static str, &'static str),
+    /// It happens anyway, or nowhere.
+    None(&'static str),
+}
+
+fn step(name: &str) -> Step {
+    match name {
+        "rebase_on_main" => Step::Same("rebase_on_main"),
+        "run_tests" => Step::Same("run_tests"),
+        "create_pr" => Step::Same("create_pr"),
+        "rebase_on_base" => Step::Another("rebase_on_main", "`rebase_on_main` is for any base"),
+        "push_branch" => Step::None("`create_pr` pushes the branch"),
+        "merge_pr" => Step::None("`hookloop merge` merges what has passed its gates"),
+        "check_ci" => Step::None("`delivery: {wait_for_checks: true}` is the default"),
+        "post_review_comment" => Step::None("a gatekeeper's findings are in the request already"),
+        _ => Step::None("there is no built-in of this name; write `command: …`"),
+    }
+}
+
+fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    if source.ends_with(&[".md"]) {
+        return task(source, taken);
+    }
+    if source.ends_with(&[".json"]) {
+        return tasks(source, taken);
+    }
+    let mut file = Fields::of("", source.yaml()?)?;
+    if let Some(transitions) = file.take("transitions") {
+        flow(&mut file, transitions, taken)?;
+    } else {
+        config(&mut file, taken)?;
+    }
+    file.finish(taken);
+    Ok(())
+}
+
+fn config(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
+    for (point, list) in hooks("hooks", file.take("hooks"), taken)? {
+        taken.set("hooks", &point, list);
+    }
+    for (name, kind) in file.object("task_types")?.each() {
+        let place = format!("task_types.{name}");
+        let mut kind = Fields::of(place.as_str(), kind)?;
+        let mut ours = Map::new();
+        let lists = hooks(&format!("{place}.hooks"), kind.take("hooks"), taken)?;
+        if !lists.is_empty() {
+            ours.insert("hooks".to_owned(), Value::Object(lists));
+        }
+        if let Some(agents) = kind.take("agents") {
+            taken.changed(
+                format!("{place}.agents"),
+                "these are names of agents; see hookloop agents list",
+            );
+            ours.insert("agents".to_owned(), agents);
+        }
+        kind.finish(taken);
+        taken.set("task_types", &name, Value::Object(ours));
+    }
+    let mut agents = file.object("agents")?;
+    if let Some(most) = agents.number("max_concurrent").filter(|most| *most > 0) {
+        taken.set("scheduling", "wip", json!(most));
+        taken.changed(
+            "agents.max_concurrent",
+            "`scheduling: {wip}`: tasks in hands at once, over all machines",
+        );
+    }
+    agents.lose(
+        taken,
+        &[
+            ("max_breakdown_depth", "tasks are broken down by hand, or by an agent's tools"),
+            ("models", "hookloop run --model, or `agents: {NAME: {model}}`"),
+        ],
+    );
+    agents.finish(taken);
+    let mut repo = file.object("repo")?;
+    if let Some(base) = repo.text("base_branch") {
+        taken.set("delivery", "base", json!(base));
+        taken.kept("repo.base_branch");
+    }
+    repo.lose(taken, &[("path", "a project is the directory of its file")]);
+    repo.finish(taken);
+    file.lose(
+        taken,
+        &[
+            ("server", "`store: nats://…` is what machines share"),
+            ("mode", "`store: nats://…` is what machines share"),
+            ("scope", "`project:` is the name among those who share a store"),
+            ("paused", "hookloop fleet pause"),
+            ("queue_limits", "`scheduling: {wip}`"),
+            ("fleet", "hookloop worker --agent NAME, once for each"),
+        ],
+    );
+    Ok(())
+}
+
+/// Lists of hooks under their points.
+fn hooks(
+    place: &str,
+    value: Option<Value>,
+    taken: &mut Taken,
+) -> Result<Map<String, Value>, String> {
+    let mut points = Fields::of(place, value.unwrap_or(Value::Null))?;
+    let mut lists = Map::new();
+    for point in POINTS {
+        let mut list = Vec::new();
+        for entry in points.list(point) {
+            list.extend(entry_of(&format!("{place}.{point}"), point, entry, taken)?);
+        }
+        if !list.is_empty() {
+            lists.insert(point.to_owned(), Value::Array(list));
+        }
+    }
+    points.finish(taken);
+    Ok(lists)
+}
+
+fn entry_of(
+    place: &str,
+    point: &str,
+    entry: Value,
+    taken: &mut Taken,
+) -> Result<Option<Value>, String> {
+    if let Value::String(name) = entry {
+        return Ok(named(place, point, &name, taken));
+    }
+    let mut entry = Fields::of(place, entry)?;
+    let names = entry.list("gatekeeper");
+    let names: Vec<String> =
+        names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+    entry.finish(taken);
+    if names.is_empty() {
+        return Ok(None);
+    }
+    for name in &names {
+        let prompt = format!(
+            "Review the change as the gatekeeper `{name}`: say what must be mended before it is merged."
+        );
+        taken.set("gatekeepers", name, json!({ "prompt": prompt }));
+    }
+    let why = "`gatekeepers` says what each looks for; write yours there";
+    taken.changed(format!("{place}: gatekeeper {}", names.join(", ")), why);
+    Ok(Some(json!({ "gatekeeper": names })))
+}
+
+fn named(place: &str, point: &str, name: &str, taken: &mut Taken) -> Option<Value> {
+    let what = format!("{place}: {name}");
+    let (ours, change) = match step(name) {
+        Step::Same(ours) => (ours, None),
+        Step::Another(ours, why) => (ours, Some(why)),
+        Step::None(why) => {
+            taken.lose(what, why);
+            return None;
+        }
+    };
+    let entry = Map::from_iter([("use".to_owned(), Value::from(ours))]);
+    match (taken.check(point, &entry), change) {
+        (Err(why), _) => {
+            taken.lose(what, why);
+            return None;
+        }
+        (Ok(()), Some(why)) => taken.changed(what, why),
+        (Ok(()), None) => taken.kept(what),
+    }
+    Some(Value::Object(entry))
+}
+
+fn flow(file: &mut Fields, transitions: Value, taken: &mut Taken) -> Result<(), String> {
+    let name = file.text("name").unwrap_or_default();
+    file.take("description");
+    let mut transitions = Fields::of("transitions", transitions)?;
+    for (theirs, point) in TRANSITIONS {
+        let mut steps = transitions.object(theirs)?;
+        let mut list = Vec::new();
+        for run in steps.list("runs").into_iter().chain(steps.list("checks")) {
+            let run = run.as_str().unwrap_or_default().to_owned();
+            list.extend(named(&format!("{name}: {theirs}"), point, &run, taken));
+        }
+        // A flow says the order; what the configuration lists is what there was before flows.
+        if !list.is_empty() {
+            taken.set("hooks", point, Value::Array(list));
+        }
+        for condition in steps.list("conditions") {
+            let mut condition = Fields::of(format!("{name}: {theirs}"), condition)?;
+            if let Some(agent) = condition.text("agent") {
+                let prompt = format!(
+                    "Review the change as `{agent}`: say what must be mended before it is merged."
+                );
+                taken.set("gatekeepers", &agent, json!({ "prompt": prompt }));
+                let found = Found::new(theirs, &agent).with("gatekeeper", json!([agent]));
+                taken.hook(point, found, &["`gatekeepers` says what it looks for".to_owned()]);
+            } else if let Some(script) = condition.text("script") {
+                let found = Found::new(theirs, &script).with("command", script.as_str());
+                taken.hook(point, found, &[]);
+            }
+            condition.take("name");
+            condition.take("type");
+            condition.lose(taken, &[("on_fail", "work that is refused goes back to its agent")]);
+            condition.finish(taken);
+        }
+        steps.lose(
+            taken,
+            &[
+                ("agent", "hookloop worker --agent"),
+                ("on_checks_fail", "work that is refused goes back to its agent"),
+            ],
+        );
+        steps.finish(taken);
+    }
+    for (left, _) in transitions.each() {
+        taken.lose(format!("{name}: {left}"), "tasks have the states of docs/tasks.md");
+    }
+    Ok(())
+}
+
+/// A task as it is written to a file: a title, lines of `KEY: value`, and text.
+fn task(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    let mut lines = source.text.lines();
+    let title = lines.next().unwrap_or_default().trim_start_matches('#').trim();
+    let Some((id, title)) = title.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return Err("its first line is not `# [TASK-…] title`".to_owned());
+    };
+    let mut draft = Draft { id: id.to_owned(), goal: title.trim().to_owned(), ..Draft::default() };
+    let mut rest: Vec<&str> = Vec::new();
+    for line in lines {
+        let key = line.split_once(": ").filter(|(key, _)| {
+            rest.is_empty()
+                && !key.is_empty()
+                && key.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+        });
+        match key {
+            Some(("ROLE", role)) => draft.labels.push(role.trim().to_owned()),
+            Some(("PRIORITY", priority)) => draft.priority = level(priority),
+            Some(("TYPE", kind)) => draft.kind = Some(kind.trim().to_owned()),
+            Some(("BLOCKED_BY", on)) => draft.depends_on = on.split(',').map(of_task).collect(),
+            Some(("CREATED", at)) => {
+                draft.created_at = Some(format!("{}Z", at.trim().trim_end_matches('Z')))
+            }
+            Some((key, _)) => taken.lose(key, "not known here"),
+            None if line.trim().is_empty() && rest.is_empty() => {}
+            None => rest.push(line),
+        }
+    }
+    let criteria = rest.iter().filter_map(|line| line.trim().strip_prefix("- [ ] "));
+    draft.deliverables = criteria.map(str::to_owned).collect();
+    draft.description.push(("", rest.join("\n")));
+    taken.kept("tasks");
+    draft.take(taken);
+    Ok(())
+}
+
+/// Tasks as its server lists them.
+fn tasks(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    let list = match source.json()? {
+        Value::Object(mut answer) => answer.shift_remove("tasks").unwrap_or(Value::Null),
+        list => list,
+    };
+    let Value::Array(list) = list else { return Err("this is not a list of tasks".to_owned()) };
+    for task in list {
+        let mut task = Fields::of("tasks", task)?;
+        let Some(id) = task.text("id") else {
+            taken.lose("a task", "it has no id");
+            continue;
+        };
+        let queue = task.text("queue").unwrap_or_default();
+        let is_done = queue == "done";
+        if !["incoming", "done"].contains(&queue.as_str()) {
+            taken.changed(format!("queue {queue}"), "ready here: nobody works on it yet");
+        }
+        let title =
+            task.text("title").or_else(|| task.text("file_path")).unwrap_or_else(|| id.clone());
+        let blocked_by = task.text("blocked_by").unwrap_or_default();
+        Draft {
+            goal: title,
+            labels: task.text("role").into_iter().collect(),
+            priority: task.text("priority").and_then(|text| level(&text)),
+            kind: task.text("type"),
+            depends_on: blocked_by
+                .split(',')
+                .filter(|on| !on.trim().is_empty())
+                .map(of_task)
+                .collect(),
+            state: is_done.then_some(TaskState::Completed),
+            description: vec![("", task.text("execution_notes").unwrap_or_default())],
+            created_at: task.text("created_at"),
+            completed_at: task.text("completed_at"),
+            id,
+            ..Draft::default()
+        }
+        .take(taken);
+        taken.kept("tasks");
+        task.finish(taken);
+    }
+    Ok(())
+}
+
+/// `P0` is 0.
+fn level(text: &str) -> Option<u64> {
+    text.trim().trim_start_matches('P').parse().ok()
+}
+
+fn of_task(id: &str) -> String {
+    id.trim().to_owned()
+}

@@ -1,0 +1,353 @@
+//! Ralph loops: the orchestrator's `ralph.yml` and tasks, stories of a `prd.json`, and plans as lists to tick off.
+
+use std::collections::BTreeMap;
+
+use hookloop_core::task::TaskState;
+use hookloop_engine::agents::known::known;
+use serde_json::{Value, json};
+
+use super::Tool;
+use super::source::Source;
+use super::taken::{Fields, Found, Taken};
+use super::tasks::{Draft, id_of};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "ralph",
+    files: &[
+        "ralph.yml",
+        "ralph.yaml",
+        ".ralph/agent/tasks.jsonl",
+        ".agent/tasks.jsonl",
+        "prd.json",
+        "fix_plan.md",
+        "@fix_plan.md",
+        "IMPLEMENTATION_PLAN.md",
+    ],
+    read,
+};
+
+/// Its phases, and where their hooks run here.
+const PHASES: [(&str, &str); 8] = [
+    ("pre.loop.start", "session_start"),
+    ("post.loop.start", "session_start"),
+    ("pre.iteration.start", "pre_iteration"),
+    ("post.iteration.start", "pre_iteration"),
+    ("pre.loop.complete", "stop"),
+    ("post.loop.complete", "session_end"),
+    ("pre.loop.error", "on_error"),
+    ("post.loop.error", "on_error"),
+];
+/// What a gate may take there that says nothing, and a hook.
+const GATE_TIMEOUT: &str = "10m";
+
+fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    if source.ends_with(&[".jsonl"]) {
+        tasks(source, taken)
+    } else if source.ends_with(&[".json"]) {
+        stories(source, taken)
+    } else if source.ends_with(&[".md"]) {
+        plan(source, taken);
+        Ok(())
+    } else {
+        config(source, taken)
+    }
+}
+
+fn config(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    let mut file = Fields::of("", source.yaml()?)?;
+    let mut looping = file.object("event_loop")?;
+    limits(&mut looping, taken);
+    looping.finish(taken);
+    // The same without its section is how the first version wrote it.
+    limits(&mut file, taken);
+    let mut cli = file.object("cli")?;
+    for (place, backend) in [("cli.backend", cli.text("backend")), ("agent", file.text("agent"))] {
+        let Some(backend) = backend else { continue };
+        match known(&backend) {
+            Some(agent) => {
+                taken.set("loop", "agent", json!(agent.name));
+                taken.kept(place);
+            }
+            None => taken.lose(
+                format!("{place}: {backend}"),
+                "hookloop run --agent 'acp:PROGRAM' or 'command:PROGRAM'",
+            ),
+        }
+    }
+    cli.lose(
+        taken,
+        &[
+            ("command", "`agents: {NAME: {kind: command, command: …}}`"),
+            ("args", "`agents: {NAME: {args: […]}}`"),
+            ("prompt_mode", "an agent is asked in its own way"),
+            ("prompt_flag", "an agent is asked in its own way"),
+            ("default_mode", "a terminal is noticed"),
+            ("idle_timeout_secs", "`limits: {turn: 30m}`"),
+        ],
+    );
+    cli.finish(taken);
+    gates(&mut file, taken)?;
+    hooks(&mut file, taken)?;
+    for (hat, _) in file.object("hats")?.each() {
+        taken.lose(
+            format!("hats.{hat}"),
+            "no roles that pass events on: gates, gatekeepers and types of tasks do that",
+        );
+    }
+    file.lose(
+        taken,
+        &[
+            ("events", "events are those of docs/log.md"),
+            ("core", "`loop: {prompt: FILE}` is what every prompt is made from"),
+            ("agent_priority", "`loop: {fallback: […]}`"),
+            ("adapters", "`agents: {NAME: …}`"),
+            ("memories", "notes of a task go with it: hookloop task note"),
+            ("tasks", "the task graph is always there"),
+            ("skills", "skills are the agent's own"),
+            ("tui", "hookloop watch"),
+            ("features", "hookloop worker --jobs N"),
+            ("RObot", "`notify` in your own configuration: docs/inbox.md"),
+            ("verbose", "hookloop log"),
+            ("archive_prompts", "hookloop sessions show"),
+            ("enable_metrics", "hookloop usage"),
+            ("retry_delay", "failed turns wait longer each time"),
+            ("_suppress_warnings", "of its own messages"),
+        ],
+    );
+    file.finish(taken);
+    Ok(())
+}
+
+fn limits(file: &mut Fields, taken: &mut Taken) {
+    let numbers = [("max_iterations", "iterations"), ("max_consecutive_failures", "errors")];
+    for (theirs, ours) in numbers {
+        if let Some(number) = file.number(theirs) {
+            taken.set("limits", ours, json!(number));
+            taken.kept(file.place_of(theirs));
+        }
+    }
+    for theirs in ["max_runtime_seconds", "max_runtime"] {
+        if let Some(seconds) = file.number(theirs) {
+            taken.set("limits", "duration", json!(format!("{seconds}s")));
+            taken.kept(file.place_of(theirs));
+        }
+    }
+    for theirs in ["max_cost_usd", "max_cost"] {
+        if let Some(dollars) = file.take(theirs).as_ref().and_then(Value::as_f64) {
+            taken.set("limits", "cost", json!(dollars));
+            taken.kept(file.place_of(theirs));
+        }
+    }
+    let promise = "an agent says `<promise>COMPLETE</promise>`, and gates say whether it is";
+    file.lose(
+        taken,
+        &[
+            ("prompt", "hookloop run \"…\""),
+            ("prompt_file", "hookloop run --spec FILE"),
+            ("completion_promise", promise),
+            ("cancellation_promise", "an agent says `<promise>BLOCKED</promise>`"),
+            ("starting_event", "a session begins with its prompt"),
+            ("starting_hat", "there are no hats"),
+            ("required_events", "gates say what has to be true"),
+            ("enforce_hat_scope", "there are no hats"),
+            ("cooldown_delay_seconds", "failed turns wait longer each time"),
+            ("mutation_score_warn_threshold", "write a gate that measures it"),
+            ("persistent", "hookloop worker"),
+            ("context_window_tokens", "agents mind their own"),
+            ("max_tokens", "`limits: {tokens: N}` counts those of a session"),
+        ],
+    );
+}
+
+fn gates(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
+    let mut pressure = file.object("backpressure")?;
+    for gate in pressure.list("gates") {
+        let mut gate = Fields::of("backpressure.gates", gate)?;
+        let name = gate.text("name").unwrap_or_default();
+        let Some(command) = gate.text("command") else {
+            taken.lose(format!("backpressure.gates: {name}"), "a gate without a command");
+            continue;
+        };
+        let mut found = Found::new(&format!("backpressure.gates.{name}"), &command);
+        if !name.is_empty() {
+            found = found.with("name", name.as_str());
+        }
+        let found = found.with("command", command.as_str()).with("timeout", GATE_TIMEOUT);
+        gate.lose(taken, &[("on_fail", "the agent is told what failed, from the output")]);
+        gate.finish(taken);
+        taken.hook("stop", found, &[]);
+    }
+    pressure.finish(taken);
+    Ok(())
+}
+
+fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
+    let mut hooks = file.object("hooks")?;
+    let is_off = hooks.take("enabled") == Some(Value::Bool(false));
+    let mut defaults = hooks.object("defaults")?;
+    let usual = defaults.number("timeout_seconds");
+    defaults.lose(
+        taken,
+        &[
+            ("max_output_bytes", "output is kept whole"),
+            ("suspend_mode", "hookloop pause, by hand"),
+        ],
+    );
+    defaults.finish(taken);
+    let mut events = hooks.object("events")?;
+    for (phase, point) in PHASES {
+        for spec in events.list(phase) {
+            let mut spec = Fields::of(format!("hooks.{phase}"), spec)?;
+            let words: Vec<String> = spec
+                .list("command")
+                .iter()
+                .filter_map(|word| word.as_str().map(str::to_owned))
+                .collect();
+            let mut found = Found::new(phase, &words.join(" "));
+            if let Some(name) = spec.text("name") {
+                found = found.with("name", name);
+            }
+            found = found.with("command", words);
+            if let Some(seconds) = spec.number("timeout_seconds").or(usual) {
+                found = found.with("timeout", format!("{seconds}s"));
+            }
+            if let Some(cwd) = spec.text("cwd") {
+                found = found.with("cwd", cwd);
+            }
+            if let Some(Value::Object(env)) = spec.take("env").filter(|env| env != &json!({})) {
+                found = found.with("env", env);
+            }
+            if is_off {
+                found = found.with("enabled", false);
+            }
+            let mut changes = vec![format!("the point is called `{point}`")];
+            match (spec.text("on_error").as_deref(), point) {
+                (Some("block"), "stop") | (None | Some("warn"), _) => {}
+                (Some(how), _) => changes.push(format!(
+                    "`on_error: {how}` can't stop a session there; a `stop` gate can"
+                )),
+            }
+            spec.lose(
+                taken,
+                &[
+                    ("max_output_bytes", "output is kept whole"),
+                    ("suspend_mode", "hookloop pause, by hand"),
+                    ("mutate", "a hook's output is piped: `pipe_output: true`"),
+                ],
+            );
+            spec.finish(taken);
+            taken.hook(point, found, &changes);
+        }
+    }
+    for (left, _) in events.each() {
+        taken.lose(format!("hooks.{left}"), "nothing here happens at that moment");
+    }
+    hooks.finish(taken);
+    Ok(())
+}
+
+/// Tasks of the orchestrator, one a line.
+fn tasks(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    for line in source.json_lines() {
+        let (_, value) = line?;
+        let mut task = Fields::of("tasks", value)?;
+        let status = task.text("status").unwrap_or_default();
+        if status == "failed" {
+            taken.changed("status failed", "ready here: somebody may try again");
+        } else if status == "in_progress" {
+            taken.changed("status in_progress", "ready here: nobody works on it yet");
+        }
+        let words = task.list("blocked_by");
+        Draft {
+            id: task.text("id").unwrap_or_default(),
+            goal: task.text("title").unwrap_or_default(),
+            description: vec![("", task.text("description").unwrap_or_default())],
+            // Theirs begins with 1.
+            priority: task.number("priority").map(|n| n.saturating_sub(1)),
+            depends_on: words.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect(),
+            state: (status == "closed").then_some(TaskState::Completed),
+            created_at: task.text("created"),
+            completed_at: task.text("closed"),
+            ..Draft::default()
+        }
+        .take(taken);
+        taken.kept("tasks");
+        task.lose(
+            taken,
+            &[
+                ("key", "ids do that"),
+                ("loop_id", "a claim says who works on it"),
+                ("started", "nobody works on it yet"),
+            ],
+        );
+        task.finish(taken);
+    }
+    Ok(())
+}
+
+/// Stories of a product, as `prd.json` has them.
+fn stories(source: &Source, taken: &mut Taken) -> Result<(), String> {
+    let mut file = Fields::of("", source.json()?)?;
+    let product = file.text("description").unwrap_or_default();
+    for story in file.list("userStories") {
+        let mut story = Fields::of("userStories", story)?;
+        let has_passed = story.is_true("passes");
+        let criteria = story.list("acceptanceCriteria");
+        Draft {
+            id: story.text("id").unwrap_or_default(),
+            goal: story.text("title").unwrap_or_default(),
+            description: vec![
+                ("", story.text("description").unwrap_or_default()),
+                ("Notes", story.text("notes").unwrap_or_default()),
+                ("Part of", product.clone()),
+            ],
+            deliverables: criteria
+                .iter()
+                .filter_map(|text| text.as_str().map(str::to_owned))
+                .collect(),
+            priority: story.number("priority").map(|n| n.saturating_sub(1)),
+            state: has_passed.then_some(TaskState::Completed),
+            ..Draft::default()
+        }
+        .take(taken);
+        taken.kept("userStories");
+        story.finish(taken);
+    }
+    file.lose(
+        taken,
+        &[
+            ("project", "hookloop.yaml has `project:`"),
+            ("branchName", "a task has a branch of its own: docs/delivery.md"),
+        ],
+    );
+    file.finish(taken);
+    Ok(())
+}
+
+/// A plan: each line that can be ticked off is a task, under the heading it stands below.
+fn plan(source: &Source, taken: &mut Taken) {
+    let mut heading = String::new();
+    let mut seen = BTreeMap::new();
+    for line in source.text.lines() {
+        let said = line.trim();
+        if let Some(text) = said.strip_prefix('#') {
+            heading = text.trim_start_matches('#').trim().to_owned();
+            continue;
+        }
+        let item = said.strip_prefix("- ").or_else(|| said.strip_prefix("* "));
+        let Some((mark, goal)) = item.and_then(|item| item.strip_prefix('[')?.split_once(']'))
+        else {
+            continue;
+        };
+        let goal = goal.trim().to_owned();
+        Draft {
+            id: id_of("plan", &goal, &mut seen),
+            description: vec![("Part of", heading.clone())],
+            state: matches!(mark.trim(), "x" | "X").then_some(TaskState::Completed),
+            goal,
+            ..Draft::default()
+        }
+        .take(taken);
+        taken.kept("lines that can be ticked off");
+    }
+}

@@ -1,0 +1,118 @@
+//! What an import tells: what it wrote and added, and what became of everything.
+
+use std::path::PathBuf;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::json;
+
+use super::taken::{Fate, Row, Taken};
+use super::tasks::Added;
+use super::yaml::Configured;
+use crate::cli::Context;
+use crate::output::{Cell, DIM, Result, plain};
+
+pub(super) struct Done {
+    pub(super) files: Vec<PathBuf>,
+    pub(super) configured: Configured,
+    pub(super) added: Option<Added>,
+}
+
+pub(super) fn print(context: &mut Context, taken: &Taken, done: &Done) -> Result {
+    if context.out.json {
+        return print_json(context, taken, done);
+    }
+    match &done.configured {
+        Configured::Nothing => {}
+        Configured::Written { path, .. } => {
+            context.out.line(format_args!("Wrote {}", path.display()))?;
+        }
+        // All of it can be put into a file.
+        Configured::Shown { path, text } => {
+            let note = format!("# {} exists: put this into it.", path.display());
+            context.out.line(format_args!("{note}\n{}", text.trim_end()))?;
+            for row in &taken.rows {
+                let row = format!("# {}: {}", row.fate.name(), in_words(row));
+                context.out.line(plain(&row))?;
+            }
+            return told_tasks(context, done);
+        }
+    }
+    told_tasks(context, done)?;
+    let rows: Vec<Vec<Cell>> = taken
+        .rows
+        .iter()
+        .map(|row| {
+            let style = match row.fate {
+                Fate::Kept => AnsiColor::Green.on_default(),
+                Fate::Changed => AnsiColor::Yellow.on_default(),
+                Fate::Lost => AnsiColor::Red.on_default(),
+            };
+            let times =
+                if row.count > 1 { format!(" ({} times)", row.count) } else { String::new() };
+            let cell = |text: &str| Cell::new(text).style(Style::new());
+            let why = Cell::new(&row.why).style(DIM);
+            vec![
+                Cell::new(row.fate.name()).style(style),
+                cell(&format!("{}{times}", row.what)),
+                why,
+            ]
+        })
+        .collect();
+    context.out.table(&["", "what", "why"], &rows)?;
+    if taken.more > 0 {
+        context.out.line(format_args!("and {} more", taken.more))?;
+    }
+    match done.configured {
+        Configured::Written { .. } => context.out.line("Next: hookloop hooks trust"),
+        _ => Ok(()),
+    }
+}
+
+fn told_tasks(context: &mut Context, done: &Done) -> Result {
+    let Some(Added { added, present, .. }) = done.added else { return Ok(()) };
+    let sign = if matches!(done.configured, Configured::Shown { .. }) { "# " } else { "" };
+    let added = match added {
+        1 => "one task".to_owned(),
+        n => format!("{n} tasks"),
+    };
+    let present = match present {
+        0 => String::new(),
+        1 => ", one was there already".to_owned(),
+        n => format!(", {n} were there already"),
+    };
+    context.out.line(format_args!("{sign}Added {added}{present}"))
+}
+
+fn in_words(row: &Row) -> String {
+    match row.why.is_empty() {
+        true => row.what.clone(),
+        false => format!("{} ({})", row.what, row.why),
+    }
+}
+
+fn print_json(context: &mut Context, taken: &Taken, done: &Done) -> Result {
+    let (written, config) = match &done.configured {
+        Configured::Nothing => (None, None),
+        Configured::Written { path, text } => (Some(path), Some(text)),
+        Configured::Shown { text, .. } => (None, Some(text)),
+    };
+    let rows: Vec<_> = taken
+        .rows
+        .iter()
+        .map(|row| {
+            let fate = row.fate.name().replace(' ', "_");
+            json!({ "what": row.what, "fate": fate, "why": row.why, "count": row.count })
+        })
+        .collect();
+    let added = done.added.as_ref();
+    let tasks = added.map(|added| json!({ "added": added.added, "present": added.present }));
+    context.out.json(&json!({
+        "source": taken.tool,
+        "files": done.files,
+        "written": written,
+        "config": config,
+        "tasks": tasks,
+        "report": rows,
+        "left_off": taken.more,
+    }))
+}

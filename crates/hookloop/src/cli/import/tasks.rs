@@ -1,0 +1,278 @@
+//! How tasks of another tool become tasks here: once, with their dependencies.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
+
+use hookloop_core::decide::{GOAL_MAX_BYTES, LIST_MAX, TEXT_MAX_BYTES, WORD_MAX_BYTES};
+use hookloop_core::id::{EventId, TASK_ID_MAX, TaskId};
+use hookloop_core::task::{Priority, TaskState};
+use hookloop_core::time::Timestamp;
+use hookloop_engine::bulk::{self, Line};
+use hookloop_engine::project::{Done, Project};
+use sha2::{Digest, Sha256};
+
+use super::taken::Taken;
+use crate::cli::Context;
+use crate::error::CliError;
+use crate::output::Result;
+use crate::progress::Progress;
+
+/// Tasks of one import; more come by `hookloop task import`.
+pub(super) const TASKS_MAX: usize = 200_000;
+
+pub(super) struct Added {
+    pub(super) added: u64,
+    pub(super) present: u64,
+}
+
+/// Adds the tasks that were taken over, and passes over those that are there.
+pub(super) fn add(context: &mut Context, taken: &mut Taken) -> Result<Option<Added>> {
+    if taken.tasks.is_empty() {
+        return Ok(None);
+    }
+    if taken.tasks.len() > TASKS_MAX {
+        return Err(CliError::usage(format!("more than {TASKS_MAX} tasks"))
+            .hint("hookloop task import --help"));
+    }
+    let project = context.project()?;
+    let (fresh, present) = without_present(&project, taken)?;
+    let mut lines = Vec::new();
+    for line in &fresh {
+        serde_json::to_writer(&mut lines, line)?;
+        lines.push(b'\n');
+    }
+    let progress = Progress::new("importing");
+    let imported =
+        bulk::import(&project, Cursor::new(lines), &mut |done, all| progress.at(done, all));
+    drop(progress);
+    let imported = imported?;
+    project.react_here(&mut Done::default())?;
+    context.finish(&project)?;
+    Ok(Some(Added { added: imported.added, present: present + imported.present }))
+}
+
+/// Tasks that the project does not have yet. What is there stays as it is here, whatever became of it elsewhere.
+fn without_present(project: &Project, taken: &mut Taken) -> Result<(Vec<Line>, u64)> {
+    let lines = std::mem::take(&mut taken.tasks);
+    let (mut fresh, mut present) = (Vec::new(), 0);
+    let mut known = BTreeSet::new();
+    for line in lines {
+        let Some(id) = line.id.clone() else { continue };
+        match project.read(|view| view.task(&id))? {
+            Some(row) => {
+                present += 1;
+                if row.task.spec.goal != line.goal {
+                    taken.lose(
+                        format!("task {id}"),
+                        "its goal changed there; here it stays as it is",
+                    );
+                }
+            }
+            None => fresh.push(line),
+        }
+        known.insert(id);
+    }
+    for line in &mut fresh {
+        let mut missing = Vec::new();
+        for on in &line.depends_on {
+            if !known.contains(on) && project.read(|view| view.task(on))?.is_none() {
+                missing.push(on.clone());
+            }
+        }
+        line.depends_on.retain(|on| !missing.contains(on));
+        for on in missing {
+            taken.lose(format!("a dependency on {on}"), "there is no such task");
+        }
+        if let Some(parent) = &line.parent
+            && !known.contains(parent)
+            && project.read(|view| view.task(parent))?.is_none()
+        {
+            taken.lose(format!("the parent {parent}"), "there is no such task");
+            line.parent = None;
+        }
+    }
+    Ok((parents_first(fresh, taken), present))
+}
+
+/// Tasks behind what they depend on and behind their parents, which have to be there before them.
+fn parents_first(mut lines: Vec<Line>, taken: &mut Taken) -> Vec<Line> {
+    let order = order(&lines);
+    if order.len() < lines.len() {
+        // A parent that waits for its own child can't come first. A cycle without parents is refused later.
+        let placed: BTreeSet<usize> = order.into_iter().collect();
+        let left = lines.iter_mut().enumerate().filter(|(index, _)| !placed.contains(index));
+        for (_, line) in left {
+            if let Some(parent) = line.parent.take() {
+                taken.lose(format!("the parent {parent}"), "it waits for this task");
+            }
+        }
+        return match self::order(&lines) {
+            order if order.len() == lines.len() => sorted(lines, &order),
+            _ => lines,
+        };
+    }
+    sorted(lines, &order)
+}
+
+fn sorted(lines: Vec<Line>, order: &[usize]) -> Vec<Line> {
+    let mut lines: Vec<Option<Line>> = lines.into_iter().map(Some).collect();
+    order.iter().filter_map(|index| lines[*index].take()).collect()
+}
+
+/// The lines that can be put one after the other, in that order; those of a cycle are left out.
+fn order(lines: &[Line]) -> Vec<usize> {
+    let places: BTreeMap<&TaskId, usize> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(index, line)| Some((line.id.as_ref()?, index)))
+        .collect();
+    let mut open = vec![0usize; lines.len()];
+    let mut followers = vec![Vec::new(); lines.len()];
+    for (index, line) in lines.iter().enumerate() {
+        for before in line.depends_on.iter().chain(&line.parent).filter_map(|id| places.get(id)) {
+            open[index] += 1;
+            followers[*before].push(index);
+        }
+    }
+    let mut order: Vec<usize> = (0..lines.len()).filter(|index| open[*index] == 0).collect();
+    let mut next = 0;
+    while let Some(&index) = order.get(next) {
+        next += 1;
+        for &follower in &followers[index] {
+            open[follower] -= 1;
+            if open[follower] == 0 {
+                order.push(follower);
+            }
+        }
+    }
+    order
+}
+
+/// A task as another tool has it.
+#[derive(Default)]
+pub(super) struct Draft {
+    pub(super) id: String,
+    pub(super) goal: String,
+    pub(super) description: Vec<(&'static str, String)>,
+    pub(super) deliverables: Vec<String>,
+    pub(super) labels: Vec<String>,
+    pub(super) priority: Option<u64>,
+    pub(super) kind: Option<String>,
+    pub(super) parent: Option<String>,
+    pub(super) depends_on: Vec<String>,
+    pub(super) not_before: Option<String>,
+    pub(super) state: Option<TaskState>,
+    pub(super) result: Option<String>,
+    pub(super) created_at: Option<String>,
+    pub(super) completed_at: Option<String>,
+}
+
+impl Draft {
+    /// Takes the task over, within the limits of tasks here.
+    pub(super) fn take(self, taken: &mut Taken) {
+        let id = task_id(&self.id, taken);
+        let goal = cut("goal", self.goal.trim().to_owned(), GOAL_MAX_BYTES, taken);
+        if goal.is_empty() {
+            return taken.lose(format!("task {id}"), "it has no title");
+        }
+        let parts = self.description.iter().filter(|(_, text)| !text.trim().is_empty());
+        let parts: Vec<String> = parts
+            .map(|(heading, text)| match heading.is_empty() {
+                true => text.trim().to_owned(),
+                false => format!("{heading}:\n{}", text.trim()),
+            })
+            .collect();
+        let description = cut("description", parts.join("\n\n"), TEXT_MAX_BYTES, taken);
+        let deliverables = words("deliverables", self.deliverables, taken);
+        let labels = words("labels", self.labels, taken);
+        let priority = self.priority.map(|n| n.min(u64::from(Priority::MAX)) as u8);
+        let mut depends_on: Vec<TaskId> = Vec::new();
+        for on in &self.depends_on {
+            let on = task_id(on, taken);
+            if !depends_on.contains(&on) && on != id {
+                depends_on.push(on);
+            }
+        }
+        let instant = |text: Option<String>| text.and_then(|text| text.parse::<Timestamp>().ok());
+        let completed_at = instant(self.completed_at);
+        let outcome = self.result.map(|result| hookloop_core::task::Outcome {
+            result: Some(cut("result", result, TEXT_MAX_BYTES, taken)),
+            artifacts: Vec::new(),
+        });
+        let parent = self.parent.map(|parent| task_id(&parent, taken));
+        taken.tasks.push(Line {
+            goal,
+            description,
+            deliverables,
+            labels,
+            priority: priority.and_then(|n| Priority::try_from(n).ok()).unwrap_or_default(),
+            kind: self.kind.filter(|kind| !kind.is_empty() && kind.len() <= WORD_MAX_BYTES),
+            parent,
+            depends_on,
+            not_before: instant(self.not_before),
+            outcome: outcome.filter(|_| self.state == Some(TaskState::Completed)),
+            created_at: instant(self.created_at),
+            completed_at: completed_at.filter(|_| self.state == Some(TaskState::Completed)),
+            state: self.state,
+            id: Some(id),
+            ..Line::default()
+        });
+    }
+}
+
+/// An id as tasks have it here: the same each time, whatever the id is there.
+pub(super) fn task_id(text: &str, taken: &mut Taken) -> TaskId {
+    if let Ok(id) = text.parse() {
+        return id;
+    }
+    let fits = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let word: String = text.chars().map(fits).collect();
+    let digest = digest(text);
+    // Two that differ only in what does not fit stay two.
+    let start: String = word.trim_start_matches(['_', '-']).chars().take(TASK_ID_MAX - 9).collect();
+    let id = match start.is_empty() {
+        true => format!("t-{digest}"),
+        false => format!("{start}-{digest}"),
+    };
+    taken.changed(
+        format!("id {text}"),
+        format!("`{id}` here: ids are letters, digits, `_` and `-`"),
+    );
+    // It is one, by the way it was made.
+    id.parse().unwrap_or_else(|_| TaskId::generate(EventId([0; 16])))
+}
+
+/// Eight letters that stand for a text.
+fn digest(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An id for a text that has none: the same each time.
+pub(super) fn id_of(prefix: &str, text: &str, seen: &mut BTreeMap<String, u32>) -> String {
+    let id = format!("{prefix}-{}", digest(text));
+    let times = seen.entry(id.clone()).or_insert(0);
+    *times += 1;
+    match *times {
+        1 => id,
+        n => format!("{id}-{n}"),
+    }
+}
+
+fn cut(what: &str, mut text: String, max: usize, taken: &mut Taken) -> String {
+    if text.len() > max {
+        let end = (0..=max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        taken.changed(format!("a {what}"), format!("cut off after {max} bytes"));
+    }
+    text
+}
+
+fn words(what: &str, mut list: Vec<String>, taken: &mut Taken) -> Vec<String> {
+    let before = list.len();
+    list.retain(|word| !word.trim().is_empty() && word.len() <= WORD_MAX_BYTES);
+    list.truncate(LIST_MAX);
+    if list.len() < before {
+        taken.changed(what, format!("at most {LIST_MAX}, of {WORD_MAX_BYTES} bytes each"));
+    }
+    list
+}

@@ -1,0 +1,200 @@
+//! The file that `hookloop init` writes: short, and with what else there is as comments.
+
+use std::fmt::Write as _;
+
+use hookloop_engine::survey::trial::{TRIED_WITHIN, Trial};
+
+use super::{Plan, Tried};
+use crate::output::plain;
+
+const HEAD: &str =
+    "# What hookloop does in this project. `hookloop schema` has all of it, for editors.
+version: 1
+# Its name where machines share it.
+project: {name}
+";
+
+const GATES: &str = "
+hooks:
+  # An agent is done when these pass, not when it says so.
+  stop:
+";
+
+/// Without a gate there is nothing to hold an agent to.
+const NO_GATES: &str = "
+# No tests were found. An agent is done when its gates pass:
+# hooks:
+#   stop:
+#     - name: tests
+#       command: make test
+#       timeout: 10m
+";
+
+const MORE: &str = "
+# More that can be said here:
+# limits:
+#   iterations: 30        # of one session
+#   cost: 5               # dollars of one session, where the agent tells
+# loop:
+#   agent: {agent}         # who works when no --agent is given
+# task_types:
+#   docs:
+#     hooks:
+#       stop: []          # tasks of this type need no gate
+";
+
+/// The agent of the example, where none is installed.
+const SOME_AGENT: &str = "claude";
+
+pub(super) fn text(plan: &Plan) -> String {
+    let mut text = HEAD.replace("{name}", &plan.name);
+    match plan.gates.iter().any(Tried::is_written) {
+        true => {
+            text.push_str(GATES);
+            plan.gates
+                .iter()
+                .filter(|tried| tried.is_written())
+                .for_each(|tried| gate(&mut text, tried, "    "));
+        }
+        false => text.push_str(NO_GATES),
+    }
+    for tried in plan.gates.iter().filter(|tried| !tried.is_written()) {
+        let _ = writeln!(text, "    # Left out: {}", comment(&why_not(tried)));
+        gate(&mut text, tried, "    # ");
+    }
+    if !plan.survey.ci.is_empty() {
+        text.push_str("\n# CI runs these, too:\n");
+        for step in &plan.survey.ci {
+            let _ = writeln!(text, "#   {}  ({})", comment(&step.command), comment(&step.file));
+        }
+    }
+    if !plan.survey.tools.is_empty() {
+        text.push_str("\n# What other tools have here, and what takes it over:\n");
+        for tool in &plan.survey.tools {
+            let command = tool.command.as_deref().unwrap_or("by hand");
+            let _ = writeln!(text, "#   {}: {}", comment(tool.what), comment(command));
+        }
+    }
+    let agent = plan.agents.first().map_or(SOME_AGENT, String::as_str);
+    text.push_str(&MORE.replace("{agent}", agent));
+    text
+}
+
+/// A file with every gate that can be tried, each with the time that it has for that.
+pub(super) fn for_trial(plan: &Plan) -> String {
+    let mut text = HEAD.replace("{name}", &plan.name) + GATES;
+    for Tried { gate, .. } in plan.gates.iter().filter(|tried| tried.gate.missing.is_none()) {
+        entry(&mut text, gate, &format!("{}s", TRIED_WITHIN.as_secs()), "    ");
+    }
+    text
+}
+
+fn gate(text: &mut String, tried: &Tried, indent: &str) {
+    if let Trial::Failed { why, .. } = &tried.trial
+        && tried.is_written()
+    {
+        let _ = writeln!(text, "{indent}# Fails now ({}): work for an agent.", comment(why));
+    }
+    entry(text, &tried.gate, tried.trial.timeout(), indent);
+}
+
+fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
+    let _ = writeln!(text, "{indent}- name: {}", gate.name);
+    let _ = writeln!(text, "{indent}  command: {}", gate.command);
+    let _ = writeln!(text, "{indent}  timeout: {timeout}");
+    if !gate.env.is_empty() {
+        let _ = writeln!(text, "{indent}  env: [{}]", gate.env.join(", "));
+    }
+}
+
+/// Why a command is a comment and not a gate.
+pub(super) fn why_not(tried: &Tried) -> String {
+    match (&tried.trial, &tried.gate.missing) {
+        (_, Some(program)) => format!("`{program}` is not installed"),
+        (Trial::Absent { why, .. }, _) => why.clone(),
+        (Trial::Failed { why, .. }, _) => format!("it fails now ({why})"),
+        (Trial::TimedOut { .. }, _) => {
+            format!("it took longer than {} minutes", TRIED_WITHIN.as_secs() / 60)
+        }
+        (Trial::NotTried | Trial::Passed { .. }, None) => "it was not tried".to_owned(),
+    }
+}
+
+/// Text of the repository on one line of a comment, whatever it holds.
+fn comment(text: &str) -> String {
+    plain(text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use hookloop_engine::survey::{Gate, GateKind, Step, Survey, Tool, trial};
+
+    use super::*;
+
+    fn tried(kind: GateKind, trial: Trial, missing: Option<&str>) -> Tried {
+        let (name, command) = ("tests".to_owned(), "cargo test -- --quiet".to_owned());
+        let (from, env) = ("Cargo.toml".to_owned(), vec!["CARGO_HOME".to_owned()]);
+        let missing = missing.map(str::to_owned);
+        Tried { gate: Gate { name, kind, command, from, env, missing }, trial }
+    }
+
+    fn plan(gates: Vec<Tried>) -> Plan {
+        let hostile = "x\nhooks: {stop: [{command: evil}]}";
+        let step = Step { file: hostile.to_owned(), command: hostile.to_owned() };
+        let tool =
+            Tool { file: hostile.to_owned(), what: "hooks", command: Some(hostile.to_owned()) };
+        let survey = Survey { ci: vec![step], tools: vec![tool], ..Survey::default() };
+        let (agents, has_git) = (Vec::new(), true);
+        Plan { name: "p".to_owned(), survey, gates, agents, has_git }
+    }
+
+    fn all() -> Vec<Trial> {
+        let text = || "a\nb: c".to_owned();
+        vec![
+            Trial::NotTried,
+            Trial::Passed { ms: 200_000 },
+            Trial::Failed { ms: 1, why: text(), output: text() },
+            Trial::Absent { why: text(), output: text() },
+            Trial::TimedOut { output: text() },
+        ]
+    }
+
+    /// Whatever became of a gate and whatever the repository is called, the file is read, and says no more than it should.
+    #[test]
+    fn every_file_is_read_and_has_the_gates_that_it_shows() {
+        for kind in [GateKind::Tests, GateKind::Check] {
+            for trial in all() {
+                let plan = plan(vec![tried(kind, trial.clone(), None)]);
+                let text = text(&plan);
+                trial::check(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+                assert_eq!(
+                    text.matches("\n      command:").count(),
+                    usize::from(plan.gates[0].is_written()),
+                    "{text}"
+                );
+                assert!(!text.contains("\nhooks: {"), "{text}");
+                assert!(text.lines().count() < 50, "{text}");
+            }
+        }
+        let missing = plan(vec![tried(GateKind::Tests, Trial::NotTried, Some("cargo"))]);
+        let text = text(&missing);
+        assert!(text.contains("# Left out: `cargo` is not installed"), "{text}");
+    }
+
+    /// What is in comments can be taken out of them as it is.
+    #[test]
+    fn the_examples_are_read_too() {
+        let plan = plan(Vec::new());
+        let text = text(&plan);
+        let uncomment = |part: &str| -> String {
+            let lines = part.lines().skip(1).map(|line| line.strip_prefix("# ").unwrap_or(line));
+            lines.map(|line| format!("{line}\n")).collect()
+        };
+        let (_, gates) = text.split_once("# No tests were found.").unwrap();
+        let gates = uncomment(gates.split("\n\n").next().unwrap());
+        let (_, more) = text.split_once("# More that can be said here:").unwrap();
+        let file = format!("version: 1\n{gates}{}", uncomment(more));
+        trial::check(&file).unwrap_or_else(|error| panic!("{error}\n{file}"));
+        assert!(file.contains("make test") && file.contains("iterations: 30"), "{file}");
+    }
+}

@@ -1,0 +1,255 @@
+//! What `hookloop init` tells: what it found, how gates do, what it wrote and what to type next.
+
+use std::io::{IsTerminal, Write as _};
+
+use anstyle::{AnsiColor, Style};
+use hookloop_engine::place::Place;
+use hookloop_engine::survey::trial::Trial;
+use hookloop_engine::survey::{Gate, GateKind};
+use serde_json::{Value, json};
+
+use super::file::why_not;
+use super::{Context, Plan, Tried};
+use crate::cli::state_home;
+use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain};
+
+/// Lines of a gate's output that are shown when it does not pass.
+const SHOWN_LINES: usize = 12;
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+/// What is proposed to who has no agent.
+const AN_AGENT: &str = "npm install -g @anthropic-ai/claude-code";
+
+/// What came of it.
+pub(super) struct Done<'a> {
+    pub(super) place: &'a Place,
+    pub(super) written: bool,
+    pub(super) trusted: Option<String>,
+}
+
+/// The gates that could be.
+pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
+    let out = &mut context.out;
+    if out.json {
+        return Ok(());
+    }
+    for trouble in &plan.survey.troubles {
+        out.line(format_args!("{DIM}passed over: {}{DIM:#}", plain(trouble)))?;
+    }
+    if plan.gates.is_empty() {
+        return Ok(());
+    }
+    out.line("An agent would be done when these pass:")?;
+    let width = plan.gates.iter().map(|tried| tried.gate.name.len()).max().unwrap_or(0);
+    for Tried { gate, .. } in &plan.gates {
+        let note = match &gate.missing {
+            Some(program) => format!("`{program}` is not installed"),
+            None => gate.from.clone(),
+        };
+        let (name, command, note) = (&gate.name, plain(&gate.command), plain(&note));
+        out.line(format_args!("  {BOLD}{name:width$}{BOLD:#}  {command}  {DIM}{note}{DIM:#}"))?;
+    }
+    Ok(())
+}
+
+/// From here on commands of the repository are run.
+pub(super) fn begun(context: &mut Context) -> Result {
+    match context.out.json {
+        true => Ok(()),
+        false => context.out.line("Run once, they do this now:"),
+    }
+}
+
+/// A line on a terminal while a gate runs.
+pub(super) struct Running {
+    is_shown: bool,
+}
+
+impl Running {
+    pub(super) fn new(gate: &Gate) -> Running {
+        let is_shown = std::io::stderr().is_terminal();
+        if is_shown {
+            let line = format!("  running {}: {}", gate.name, plain(&gate.command));
+            // A line that can't be drawn is no reason to stop the work.
+            let _ = write!(std::io::stderr(), "{}", cut_to_terminal(&line));
+        }
+        Running { is_shown }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.is_shown {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// How a gate did.
+pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
+    let out = &mut context.out;
+    if out.json {
+        return Ok(());
+    }
+    let name = &tried.gate.name;
+    let seconds = |ms: u64| format!("{}.{} s", ms / 1000, ms % 1000 / 100);
+    let (style, word, note, output) = match &tried.trial {
+        Trial::NotTried => return Ok(()),
+        Trial::Passed { ms } => (GOOD, "passed", seconds(*ms), ""),
+        Trial::Failed { ms, why, output } => {
+            (BAD, "fails", format!("{}, {why}", seconds(*ms)), output.as_str())
+        }
+        Trial::Absent { why, output } => (BAD, "nothing", why.clone(), output.as_str()),
+        Trial::TimedOut { output } => (BAD, "slow", why_not(tried), output.as_str()),
+    };
+    let left_out = if tried.is_written() { "" } else { ": left out, as a comment" };
+    let note = plain(&note).into_owned();
+    out.line(format_args!(
+        "  {style}{word:7}{style:#}  {BOLD}{name}{BOLD:#}  {DIM}{note}{left_out}{DIM:#}"
+    ))?;
+    // Some have colours though nobody asked for them.
+    let output = anstream::adapter::strip_str(output).to_string();
+    let lines: Vec<&str> = output.lines().collect();
+    for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
+        out.line(format_args!("           {DIM}| {}{DIM:#}", plain(line)))?;
+    }
+    out.flush()
+}
+
+/// A project that is one already.
+pub(super) fn kept(context: &mut Context, place: &Place) -> Result {
+    let out = &mut context.out;
+    if out.json {
+        let plan = Plan::none();
+        return out.json(&value(&plan, &Done { place, written: false, trusted: None }));
+    }
+    out.line(format_args!("Kept {}", place.config().display()))?;
+    out.line(format_args!("State is in {}", place.state.display()))?;
+    out.line(format_args!("Next: hookloop doctor {DIM}# whether everything works{DIM:#}"))
+}
+
+pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Result {
+    let out = &mut context.out;
+    if out.json {
+        return out.json(&value(plan, done));
+    }
+    let Done { place, written, trusted } = done;
+    let outer = place.root.parent().and_then(|up| Place::find(up, &state_home().ok()?).ok());
+    if let Some(outer) = outer {
+        out.line(format_args!("A project of its own inside {}", outer.root.display()))?;
+    }
+    let verb = if *written { "Wrote" } else { "Kept" };
+    let gates = plan.gates.iter().filter(|tried| tried.is_written()).count();
+    let gates = match gates {
+        0 => "no gate yet".to_owned(),
+        1 => "one gate".to_owned(),
+        n => format!("{n} gates"),
+    };
+    out.line(format_args!("{verb} {}  {DIM}{gates}{DIM:#}", place.config().display()))?;
+    out.line(format_args!("State is in {}", place.state.display()))?;
+    if let Some(digest) = trusted {
+        out.line(format_args!("Trusted {digest}"))?;
+    }
+    for tool in plan.survey.tools.iter().filter(|tool| tool.command.is_some()) {
+        let command = tool.command.as_deref().unwrap_or_default();
+        out.line(format_args!("Found {}: {}", tool.what, plain(command)))?;
+    }
+    let mut word = "Next:";
+    for step in next(plan, trusted.is_some()) {
+        out.line(format_args!("{word} {step}"))?;
+        word = "     ";
+    }
+    Ok(())
+}
+
+/// What to type next, in order.
+fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
+    let mut steps = Vec::new();
+    let mut written = plan.gates.iter().filter(|tried| tried.is_written());
+    match (written.next().is_some(), is_trusted) {
+        (false, _) => {
+            steps.push("$EDITOR hookloop.yaml && hookloop hooks trust  # with a gate".to_owned())
+        }
+        (true, false) => steps.push("hookloop hooks trust".to_owned()),
+        (true, true) => {}
+    }
+    if !plan.has_git {
+        steps.push("git init  # so that what was proven can be named".to_owned());
+    }
+    if plan.agents.is_empty() {
+        steps.push(format!("{AN_AGENT}  # or another agent"));
+    }
+    let is_red = |tried: &Tried| {
+        tried.gate.kind == GateKind::Tests && matches!(tried.trial, Trial::Failed { .. })
+    };
+    let prompt = match plan.gates.iter().any(is_red) {
+        true => "Make the tests pass",
+        false => "What should be done",
+    };
+    let agent = plan.agents.first().map_or("claude", String::as_str);
+    steps.push(format!("hookloop run \"{prompt}\" --agent {agent}"));
+    steps
+}
+
+fn value(plan: &Plan, done: &Done<'_>) -> Value {
+    let gates: Vec<Value> = plan.gates.iter().map(gate).collect();
+    let ci = plan.survey.ci.iter();
+    let ci: Vec<Value> =
+        ci.map(|step| json!({ "file": step.file, "command": step.command })).collect();
+    let tools = plan
+        .survey
+        .tools
+        .iter()
+        .map(|tool| json!({ "file": tool.file, "what": tool.what, "command": tool.command }));
+    let next = match done.written {
+        true => next(plan, done.trusted.is_some()),
+        false => vec!["hookloop doctor".to_owned()],
+    };
+    json!({
+        "root": done.place.root,
+        "config": done.place.config(),
+        "state": done.place.state,
+        "created": done.written,
+        "gates": gates,
+        "trusted": done.trusted,
+        "agents": plan.agents,
+        "ci": ci,
+        "tools": tools.collect::<Vec<_>>(),
+        "troubles": plan.survey.troubles,
+        "next": next,
+    })
+}
+
+fn gate(tried: &Tried) -> Value {
+    let Tried { gate, trial } = tried;
+    let (ms, output) = match trial {
+        Trial::Passed { ms } => (Some(ms), None),
+        Trial::Failed { ms, output, .. } => (Some(ms), Some(output)),
+        Trial::Absent { output, .. } | Trial::TimedOut { output } => (None, Some(output)),
+        Trial::NotTried => (None, None),
+    };
+    let kind = match gate.kind {
+        GateKind::Tests => "tests",
+        GateKind::Check => "check",
+    };
+    json!({
+        "name": gate.name,
+        "kind": kind,
+        "command": gate.command,
+        "from": gate.from,
+        "env": gate.env,
+        "trial": trial.name(),
+        "duration_ms": ms,
+        "output": output,
+        "written": tried.is_written(),
+        "reason": (!tried.is_written()).then(|| why_not(tried)),
+    })
+}
+
+impl Plan {
+    /// Of a project that is not looked at.
+    fn none() -> Plan {
+        let (name, survey, gates) = (String::new(), Default::default(), Vec::new());
+        Plan { name, survey, gates, agents: Vec::new(), has_git: true }
+    }
+}

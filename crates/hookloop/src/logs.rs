@@ -1,0 +1,240 @@
+//! What a program that works unattended says of itself, as lines of a log on standard error.
+//!
+//! It is the same that is said on standard output otherwise: one thing is said in one place.
+
+use std::io::Write;
+
+use clap::ValueEnum;
+use hookloop_core::session::Session;
+use hookloop_core::trace::TraceId;
+use hookloop_engine::project::Project;
+use hookloop_engine::session::real::Onlooker;
+use hookloop_engine::session::{Notice, Opened};
+use hookloop_engine::telemetry::News;
+use serde_json::{Map, Value, json};
+
+use crate::cli::session::words::{self, Weight};
+use crate::error::CliError;
+use crate::output::{Output, Result, plain};
+
+const FORMAT_VARIABLE: &str = "HOOKLOOP_LOG_FORMAT";
+const LEVEL_VARIABLE: &str = "HOOKLOOP_LOG_LEVEL";
+
+/// How what happens is told.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct LogArgs {
+    /// Tell what happens by log lines on standard error, and nothing on standard output
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<Format>,
+
+    /// The least that is told so
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<Level>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Level {
+    Error,
+    Warn,
+    Info,
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Level::Error => "error",
+            Level::Warn => "warn",
+            Level::Info => "info",
+        }
+    }
+}
+
+impl LogArgs {
+    /// Where lines go, if anybody wants them.
+    pub(crate) fn logger(self, out: &Output) -> Result<Option<Logger>> {
+        if self.log_format.is_some() && out.json {
+            let message = "--json and --log-format both say how what happens is told";
+            return Err(CliError::usage(message).hint("--log-format json, or --json"));
+        }
+        let format = match self.log_format {
+            Some(format) => Some(format),
+            None => variable(FORMAT_VARIABLE)?,
+        };
+        let level = match self.log_level {
+            Some(level) => Some(level),
+            None => variable(LEVEL_VARIABLE)?,
+        };
+        let level = level.unwrap_or(Level::Info);
+        Ok(format.filter(|_| !out.json).map(|format| Logger { format, level }))
+    }
+}
+
+fn variable<T: ValueEnum>(name: &str) -> Result<Option<T>> {
+    let Some(text) = std::env::var(name).ok().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let wrong = |_| {
+        let known = T::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+        let known: Vec<String> = known.map(|value| value.get_name().to_owned()).collect();
+        CliError::usage(format!("{name} is `{text}`, and not one of {}", known.join(", ")))
+    };
+    T::from_str(&text, false).map(Some).map_err(wrong)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Logger {
+    format: Format,
+    level: Level,
+}
+
+/// One thing that is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    level: Level,
+    /// The part of the program that says it.
+    target: &'static str,
+    message: String,
+    fields: Map<String, Value>,
+}
+
+impl Line {
+    pub(crate) fn new(level: Level, target: &'static str, message: impl Into<String>) -> Line {
+        Line { level, target, message: message.into(), fields: Map::new() }
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// With a field more; one without a value is left out.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Line {
+        let value = value.into();
+        if !value.is_null() {
+            self.fields.insert(name.to_owned(), value);
+        }
+        self
+    }
+}
+
+impl Logger {
+    pub(crate) fn say(&self, line: Line) {
+        if line.level > self.level {
+            return;
+        }
+        let now = time();
+        let text = match self.format {
+            Format::Json => {
+                let mut all = Map::from_iter([
+                    ("time".to_owned(), json!(now)),
+                    ("level".to_owned(), json!(line.level.name())),
+                    ("target".to_owned(), json!(line.target)),
+                    ("message".to_owned(), json!(line.message)),
+                ]);
+                all.extend(line.fields);
+                Value::Object(all).to_string()
+            }
+            Format::Text => {
+                let level = line.level.name();
+                let field = |(name, value): (&String, &Value)| match value {
+                    Value::String(text) => format!(" {name}={}", plain(text)),
+                    value => format!(" {name}={value}"),
+                };
+                let fields: String = line.fields.iter().map(field).collect();
+                format!("{now} {level:<5} {}: {}{fields}", line.target, plain(&line.message))
+            }
+        };
+        // Whole lines, whichever thread says them. Nobody to hear it changes nothing.
+        let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+    }
+}
+
+fn time() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let ms = since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+    hookloop_core::time::Timestamp(ms).to_string()
+}
+
+/// What the sender of traces has to say.
+pub(crate) fn of_news(news: &News) -> Line {
+    match news {
+        News::Failing { why } => {
+            Line::new(Level::Warn, "telemetry", format!("spans do not get there for now: {why}"))
+        }
+        News::Working => Line::new(Level::Info, "telemetry", "spans get there again"),
+        News::Lost { spans, why } => {
+            let text = format!("{spans} spans are given up: {why}");
+            Line::new(Level::Warn, "telemetry", text).with("spans", *spans)
+        }
+    }
+}
+
+/// Tells of a session by lines.
+pub(crate) struct Logged<'a> {
+    logger: Logger,
+    project: &'a Project,
+    opened: &'a Opened,
+    trace: Option<TraceId>,
+    task: Option<String>,
+}
+
+impl<'a> Logged<'a> {
+    pub(crate) fn new(logger: Logger, project: &'a Project, opened: &'a Opened) -> Logged<'a> {
+        let logged = Logged { logger, project, opened, trace: opened.trace(project), task: None };
+        let work = words::work(&opened.plan.work);
+        logged.say(Level::Info, format!("session {}: {work}", opened.id), "session_opened");
+        logged
+    }
+
+    pub(crate) fn conclude(&self, session: &Session) {
+        let (weight, text, _) = words::conclusion(self.opened.id.as_str(), session);
+        self.say(level(weight), text, "session_concluded");
+    }
+
+    fn say(&self, level: Level, message: String, event: &str) {
+        let line = Line::new(level, "session", message)
+            .with("event", event)
+            .with("project", self.project.name())
+            .with("session", self.opened.id.as_str())
+            .with("task", self.task.as_deref())
+            .with("trace_id", self.trace.map(|trace| trace.to_string()));
+        self.logger.say(line);
+    }
+}
+
+fn level(weight: Weight) -> Level {
+    match weight {
+        Weight::Bad => Level::Warn,
+        Weight::Heading | Weight::Good | Weight::Plain => Level::Info,
+    }
+}
+
+impl Onlooker for Logged<'_> {
+    fn notice(&mut self, notice: Notice<'_>) {
+        use hookloop_core::event::EventBody;
+        let Notice::Stored(events) = notice else { return };
+        for stored in events {
+            let body = &stored.event.body;
+            if let EventBody::TaskTaken(taken) = body {
+                self.task = Some(taken.task.to_string());
+            }
+            if let Some((weight, text)) = words::line(body, &self.opened.plan.limits) {
+                // Columns are for a screen.
+                let text: Vec<&str> = text.split_whitespace().collect();
+                self.say(level(weight), text.join(" "), body.kind());
+            }
+            if let EventBody::TaskLeft(_) = body {
+                self.task = None;
+            }
+        }
+    }
+
+    fn ask(&mut self, _: &Session) -> Option<hookloop_core::session::Answer> {
+        None
+    }
+}

@@ -1,0 +1,218 @@
+//! Figures for Prometheus, made when they are asked for.
+//!
+//! - [`table`]: every metric there is
+//! - [`project`]: what the view of a project says
+//! - [`worker`]: what a worker has done since it began
+//! - [`endpoint`]: where a worker is asked
+//!
+//! Labels are names that a configuration has, never ids: what is asked every few seconds must not grow with the work.
+
+mod endpoint;
+mod project;
+mod table;
+mod worker;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+
+use crate::mcp::Counter;
+use table::{Kind, METRICS, Metric};
+
+pub(crate) use endpoint::Endpoint;
+pub(crate) use project::add_project;
+pub(crate) use worker::Tally;
+
+pub(crate) const PATH: &str = "/metrics";
+/// The text format of Prometheus.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Different values of one label; those that come after are added up as [`OTHER`].
+const VALUES_MAX: usize = 100;
+const OTHER: &str = "other";
+/// The longest value of a label.
+const VALUE_MAX: usize = 80;
+
+/// Labels of a sample.
+type Labels<'a> = &'a [(&'static str, &'a str)];
+
+/// All samples of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    /// By metric, then by labels as they are written: equal ones are added up.
+    samples: BTreeMap<&'static str, BTreeMap<String, f64>>,
+    /// Values of labels that have been seen, by metric and label.
+    values: BTreeMap<(&'static str, &'static str), BTreeSet<String>>,
+}
+
+impl Page {
+    fn add(&mut self, metric: &Metric, labels: Labels<'_>, value: f64) {
+        self.add_as(metric, "", labels, value);
+    }
+
+    fn count(&mut self, metric: &Metric, labels: Labels<'_>, value: u64) {
+        self.add(metric, labels, value as f64);
+    }
+
+    /// The samples of a histogram; each bucket has what is in those before it, too.
+    fn histogram(
+        &mut self,
+        metric: &Metric,
+        labels: Labels<'_>,
+        buckets: &[(f64, u64)],
+        (sum, count): (f64, u64),
+    ) {
+        let whole = [(f64::INFINITY, count)];
+        for (most, count) in buckets.iter().chain(&whole) {
+            let most = if most.is_finite() { most.to_string() } else { "+Inf".to_owned() };
+            let labels = [labels, &[("le", most.as_str())]].concat();
+            self.add_as(metric, "_bucket", &labels, *count as f64);
+        }
+        self.add_as(metric, "_sum", labels, sum);
+        self.add_as(metric, "_count", labels, count as f64);
+    }
+
+    fn add_as(&mut self, metric: &Metric, part: &str, labels: Labels<'_>, value: f64) {
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(label, value)| format!("{label}=\"{}\"", self.value(metric, label, value)))
+            .collect();
+        let labels = match labels.is_empty() {
+            true => String::new(),
+            false => format!("{{{}}}", labels.join(",")),
+        };
+        let samples = self.samples.entry(metric.name).or_default();
+        *samples.entry(format!("{}{part}{labels}", metric.name)).or_default() += value;
+    }
+
+    /// A label's value as it is written, or what stands for those that are too many.
+    fn value(&mut self, metric: &Metric, label: &'static str, value: &str) -> String {
+        let value: String = value.chars().take(VALUE_MAX).collect();
+        let seen = self.values.entry((metric.name, label)).or_default();
+        if !seen.contains(&value) && seen.len() >= VALUES_MAX && label != "le" {
+            return OTHER.to_owned();
+        }
+        let written = value.replace('\\', "\\\\").replace('\n', "\\n").replace('"', "\\\"");
+        seen.insert(value);
+        written
+    }
+
+    /// The answer, with every metric's name whether it has samples or not.
+    fn render(&self) -> String {
+        let mut text = String::new();
+        for Metric { name, kind, help } in METRICS {
+            let kind = match kind {
+                Kind::Counter => "counter",
+                Kind::Gauge => "gauge",
+                Kind::Histogram => "histogram",
+            };
+            // Writing to a text does not fail.
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            let samples = self.samples.get(name).into_iter().flatten();
+            let mut samples: Vec<(&String, &f64)> = samples.collect();
+            samples.sort_by(|one, other| {
+                let ((one, first), (other, second)) = (order(one.0), order(other.0));
+                one.cmp(other).then(first.total_cmp(&second))
+            });
+            for (sample, value) in samples {
+                let _ = writeln!(text, "{sample} {value}");
+            }
+        }
+        text
+    }
+}
+
+/// What a sample is sorted by: its labels, then what a bucket holds; the rest of a histogram is behind its buckets.
+fn order(sample: &str) -> (&str, f64) {
+    let labels = sample.split_once('{').map_or("", |(_, labels)| labels.trim_end_matches('}'));
+    match labels.rsplit_once(",le=\"") {
+        Some((labels, "+Inf\"")) => (labels, f64::MAX),
+        Some((labels, most)) => (labels, most.trim_end_matches('"').parse().unwrap_or(f64::MAX)),
+        None => (labels, f64::INFINITY),
+    }
+}
+
+/// What `serve` answers about its project.
+pub(crate) fn route(counter: &Arc<Counter>) -> MethodRouter {
+    let counter = Arc::clone(counter);
+    get(move || async move {
+        let page = counter.look(|project| {
+            let mut page = Page::default();
+            add_project(&mut page, project.name(), project).ok()?;
+            Some(page.render())
+        });
+        match page.await {
+            Some(text) => answer(text),
+            None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        }
+    })
+}
+
+fn answer(text: String) -> Response {
+    ([(CONTENT_TYPE, TEXT)], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(page: &Page, metric: &Metric) -> Vec<String> {
+        let text = page.render();
+        let is_its = |line: &&str| line.starts_with(metric.name);
+        text.lines().filter(is_its).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn text_of_others_stays_inside_of_its_quotes() {
+        let mut page = Page::default();
+        page.count(&table::TASKS, &[("project", "a\"} 1\nb\\"), ("state", "ready")], 2);
+        assert_eq!(
+            lines(&page, &table::TASKS),
+            ["hookloop_tasks{project=\"a\\\"} 1\\nb\\\\\",state=\"ready\"} 2"]
+        );
+    }
+
+    #[test]
+    fn so_many_names_and_no_more() {
+        let mut page = Page::default();
+        for number in 0..250 {
+            let agent = format!("agent-{number}");
+            page.count(&table::TURNS, &[("project", "p"), ("agent", &agent)], 1);
+        }
+        let found = lines(&page, &table::TURNS);
+        assert_eq!(found.len(), VALUES_MAX + 1);
+        let rest = "hookloop_turns_total{project=\"p\",agent=\"other\"} 150".to_owned();
+        assert!(found.contains(&rest), "{found:?}");
+    }
+
+    #[test]
+    fn a_histogram_is_in_order() {
+        let mut page = Page::default();
+        let labels = [("project", "p"), ("hook", "h")];
+        page.histogram(
+            &table::HOOK_DURATION,
+            &labels,
+            &[(0.5, 1), (16.0, 3), (128.0, 3)],
+            (9.5, 4),
+        );
+        let found = lines(&page, &table::HOOK_DURATION);
+        let bucket = |most| {
+            format!(
+                "hookloop_hook_duration_seconds_bucket{{project=\"p\",hook=\"h\",le=\"{most}\"}}"
+            )
+        };
+        let expected = [
+            format!("{} 1", bucket("0.5")),
+            format!("{} 3", bucket("16")),
+            format!("{} 3", bucket("128")),
+            format!("{} 4", bucket("+Inf")),
+            "hookloop_hook_duration_seconds_count{project=\"p\",hook=\"h\"} 4".to_owned(),
+            "hookloop_hook_duration_seconds_sum{project=\"p\",hook=\"h\"} 9.5".to_owned(),
+        ];
+        assert_eq!(found, expected);
+    }
+}

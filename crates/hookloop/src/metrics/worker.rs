@@ -1,0 +1,111 @@
+//! What a worker has done since it began, as it tells it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use hookloop_engine::fleet::WorkerState;
+use hookloop_engine::project::Project;
+use hookloop_engine::telemetry::Exporter;
+use hookloop_engine::worker::{End, Told};
+
+use super::table as of;
+use super::{Page, add_project};
+
+/// A worker and the projects that it works on.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) projects: Vec<(String, Project)>,
+    pub(crate) slots: u32,
+    pub(crate) exporter: Option<Exporter>,
+    heard: Mutex<Heard>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    state: Option<WorkerState>,
+    /// By project.
+    taken: BTreeMap<String, u64>,
+    /// By project and outcome.
+    ended: BTreeMap<(String, &'static str), u64>,
+    expired: BTreeMap<String, u64>,
+    troubles: u64,
+    unfit: BTreeMap<String, bool>,
+}
+
+const STATES: [WorkerState; 4] =
+    [WorkerState::Working, WorkerState::Draining, WorkerState::Paused, WorkerState::Stopped];
+
+impl Tally {
+    pub(crate) fn new(
+        projects: Vec<(String, Project)>,
+        slots: u32,
+        exporter: Option<Exporter>,
+    ) -> Tally {
+        Tally { projects, slots, exporter, heard: Mutex::default() }
+    }
+
+    pub(crate) fn hear(&self, told: &Told<'_>) {
+        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let one_more = |counts: &mut BTreeMap<String, u64>, project: &str| {
+            *counts.entry(project.to_owned()).or_default() += 1;
+        };
+        match told {
+            Told::Took { project, .. } => one_more(&mut heard.taken, project),
+            Told::Ended { project, end, .. } => {
+                let outcome = match end {
+                    End::Outcome(outcome) => outcome.name(),
+                    End::Taken => "taken",
+                    End::Trouble(_) => "trouble",
+                };
+                *heard.ended.entry(((*project).to_owned(), outcome)).or_default() += 1;
+            }
+            Told::Expired { project, .. } => one_more(&mut heard.expired, project),
+            Told::State(state) => heard.state = Some(*state),
+            Told::Unfit { project, why } => {
+                heard.unfit.insert((*project).to_owned(), why.is_some());
+            }
+            Told::Trouble { .. } => heard.troubles += 1,
+            Told::Arrived { .. } => {}
+        }
+    }
+
+    /// All there is to say now.
+    pub(crate) fn page(&self) -> String {
+        let mut page = Page::default();
+        for (name, project) in &self.projects {
+            // One that can't be read now has no figures now.
+            let _ = add_project(&mut page, name, project);
+        }
+        self.add(&mut page);
+        page.render()
+    }
+
+    fn add(&self, page: &mut Page) {
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let (taken, ended) = (heard.taken.values().sum::<u64>(), heard.ended.values().sum());
+        page.count(&of::SLOTS, &[], u64::from(self.slots));
+        page.count(&of::BUSY, &[], taken.saturating_sub(ended));
+        let now = heard.state.unwrap_or(WorkerState::Working);
+        for state in STATES {
+            page.count(&of::STATE, &[("state", state.name())], u64::from(state == now));
+        }
+        for (project, _) in &self.projects {
+            let project_label = ("project", project.as_str());
+            let count = |counts: &BTreeMap<String, u64>| counts.get(project).copied().unwrap_or(0);
+            page.count(&of::TAKEN, &[project_label], count(&heard.taken));
+            page.count(&of::EXPIRED, &[project_label], count(&heard.expired));
+            let is_unfit = heard.unfit.get(project).copied().unwrap_or(false);
+            page.count(&of::UNFIT, &[project_label], u64::from(is_unfit));
+        }
+        for ((project, outcome), count) in &heard.ended {
+            page.count(&of::ENDED, &[("project", project), ("outcome", outcome)], *count);
+        }
+        page.count(&of::TROUBLES, &[], heard.troubles);
+        if let Some(exporter) = &self.exporter {
+            let figures = exporter.figures();
+            page.count(&of::SPANS_SENT, &[], figures.sent);
+            page.count(&of::SPANS_LOST, &[], figures.lost);
+            page.count(&of::EXPORT_FAILURES, &[], figures.failures);
+        }
+    }
+}

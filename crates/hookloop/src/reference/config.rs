@@ -1,0 +1,61 @@
+//! The page of the configuration, from the schemas that editors use.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::cell;
+use super::shape::{Shape, title};
+
+const HEAD: &str = "# Configuration
+
+Every key of the three files, from the JSON Schemas that `hookloop schema`, `hookloop schema --user` and `hookloop schema --policy` print. Keys that
+are not here are errors, with file, line and column. Keys without \"required\" may be left out.
+";
+
+pub(super) fn page() -> String {
+    let files = [
+        ("hookloop.yaml", "Of a project, at its root.", hookloop_engine::config::schema()),
+        (
+            "config.yaml",
+            "Your own, `~/.config/hookloop/config.yaml`: holds in every project ([your own hooks](../command-hooks.md#your-own-hooks-and-limits)).",
+            hookloop_engine::user::schema(),
+        ),
+        (
+            "policy.yaml",
+            "An operator's, `/etc/hookloop/policy.yaml` ([policies](../policy.md)).",
+            hookloop_engine::config::policy_schema(),
+        ),
+    ];
+    let mut text = HEAD.to_owned();
+    let mut told: Vec<&str> = Vec::new();
+    for (name, about, schema) in &files {
+        let shape = Shape::linked(schema);
+        let _ = write!(text, "\n## {name}\n\n{about}\n");
+        text.push_str(&table(shape, schema));
+        for (name, found) in shape.sections() {
+            // The files have most of them in common.
+            if told.contains(&name) {
+                continue;
+            }
+            told.push(name);
+            let about = found["description"].as_str().unwrap_or_default();
+            let _ = write!(text, "\n### {}\n", title(name));
+            if !about.is_empty() {
+                let _ = write!(text, "\n{about}\n");
+            }
+            text.push_str(&table(shape, found));
+        }
+    }
+    text
+}
+
+fn table(shape: Shape<'_>, node: &Value) -> String {
+    let mut text = "\n| key | value | meaning |\n|---|---|---|\n".to_owned();
+    for row in shape.rows(node) {
+        let required = if row.is_required { ", required" } else { "" };
+        let (kind, meaning) = (cell(&row.kind), cell(&row.meaning));
+        let _ = writeln!(text, "| `{}` | {kind}{required} | {meaning} |", row.name);
+    }
+    text
+}

@@ -1,0 +1,41 @@
+//! The page of events, from the types that are stored.
+
+use std::fmt::Write;
+
+use hookloop_core::event::EventBody;
+
+use super::cell;
+use super::shape::Shape;
+
+const HEAD: &str = "# Events
+
+Every type of event that this version writes, and the fields of its `data`. `hookloop log --json` prints them, one object a line, with the fields
+that all events have ([the log](../log.md#events-as-json)). Bookkeeping is shown with `--all` alone.
+
+Names are added to, never renamed. A program keeps what a newer version wrote and passes over what it does not know. What a hook logs is
+`hook.<name>.<type>`, with whatever data the hook gave it.
+";
+
+pub(super) fn page() -> String {
+    let mut text = HEAD.to_owned();
+    let mut about = "";
+    for event in EventBody::types() {
+        if event.about != about {
+            about = event.about;
+            let _ = write!(text, "\n## {about}\n");
+        }
+        let _ = write!(text, "\n### {}\n\n{}\n", event.name, event.meaning);
+        let rows = Shape::spelled_out(&event.schema).rows(&event.schema);
+        if rows.is_empty() {
+            text.push_str("\nNo data.\n");
+            continue;
+        }
+        text.push_str("\n| field | value | meaning |\n|---|---|---|\n");
+        for row in rows {
+            let optional = if row.is_required { "" } else { ", optional" };
+            let (kind, meaning) = (cell(&row.kind), cell(&row.meaning));
+            let _ = writeln!(text, "| `{}` | {kind}{optional} | {meaning} |", row.name);
+        }
+    }
+    text
+}

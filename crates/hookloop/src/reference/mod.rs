@@ -1,0 +1,59 @@
+//! Pages of the book that are made from the program: what they say is what it does.
+
+mod commands;
+mod config;
+mod events;
+mod points;
+mod shape;
+
+use clap::ValueEnum;
+
+/// A page of the reference.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Page {
+    /// Every command
+    Cli,
+    /// Every key of the configuration
+    Config,
+    /// Every type of event
+    Events,
+    /// Every hook point
+    Points,
+}
+
+impl Page {
+    /// The page as Markdown.
+    pub(crate) fn text(self, commands: clap::Command) -> String {
+        let (name, text) = match self {
+            Page::Cli => ("cli", commands::page(commands)),
+            Page::Config => ("config", config::page()),
+            Page::Events => ("events", events::page()),
+            Page::Points => ("points", points::page()),
+        };
+        let made = format!("<!-- Made by `hookloop reference {name}`; a test compares. -->");
+        format!("{made}\n\n{}\n", text.trim_end())
+    }
+}
+
+/// Text for a cell of a table.
+fn cell(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.replace('|', "\\|")
+}
+
+/// Names as code, with commas between them.
+fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names = names.into_iter().map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_one_line_of_one_column() {
+        assert_eq!(cell("a\n  b | c "), "a b \\| c");
+        assert_eq!(list(["a", "b"]), "`a`, `b`");
+    }
+}

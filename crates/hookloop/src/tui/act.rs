@@ -1,0 +1,77 @@
+//! Does what the keys ask for, through the same doors as the commands.
+
+use std::sync::Arc;
+
+use hookloop_engine::inbox::{self, InboxError, Settled};
+use hookloop_engine::project::Project;
+use hookloop_engine::session::open;
+
+use super::link::Link;
+use super::pager;
+use super::state::{Effect, Input};
+use crate::cli::is_agent;
+use crate::error::CliError;
+
+/// Does one thing after the other, until the screen is gone.
+pub(super) fn run(project: &Project, link: &Arc<Link>) {
+    while let Some(effect) = link.next_order() {
+        let input = match (effect, project.runner()) {
+            (Effect::Open(leaf), Some(runner)) => Input::Opened(pager::open(&leaf, runner)),
+            (effect, _) => Input::Done(act(project, effect).map_err(|error| words(&error))),
+        };
+        link.done(input);
+    }
+}
+
+fn act(project: &Project, effect: Effect) -> Result<String, CliError> {
+    match effect {
+        Effect::Message { session, text } => {
+            let id = open::message(project, Some(session.as_str()), &text)?;
+            Ok(format!("the next prompt of session {id} has it"))
+        }
+        Effect::Pause(session) => {
+            let id = open::pause(project, Some(session.as_str()))?;
+            Ok(format!("session {id} pauses when its turn is over"))
+        }
+        Effect::Answer { key, text } => {
+            check_person()?;
+            let settled = inbox::answer(project, &key, &text)?;
+            follow(project, settled, &format!("answered {key}"))
+        }
+        Effect::Approve(key) => {
+            check_person()?;
+            let settled = inbox::approve(project, &key)?;
+            follow(project, settled, &format!("approved {key}"))
+        }
+        Effect::Dismiss(key) => {
+            check_person()?;
+            inbox::dismiss(project, &key)?;
+            Ok(format!("dismissed {key}"))
+        }
+        // The loop does the others.
+        _ => Ok(String::new()),
+    }
+}
+
+fn check_person() -> Result<(), InboxError> {
+    if is_agent() { Err(InboxError::NotAPerson) } else { Ok(()) }
+}
+
+/// What follows from a decision is done, as after a command.
+fn follow(project: &Project, settled: Settled, what: &str) -> Result<String, CliError> {
+    let Settled { mut done, next } = settled;
+    if done.pending {
+        project.react_here(&mut done)?;
+        project.tend()?;
+    }
+    let next = next.map_or(String::new(), |next| format!("; then: {next}"));
+    Ok(format!("{what}{next}"))
+}
+
+/// An error in one line, with what to type.
+fn words(error: &CliError) -> String {
+    match error.tip() {
+        Some(tip) => format!("{}; try: {tip}", error.message()),
+        None => error.message().to_owned(),
+    }
+}

@@ -1,0 +1,231 @@
+//! What is shown of a project, as it was at one moment.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hookloop_core::id::SessionId;
+use hookloop_core::inbox::{About, Key};
+use hookloop_core::session::Session;
+use hookloop_core::session::timeline::Timeline;
+use hookloop_core::task::TaskState;
+use hookloop_core::time::Timestamp;
+use hookloop_engine::store::SessionRow;
+
+use super::inert::{inert, settled};
+
+/// Lines of an agent's output that are shown while it speaks.
+const SAID_MAX: usize = 500;
+/// The most of a line that is not over yet.
+const OPEN_LINE_MAX: usize = 16 * 1024;
+
+/// What somebody looks at: only that is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wish {
+    pub(super) session: Option<SessionId>,
+    pub(super) problem: Option<Matter>,
+    pub(super) tasks: Option<WhichTasks>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WhichTasks {
+    Open,
+    All,
+}
+
+/// What was found. What nobody looks at is not in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    pub(super) overview: Option<Arc<Overview>>,
+    pub(super) tasks: Option<Arc<Tasks>>,
+    pub(super) shown: Option<Arc<Shown>>,
+    pub(super) facts: Option<Arc<Facts>>,
+    /// Why the log can't be read.
+    pub(super) trouble: Option<String>,
+}
+
+/// What every screen has some of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Overview {
+    pub(super) project: String,
+    pub(super) problems: Vec<ProblemLine>,
+    /// Also those that are not listed.
+    pub(super) problem_count: u64,
+    pub(super) sessions: Vec<SessionLine>,
+    pub(super) running: usize,
+    pub(super) cost_today_micros: u64,
+    pub(super) tasks: Vec<(TaskState, u64)>,
+    /// Tasks that wait for one that is blocked.
+    pub(super) stuck: u64,
+}
+
+/// What a line of the problems is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Matter {
+    /// As the inbox has it.
+    Problem(Key),
+    /// A session of this machine whose program died.
+    Interrupted(SessionId),
+}
+
+impl Matter {
+    pub(super) fn name(&self) -> String {
+        match self {
+            Matter::Problem(key) => key.to_string(),
+            Matter::Interrupted(id) => format!("session:{id}"),
+        }
+    }
+
+    /// The session that it is about, if it is about one.
+    pub(super) fn session(&self) -> Option<&SessionId> {
+        match self {
+            Matter::Problem(Key { about: About::Session(id), .. }) | Matter::Interrupted(id) => {
+                Some(id)
+            }
+            Matter::Problem(_) => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct ProblemLine {
+    pub(super) matter: Matter,
+    pub(super) title: String,
+    pub(super) reason: String,
+    pub(super) since: Timestamp,
+    pub(super) can_answer: bool,
+    pub(super) can_approve: bool,
+    pub(super) can_resume: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct SessionLine {
+    pub(super) row: SessionRow,
+    /// As lists show it.
+    pub(super) state: String,
+}
+
+/// What is known about the problem that is looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub(super) matter: Matter,
+    pub(super) details: Vec<String>,
+    /// The session that ran into it.
+    pub(super) session: Option<SessionId>,
+    /// What can be typed.
+    pub(super) next: Vec<String>,
+}
+
+/// The graph of tasks, line by line.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tasks {
+    pub(super) lines: Vec<TaskLine>,
+    /// There are more.
+    pub(super) cut: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct TaskLine {
+    /// The lines of the graph before it.
+    pub(super) graph: String,
+    /// None where the graph only goes on.
+    pub(super) task: Option<TaskFacts>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct TaskFacts {
+    pub(super) id: String,
+    pub(super) state: TaskState,
+    pub(super) goal: String,
+    /// All that is known of it, in lines.
+    pub(super) details: Vec<String>,
+    /// The session that has it.
+    pub(super) session: Option<SessionId>,
+}
+
+/// The session that is looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    pub(super) id: SessionId,
+    /// As lists show it.
+    pub(super) state: String,
+    pub(super) machine: String,
+    pub(super) timeline: Arc<Timeline>,
+    pub(super) session: Arc<Session>,
+    pub(super) heard: Heard,
+}
+
+/// What the agent says in the turn that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// No turn is under way.
+    Nothing,
+    /// It is taken there, and its output with it.
+    Elsewhere(String),
+    /// By an agent that came by itself: its user sees it.
+    Guest,
+    Here(Said),
+}
+
+/// The end of what was said, in lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    lines: VecDeque<String>,
+    /// What came of a line that is not over.
+    open: Vec<u8>,
+}
+
+impl Said {
+    pub(super) fn push(&mut self, mut text: &[u8]) {
+        while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+            self.open.extend_from_slice(&text[..end]);
+            text = &text[end + 1..];
+            let line = self.open_line();
+            self.open.clear();
+            self.lines.push_back(line);
+            if self.lines.len() > SAID_MAX {
+                self.lines.pop_front();
+            }
+        }
+        self.open.extend_from_slice(text);
+        let too_many = self.open.len().saturating_sub(OPEN_LINE_MAX);
+        self.open.drain(..too_many);
+    }
+
+    fn open_line(&self) -> String {
+        inert(settled(&String::from_utf8_lossy(&self.open)))
+    }
+
+    /// The last lines, at most `most`, the oldest first.
+    pub(super) fn last(&self, most: usize) -> Vec<String> {
+        let open = Some(self.open_line()).filter(|_| !self.open.is_empty());
+        let all = self.lines.len() + usize::from(open.is_some());
+        let lines = self.lines.iter().cloned().chain(open);
+        lines.skip(all.saturating_sub(most)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_become_lines() {
+        let mut said = Said::default();
+        said.push(b"one\ntw");
+        assert_eq!(said.last(9), ["one", "tw"]);
+        said.push("o ✓".as_bytes().get(..3).unwrap());
+        assert_eq!(said.last(1), ["two \u{fffd}"]);
+        said.push(&"✓".as_bytes()[1..]);
+        said.push(b"\n\x1b[1mbold\x1b[0m\r\n");
+        assert_eq!(said.last(2), ["two ✓", "bold"]);
+    }
+
+    #[test]
+    fn a_flood_leaves_the_last_lines() {
+        let mut said = Said::default();
+        (0..2 * SAID_MAX).for_each(|number| said.push(format!("{number}\n").as_bytes()));
+        said.push(&vec![b'x'; 10 * OPEN_LINE_MAX]);
+        assert_eq!(said.lines.len(), SAID_MAX);
+        assert!(said.open.len() <= OPEN_LINE_MAX);
+    }
+}

@@ -1,0 +1,179 @@
+//! Boxes above a view: help, questions, what is typed.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear};
+
+use super::{put_all, said, wrapped};
+use crate::cli::session::words;
+use crate::tui::dialog::Dialog;
+use crate::tui::state::{State, View};
+use crate::tui::theme::{BOLD, DIM, PLAIN};
+
+/// The widest box.
+const WIDTH_MAX: u16 = 76;
+/// Lines of text that can be seen at once while it is typed.
+const TYPED_MAX: u16 = 8;
+
+type Keys = (&'static str, &'static str);
+
+const EVERYWHERE: &[Keys] = &[
+    ("1-4 tab", "another view"),
+    ("↑↓ jk", "another line"),
+    ("enter", "open"),
+    ("esc", "back"),
+    ("/", "filter a list, search in a text"),
+    ("m", "a message to the agent; at a problem: an answer"),
+    ("p r", "pause and resume a session"),
+    ("a d", "approve what is submitted; dismiss a problem"),
+    ("←→ hl", "another iteration"),
+    ("o", "the whole output; once more: in $PAGER"),
+    ("w", "what waits for the next prompt"),
+    ("c", "completed tasks, too"),
+    ("ctrl-c", "end the session that runs here; at once: again"),
+    ("ctrl-z", "to the shell, and back with fg"),
+    ("q", "leave"),
+];
+
+/// The keys of the view that is shown, the most useful first.
+pub(super) fn keys(state: &State) -> Vec<Keys> {
+    if state.pager.is_some() {
+        return vec![
+            ("↑↓", "scroll"),
+            ("←→", "sideways"),
+            ("/", "search"),
+            ("n N", "next"),
+            ("o", "$PAGER"),
+            ("esc", "back"),
+        ];
+    }
+    let mut keys = match state.view {
+        View::Problems => {
+            let line = state.problem();
+            let can = |what: bool, keys: Keys| what.then_some(keys);
+            let mut keys = vec![("enter", "open")];
+            keys.extend(can(line.is_some_and(|line| line.can_answer), ("m", "answer")));
+            keys.extend(can(line.is_some_and(|line| line.can_approve), ("a", "approve")));
+            keys.extend(can(line.is_some(), ("d", "dismiss")));
+            keys.extend(can(line.is_some_and(|line| line.can_resume), ("r", "resume")));
+            keys
+        }
+        View::Sessions => vec![
+            ("enter", "open"),
+            ("m", "message"),
+            ("p", "pause"),
+            ("r", "resume"),
+            ("/", "filter"),
+        ],
+        View::Tasks => vec![("enter", "open"), ("c", "completed"), ("/", "filter")],
+        View::Session => vec![
+            ("←→", "iteration"),
+            ("↑↓", "step"),
+            ("o", "output"),
+            ("m", "message"),
+            ("p", "pause"),
+            ("w", "waiting"),
+        ],
+    };
+    keys.extend([("?", "help"), ("q", "leave")]);
+    keys
+}
+
+pub(super) fn draw(state: &State, dialog: &Dialog, frame: &mut Frame<'_>, area: Rect) {
+    match dialog {
+        Dialog::Help => {
+            let line = |(keys, what): &Keys| {
+                Line::from(vec![Span::styled(format!("{keys:<9}"), BOLD), Span::raw(*what)])
+            };
+            show(frame, area, "Keys", EVERYWHERE.iter().map(line).collect());
+        }
+        Dialog::Sure { question, .. } => {
+            let mut lines = text(question, area);
+            lines.extend([Line::default(), choices(&[("y", "yes"), ("n", "no")])]);
+            show(frame, area, "Sure?", lines);
+        }
+        Dialog::Say { to, editor } => typed(frame, area, &to.title(), editor),
+        Dialog::Retry => retry(state, frame, area),
+        Dialog::Leave => {
+            let mut lines = text("The session runs in this program.", area);
+            lines.extend([
+                Line::default(),
+                choices(&[("l", "leave the screen: it goes on, in lines")]),
+                choices(&[("e", "end the session, as ctrl-c does")]),
+                choices(&[("esc", "stay")]),
+            ]);
+            show(frame, area, "Leave?", lines);
+        }
+    }
+}
+
+fn retry(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let Some(question) = &state.question else { return };
+    let retries = words::counted(question.retries, "retry", "retries");
+    let mut lines = text(&format!("Gates said no after {retries}."), area);
+    lines.extend(text(&format!("Failing: {}", words::some(&question.failing)), area));
+    lines.extend([
+        Line::default(),
+        choices(&[("c", "continue: as often again")]),
+        choices(&[("a", "accept the work as it is, without proof")]),
+        choices(&[("q", "quit: a human is needed")]),
+        choices(&[("esc", "look around first; ! asks again")]),
+    ]);
+    show(frame, area, "What now?", lines);
+}
+
+fn choices(choices: &[(&'static str, &'static str)]) -> Line<'static> {
+    let span = |(key, what): &(&'static str, &'static str)| {
+        [Span::styled(format!("[{key}]"), BOLD), Span::raw(format!(" {what}  "))]
+    };
+    Line::from(choices.iter().flat_map(span).collect::<Vec<_>>())
+}
+
+fn text(text: &str, area: Rect) -> Vec<Line<'static>> {
+    let width = usize::from(area.width.min(WIDTH_MAX).saturating_sub(4));
+    wrapped(text, width, usize::from(area.height)).into_iter().map(Line::from).collect()
+}
+
+/// Draws the frame of a box in the middle; answers what is inside.
+fn framed(frame: &mut Frame<'_>, area: Rect, title: &str, height: u16) -> Rect {
+    let (width, height) = (area.width.min(WIDTH_MAX), area.height.min(height.saturating_add(2)));
+    let place = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    };
+    let block = Block::bordered().title(said(&format!(" {title} "), BOLD));
+    let inside = block.inner(place);
+    frame.render_widget(Clear, place);
+    frame.render_widget(block, place);
+    Rect { x: inside.x + inside.width.min(1), width: inside.width.saturating_sub(2), ..inside }
+}
+
+fn show(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'_>>) {
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
+    let inside = framed(frame, area, title, height);
+    put_all(frame, inside, lines);
+}
+
+fn typed(frame: &mut Frame<'_>, area: Rect, title: &str, editor: &crate::tui::editor::Editor) {
+    let width = usize::from(area.width.min(WIDTH_MAX).saturating_sub(4));
+    let (lines, (row, column)) = editor.wrapped(width);
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(TYPED_MAX);
+    let inside = framed(frame, area, title, height + 2);
+    let room = usize::from(inside.height.saturating_sub(2)).max(1);
+    // The line of the cursor is among those that are shown.
+    let top = (row + 1).saturating_sub(room);
+    let shown = lines.iter().skip(top).take(room).map(|line| Line::from(said(line, PLAIN)));
+    put_all(frame, inside, shown);
+    let hint =
+        Rect { y: inside.bottom().saturating_sub(1), height: inside.height.min(1), ..inside };
+    let keys = "enter sends, alt-enter begins a line, esc forgets it";
+    put_all(frame, hint, [Line::from(Span::styled(keys, DIM))]);
+    let x = inside.x.saturating_add(u16::try_from(column).unwrap_or(u16::MAX));
+    let y = inside.y.saturating_add(u16::try_from(row - top).unwrap_or(u16::MAX));
+    if inside.height > 0 && inside.width > 0 {
+        frame.set_cursor_position((x.min(inside.right() - 1), y.min(inside.bottom() - 1)));
+    }
+}

@@ -1,0 +1,94 @@
+//! What needs a human, and what is known about the one that is chosen.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+use super::{cell, choose, put, put_all, said, wrapped};
+use crate::cli::session::words;
+use crate::tui::data::{Overview, ProblemLine};
+use crate::tui::state::State;
+use crate::tui::steps::ago;
+use crate::tui::theme::{BOLD, DIM, PLAIN};
+
+/// Lines of a reason and of a detail that are shown.
+const REASON_MAX: usize = 4;
+const DETAIL_MAX: usize = 3;
+
+pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let Some(overview) = &state.overview else { return };
+    let Some(chosen) = state.problem() else {
+        put_all(frame, area, nothing(state, overview));
+        return;
+    };
+    let halves = [Constraint::Fill(2), Constraint::Length(1), Constraint::Fill(3)];
+    let [list, rule, detail] = Layout::vertical(halves).areas(area);
+    let lines = state.problem_list.window(usize::from(list.height));
+    for (row, (place, is_chosen)) in list.rows().zip(lines) {
+        let Some(line) = overview.problems.get(place) else { continue };
+        put(frame, row, problem(state, line, usize::from(area.width)));
+        if is_chosen {
+            choose(frame, row);
+        }
+    }
+    put(frame, rule, counts(state, overview));
+    put_all(frame, detail, facts(state, chosen, usize::from(area.width)));
+}
+
+fn nothing(state: &State, overview: &Overview) -> Vec<Line<'static>> {
+    let text = match state.filter().is_empty() {
+        true => "Nothing needs you.".to_owned(),
+        false => format!("No problem has `{}` in it.", state.filter()),
+    };
+    let mut lines = vec![Line::from(said(&text, BOLD))];
+    if overview.sessions.is_empty() {
+        lines.push(Line::from(Span::styled("Begin with: hookloop run \"…\" --agent claude", DIM)));
+    }
+    lines
+}
+
+fn problem(state: &State, line: &ProblemLine, width: usize) -> Line<'static> {
+    let age = ago(state.now.millis_since(line.since));
+    let title = cell(&line.title, width.saturating_sub(8));
+    Line::from(vec![
+        Span::styled("! ", state.theme.bad()),
+        Span::styled(format!("{age:>4} "), DIM),
+        Span::styled(title, PLAIN),
+    ])
+}
+
+fn counts(state: &State, overview: &Overview) -> Line<'static> {
+    let (at, all) = state.problem_list.count();
+    let mut text = format!("── {at} of {all} ");
+    let more = overview.problem_count.saturating_sub(overview.problems.len() as u64);
+    if more > 0 {
+        text.push_str(&format!("and {more} more: hookloop inbox list "));
+    }
+    if overview.stuck > 0 {
+        let stuck = u32::try_from(overview.stuck).unwrap_or(u32::MAX);
+        let waits = words::counted(stuck, "task waits", "tasks wait");
+        text.push_str(&format!("── {waits} for blocked ones "));
+    }
+    if !state.filter().is_empty() {
+        text.push_str(&format!("── filter: {} ", state.filter()));
+    }
+    Line::from(said(&text, DIM))
+}
+
+fn facts(state: &State, line: &ProblemLine, width: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::from(said(&line.title, BOLD))];
+    lines.extend(paragraph(&line.reason, width, REASON_MAX));
+    let Some(facts) = state.facts_of(&line.matter) else { return lines };
+    for detail in &facts.details {
+        lines.extend(paragraph(detail, width, DETAIL_MAX));
+    }
+    for next in &facts.next {
+        lines.push(Line::from(vec![Span::styled("  try: ", DIM), said(next, PLAIN)]));
+    }
+    lines
+}
+
+fn paragraph(text: &str, width: usize, most: usize) -> Vec<Line<'static>> {
+    let lines = wrapped(text, width.saturating_sub(2), most).into_iter();
+    lines.map(|line| Line::from(format!("  {line}"))).collect()
+}

@@ -1,0 +1,197 @@
+//! One session: its iterations, the steps of one of them, what the agent says, what waits.
+
+use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::timeline::What;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthStr;
+
+use super::{cell, choose, first, put, put_all, said, wrapped};
+use crate::cli::session::words::{self, Weight};
+use crate::output::cut;
+use crate::tui::data::{Heard, Shown};
+use crate::tui::state::State;
+use crate::tui::steps::{self, clock};
+use crate::tui::theme::{BOLD, DIM, PLAIN, sign};
+
+/// Columns of the list of iterations.
+const PARTS: u16 = 24;
+/// A narrower screen has no room for it.
+const PARTS_FROM: u16 = 60;
+
+pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let Some(shown) = &state.shown else {
+        let text = match &state.session {
+            Some(id) => format!("reads session {id} …"),
+            None => "No session is chosen: 2, then enter".to_owned(),
+        };
+        put(frame, area, Line::from(said(&text, DIM)));
+        return;
+    };
+    let rows = [
+        Constraint::Length(2),
+        Constraint::Length(1),
+        Constraint::Fill(3),
+        Constraint::Length(1),
+        Constraint::Fill(2),
+    ];
+    let [top, blank, middle, rule, said_area] = Layout::vertical(rows).areas(area);
+    put_all(frame, top, heading(state, shown));
+    let parts_width = if area.width >= PARTS_FROM { PARTS } else { 0 };
+    let columns = [Constraint::Length(parts_width), Constraint::Fill(1)];
+    let [parts, steps] = Layout::horizontal(columns).areas(middle);
+    put(frame, blank, titles(state, parts_width));
+    draw_parts(state, shown, frame, parts);
+    draw_steps(state, shown, frame, steps);
+    put(frame, rule, waiting(state, shown));
+    put_all(frame, said_area, speech(state, shown, said_area));
+}
+
+fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
+    let (session, plan) = (&shown.session, &shown.session.plan);
+    let limits = &plan.limits;
+    let style = state.theme.session(&shown.state);
+    let work = words::work(&plan.work);
+    let first_line = vec![
+        Span::styled(format!("{} {}", sign(&shown.state), shown.state), style),
+        Span::raw("  "),
+        said(shown.id.as_str(), BOLD),
+        Span::raw("  "),
+        said(&work, PLAIN),
+    ];
+    let ran = match shown.timeline.ended {
+        Some(ended) => ended.millis_since(shown.timeline.began),
+        None => state.now.millis_since(shown.timeline.began),
+    };
+    let mut facts =
+        format!("iteration {} of {}, {}", session.iteration, limits.iterations, clock(ran));
+    if !session.usage.is_none() {
+        let (tokens, cost) = (session.usage.tokens(), session.usage.cost_micros);
+        facts.push_str(&format!(
+            ", {} of {} tokens, {} of {}",
+            Count(tokens),
+            Count(limits.tokens),
+            Dollars(cost),
+            Dollars(limits.cost_micros)
+        ));
+    }
+    let now = match &shown.timeline.outcome {
+        Some(outcome) => words::outcome(outcome),
+        None => steps::phase(session).to_owned(),
+    };
+    let asked = if session.pause_requested { "; a pause is asked for" } else { "" };
+    let facts = format!("{facts}  {now}{asked}  {} on {}", session.agent(), shown.machine);
+    vec![Line::from(first_line), Line::from(first(&facts, DIM))]
+}
+
+fn titles(state: &State, parts_width: u16) -> Line<'static> {
+    let follows = state.part.is_none() && state.step.is_none();
+    let steps = if follows { "WHAT HAPPENED" } else { "WHAT HAPPENED  (esc: back to now)" };
+    let parts =
+        if parts_width > 0 { cell("ITERATIONS", usize::from(parts_width)) } else { String::new() };
+    Line::from(Span::styled(format!("{parts}{steps}"), DIM))
+}
+
+fn draw_parts(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
+    let parts = &shown.timeline.parts;
+    let at = state.part_at().unwrap_or(0);
+    let height = usize::from(area.height);
+    let top = at.saturating_sub(height / 2).min(parts.len().saturating_sub(height));
+    for (row, (place, part)) in area.rows().zip(parts.iter().enumerate().skip(top)) {
+        let (weight, text) = steps::part(part, state.now);
+        let row = Rect { width: row.width.saturating_sub(1), ..row };
+        put(frame, row, Line::from(Span::styled(text, state.theme.weight(weight))));
+        if place == at {
+            choose(frame, row);
+        }
+    }
+}
+
+fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
+    let Some(part) = state.current_part() else { return };
+    let (at, limits) = (state.step_at().unwrap_or(0), &shown.session.plan.limits);
+    let (height, width) = (usize::from(area.height), usize::from(area.width));
+    let top = at.saturating_sub(height / 2).min(part.steps.len().saturating_sub(height));
+    if part.steps.is_empty() {
+        put(frame, area, Line::from(Span::styled("nothing yet", DIM)));
+    }
+    for (row, (place, step)) in area.rows().zip(part.steps.iter().enumerate().skip(top)) {
+        let steps::Row { weight, sign, text, took } = steps::row(step, limits, state.now);
+        let room = width.saturating_sub(took.width() + 4);
+        let text = cell(&cut(&text, room), room);
+        let style = state.theme.weight(weight);
+        let line = vec![
+            Span::styled(format!("{sign} "), style),
+            Span::styled(text, style),
+            Span::styled(format!(" {took}"), DIM),
+        ];
+        put(frame, row, Line::from(line));
+        if place == at {
+            choose(frame, row);
+        }
+    }
+}
+
+fn waiting(state: &State, shown: &Shown) -> Line<'static> {
+    let pending = &shown.session.pending;
+    let title = match is_now(state) {
+        true => "── agent ",
+        false => "── agent, then ",
+    };
+    let mut spans = vec![Span::styled(title, DIM)];
+    if !pending.is_empty() {
+        let from: Vec<String> = pending.iter().map(|piped| piped.from.clone()).collect();
+        let text = format!("── waits for the next prompt: {} ", words::some(&from));
+        spans.push(said(&text, BOLD));
+    }
+    let receipts = &shown.session.receipts;
+    if !receipts.is_empty() && !shown.session.is_stale {
+        let gates: Vec<String> = receipts.iter().map(|receipt| receipt.gate.clone()).collect();
+        spans.push(said(
+            &format!("── proven by {} ", words::some(&gates)),
+            state.theme.weight(Weight::Good),
+        ));
+    }
+    Line::from(spans)
+}
+
+/// Whether what is looked at is what happens now.
+fn is_now(state: &State) -> bool {
+    let last = state.shown.as_ref().map(|shown| shown.timeline.parts.len());
+    state.part_at().map(|part| part + 1) == last
+}
+
+/// What the agent says, or said in the part that is looked at.
+fn speech(state: &State, shown: &Shown, area: Rect) -> Vec<Line<'static>> {
+    let (height, width) = (usize::from(area.height), usize::from(area.width));
+    let is_at_work = state.current_part().is_some_and(|part| {
+        let is_open = |what: &What| matches!(what, What::Turn { ended: None, .. });
+        part.ended.is_none()
+            && part.steps.iter().any(|step| step.ended.is_none() && is_open(&step.what))
+    });
+    let notice = |text: String| vec![Line::from(said(&text, DIM))];
+    match (&shown.heard, is_at_work) {
+        (Heard::Here(heard), true) => {
+            let lines = heard.last(height);
+            if lines.is_empty() {
+                return notice("it has not said anything yet".to_owned());
+            }
+            lines.into_iter().map(|line| Line::from(said(&line, PLAIN))).collect()
+        }
+        (Heard::Elsewhere(machine), true) => notice(format!(
+            "it is at work on {machine}: what it says can be seen there, and here when its turn is over"
+        )),
+        (Heard::Guest, true) => {
+            notice("it was started by its user, who sees what it says".to_owned())
+        }
+        (Heard::Nothing, true) => notice("it has not said anything yet".to_owned()),
+        (_, false) => {
+            let last = state.current_part().and_then(|part| part.turns().last());
+            let message = last.map(|ended| ended.message.clone()).unwrap_or_default();
+            let lines = wrapped(&message, width, usize::MAX);
+            let skipped = lines.len().saturating_sub(height);
+            lines.into_iter().skip(skipped).map(Line::from).collect()
+        }
+    }
+}

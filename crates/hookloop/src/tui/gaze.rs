@@ -1,0 +1,105 @@
+//! One session, from its events, and on as they come.
+
+use std::sync::Arc;
+
+use hookloop_core::event::EventBody;
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::session::timeline::Timeline;
+use hookloop_core::session::{Phase, Session};
+use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::session::open;
+use hookloop_engine::session::said::Hearing;
+use hookloop_engine::store::{Seq, SessionRow, StoredEvent};
+
+use super::data::{Heard, Said, Shown};
+
+/// Events that are asked for at once to go on; more if these do not reach back far enough.
+const NEW_EVENTS: usize = 64;
+const MORE: usize = 16;
+
+pub(super) struct Gaze {
+    pub(super) id: SessionId,
+    session: Arc<Session>,
+    timeline: Arc<Timeline>,
+    version: Seq,
+    hearing: Option<(Hearing, Said)>,
+}
+
+impl Gaze {
+    /// None if there is no such session.
+    pub(super) fn open(project: &Project, id: &SessionId) -> Result<Option<Gaze>, EngineError> {
+        let events = project.log().history(&Subject::Session(id.clone()), usize::MAX)?;
+        let Some(first) = events.first() else { return Ok(None) };
+        let EventBody::SessionStarted(plan) = &first.event.body else { return Ok(None) };
+        let mut gaze = Gaze {
+            id: id.clone(),
+            session: Arc::new(Session::new(plan.clone())),
+            timeline: Arc::new(Timeline::new(plan.clone(), first.event.at)),
+            version: first.seq,
+            hearing: None,
+        };
+        gaze.apply(&events);
+        Ok(Some(gaze))
+    }
+
+    /// Takes in what is new. What it costs depends on that alone.
+    pub(super) fn catch_up(&mut self, project: &Project) -> Result<(), EngineError> {
+        let subject = Subject::Session(self.id.clone());
+        let mut most = NEW_EVENTS;
+        if project.read(|view| view.version(&subject))? == self.version {
+            return Ok(());
+        }
+        loop {
+            let events = project.log().history(&subject, most)?;
+            let reaches = events.first().is_none_or(|first| first.seq <= self.version);
+            if reaches || events.len() < most {
+                self.apply(&events);
+                return Ok(());
+            }
+            most = most.saturating_mul(MORE);
+        }
+    }
+
+    fn apply(&mut self, events: &[StoredEvent]) {
+        let known = self.version;
+        let (session, timeline) =
+            (Arc::make_mut(&mut self.session), Arc::make_mut(&mut self.timeline));
+        for stored in events.iter().filter(|stored| stored.seq > known) {
+            session.apply(&stored.event.body);
+            timeline.apply(stored.event.at, &stored.event.body);
+            self.version = stored.seq;
+        }
+    }
+
+    /// Listens to a turn that is under way on this machine; whether there is something new.
+    pub(super) fn listen(&mut self, project: &Project) -> bool {
+        let Some(runner) = project.runner() else { return false };
+        if !matches!(self.session.phase, Phase::Turn(_)) {
+            return self.hearing.take().is_some();
+        }
+        self.hearing.take_if(|(hearing, _)| !hearing.is_of(&self.session));
+        let (hearing, said) = self.hearing.get_or_insert_with(|| {
+            (Hearing::new(runner, &self.id, &self.session), Said::default())
+        });
+        let more = hearing.more().unwrap_or_default();
+        said.push(&more);
+        !more.is_empty()
+    }
+
+    pub(super) fn shown(&self, row: &SessionRow, state: String, machine: &str) -> Shown {
+        let heard = match (&self.hearing, self.session.phase.clone()) {
+            (_, Phase::Turn(_)) if open::is_of_guest(row) => Heard::Guest,
+            (_, Phase::Turn(_)) if row.machine != machine => Heard::Elsewhere(row.machine.clone()),
+            (Some((_, said)), _) => Heard::Here(said.clone()),
+            (None, _) => Heard::Nothing,
+        };
+        Shown {
+            id: self.id.clone(),
+            state,
+            machine: row.machine.clone(),
+            timeline: Arc::clone(&self.timeline),
+            session: Arc::clone(&self.session),
+            heard,
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! What keys do.
+
+use hookloop_core::id::SessionId;
+use hookloop_core::session::timeline::What;
+use hookloop_engine::store::{PAUSED, RUNNING};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::data::{Matter, WhichTasks};
+use super::dialog::{Dialog, To};
+use super::list::Motion;
+use super::pager::{Leaf, Pager};
+use super::state::{Effect, Parting, State, View};
+use super::steps;
+
+/// Lines of a page that the next one has, too.
+const OVERLAP: usize = 2;
+
+impl State {
+    pub(super) fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            match key.code {
+                KeyCode::Char('c') => return vec![self.interrupt()],
+                KeyCode::Char('z') => return vec![Effect::Suspend],
+                _ => {}
+            }
+        }
+        if let Some(dialog) = self.dialog.take() {
+            return self.key_in_dialog(dialog, key);
+        }
+        if let Some(seeking) = self.seeking.take() {
+            self.key_in_seeking(seeking, key);
+            return Vec::new();
+        }
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return Vec::new();
+        }
+        if self.pager.is_some() {
+            return self.key_in_pager(key);
+        }
+        self.key_in_view(key)
+    }
+
+    /// What runs here is asked to end; what only looks ends.
+    fn interrupt(&self) -> Effect {
+        match self.own {
+            Some(_) => Effect::Interrupt,
+            None => Effect::Part(Parting::Left),
+        }
+    }
+
+    fn key_in_view(&mut self, key: KeyEvent) -> Vec<Effect> {
+        match key.code {
+            KeyCode::Char('q') => return self.quit(),
+            KeyCode::Char('?') => self.dialog = Some(Dialog::Help),
+            KeyCode::Char('!') if self.question.is_some() => self.dialog = Some(Dialog::Retry),
+            KeyCode::Char(digit @ '1'..='4') => self.go_to(digit as usize - '1' as usize),
+            KeyCode::Tab => self.turn(1),
+            KeyCode::BackTab => self.turn(View::ALL.len() - 1),
+            KeyCode::Char('/') if self.view != View::Session => self.seek(),
+            KeyCode::Esc => self.back(),
+            KeyCode::Char('m') => self.say(),
+            KeyCode::Char('p') => return self.pause(),
+            KeyCode::Char('r') => return self.resume(),
+            _ => return self.key_of_view(key.code),
+        }
+        Vec::new()
+    }
+
+    fn key_of_view(&mut self, code: KeyCode) -> Vec<Effect> {
+        if self.view == View::Session {
+            return self.key_in_session(code);
+        }
+        let page = self.page();
+        if let (Some(motion), Some(list)) = (motion(code, page), self.list()) {
+            list.go(motion);
+            return Vec::new();
+        }
+        match (self.view, code) {
+            (View::Problems, KeyCode::Enter) => self.open_problem(),
+            (View::Problems, KeyCode::Char('a')) => self.approve(),
+            (View::Problems, KeyCode::Char('d')) => self.dismiss(),
+            (View::Sessions, KeyCode::Enter) => {
+                if let Some(id) = self.session_line().map(|line| line.row.id.clone()) {
+                    self.look_at(id);
+                }
+            }
+            (View::Tasks, KeyCode::Enter) => self.open_task(),
+            (View::Tasks, KeyCode::Char('c')) => {
+                self.which_tasks = match self.which_tasks {
+                    WhichTasks::Open => WhichTasks::All,
+                    WhichTasks::All => WhichTasks::Open,
+                };
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn quit(&mut self) -> Vec<Effect> {
+        match self.own {
+            Some(_) => {
+                self.dialog = Some(Dialog::Leave);
+                Vec::new()
+            }
+            None => vec![Effect::Part(Parting::Left)],
+        }
+    }
+
+    fn go_to(&mut self, place: usize) {
+        self.view = View::ALL[place];
+        if self.view == View::Session && self.session.is_none() {
+            // The one that is chosen, or runs.
+            let chosen = self.session_line().map(|line| line.row.id.clone());
+            match chosen {
+                Some(id) => self.look_at(id),
+                None => self.tell("there is no session yet: hookloop run \"…\""),
+            }
+        }
+    }
+
+    fn turn(&mut self, by: usize) {
+        let at = View::ALL.iter().position(|view| *view == self.view).unwrap_or(0);
+        self.go_to((at + by) % View::ALL.len());
+    }
+
+    fn back(&mut self) {
+        let has_filter = !self.filter().is_empty();
+        match (self.view, has_filter) {
+            (View::Session, _) if self.part.is_some() || self.step.is_some() => {
+                (self.part, self.step) = (None, None);
+            }
+            (View::Session, _) => self.view = View::Sessions,
+            (_, true) => {
+                if let Some(list) = self.list() {
+                    list.filter.clear();
+                }
+                self.fill_problems();
+                self.fill_sessions();
+                self.fill_tasks();
+            }
+            (_, false) => {}
+        }
+    }
+
+    /// The session that a key is about, and its state.
+    fn subject(&self) -> Option<(SessionId, String)> {
+        let of_list = |id: &SessionId| {
+            let lines = &self.overview.as_ref()?.sessions;
+            let line = lines.iter().find(|line| line.row.id == *id)?;
+            Some((id.clone(), line.state.clone()))
+        };
+        match self.view {
+            View::Session => {
+                let shown = self.shown.as_ref()?;
+                Some((shown.id.clone(), shown.state.clone()))
+            }
+            View::Sessions => {
+                self.session_line().map(|line| (line.row.id.clone(), line.state.clone()))
+            }
+            View::Tasks => of_list(self.task()?.session.as_ref()?),
+            View::Problems => of_list(self.problem()?.matter.session()?),
+        }
+    }
+
+    fn say(&mut self) {
+        if let (View::Problems, Some(line)) = (self.view, self.problem()) {
+            match &line.matter {
+                Matter::Problem(key) if line.can_answer => {
+                    let to = To::Problem(key.clone());
+                    self.dialog = Some(Dialog::Say { to, editor: Default::default() });
+                }
+                _ => self.tell("this takes no answer: what can be done is below"),
+            }
+            return;
+        }
+        match self.subject() {
+            Some((id, state)) if is_open(&state) => {
+                let to = To::Agent(id);
+                self.dialog = Some(Dialog::Say { to, editor: Default::default() });
+            }
+            Some((id, state)) => {
+                self.tell(&format!("session {id} is over ({state}): nobody would read it"))
+            }
+            None => self.tell("there is no session here to say something to"),
+        }
+    }
+
+    fn pause(&mut self) -> Vec<Effect> {
+        match self.subject() {
+            Some((id, state)) if state == RUNNING => return vec![Effect::Pause(id)],
+            Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
+            None => self.tell("there is no session here to pause"),
+        }
+        Vec::new()
+    }
+
+    fn resume(&mut self) -> Vec<Effect> {
+        match self.subject() {
+            Some((id, state)) if state == PAUSED || state == INTERRUPTED => match self.own {
+                // This program has a session already.
+                Some(_) => self.tell(&format!("in another terminal: hookloop resume {id}")),
+                None => {
+                    let question = format!(
+                        "Go on with session {id} in this terminal? Elsewhere: hookloop resume {id}"
+                    );
+                    let yes = Effect::Part(Parting::Resume(id));
+                    self.dialog = Some(Dialog::Sure { question, yes });
+                }
+            },
+            Some((id, state)) => self.tell(&format!("session {id} can't be resumed: {state}")),
+            None => self.tell("there is no session here to resume"),
+        }
+        Vec::new()
+    }
+
+    fn open_problem(&mut self) {
+        let Some(line) = self.problem() else { return };
+        let known = self.facts_of(&line.matter).and_then(|facts| facts.session.clone());
+        match line.matter.session().cloned().or(known) {
+            Some(id) => self.look_at(id),
+            None => self.tell("no session is known that ran into it"),
+        }
+    }
+
+    fn approve(&mut self) {
+        let Some(line) = self.problem() else { return };
+        match &line.matter {
+            Matter::Problem(key) if line.can_approve => {
+                let question = format!("Take what {} has submitted as it is?", key.about);
+                let yes = Effect::Approve(key.clone());
+                self.dialog = Some(Dialog::Sure { question, yes });
+            }
+            _ => self.tell("there is nothing to approve: only what a task has submitted is"),
+        }
+    }
+
+    fn dismiss(&mut self) {
+        let Some(line) = self.problem() else { return };
+        match &line.matter {
+            Matter::Problem(key) => {
+                let question = format!("Hear no more of {key}? Everything stays as it is.");
+                let yes = Effect::Dismiss(key.clone());
+                self.dialog = Some(Dialog::Sure { question, yes });
+            }
+            Matter::Interrupted(id) => {
+                let text = format!(
+                    "it ends when the next session begins, or goes on: hookloop resume {id}"
+                );
+                self.tell(&text);
+            }
+        }
+    }
+
+    fn open_task(&mut self) {
+        let Some(task) = self.task() else { return };
+        match task.session.clone() {
+            Some(id) => self.look_at(id),
+            None => {
+                let text = task.details.join("\n");
+                self.pager = Some(Pager::new(format!("task {}", task.id), &text));
+            }
+        }
+    }
+
+    fn key_in_session(&mut self, code: KeyCode) -> Vec<Effect> {
+        let Some(dropped) = self.shown.as_ref().map(|shown| shown.timeline.parts_dropped) else {
+            return Vec::new();
+        };
+        let (part, step) = (self.part_at().unwrap_or(0), self.step_at().unwrap_or(0));
+        let steps_dropped = self.current_part().map_or(0, |part| part.steps_dropped);
+        let last_part =
+            self.shown.as_ref().map_or(0, |shown| shown.timeline.parts.len()).max(1) - 1;
+        let last_step = self.current_part().map_or(0, |part| part.steps.len()).max(1) - 1;
+        match code {
+            KeyCode::Left | KeyCode::Char('h') => {
+                (self.part, self.step) = (Some(part.saturating_sub(1) + dropped), None);
+            }
+            KeyCode::Right | KeyCode::Char('l') => {
+                // Who is at the end goes along with it.
+                self.part = (part + 1 < last_part).then_some(part + 1 + dropped);
+                self.step = None;
+            }
+            KeyCode::Up | KeyCode::Char('k') => {
+                self.part = Some(part + dropped);
+                self.step = Some(step.saturating_sub(1) + steps_dropped);
+            }
+            KeyCode::Down | KeyCode::Char('j') => {
+                self.step = (step < last_step).then_some(step + 1 + steps_dropped);
+            }
+            KeyCode::Home | KeyCode::Char('g') => {
+                (self.part, self.step) = (Some(dropped), None);
+            }
+            KeyCode::End | KeyCode::Char('G') => (self.part, self.step) = (None, None),
+            KeyCode::Enter | KeyCode::Char('o') => return self.open_step(),
+            KeyCode::Char('w') => self.open_waiting(),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn open_step(&mut self) -> Vec<Effect> {
+        let leaf = self.current_step().and_then(|step| leaf_of(&step.what));
+        match leaf {
+            Some(leaf) => vec![Effect::Open(leaf)],
+            None => {
+                self.tell("there is no more to this than what is shown");
+                Vec::new()
+            }
+        }
+    }
+
+    fn open_waiting(&mut self) {
+        let Some(shown) = &self.shown else { return };
+        let pending = &shown.session.pending;
+        if pending.is_empty() {
+            self.tell("nothing waits for the next prompt");
+            return;
+        }
+        let text: String = pending
+            .iter()
+            .map(|piped| format!("── {} ({}) ──\n{}\n", piped.from, piped.point, piped.text))
+            .collect();
+        self.pager = Some(Pager::new("what the next prompt has".to_owned(), &text));
+    }
+
+    fn key_in_pager(&mut self, key: KeyEvent) -> Vec<Effect> {
+        // The title takes a line.
+        let page = self.page().saturating_sub(1).max(1);
+        let Some(pager) = &mut self.pager else { return Vec::new() };
+        if let Some(motion) = motion(key.code, page) {
+            pager.go(motion, page);
+            return Vec::new();
+        }
+        match key.code {
+            KeyCode::Esc | KeyCode::Char('q') => self.pager = None,
+            KeyCode::Left | KeyCode::Char('h') => pager.shift(false),
+            KeyCode::Right | KeyCode::Char('l') => pager.shift(true),
+            KeyCode::Char(' ') => pager.go(Motion::By(page as isize), page),
+            KeyCode::Char('/') => self.seek(),
+            KeyCode::Char(c @ ('n' | 'N')) if !pager.sought.is_empty() && !pager.seek(c == 'N') => {
+                self.tell("not found");
+            }
+            KeyCode::Char('o') => return vec![Effect::Lend(pager.text())],
+            KeyCode::Char('?') => self.dialog = Some(Dialog::Help),
+            _ => {}
+        }
+        Vec::new()
+    }
+}
+
+/// What a session is called whose program died.
+const INTERRUPTED: &str = "interrupted";
+
+fn is_open(state: &str) -> bool {
+    state == RUNNING || state == PAUSED || state == INTERRUPTED
+}
+
+/// How far a key moves in lines.
+fn motion(code: KeyCode, page: usize) -> Option<Motion> {
+    let page = isize::try_from(page.saturating_sub(OVERLAP).max(1)).unwrap_or(1);
+    Some(match code {
+        KeyCode::Up | KeyCode::Char('k') => Motion::By(-1),
+        KeyCode::Down | KeyCode::Char('j') => Motion::By(1),
+        KeyCode::PageUp => Motion::By(-page),
+        KeyCode::PageDown => Motion::By(page),
+        KeyCode::Home | KeyCode::Char('g') => Motion::First,
+        KeyCode::End | KeyCode::Char('G') => Motion::Last,
+        _ => return None,
+    })
+}
+
+/// What there is to read of a step.
+fn leaf_of(what: &What) -> Option<Leaf> {
+    let title = steps::title(what);
+    Some(match what {
+        What::Hook(ran) => {
+            let reason =
+                ran.reason.as_deref().map(|reason| format!("{reason}\n")).unwrap_or_default();
+            let (text, artifact) = (reason, ran.artifact.clone());
+            Leaf { title, text, artifact }
+        }
+        What::Turn { ended: Some(ended), .. } => {
+            let text = format!("── final message ──\n{}\n", ended.message);
+            Leaf { title, text, artifact: ended.artifact.clone() }
+        }
+        What::Piped(piped) => Leaf { title, text: piped.text.clone(), artifact: None },
+        What::Receipt(receipt) => {
+            let text = serde_json::to_string_pretty(receipt).unwrap_or_default();
+            Leaf { title, text, artifact: None }
+        }
+        What::Judged(judged) if !judged.failing.is_empty() => {
+            Leaf { title, text: judged.failing.join("\n"), artifact: None }
+        }
+        _ => return None,
+    })
+}

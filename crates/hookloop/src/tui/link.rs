@@ -1,0 +1,260 @@
+//! What the threads of a screen share: the loop, who reads, who acts, and the session that asks.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hookloop_core::session::Answer;
+use hookloop_engine::session::real::Stop;
+
+use super::data::{News, Wish};
+use super::state::{Effect, Input};
+
+/// Orders that wait to be done, and results that wait to be seen: who types faster is told so.
+const WAITING_MAX: usize = 16;
+/// How often who asks looks whether the session is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What a session asks at the limit of retries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub(crate) failing: Vec<String>,
+    pub(crate) retries: u32,
+}
+
+/// What came of asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Answer(Answer),
+    /// The screen is gone.
+    Nobody,
+}
+
+#[derive(Default)]
+struct Inner {
+    wish: Wish,
+    /// The latest; what was not seen is replaced by it.
+    news: Option<News>,
+    done: VecDeque<Input>,
+    orders: VecDeque<Effect>,
+    /// What is asked, and whether the loop knows.
+    question: (Option<Question>, bool),
+    answer: Option<Answer>,
+    /// The session is over.
+    is_over: bool,
+    /// The screen is.
+    is_closed: bool,
+}
+
+pub(super) struct Link {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+    /// A byte wakes the loop; one that does not fit is not needed.
+    waker: UnixStream,
+}
+
+impl Link {
+    /// A link, and what is readable when there is something for the loop.
+    pub(super) fn new() -> std::io::Result<(Link, UnixStream)> {
+        let (waker, wakes) = UnixStream::pair()?;
+        waker.set_nonblocking(true)?;
+        wakes.set_nonblocking(true)?;
+        Ok((Link { inner: Mutex::default(), changed: Condvar::new(), waker }, wakes))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        let _ = (&self.waker).write(&[0]);
+    }
+
+    /// What signals write to.
+    pub(super) fn waker(&self) -> std::io::Result<UnixStream> {
+        self.waker.try_clone()
+    }
+
+    // The loop.
+
+    /// What happened since the last time.
+    pub(super) fn take(&self, mut wakes: &UnixStream) -> Vec<Input> {
+        let _ = wakes.read(&mut [0; 64]);
+        let mut inner = self.lock();
+        let mut inputs: Vec<Input> = inner.news.take().map(Input::News).into_iter().collect();
+        inputs.extend(inner.done.drain(..));
+        if let (question, is_known @ false) = &mut inner.question {
+            *is_known = true;
+            inputs.push(Input::Asked(question.clone()));
+        }
+        inputs
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+
+    pub(super) fn look(&self, wish: Wish) {
+        self.lock().wish = wish;
+        self.changed.notify_all();
+    }
+
+    /// Has something done, unless too much waits.
+    pub(super) fn order(&self, effect: Effect) -> Result<(), String> {
+        let mut inner = self.lock();
+        if inner.orders.len() >= WAITING_MAX {
+            return Err("too much is waiting to be done".to_owned());
+        }
+        inner.orders.push_back(effect);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    pub(super) fn answer(&self, answer: Answer) {
+        self.lock().answer = Some(answer);
+        self.changed.notify_all();
+    }
+
+    /// The screen is gone: everybody else may go, too.
+    pub(super) fn close(&self) {
+        self.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+
+    // Who reads.
+
+    pub(super) fn publish(&self, news: News) {
+        self.lock().news = Some(news);
+        self.wake();
+    }
+
+    /// What is looked at; none if nobody looks any more.
+    pub(super) fn wish(&self) -> Option<Wish> {
+        let inner = self.lock();
+        (!inner.is_closed).then(|| inner.wish.clone())
+    }
+
+    /// Waits, but not if something else is looked at.
+    pub(super) fn rest(&self, known: &Wish, pause: Duration) {
+        let end = Instant::now() + pause;
+        let mut inner = self.lock();
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || inner.is_closed || inner.wish != *known {
+                return;
+            }
+            let waited = self.changed.wait_timeout(inner, left);
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    // Who acts.
+
+    /// The next thing to do; none if the screen is gone.
+    pub(super) fn next_order(&self) -> Option<Effect> {
+        let waits = |inner: &mut Inner| inner.orders.is_empty() && !inner.is_closed;
+        let inner = self.changed.wait_while(self.lock(), waits);
+        let mut inner = inner.unwrap_or_else(PoisonError::into_inner);
+        // What was asked for before it closed is done.
+        inner.orders.pop_front()
+    }
+
+    pub(super) fn done(&self, input: Input) {
+        let mut inner = self.lock();
+        if inner.done.len() >= WAITING_MAX {
+            inner.done.pop_front();
+        }
+        inner.done.push_back(input);
+        drop(inner);
+        self.wake();
+    }
+
+    // The session.
+
+    /// Asks who is at the screen, until there is an answer, or the session is to end.
+    pub(super) fn ask(&self, question: Question, stop: &Stop) -> Reply {
+        let mut inner = self.lock();
+        inner.answer = None;
+        inner.question = (Some(question), false);
+        self.wake();
+        let heard = loop {
+            let waited = self.changed.wait_timeout(inner, LOOK);
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if let Some(answer) = inner.answer.take() {
+                break Reply::Answer(answer);
+            }
+            if inner.is_closed {
+                break Reply::Nobody;
+            }
+            if stop.cancel().is_triggered() {
+                break Reply::Answer(Answer::Abort);
+            }
+        };
+        inner.question = (None, false);
+        drop(inner);
+        self.wake();
+        heard
+    }
+
+    /// The session is over: there is nothing to show any more.
+    pub(super) fn end(&self) {
+        self.lock().is_over = true;
+        self.wake();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_that_nobody_saw_are_replaced() {
+        let (link, wakes) = Link::new().unwrap();
+        for trouble in ["old", "new"] {
+            link.publish(News { trouble: Some(trouble.to_owned()), ..News::default() });
+        }
+        let inputs = link.take(&wakes);
+        let [Input::News(news), Input::Asked(None)] = inputs.as_slice() else {
+            panic!("{inputs:?}")
+        };
+        assert_eq!(news.trouble.as_deref(), Some("new"));
+        assert!(link.take(&wakes).is_empty());
+    }
+
+    #[test]
+    fn a_question_is_answered_or_ends_with_the_session() {
+        let (link, wakes) = Link::new().unwrap();
+        let question = || Question { failing: vec!["tests".into()], retries: 2 };
+        let stop = Stop::new().unwrap();
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| link.ask(question(), &stop));
+            let end = Instant::now() + Duration::from_secs(20);
+            while !link.take(&wakes).iter().any(|input| matches!(input, Input::Asked(Some(_)))) {
+                assert!(Instant::now() < end, "the question did not come");
+                std::thread::yield_now();
+            }
+            link.answer(Answer::Continue);
+            assert_eq!(asking.join().unwrap(), Reply::Answer(Answer::Continue));
+        });
+        stop.by_user();
+        assert_eq!(link.ask(question(), &stop), Reply::Answer(Answer::Abort));
+        link.close();
+        assert_eq!(link.ask(question(), &Stop::new().unwrap()), Reply::Nobody);
+    }
+
+    #[test]
+    fn who_orders_too_much_is_told() {
+        let (link, _wakes) = Link::new().unwrap();
+        let ordered =
+            (0..=WAITING_MAX).map(|_| link.order(Effect::Suspend)).filter(Result::is_ok).count();
+        assert_eq!(ordered, WAITING_MAX);
+        link.close();
+        assert!(link.next_order().is_some());
+    }
+}

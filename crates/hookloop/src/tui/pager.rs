@@ -1,0 +1,175 @@
+//! A long text to read and search in: the whole output of a hook or an agent.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use hookloop_engine::runner::Runner;
+
+use super::inert::inert;
+use super::list::Motion;
+
+/// The most of a file that is shown: its end, where what went wrong is.
+const BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The most lines of a text.
+const LINES_MAX: usize = 100_000;
+/// Columns that a step to the side takes.
+const STEP: usize = 20;
+
+/// What can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Leaf {
+    pub(super) title: String,
+    /// What is known without looking.
+    pub(super) text: String,
+    /// Where a machine keeps the rest.
+    pub(super) artifact: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pager {
+    pub(super) title: String,
+    /// Nothing in them acts on a terminal.
+    pub(super) lines: Arc<Vec<String>>,
+    pub(super) top: usize,
+    pub(super) left: usize,
+    pub(super) sought: String,
+}
+
+impl Pager {
+    pub(super) fn new(title: String, text: &str) -> Pager {
+        let lines = text.lines().take(LINES_MAX).map(inert).collect();
+        Pager { title, lines: Arc::new(lines), ..Pager::default() }
+    }
+
+    pub(super) fn go(&mut self, motion: Motion, height: usize) {
+        let last = self.lines.len().saturating_sub(height);
+        self.top = match motion {
+            Motion::By(by) => self.top.saturating_add_signed(by).min(last),
+            Motion::First => 0,
+            Motion::Last => last,
+        };
+    }
+
+    pub(super) fn shift(&mut self, is_right: bool) {
+        let widest = self.lines.iter().map(String::len).max().unwrap_or(0);
+        self.left = match is_right {
+            true if self.left + STEP < widest => self.left + STEP,
+            true => self.left,
+            false => self.left.saturating_sub(STEP),
+        };
+    }
+
+    /// Goes to the next line that has what is sought, or the one before; whether there is one.
+    pub(super) fn seek(&mut self, is_back: bool) -> bool {
+        let wanted = self.sought.to_lowercase();
+        let (count, from) = (self.lines.len(), self.top);
+        let has = |at: &usize| {
+            self.lines.get(*at).is_some_and(|line| line.to_lowercase().contains(&wanted))
+        };
+        let found = match is_back {
+            _ if wanted.is_empty() => None,
+            false => (from + 1..count).chain(0..=from).find(has),
+            true => (0..from).rev().chain((from..count).rev()).find(has),
+        };
+        self.top = found.unwrap_or(from);
+        found.is_some()
+    }
+
+    /// All of it, for another program.
+    pub(super) fn text(&self) -> String {
+        let mut text = self.lines.join("\n");
+        text.push('\n');
+        text
+    }
+}
+
+/// Reads what there is of a leaf.
+pub(super) fn open(leaf: &Leaf, runner: &Runner) -> Pager {
+    let mut text = leaf.text.clone();
+    if let Some(artifact) = &leaf.artifact {
+        match runner.artifacts_of(artifact) {
+            Some(directory) => {
+                for stream in ["stdout", "stderr"] {
+                    text.push_str(&section(stream, &directory.join(stream)));
+                }
+            }
+            None => text.push_str(&format!(
+                "The whole output is not on this machine, or was deleted since: {artifact}\n"
+            )),
+        }
+    }
+    Pager::new(leaf.title.clone(), &text)
+}
+
+fn section(stream: &str, path: &Path) -> String {
+    match end_of(path) {
+        Ok((_, 0)) => String::new(),
+        Ok((text, length)) => {
+            let left_out = match length.saturating_sub(BYTES_MAX) {
+                0 => String::new(),
+                bytes => format!(", {bytes} bytes before this are left out"),
+            };
+            format!("── {stream}: {}{left_out} ──\n{text}\n", path.display())
+        }
+        // A stream that nothing was written to has no file.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => format!("── {stream}: {}: {error} ──\n", path.display()),
+    }
+}
+
+/// The end of a file, and how long the file is.
+fn end_of(path: &Path) -> std::io::Result<(String, u64)> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(BYTES_MAX)))?;
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_goes_round() {
+        let mut pager = Pager::new(String::new(), "one\ntwo\nONE more\nend");
+        pager.sought = "one".to_owned();
+        let mut went = |is_back| (pager.seek(is_back), pager.top);
+        assert_eq!(went(false), (true, 2));
+        assert_eq!(went(false), (true, 0));
+        assert_eq!(went(true), (true, 2));
+        pager.sought = "none".to_owned();
+        assert!(!pager.seek(false));
+        assert!(!Pager::default().seek(false));
+    }
+
+    #[test]
+    fn motions_stay_in_the_text() {
+        let text: String = (0..100).map(|number| format!("{number}\n")).collect();
+        let mut pager = Pager::new(String::new(), &text);
+        pager.go(Motion::Last, 10);
+        assert_eq!(pager.top, 90);
+        pager.go(Motion::By(5), 10);
+        assert_eq!(pager.top, 90);
+        pager.go(Motion::By(-1_000), 10);
+        assert_eq!(pager.top, 0);
+        pager.go(Motion::Last, 1_000);
+        pager.shift(true);
+        assert_eq!((pager.top, pager.left), (0, 0));
+    }
+
+    #[test]
+    fn of_a_huge_file_the_end_is_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("stdout");
+        let text = format!("{}\nthe end\n", "x".repeat(BYTES_MAX as usize));
+        std::fs::write(&path, text).unwrap();
+        let shown = section("stdout", &path);
+        assert!(shown.contains("9 bytes before this are left out"), "{}", &shown[..200]);
+        assert!(shown.ends_with("the end\n\n"));
+        assert_eq!(section("stderr", &directory.path().join("none")), "");
+    }
+}

@@ -1,0 +1,308 @@
+//! Reads what is looked at from the view and the log, again whenever that changes. On a thread of its own: a store that
+//! takes long to answer holds up nobody who types.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hookloop_core::claim::Claim;
+use hookloop_core::id::SessionId;
+use hookloop_core::inbox::{About, Kind, Problem};
+use hookloop_core::task::{Task, TaskState};
+use hookloop_core::time::{Day, Timestamp};
+use hookloop_engine::inbox::{self, InboxError};
+use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::session::open;
+use hookloop_engine::store::{RUNNING, Seq, SessionRow, TaskFilter, UsageBy};
+
+use super::data::{Facts, Matter, News, Overview, ProblemLine, SessionLine, TaskFacts, TaskLine};
+use super::data::{Tasks, WhichTasks, Wish};
+use super::gaze::Gaze;
+use super::link::Link;
+use crate::cli::session::words;
+use crate::picture::Picture;
+
+const PROBLEMS_MAX: usize = 200;
+const SESSIONS_MAX: usize = 1_000;
+const TASKS_MAX: usize = 10_000;
+/// Between two looks at whether something is new.
+const POLL: Duration = Duration::from_millis(100);
+/// Who reads rests so many times as long as it took: a flood of events must not keep a processor from who makes them.
+const REST: u32 = 6;
+/// Between two attempts while the log can't be read.
+const TROUBLE_POLL: Duration = Duration::from_secs(1);
+/// Whether programs of this machine are alive is not in the log, and looked at so often.
+const LIVENESS: Duration = Duration::from_secs(2);
+/// Sessions that are looked at for that.
+const LIVENESS_MAX: usize = 50;
+/// Lines of a task in the graph: its own, and what leads on, if something does.
+const ROW_HEIGHT: usize = 2;
+/// What who holds a task for a session is called.
+const SESSION: &str = "session:";
+
+pub(super) struct Reader {
+    project: Project,
+    link: Arc<Link>,
+    machine: String,
+    head: Option<Seq>,
+    known: Wish,
+    gaze: Option<Gaze>,
+    /// Whether a program of this machine has a session.
+    alive: HashMap<SessionId, bool>,
+    looked: Option<Instant>,
+    news: News,
+}
+
+impl Reader {
+    pub(super) fn new(project: Project, link: Arc<Link>, machine: String) -> Reader {
+        let (known, news) = (Wish::default(), News::default());
+        let (alive, gaze) = (HashMap::new(), None);
+        Reader { project, link, machine, head: None, known, gaze, alive, looked: None, news }
+    }
+
+    /// Reads until nobody looks any more.
+    pub(super) fn run(mut self) {
+        let mut is_live = false;
+        while let Some(wish) = self.link.wish() {
+            let began = Instant::now();
+            let read = match is_live {
+                true => Ok(()),
+                false => self.project.store().go_live().map_err(EngineError::from),
+            };
+            let read = read.and_then(|()| self.look(&wish));
+            is_live |= read.is_ok();
+            let pause = match read {
+                Ok(is_new) => {
+                    if is_new || self.news.trouble.take().is_some() {
+                        self.link.publish(self.news.clone());
+                    }
+                    (began.elapsed() * REST).max(POLL)
+                }
+                Err(error) => {
+                    self.news.trouble =
+                        Some(crate::error::CliError::from(error).message().to_owned());
+                    self.link.publish(self.news.clone());
+                    TROUBLE_POLL
+                }
+            };
+            self.link.rest(&wish, pause);
+        }
+    }
+
+    /// Brings what is known up to date; whether something is new.
+    fn look(&mut self, wish: &Wish) -> Result<bool, EngineError> {
+        let head = self.project.read(|view| Ok(view.totals()?.head))?;
+        let is_time = self.looked.is_none_or(|looked| looked.elapsed() >= LIVENESS);
+        let is_other = self.known != *wish;
+        let is_new = self.head != Some(head);
+        if is_new || is_time {
+            self.news.overview = Some(Arc::new(self.overview(is_time)?));
+        }
+        if is_new || is_other {
+            self.news.tasks = wish.tasks.map(|which| self.tasks(which)).transpose()?.map(Arc::new);
+            let facts = wish.problem.as_ref().map(|matter| self.facts(matter)).transpose()?;
+            self.news.facts = facts.flatten().map(Arc::new);
+        }
+        let has_said = self.gaze(wish, is_new || is_other || is_time)?;
+        (self.head, self.known) = (Some(head), wish.clone());
+        Ok(is_new || is_time || is_other || has_said)
+    }
+
+    fn overview(&mut self, looks_for_life: bool) -> Result<Overview, EngineError> {
+        let now = super::now();
+        let today = Day::from(now);
+        let (problems, problem_count, rows, usage, tasks, stuck) = self.project.read(|view| {
+            let problems = (view.problems(PROBLEMS_MAX)?, view.count_problems()?);
+            let usage = view.usage(UsageBy::Day, Some(today))?;
+            let sessions = view.sessions(SESSIONS_MAX)?;
+            Ok((problems.0, problems.1, sessions, usage, view.counts()?, view.count_stuck()?))
+        })?;
+        if looks_for_life {
+            self.look_for_life(&rows);
+        }
+        let sessions: Vec<SessionLine> =
+            rows.into_iter().map(|row| self.session_line(row)).collect();
+        let mut lines = Vec::new();
+        for line in sessions.iter().filter(|line| line.state == "interrupted") {
+            lines.push(interrupted(&line.row));
+        }
+        let dead = lines.len() as u64;
+        for problem in problems {
+            lines.push(self.problem_line(problem)?);
+        }
+        lines.sort_by_key(|line| line.since);
+        Ok(Overview {
+            project: self.project.name().to_owned(),
+            problems: lines,
+            problem_count: problem_count + dead,
+            running: sessions.iter().filter(|line| line.state == RUNNING).count(),
+            sessions,
+            cost_today_micros: usage.iter().map(|row| row.usage.cost_micros).sum(),
+            tasks: tasks.to_vec(),
+            stuck,
+        })
+    }
+
+    /// Looks which of the open sessions of this machine have a program.
+    fn look_for_life(&mut self, rows: &[SessionRow]) {
+        self.looked = Some(Instant::now());
+        let Some(runner) = self.project.runner() else { return };
+        let is_ours = |row: &&SessionRow| {
+            row.state == RUNNING && row.machine == self.machine && !open::is_of_guest(row)
+        };
+        let ours = rows.iter().filter(is_ours).take(LIVENESS_MAX);
+        self.alive = ours.map(|row| (row.id.clone(), open::is_running(runner, &row.id))).collect();
+    }
+
+    /// One that was not looked at yet is as the log has it.
+    fn session_line(&self, row: SessionRow) -> SessionLine {
+        let is_running = self.alive.get(&row.id).copied().unwrap_or(true);
+        let state = words::state(&row, is_running, &self.machine).to_owned();
+        SessionLine { row, state }
+    }
+
+    fn problem_line(&self, problem: Problem) -> Result<ProblemLine, EngineError> {
+        let title = inbox::title(&self.project, &problem)?;
+        let can_approve = match &problem.key.about {
+            About::Task(id) => self.project.read(|view| view.delivery(id))?.standing().is_some(),
+            About::Session(_) | About::Purse => false,
+        };
+        let can_resume = problem.kind == Kind::SessionPaused;
+        let can_answer = can_resume || matches!(problem.key.about, About::Task(_));
+        let (reason, since) = (problem.reason, problem.since);
+        let matter = Matter::Problem(problem.key);
+        Ok(ProblemLine { matter, title, reason, since, can_answer, can_approve, can_resume })
+    }
+
+    fn facts(&self, matter: &Matter) -> Result<Option<Facts>, EngineError> {
+        let key = match matter {
+            Matter::Problem(key) => key,
+            Matter::Interrupted(id) => {
+                let next = vec![format!("hookloop resume {id}")];
+                let (details, session) = (Vec::new(), Some(id.clone()));
+                return Ok(Some(Facts { matter: matter.clone(), details, session, next }));
+            }
+        };
+        let found = self.project.read(|view| view.problem_of(&key.about))?;
+        let Some(problem) = found.filter(|problem| problem.key == *key) else { return Ok(None) };
+        match inbox::evidence(&self.project, &problem) {
+            Ok(inbox::Evidence { details, session, next, .. }) => {
+                Ok(Some(Facts { matter: matter.clone(), details, session, next }))
+            }
+            Err(InboxError::Engine(error)) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn tasks(&self, which: WhichTasks) -> Result<Tasks, EngineError> {
+        use TaskState::{Active, Blocked, Completed, Created, Ready, Submitted};
+        let states: &[TaskState] = match which {
+            WhichTasks::Open => &[Active, Blocked, Submitted, Ready, Created],
+            WhichTasks::All => &[Active, Blocked, Submitted, Ready, Created, Completed],
+        };
+        let picture = self.project.read(|view| {
+            let mut rows = Vec::new();
+            for state in states {
+                let left = TASKS_MAX + 1 - rows.len();
+                let limit = Some(left).filter(|left| *left > 0);
+                if limit.is_some() {
+                    rows.extend(view.list(&TaskFilter {
+                        state: Some(*state),
+                        limit,
+                        ..TaskFilter::default()
+                    })?);
+                }
+            }
+            let cut = rows.len() > TASKS_MAX;
+            rows.truncate(TASKS_MAX);
+            Picture::new(view, rows, cut)
+        })?;
+        Ok(Tasks { lines: graph(&picture), cut: picture.cut })
+    }
+
+    /// Follows the session that is looked at; whether its agent said something.
+    fn gaze(&mut self, wish: &Wish, is_new: bool) -> Result<bool, EngineError> {
+        let Some(id) = &wish.session else {
+            self.gaze = None;
+            self.news.shown = None;
+            return Ok(false);
+        };
+        match &mut self.gaze {
+            Some(gaze) if gaze.id == *id => {
+                if is_new {
+                    gaze.catch_up(&self.project)?;
+                }
+            }
+            _ => self.gaze = Gaze::open(&self.project, id)?,
+        }
+        let Some(gaze) = &mut self.gaze else { return Ok(false) };
+        let has_said = gaze.listen(&self.project);
+        if is_new || has_said {
+            let row = self.project.read(|view| view.session(id))?;
+            let line = row.map(|row| self.session_line(row));
+            self.news.shown = line
+                .zip(self.gaze.as_ref())
+                .map(|(line, gaze)| Arc::new(gaze.shown(&line.row, line.state, &self.machine)));
+        }
+        Ok(has_said)
+    }
+}
+
+fn interrupted(row: &SessionRow) -> ProblemLine {
+    ProblemLine {
+        matter: Matter::Interrupted(row.id.clone()),
+        title: format!("session {} was interrupted: {}", row.id, row.work),
+        reason: "its program died: it can go on where it was".to_owned(),
+        since: row.started_at,
+        can_answer: false,
+        can_approve: false,
+        can_resume: true,
+    }
+}
+
+/// The picture line by line.
+fn graph(picture: &Picture) -> Vec<TaskLine> {
+    let mut lines = Vec::new();
+    for row in picture.draw(ROW_HEIGHT, |_| String::new()) {
+        let mut drawn = row.lines.lines();
+        let graph = drawn.next().unwrap_or_default().trim_end().to_owned();
+        lines.push(TaskLine { graph, task: Some(task_facts(row.task)) });
+        let rest = drawn.map(str::trim_end).filter(|line| !line.is_empty());
+        lines.extend(rest.map(|line| TaskLine { graph: line.to_owned(), task: None }));
+    }
+    lines
+}
+
+fn task_facts(task: &Task) -> TaskFacts {
+    let spec = &task.spec;
+    let mut details = vec![format!("{}: {}", task.id, spec.goal)];
+    let mut how = format!("{}, priority {}", task.state, spec.priority.get());
+    if let Some(kind) = &spec.kind {
+        how.push_str(&format!(", type {kind}"));
+    }
+    if !spec.labels.is_empty() {
+        how.push_str(&format!(", {}", spec.labels.join(", ")));
+    }
+    match task.open_dependencies {
+        0 => {}
+        count => how.push_str(&format!(", waits for {}", words::counted(count, "task", "tasks"))),
+    }
+    if let Some(time) = task.waits_until() {
+        how.push_str(&format!(", not before {}", Timestamp::brief(time)));
+    }
+    if let Some(Claim { agent, .. }) = &task.claim {
+        how.push_str(&format!(", in the hands of {agent}"));
+    }
+    details.push(how);
+    if let Some(obstacle) = &task.obstacle {
+        details.push(format!("blocked: {}", obstacle.reason));
+    }
+    details.extend(task.outcome.as_ref().and_then(|outcome| outcome.result.clone()));
+    details.extend(Some(spec.description.clone()).filter(|text| !text.is_empty()));
+    details
+        .extend(spec.deliverables.iter().map(|deliverable| format!("deliverable: {deliverable}")));
+    let holder = task.claim.as_ref().and_then(|claim| claim.agent.strip_prefix(SESSION));
+    let session = holder.and_then(|id| id.parse().ok());
+    let (id, state, goal) = (task.id.to_string(), task.state, spec.goal.clone());
+    TaskFacts { id, state, goal, details, session }
+}

@@ -1,0 +1,292 @@
+//! The loop that has a screen: waits for keys and news, shows the state, does what it asks for.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hookloop_core::id::SessionId;
+use hookloop_engine::project::Project;
+use hookloop_engine::session::real::Stop;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::SigId;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGWINCH};
+
+use super::act;
+use super::link::{Link, Question, Reply};
+use super::read::Reader;
+use super::state::{Effect, Input, Parting, State};
+use super::terminal::{Terminal, is_lent};
+use super::theme::Theme;
+
+/// The shortest time between two pictures.
+const FRAME: Duration = Duration::from_millis(50);
+/// Keys that are taken before a picture is due: a flood of them is no reason to show nothing.
+const KEYS_MAX: usize = 256;
+const SECOND: u64 = 1_000;
+
+/// What is shown, and how.
+pub(crate) struct Showing {
+    /// Of its own: nobody else waits for it.
+    pub(crate) project: Project,
+    pub(crate) machine: String,
+    pub(crate) has_colours: bool,
+}
+
+/// A screen on a thread of its own, beside the session that it shows.
+pub(crate) struct Screen {
+    link: Arc<Link>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Screen {
+    pub(crate) fn open(showing: Showing, own: SessionId) -> io::Result<Screen> {
+        let (link, wakes) = Link::new()?;
+        let link = Arc::new(link);
+        let theme = Theme { has_colours: showing.has_colours };
+        let state = State::new(theme, super::now()).of_run(own);
+        let terminal = Terminal::take()?;
+        let of_thread = Arc::clone(&link);
+        let thread = std::thread::Builder::new().name("screen".to_owned()).spawn(move || {
+            let _closing = Closing(&of_thread);
+            // A terminal that is gone ends the showing alone.
+            let _ = Loop::new(terminal, state, Arc::clone(&of_thread), wakes, Signals::Others)
+                .and_then(|looping| looping.run(showing));
+        })?;
+        Ok(Screen { link, thread: Some(thread) })
+    }
+
+    /// Whether somebody still looks at it.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.link.is_closed()
+    }
+
+    pub(crate) fn ask(&self, question: Question, stop: &Stop) -> Reply {
+        self.link.ask(question, stop)
+    }
+}
+
+impl Drop for Screen {
+    /// When this returns, the terminal is as it was.
+    fn drop(&mut self) {
+        self.link.end();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        super::restore();
+    }
+}
+
+/// Says that the screen is gone, also when its thread panics.
+struct Closing<'l>(&'l Link);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Shows what runs, until the user leaves.
+pub(crate) fn watch(showing: Showing, session: Option<SessionId>) -> io::Result<Parting> {
+    let (link, wakes) = Link::new()?;
+    let link = Arc::new(link);
+    let theme = Theme { has_colours: showing.has_colours };
+    let state = State::new(theme, super::now());
+    let state = match session {
+        Some(id) => state.at_session(id),
+        None => state,
+    };
+    let terminal = Terminal::take()?;
+    let _closing = Closing(&link);
+    Loop::new(terminal, state, Arc::clone(&link), wakes, Signals::Ours)?.run(showing)
+}
+
+/// Who heeds signals that want the program to end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signals {
+    /// The session, which has something to do first.
+    Others,
+    Ours,
+}
+
+struct Loop {
+    terminal: Terminal,
+    state: State,
+    link: Arc<Link>,
+    wakes: UnixStream,
+    heeded: Vec<SigId>,
+    /// The program is to end; it was told so by ctrl-c; it was stopped and goes on.
+    is_ended: Arc<AtomicBool>,
+    is_interrupted: Arc<AtomicBool>,
+    is_continued: Arc<AtomicBool>,
+}
+
+impl Loop {
+    fn new(
+        terminal: Terminal,
+        state: State,
+        link: Arc<Link>,
+        wakes: UnixStream,
+        signals: Signals,
+    ) -> io::Result<Loop> {
+        let flag = || Arc::new(AtomicBool::new(false));
+        let (is_ended, is_interrupted, is_continued) = (flag(), flag(), flag());
+        let mut looping = Loop {
+            terminal,
+            state,
+            link,
+            wakes,
+            heeded: Vec::new(),
+            is_ended: Arc::clone(&is_ended),
+            is_interrupted: Arc::clone(&is_interrupted),
+            is_continued: Arc::clone(&is_continued),
+        };
+        looping.heed(SIGWINCH, None)?;
+        looping.heed(SIGCONT, Some(is_continued))?;
+        if signals == Signals::Ours {
+            looping.heed(SIGINT, Some(is_interrupted))?;
+            looping.heed(SIGTERM, Some(Arc::clone(&is_ended)))?;
+            looping.heed(SIGHUP, Some(is_ended))?;
+        }
+        Ok(looping)
+    }
+
+    /// A signal sets a flag, and wakes the loop.
+    fn heed(&mut self, signal: i32, flag: Option<Arc<AtomicBool>>) -> io::Result<()> {
+        if let Some(flag) = flag {
+            self.heeded.push(signal_hook::flag::register(signal, flag)?);
+        }
+        let wakes = OwnedFd::from(self.link.waker()?);
+        self.heeded.push(signal_hook::low_level::pipe::register(signal, wakes)?);
+        Ok(())
+    }
+
+    fn run(mut self, showing: Showing) -> io::Result<Parting> {
+        let Showing { project, machine, .. } = showing;
+        let reader = Reader::new(project.clone(), Arc::clone(&self.link), machine);
+        let link = Arc::clone(&self.link);
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        thread("screen-reads").spawn(move || reader.run())?;
+        thread("screen-acts").spawn(move || act::run(&project, &link))?;
+        let (width, height) = self.terminal.size();
+        self.turn(Input::Size { width, height })
+    }
+
+    fn turn(&mut self, first: Input) -> io::Result<Parting> {
+        for effect in self.state.update(first) {
+            self.perform(effect)?;
+        }
+        let mut drawn: Option<Instant> = None;
+        let mut is_dirty = true;
+        loop {
+            let is_due = drawn.is_none_or(|at| at.elapsed() >= FRAME);
+            if is_dirty && is_due {
+                self.terminal.draw(&self.state)?;
+                (drawn, is_dirty) = (Some(Instant::now()), false);
+            }
+            let left = match (is_dirty, drawn) {
+                (true, Some(at)) => FRAME.saturating_sub(at.elapsed()),
+                _ => until_next_second(),
+            };
+            self.wait(left)?;
+            if self.link.is_over() || self.is_ended.load(Ordering::SeqCst) {
+                return Ok(Parting::Closed);
+            }
+            let inputs = self.inputs()?;
+            is_dirty |= !inputs.is_empty();
+            for input in inputs {
+                for effect in self.state.update(input) {
+                    if let Some(parting) = self.perform(effect)? {
+                        return Ok(parting);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for a key, news or a signal; fails if the terminal is gone.
+    fn wait(&self, most: Duration) -> io::Result<()> {
+        let stdin = io::stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&self.wakes, PollFlags::IN)];
+        let most = Timespec::try_from(most).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&most)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+            true => Err(io::Error::other("the terminal is gone")),
+            false => Ok(()),
+        }
+    }
+
+    fn inputs(&mut self) -> io::Result<Vec<Input>> {
+        let mut inputs = self.link.take(&self.wakes);
+        for _ in 0..KEYS_MAX {
+            if !event::poll(Duration::ZERO)? {
+                break;
+            }
+            match event::read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => {
+                    inputs.push(Input::Key(key))
+                }
+                Event::Paste(text) => inputs.push(Input::Paste(text)),
+                Event::Resize(width, height) => inputs.push(Input::Size { width, height }),
+                _ => {}
+            }
+        }
+        if self.is_interrupted.swap(false, Ordering::SeqCst) && !is_lent() {
+            inputs.push(Input::Key(event::KeyEvent::new(
+                event::KeyCode::Char('c'),
+                event::KeyModifiers::CONTROL,
+            )));
+        }
+        if self.is_continued.swap(false, Ordering::SeqCst) {
+            self.terminal.come_back()?;
+        }
+        let now = super::now();
+        if now.0 / SECOND as i64 != self.state.now.0 / SECOND as i64 {
+            inputs.push(Input::Tick(now));
+        }
+        Ok(inputs)
+    }
+
+    /// Does something outside; answers why the screen ends, if it does.
+    fn perform(&mut self, effect: Effect) -> io::Result<Option<Parting>> {
+        match effect {
+            Effect::Part(parting) => return Ok(Some(parting)),
+            // The terminal does not do it while there is a screen on it.
+            Effect::Interrupt => signal_hook::low_level::raise(SIGINT)?,
+            Effect::Suspend => self.terminal.suspend()?,
+            Effect::Look(wish) => self.link.look(wish),
+            Effect::Decide(answer) => self.link.answer(answer),
+            Effect::Lend(text) => {
+                if let Err(error) = self.terminal.lend(&text) {
+                    self.state.update(Input::Done(Err(error.to_string())));
+                }
+            }
+            other => {
+                if let Err(why) = self.link.order(other) {
+                    self.state.update(Input::Done(Err(why)));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        for id in self.heeded.drain(..) {
+            signal_hook::low_level::unregister(id);
+        }
+    }
+}
+
+fn until_next_second() -> Duration {
+    let into = super::now().0.rem_euclid(SECOND as i64).cast_unsigned();
+    Duration::from_millis(SECOND - into)
+}

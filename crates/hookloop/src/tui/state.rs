@@ -1,0 +1,438 @@
+//! All that is on the screen: a plain value. Inputs change it, and say what is to be done outside.
+
+use std::sync::Arc;
+
+use hookloop_core::id::SessionId;
+use hookloop_core::inbox::Key;
+use hookloop_core::session::Answer;
+use hookloop_core::session::timeline::{Part, Step};
+use hookloop_core::time::Timestamp;
+use ratatui::crossterm::event::KeyEvent;
+
+use super::data::{Facts, Matter, News, Overview, ProblemLine, SessionLine, Shown, TaskFacts};
+use super::data::{Tasks, WhichTasks, Wish};
+use super::dialog::{Dialog, edit};
+use super::editor::{Edit, Editor};
+use super::link::Question;
+use super::list::List;
+use super::pager::{Leaf, Pager};
+use super::theme::Theme;
+
+/// How long something that was said stays.
+const TOLD_MS: i64 = 6_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum View {
+    Problems,
+    Sessions,
+    Tasks,
+    Session,
+}
+
+impl View {
+    pub(super) const ALL: [View; 4] = [View::Problems, View::Sessions, View::Tasks, View::Session];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            View::Problems => "Problems",
+            View::Sessions => "Sessions",
+            View::Tasks => "Tasks",
+            View::Session => "Session",
+        }
+    }
+}
+
+/// What comes in.
+#[derive(Debug)]
+pub(super) enum Input {
+    Key(KeyEvent),
+    Paste(String),
+    Size {
+        width: u16,
+        height: u16,
+    },
+    Tick(Timestamp),
+    News(News),
+    /// The session that runs here wants to know what to do.
+    Asked(Option<Question>),
+    /// What came of an effect: what to say, or why not.
+    Done(Result<String, String>),
+    Opened(Pager),
+}
+
+/// What is to be done outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// The screen ends.
+    Part(Parting),
+    /// As ctrl-c on a terminal.
+    Interrupt,
+    Suspend,
+    Look(Wish),
+    Message {
+        session: SessionId,
+        text: String,
+    },
+    Pause(SessionId),
+    Answer {
+        key: Key,
+        text: String,
+    },
+    Approve(Key),
+    Dismiss(Key),
+    /// At the limit of retries.
+    Decide(Answer),
+    Open(Leaf),
+    /// To read in the user's own pager.
+    Lend(String),
+}
+
+/// Why the screen ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Parting {
+    /// The user wants lines, or nothing.
+    Left,
+    /// The user wants to go on with this session, here.
+    Resume(SessionId),
+    /// There is no terminal any more, or the session is over.
+    Closed,
+}
+
+/// Where a filter or a search is typed.
+#[derive(Clone, Debug)]
+pub(super) struct Seeking {
+    pub(super) editor: Editor,
+}
+
+pub(super) struct State {
+    pub(super) theme: Theme,
+    pub(super) now: Timestamp,
+    pub(super) width: u16,
+    pub(super) height: u16,
+    pub(super) view: View,
+    pub(super) overview: Option<Arc<Overview>>,
+    pub(super) tasks: Option<Arc<Tasks>>,
+    pub(super) shown: Option<Arc<Shown>>,
+    pub(super) facts: Option<Arc<Facts>>,
+    pub(super) trouble: Option<String>,
+    pub(super) problem_list: List,
+    pub(super) session_list: List,
+    pub(super) task_list: List,
+    pub(super) which_tasks: WhichTasks,
+    /// The session that is looked at.
+    pub(super) session: Option<SessionId>,
+    /// The part of it, by its number from the start; none: the latest.
+    pub(super) part: Option<usize>,
+    /// The step of that; none: the latest.
+    pub(super) step: Option<usize>,
+    pub(super) pager: Option<Pager>,
+    pub(super) dialog: Option<Dialog>,
+    pub(super) seeking: Option<Seeking>,
+    pub(super) question: Option<Question>,
+    told: Option<(String, Timestamp)>,
+    /// The session that this program runs.
+    pub(super) own: Option<SessionId>,
+    /// Nobody has chosen a view yet.
+    is_fresh: bool,
+    asked: Wish,
+}
+
+impl State {
+    pub(super) fn new(theme: Theme, now: Timestamp) -> State {
+        State {
+            theme,
+            now,
+            width: 80,
+            height: 24,
+            view: View::Problems,
+            overview: None,
+            tasks: None,
+            shown: None,
+            facts: None,
+            trouble: None,
+            problem_list: List::default(),
+            session_list: List::default(),
+            task_list: List::default(),
+            which_tasks: WhichTasks::Open,
+            session: None,
+            part: None,
+            step: None,
+            pager: None,
+            dialog: None,
+            seeking: None,
+            question: None,
+            told: None,
+            own: None,
+            is_fresh: true,
+            asked: Wish::default(),
+        }
+    }
+
+    /// Begins with a session.
+    pub(super) fn at_session(mut self, id: SessionId) -> State {
+        self.look_at(id);
+        self
+    }
+
+    /// Whose program this is.
+    pub(super) fn of_run(mut self, id: SessionId) -> State {
+        self.own = Some(id.clone());
+        self.at_session(id)
+    }
+
+    /// Takes in what happened; answers what is to be done.
+    pub(super) fn update(&mut self, input: Input) -> Vec<Effect> {
+        let mut effects = match input {
+            Input::Key(key) => self.key(key),
+            Input::Paste(text) => self.paste(&text),
+            Input::Size { width, height } => {
+                (self.width, self.height) = (width, height);
+                Vec::new()
+            }
+            Input::Tick(now) => {
+                self.now = now;
+                self.told.take_if(|(_, until)| *until <= now);
+                Vec::new()
+            }
+            Input::News(news) => self.take(news),
+            Input::Asked(question) => self.ask(question),
+            Input::Done(said) => {
+                let text = said.unwrap_or_else(|why| format!("! {why}"));
+                self.tell(&text);
+                Vec::new()
+            }
+            Input::Opened(pager) => {
+                self.pager = Some(pager);
+                Vec::new()
+            }
+        };
+        let wish = self.wish();
+        if wish != self.asked {
+            self.asked = wish.clone();
+            effects.push(Effect::Look(wish));
+        }
+        effects
+    }
+
+    fn wish(&self) -> Wish {
+        let is_at = |view: View| self.view == view;
+        Wish {
+            session: self.session.clone().filter(|_| is_at(View::Session)),
+            problem: self
+                .problem()
+                .map(|line| line.matter.clone())
+                .filter(|_| is_at(View::Problems)),
+            tasks: is_at(View::Tasks).then_some(self.which_tasks),
+        }
+    }
+
+    fn take(&mut self, news: News) -> Vec<Effect> {
+        self.trouble = news.trouble;
+        if let Some(overview) = news.overview.filter(|new| is_other(new, self.overview.as_ref())) {
+            self.overview = Some(overview);
+            self.fill_problems();
+            self.fill_sessions();
+            let is_quiet = self.problem_list.is_empty();
+            if std::mem::take(&mut self.is_fresh) && is_quiet && self.view == View::Problems {
+                self.view = View::Sessions;
+            }
+        }
+        if let Some(tasks) = news.tasks.filter(|new| is_other(new, self.tasks.as_ref())) {
+            self.tasks = Some(tasks);
+            self.fill_tasks();
+        }
+        // What was asked for before may come after something else was.
+        if let Some(shown) = news.shown.filter(|shown| Some(&shown.id) == self.session.as_ref()) {
+            self.shown = Some(shown);
+        }
+        if news.facts.is_some() {
+            self.facts = news.facts;
+        }
+        Vec::new()
+    }
+
+    pub(super) fn fill_problems(&mut self) {
+        let Some(overview) = &self.overview else { return };
+        let lines = overview.problems.iter();
+        self.problem_list
+            .fill(lines.map(|line| (Some(line.matter.name()), &*line.title, &*line.reason)));
+    }
+
+    pub(super) fn fill_sessions(&mut self) {
+        let Some(overview) = &self.overview else { return };
+        let lines = overview.sessions.iter();
+        self.session_list
+            .fill(lines.map(|line| (Some(line.row.id.to_string()), &*line.row.work, &*line.state)));
+    }
+
+    pub(super) fn fill_tasks(&mut self) {
+        let Some(tasks) = &self.tasks else { return };
+        self.task_list.fill(tasks.lines.iter().map(|line| match &line.task {
+            Some(task) => (Some(task.id.clone()), &*task.goal, task.state.name()),
+            None => (None, "", ""),
+        }));
+    }
+
+    fn ask(&mut self, question: Option<Question>) -> Vec<Effect> {
+        self.dialog.take_if(|dialog| question.is_none() && matches!(dialog, Dialog::Retry));
+        // Who is typing something is not interrupted.
+        if question.is_some() && self.dialog.is_none() {
+            self.dialog = Some(Dialog::Retry);
+        }
+        self.question = question;
+        Vec::new()
+    }
+
+    fn paste(&mut self, text: &str) -> Vec<Effect> {
+        match (&mut self.dialog, &mut self.seeking) {
+            (Some(Dialog::Say { editor, .. }), _) => editor.edit(Edit::Insert(text)),
+            (None, Some(seeking)) => {
+                seeking.editor.edit(Edit::Insert(text.lines().next().unwrap_or_default()));
+                self.sought();
+            }
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    /// Says something for a while.
+    pub(super) fn tell(&mut self, text: &str) {
+        let until = Timestamp(self.now.0.saturating_add(TOLD_MS));
+        self.told = Some((text.to_owned(), until));
+    }
+
+    pub(super) fn told(&self) -> Option<&str> {
+        self.told.as_ref().map(|(text, _)| text.as_str())
+    }
+
+    pub(super) fn look_at(&mut self, id: SessionId) {
+        self.is_fresh = false;
+        self.view = View::Session;
+        if self.session.as_ref() != Some(&id) {
+            (self.shown, self.part, self.step) = (None, None, None);
+            self.session = Some(id);
+        }
+    }
+
+    pub(super) fn problem(&self) -> Option<&ProblemLine> {
+        self.overview.as_ref()?.problems.get(self.problem_list.place()?)
+    }
+
+    pub(super) fn session_line(&self) -> Option<&SessionLine> {
+        self.overview.as_ref()?.sessions.get(self.session_list.place()?)
+    }
+
+    pub(super) fn task(&self) -> Option<&TaskFacts> {
+        self.tasks.as_ref()?.lines.get(self.task_list.place()?)?.task.as_ref()
+    }
+
+    /// What is known of the problem that is chosen.
+    pub(super) fn facts_of(&self, matter: &Matter) -> Option<&Facts> {
+        self.facts.as_deref().filter(|facts| facts.matter == *matter)
+    }
+
+    /// The place in the timeline of the part that is looked at. Parts that were dropped are counted, so that a place
+    /// is the same one later.
+    pub(super) fn part_at(&self) -> Option<usize> {
+        let timeline = &self.shown.as_ref()?.timeline;
+        let last = timeline.parts.len().checked_sub(1)?;
+        Some(match self.part {
+            Some(part) => part.saturating_sub(timeline.parts_dropped).min(last),
+            None => last,
+        })
+    }
+
+    pub(super) fn current_part(&self) -> Option<&Part> {
+        self.shown.as_ref()?.timeline.parts.get(self.part_at()?)
+    }
+
+    pub(super) fn step_at(&self) -> Option<usize> {
+        let part = self.current_part()?;
+        let last = part.steps.len().checked_sub(1)?;
+        Some(match self.step {
+            Some(step) => step.saturating_sub(part.steps_dropped).min(last),
+            None => last,
+        })
+    }
+
+    pub(super) fn current_step(&self) -> Option<&Step> {
+        self.current_part()?.steps.get(self.step_at()?)
+    }
+
+    /// The list of the view that is shown.
+    pub(super) fn list(&mut self) -> Option<&mut List> {
+        match self.view {
+            View::Problems => Some(&mut self.problem_list),
+            View::Sessions => Some(&mut self.session_list),
+            View::Tasks => Some(&mut self.task_list),
+            View::Session => None,
+        }
+    }
+
+    pub(super) fn filter(&self) -> &str {
+        match self.view {
+            View::Problems => &self.problem_list.filter,
+            View::Sessions => &self.session_list.filter,
+            View::Tasks => &self.task_list.filter,
+            View::Session => "",
+        }
+    }
+
+    /// Begins to type a filter, or what to look for.
+    pub(super) fn seek(&mut self) {
+        let known = match &self.pager {
+            Some(pager) => pager.sought.clone(),
+            None => self.filter().to_owned(),
+        };
+        self.seeking = Some(Seeking { editor: Editor::with(&known) });
+    }
+
+    /// A key while a filter or a search is typed.
+    pub(super) fn key_in_seeking(&mut self, mut seeking: Seeking, key: KeyEvent) {
+        use ratatui::crossterm::event::KeyCode;
+        match key.code {
+            KeyCode::Enter => {
+                let is_found = self.pager.as_mut().is_none_or(|pager| pager.seek(false));
+                if !is_found {
+                    self.tell("not found");
+                }
+                return;
+            }
+            KeyCode::Esc => seeking.editor = Editor::default(),
+            _ => edit(&mut seeking.editor, key),
+        }
+        let goes_on = key.code != KeyCode::Esc;
+        self.seeking = Some(seeking);
+        self.sought();
+        self.seeking.take_if(|_| !goes_on);
+    }
+
+    /// What is typed is what is looked for.
+    fn sought(&mut self) {
+        let Some(seeking) = &self.seeking else { return };
+        let text = seeking.editor.text().to_owned();
+        if let Some(pager) = &mut self.pager {
+            pager.sought = text;
+            return;
+        }
+        if let Some(list) = self.list() {
+            list.filter = text;
+        }
+        match self.view {
+            View::Problems => self.fill_problems(),
+            View::Sessions => self.fill_sessions(),
+            View::Tasks => self.fill_tasks(),
+            View::Session => {}
+        }
+    }
+
+    /// Lines that a page has.
+    pub(super) fn page(&self) -> usize {
+        usize::from(self.height).saturating_sub(super::draw::FRAME_LINES).max(1)
+    }
+}
+
+/// Whether something was read anew: what is the same need not be gone through again.
+fn is_other<T>(new: &Arc<T>, known: Option<&Arc<T>>) -> bool {
+    known.is_none_or(|known| !Arc::ptr_eq(new, known))
+}

@@ -1,0 +1,372 @@
+//! What a person sees and what keys lead to, without a terminal.
+//!
+//! Pictures are in `pictures/`. After a change that is meant, `HOOKLOOP_PICTURES=write` writes them anew: look at the
+//! difference.
+
+mod made_up;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hookloop_core::session::Answer;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::data::{Heard, Matter, News, Said, Tasks, WhichTasks, Wish};
+use super::draw::draw;
+use super::link::Question;
+use super::pager::Pager;
+use super::state::{Effect, Input, Parting, State, View};
+use super::theme::Theme;
+use made_up::{at, news, overview, session, shown, tasks};
+
+fn state() -> State {
+    let mut state = State::new(Theme { has_colours: false }, at(0));
+    state.update(Input::News(news()));
+    state
+}
+
+fn key(state: &mut State, code: KeyCode) -> Vec<Effect> {
+    state.update(Input::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+}
+
+/// Presses one key after the other; answers what the last one led to, but for what is looked at.
+fn press(state: &mut State, keys: &str) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for c in keys.chars() {
+        let code = match c {
+            '\n' => KeyCode::Enter,
+            '\u{1b}' => KeyCode::Esc,
+            '→' => KeyCode::Right,
+            '←' => KeyCode::Left,
+            '↑' => KeyCode::Up,
+            '↓' => KeyCode::Down,
+            c => KeyCode::Char(c),
+        };
+        effects = key(state, code);
+    }
+    effects.retain(|effect| !matches!(effect, Effect::Look(_)));
+    effects
+}
+
+fn picture(state: &mut State, width: u16, height: u16) -> String {
+    state.update(Input::Size { width, height });
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(state, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let mut text = String::new();
+    for y in 0..height {
+        let row: String = (0..width).map(|x| buffer[(x, y)].symbol()).collect();
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Holds what is seen against what was agreed on, on a small and a large terminal.
+fn check(name: &str, state: &mut State) {
+    for (width, height) in [(80, 24), (120, 40)] {
+        let seen = picture(state, width, height);
+        let file = format!("src/tui/pictures/{name}-{width}x{height}.txt");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        if std::env::var("HOOKLOOP_PICTURES").is_ok_and(|how| how == "write") {
+            std::fs::write(&path, &seen).unwrap();
+        }
+        let agreed = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(seen, agreed, "{name} at {width}×{height}:\n{seen}");
+    }
+}
+
+#[test]
+fn problems_come_first() {
+    let mut state = state();
+    assert_eq!(state.view, View::Problems);
+    check("problems", &mut state);
+}
+
+#[test]
+fn sessions_in_a_list() {
+    let mut state = state();
+    press(&mut state, "2↓");
+    check("sessions", &mut state);
+}
+
+#[test]
+fn tasks_as_a_graph() {
+    let mut state = state();
+    press(&mut state, "3↓");
+    check("tasks", &mut state);
+}
+
+#[test]
+fn a_session_with_its_steps() {
+    let mut state = state();
+    press(&mut state, "2\n");
+    state.update(Input::News(news()));
+    check("session", &mut state);
+    press(&mut state, "←↑");
+    check("session-earlier", &mut state);
+}
+
+#[test]
+fn a_question_at_the_retry_limit() {
+    let mut state = running();
+    check("retry", &mut state);
+}
+
+#[test]
+fn a_message_that_is_typed() {
+    let mut state = running();
+    press(&mut state, "\u{1b}m");
+    state.update(Input::Paste(
+        "The files are latin-1.\nNot all of them: 漢字.rs is UTF-8".to_owned(),
+    ));
+    check("message", &mut state);
+}
+
+#[test]
+fn help() {
+    let mut state = state();
+    press(&mut state, "?");
+    check("help", &mut state);
+}
+
+/// The screen of a program that runs a session which asks.
+fn running() -> State {
+    let mut state = State::new(Theme { has_colours: false }, at(0)).of_run("s7".parse().unwrap());
+    state.update(Input::News(news()));
+    let question =
+        Question { failing: vec!["tests::latin1".into(), "tests::empty".into()], retries: 2 };
+    state.update(Input::Asked(Some(question)));
+    state
+}
+
+#[test]
+fn no_size_is_too_small() {
+    for keys in ["1", "2", "3", "2\n", "?", "1m", "2\n m", "2q", "/x"] {
+        for (width, height) in [(1, 1), (2, 2), (5, 3), (20, 5), (40, 8), (300, 100)] {
+            let mut state = state();
+            press(&mut state, keys);
+            state.update(Input::News(news()));
+            picture(&mut state, width, height);
+        }
+    }
+    let mut state = running();
+    state.pager = Some(Pager::new("a".into(), &"long line ".repeat(50)));
+    for (width, height) in [(1, 1), (20, 5), (80, 24)] {
+        picture(&mut state, width, height);
+    }
+}
+
+#[test]
+fn nothing_is_read_that_nobody_looks_at() {
+    let mut state = State::new(Theme { has_colours: true }, at(0));
+    let look = |effects: Vec<Effect>| match effects.into_iter().next_back() {
+        Some(Effect::Look(wish)) => wish,
+        other => panic!("{other:?}"),
+    };
+    let wish = look(state.update(Input::News(news())));
+    let matter = Matter::Problem("task:parser@41".parse().unwrap());
+    assert_eq!(wish, Wish { problem: Some(matter), ..Wish::default() });
+    let wish = look(key(&mut state, KeyCode::Char('3')));
+    assert_eq!(wish, Wish { tasks: Some(WhichTasks::Open), ..Wish::default() });
+    let wish = look(key(&mut state, KeyCode::Char('c')));
+    assert_eq!(wish.tasks, Some(WhichTasks::All));
+    // Its task is held by a session.
+    let wish = look(key(&mut state, KeyCode::Enter));
+    assert_eq!(wish, Wish { session: Some("s7".parse().unwrap()), ..Wish::default() });
+    assert_eq!(key(&mut state, KeyCode::Char('j')), []);
+}
+
+#[test]
+fn what_can_not_be_taken_back_is_asked_first() {
+    let mut state = state();
+    assert_eq!(press(&mut state, "d"), []);
+    assert_eq!(press(&mut state, "n"), []);
+    assert_eq!(press(&mut state, "dy"), [Effect::Dismiss("task:parser@41".parse().unwrap())]);
+    assert_eq!(press(&mut state, "ay"), [], "nothing is submitted");
+    assert_eq!(press(&mut state, "↓ay"), [Effect::Approve("task:login@77".parse().unwrap())]);
+    let answer = press(&mut state, "mlatin-1\n");
+    assert_eq!(
+        answer,
+        [Effect::Answer { key: "task:login@77".parse().unwrap(), text: "latin-1".into() }]
+    );
+    assert_eq!(press(&mut state, "↓mx\n"), [], "a session that is over takes no answer");
+}
+
+#[test]
+fn messages_and_pauses_go_to_the_session_that_is_chosen() {
+    let s7 = || "s7".parse().unwrap();
+    let mut state = state();
+    assert_eq!(press(&mut state, "2p"), [Effect::Pause(s7())]);
+    let sent = press(&mut state, "mhello 漢\n");
+    assert_eq!(sent, [Effect::Message { session: s7(), text: "hello 漢".into() }]);
+    assert_eq!(press(&mut state, "m  \n"), [], "nothing is said");
+    assert_eq!(press(&mut state, "mnever\u{1b}"), []);
+    assert_eq!(press(&mut state, "↓p"), [], "it is over");
+    assert_eq!(press(&mut state, "r"), []);
+    assert!(state.told().unwrap().contains("can't be resumed"), "{:?}", state.told());
+}
+
+#[test]
+fn a_paused_session_goes_on_where_somebody_looks() {
+    let mut overview = overview();
+    overview.sessions = vec![session("s9", "paused", None)];
+    let mut state = State::new(Theme { has_colours: false }, at(0));
+    state.update(Input::News(News { overview: Some(Arc::new(overview)), ..News::default() }));
+    assert_eq!(press(&mut state, "2ry"), [Effect::Part(Parting::Resume("s9".parse().unwrap()))]);
+    state.own = Some("s7".parse().unwrap());
+    assert_eq!(press(&mut state, "ry"), []);
+    assert!(state.told().unwrap().contains("hookloop resume s9"), "{:?}", state.told());
+}
+
+#[test]
+fn who_is_asked_may_look_around_first() {
+    let mut state = running();
+    assert_eq!(press(&mut state, "\u{1b}2!x"), []);
+    assert_eq!(press(&mut state, "a"), [Effect::Decide(Answer::Accept)]);
+    assert_eq!(press(&mut state, "!a"), [], "it was answered");
+    for (answer, decided) in [("c", Answer::Continue), ("q", Answer::Abort)] {
+        assert_eq!(press(&mut running(), answer), [Effect::Decide(decided)]);
+    }
+    // The session ended, or somebody pressed ctrl-c.
+    let mut state = running();
+    state.update(Input::Asked(None));
+    assert!(state.dialog.is_none() && state.question.is_none());
+}
+
+#[test]
+fn leaving_ends_no_session() {
+    assert_eq!(press(&mut state(), "q"), [Effect::Part(Parting::Left)]);
+    let mut state = running();
+    assert_eq!(press(&mut state, "\u{1b}q"), []);
+    assert_eq!(press(&mut state, "l"), [Effect::Part(Parting::Left)]);
+    assert_eq!(press(&mut state, "qe"), [Effect::Interrupt]);
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(running().update(Input::Key(interrupt)).first(), Some(&Effect::Interrupt));
+    assert_eq!(
+        self::state().update(Input::Key(interrupt)).first(),
+        Some(&Effect::Part(Parting::Left))
+    );
+}
+
+#[test]
+fn steps_open_what_there_is_of_them() {
+    let mut state = running();
+    press(&mut state, "\u{1b}");
+    let opened = press(&mut state, "←↑↑↑o");
+    let [Effect::Open(leaf)] = opened.as_slice() else { panic!("{opened:?}") };
+    assert_eq!(
+        (leaf.title.as_str(), leaf.artifact.as_deref()),
+        ("stop tests: blocked", Some("/state/artifacts/1"))
+    );
+    state.update(Input::Opened(Pager::new("stop tests".into(), "one\ntwo\nthree\n")));
+    assert_eq!(press(&mut state, "/three\nn"), []);
+    assert_eq!(press(&mut state, "o"), [Effect::Lend("one\ntwo\nthree\n".into())]);
+    press(&mut state, "\u{1b}w");
+    let seen = picture(&mut state, 80, 24);
+    assert!(seen.contains("The files are latin-1."), "{seen}");
+}
+
+#[test]
+fn a_filter_narrows_a_list_until_it_is_left() {
+    let mut state = state();
+    press(&mut state, "/encoding\n");
+    assert_eq!(state.problem_list.count(), (1, 1));
+    press(&mut state, "\u{1b}");
+    assert_eq!(state.problem_list.count().1, 3);
+    press(&mut state, "3/write");
+    assert_eq!(state.task().map(|task| task.id.as_str()), Some("write"));
+    let seen = picture(&mut state, 80, 24);
+    assert!(seen.contains("◌ write created Write it up") && seen.contains("/write"), "{seen}");
+}
+
+#[test]
+fn hostile_text_stays_in_its_place() {
+    let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{202e}evil\0\u{9b}31m漢\u{301}\u{301}\u{301}\u{301}\u{301}\nsecond";
+    let mut overview = overview();
+    overview.project = evil.to_owned();
+    overview.problems[0].title = evil.to_owned();
+    overview.problems[0].reason = evil.to_owned();
+    overview.sessions[0].row.work = evil.to_owned();
+    let mut news = News { overview: Some(Arc::new(overview)), ..news() };
+    let mut tasks = tasks();
+    tasks.lines[0].task.as_mut().unwrap().goal = evil.to_owned();
+    news.tasks = Some(Arc::new(tasks));
+    let mut shown = shown();
+    let mut said = Said::default();
+    said.push(evil.as_bytes());
+    shown.heard = Heard::Here(said);
+    news.shown = Some(Arc::new(shown));
+    let mut state = State::new(Theme { has_colours: true }, at(0));
+    for keys in ["1", "2", "3", "2\n"] {
+        state.update(Input::News(news.clone()));
+        press(&mut state, keys);
+        state.update(Input::News(news.clone()));
+        let seen = picture(&mut state, 120, 40);
+        let acts =
+            |c: char| c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c));
+        assert!(!seen.contains(acts), "{keys}: {seen:?}");
+        assert!(seen.contains("evil") && !seen.contains(&"\u{301}".repeat(4)), "{keys}: {seen}");
+    }
+}
+
+#[test]
+fn a_terminal_without_colours_gets_none() {
+    let mut state = state();
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| draw(&state, frame)).unwrap();
+    let has_colour = |terminal: &Terminal<TestBackend>| {
+        let cells = terminal.backend().buffer().content();
+        cells.iter().any(|cell| cell.fg != ratatui::style::Color::Reset)
+    };
+    assert!(!has_colour(&terminal));
+    state.theme = Theme { has_colours: true };
+    terminal.draw(|frame| draw(&state, frame)).unwrap();
+    assert!(has_colour(&terminal));
+}
+
+#[test]
+fn a_log_that_can_not_be_read_is_said_so_and_forgotten() {
+    let mut state = state();
+    let trouble = Some("no server answers".to_owned());
+    state.update(Input::News(News { trouble, ..news() }));
+    assert!(picture(&mut state, 120, 24).contains("! can't read the log: no server answers"));
+    state.update(Input::News(news()));
+    assert!(!picture(&mut state, 120, 24).contains("can't read"));
+}
+
+/// Ten thousand tasks and a thousand sessions: what a key costs is far below what anybody notices.
+#[test]
+fn keys_are_answered_at_any_size() {
+    let mut overview = overview();
+    overview.sessions =
+        (0..1_000).map(|number| session(&format!("s{number}"), "complete", None)).collect();
+    let line = tasks().lines.remove(0);
+    let lines = (0..10_000).map(|number| {
+        let mut line = line.clone();
+        line.task.as_mut().unwrap().id = format!("task-{number}");
+        line
+    });
+    let tasks = Tasks { lines: lines.collect(), cut: false };
+    let mut state = State::new(Theme { has_colours: true }, at(0));
+    let news = News {
+        overview: Some(Arc::new(overview)),
+        tasks: Some(Arc::new(tasks)),
+        ..News::default()
+    };
+    state.update(Input::News(news));
+    let mut terminal = Terminal::new(TestBackend::new(120, 40)).unwrap();
+    let mut times = Vec::new();
+    for keys in ["3", "j", "G", "k", "/", "9", "9", "\n", "2", "G", "j"] {
+        let began = std::time::Instant::now();
+        press(&mut state, keys);
+        terminal.draw(|frame| draw(&state, frame)).unwrap();
+        times.push(began.elapsed());
+    }
+    times.sort();
+    // The slowest may have met another test on the same processor.
+    let slow = times[times.len() - 2];
+    assert!(slow < std::time::Duration::from_millis(50), "{times:?}");
+}

@@ -1,0 +1,204 @@
+//! A project that is made up: a blocked task, a merge that is held, a session in its second iteration.
+
+use std::sync::Arc;
+
+use hookloop_core::event::EventBody;
+use hookloop_core::session::Session;
+use hookloop_core::session::timeline::Timeline;
+use hookloop_core::task::TaskState;
+use hookloop_core::time::Timestamp;
+use hookloop_engine::store::SessionRow;
+use serde_json::{Value, json};
+
+use crate::tui::data::{Facts, Heard, Matter, News, Overview, ProblemLine, Said, SessionLine};
+use crate::tui::data::{Shown, TaskFacts, TaskLine, Tasks};
+
+/// When all of this is looked at.
+const NOW: i64 = 1_800_000_000_000;
+
+pub(super) fn at(seconds_ago: i64) -> Timestamp {
+    Timestamp(NOW - seconds_ago * 1_000)
+}
+
+pub(super) fn news() -> News {
+    let overview = Some(Arc::new(overview()));
+    let (tasks, shown) = (Some(Arc::new(tasks())), Some(Arc::new(shown())));
+    let facts = Facts {
+        matter: Matter::Problem("task:parser@41".parse().unwrap()),
+        details: vec![
+            "fails: tests::reads_latin1".into(),
+            "the agent's last words: Which encoding do old files have?".into(),
+        ],
+        session: Some("s7".parse().unwrap()),
+        next: vec![
+            "hookloop inbox answer task:parser@41 \"…\"".into(),
+            "hookloop inbox dismiss task:parser@41".into(),
+        ],
+    };
+    News { overview, tasks, shown, facts: Some(Arc::new(facts)), trouble: None }
+}
+
+pub(super) fn overview() -> Overview {
+    let problem = |key: &str, title: &str, reason: &str, seconds: i64| ProblemLine {
+        matter: Matter::Problem(key.parse().unwrap()),
+        title: title.to_owned(),
+        reason: reason.to_owned(),
+        since: at(seconds),
+        can_answer: key.starts_with("task"),
+        can_approve: key.contains("login"),
+        can_resume: false,
+    };
+    Overview {
+        project: "shop".to_owned(),
+        problems: vec![
+            problem(
+                "task:parser@41",
+                "task parser is blocked: Read old files",
+                "Which encoding?",
+                7_300,
+            ),
+            problem(
+                "task:login@77",
+                "task login can't be merged: Log in",
+                "a push was refused",
+                600,
+            ),
+            problem(
+                "session:s5@90",
+                "session s5 ended undone: Make the tests pass",
+                "its limit of cost was reached",
+                42,
+            ),
+        ],
+        problem_count: 3,
+        sessions: vec![
+            session("s7", "running", None),
+            session("s5", "limit", Some("cost")),
+            session("s2", "complete", None),
+        ],
+        running: 1,
+        cost_today_micros: 12_340_000,
+        tasks: vec![(TaskState::Ready, 1), (TaskState::Active, 1), (TaskState::Blocked, 1)],
+        stuck: 1,
+    }
+}
+
+pub(super) fn session(id: &str, state: &str, reason: Option<&str>) -> SessionLine {
+    let row = SessionRow {
+        id: id.parse().unwrap(),
+        name: id.to_owned(),
+        state: state.to_owned(),
+        reason: reason.map(str::to_owned),
+        work: "Make the tests pass".to_owned(),
+        agent: "claude".to_owned(),
+        machine: "desk".to_owned(),
+        iteration: 3,
+        task: None,
+        tokens: 123_456,
+        cost_micros: 1_500_000,
+        started_at: at(300),
+        ended_at: (state != "running").then(|| at(10)),
+    };
+    SessionLine { row, state: state.to_owned() }
+}
+
+pub(super) fn tasks() -> Tasks {
+    let task = |graph: &str, id: &str, state: TaskState, goal: &str| TaskLine {
+        graph: graph.to_owned(),
+        task: Some(TaskFacts {
+            id: id.to_owned(),
+            state,
+            goal: goal.to_owned(),
+            details: vec![format!("{id}: {goal}"), format!("{state}, priority 2")],
+            session: (state == TaskState::Active).then(|| "s7".parse().unwrap()),
+        }),
+    };
+    let lines = vec![
+        task("◉", "research", TaskState::Active, "Research graph patterns"),
+        TaskLine { graph: "├─╮".to_owned(), task: None },
+        task("│ ✗", "parser", TaskState::Blocked, "Read old files"),
+        task("◌", "write", TaskState::Created, "Write it up"),
+    ];
+    Tasks { lines, cut: false }
+}
+
+fn plan() -> Value {
+    json!({"name": "s7", "work": {"prompt": "Make the tests pass"}, "agent": "claude", "stopWhen": ["default"],
+        "atRetryLimit": "needs_human", "limits": {"iterations": 10, "durationMs": 3_600_000, "turnMs": 1, "errors": 1,
+        "hookRetries": 2, "noProgress": 1, "tokens": 1_000_000, "costMicros": 5_000_000}, "hooks": "h", "fence": "f", "machine": "desk"})
+}
+
+/// A session that was sent back once and is in its second turn.
+pub(super) fn shown() -> Shown {
+    let hook = |point: &str, name: &str, status: &str, ms: u64, reason: Option<&str>| {
+        (
+            "hook_ran",
+            json!({"hookName": name, "point": point, "status": status, "durationMs": ms, "attempts": 1,
+            "reason": reason, "stdoutBytes": 5, "stderrBytes": 0, "artifact": "/state/artifacts/1"}),
+        )
+    };
+    let events = [
+        ("session_started", plan(), 300),
+        with(hook("session_start", "set-up", "passed", 1_200, None), 298),
+        with(hook("pre_iteration", "context", "passed", 80, None), 297),
+        ("iteration_started", json!({"number": 1, "attempt": 1, "items": 0}), 296),
+        (
+            "turn_ended",
+            json!({"turn": "work", "result": "finished", "durationMs": 90_000, "activeMs": 90_000,
+            "usage": {"inputTokens": 40_000, "outputTokens": 2_000, "costMicros": 310_000}, "changed": ["src/lib.rs"],
+            "message": "I fixed the parser.\nAll tests pass.", "artifact": "/state/artifacts/2"}),
+            206,
+        ),
+        (
+            "stop_decided",
+            json!({"decision": "complete", "reason": "it promised", "by": "promise"}),
+            206,
+        ),
+        with(hook("stop", "tests", "blocked", 31_000, Some("2 of 40 tests fail")), 175),
+        (
+            "receipt_made",
+            json!({"gate": "tests", "point": "stop", "what": "cargo test", "status": "blocked", "exitCode": 2,
+            "tree": "0123456789abcdef", "outputSha256": "x", "durationMs": 31_000}),
+            175,
+        ),
+        (
+            "gates_judged",
+            json!({"verdict": "block", "gates": 1, "failing": ["tests::latin1", "tests::empty"]}),
+            175,
+        ),
+        (
+            "output_piped",
+            json!({"from": "tests", "point": "stop", "status": "blocked", "text": "2 tests fail\n…"}),
+            175,
+        ),
+        ("iteration_started", json!({"number": 2, "attempt": 1, "items": 1}), 174),
+        (
+            "output_piped",
+            json!({"from": "ada", "point": "message", "text": "The files are latin-1."}),
+            60,
+        ),
+    ];
+    let bodies: Vec<(Timestamp, EventBody)> = events
+        .iter()
+        .map(|(kind, data, seconds)| {
+            (at(*seconds), EventBody::decode(kind, 1, &data.to_string()).unwrap())
+        })
+        .collect();
+    let mut said = Said::default();
+    said.push(
+        "Let me look at the failing test.\n→ Bash: cargo test latin1\nIt reads bytes as UTF-8"
+            .as_bytes(),
+    );
+    Shown {
+        id: "s7".parse().unwrap(),
+        state: "running".to_owned(),
+        machine: "desk".to_owned(),
+        timeline: Arc::new(Timeline::of(bodies.iter().map(|(at, body)| (*at, body))).unwrap()),
+        session: Arc::new(Session::of(bodies.iter().map(|(_, body)| body)).unwrap()),
+        heard: Heard::Here(said),
+    }
+}
+
+fn with((kind, data): (&'static str, Value), seconds: i64) -> (&'static str, Value, i64) {
+    (kind, data, seconds)
+}

@@ -1,0 +1,184 @@
+//! What people decide on a page: by the same functions as the command line, answered with what came of it.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::inbox::Key;
+use hookloop_engine::inbox::{self, InboxError, Settled};
+use hookloop_engine::project::{Done, Project};
+use hookloop_engine::session::open;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::sites::Site;
+use crate::cli::is_agent;
+use crate::error::{CliError, Kind};
+use crate::output::Result;
+
+/// How long a session may take to be taken on until who asked is answered, and how often it is looked.
+const RESUME_MAX: Duration = Duration::from_secs(10);
+const RESUME_POLL: Duration = Duration::from_millis(50);
+/// What is read of a program's last words.
+const WORDS_MAX: u64 = 16 * 1024;
+
+/// What can be asked for.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+enum Action {
+    Approve { key: String },
+    Answer { key: String, text: String },
+    Dismiss { key: String },
+    Pause { session: SessionId },
+    Resume { session: SessionId },
+    Message { session: SessionId, text: String },
+}
+
+/// Does what a body asks for. Blocks.
+pub(super) fn act(site: &Site, body: &[u8]) -> (StatusCode, Value) {
+    let action = serde_json::from_slice(body)
+        .map_err(|error| CliError::usage(format!("this can't be asked for: {error}")));
+    match action.and_then(|action| perform(site, &action)) {
+        Ok(Outcome { said, next }) => (StatusCode::OK, json!({ "said": said, "next": next })),
+        Err(error) => {
+            let status = match error.kind() {
+                Kind::Refused | Kind::Untrusted => StatusCode::CONFLICT,
+                Kind::Usage => StatusCode::BAD_REQUEST,
+                Kind::System => StatusCode::INTERNAL_SERVER_ERROR,
+            };
+            (status, json!({ "error": error.message(), "next": error.tip() }))
+        }
+    }
+}
+
+/// What came of it, and what there is to type.
+struct Outcome {
+    said: String,
+    next: Option<String>,
+}
+
+fn perform(site: &Site, action: &Action) -> Result<Outcome> {
+    // An agent that started this server is not the person who is asked.
+    if is_agent() {
+        return Err(InboxError::NotAPerson.into());
+    }
+    if let Some(trouble) = &site.trouble {
+        return Err(CliError::refused(format!("nothing can be decided here: {trouble}")));
+    }
+    let project = &site.project;
+    match action {
+        Action::Approve { key } => {
+            settled(project, "Approved", inbox::approve(project, &parse(key)?)?)
+        }
+        Action::Answer { key, text } => {
+            settled(project, "Answered", inbox::answer(project, &parse(key)?, text)?)
+        }
+        Action::Dismiss { key } => {
+            inbox::dismiss(project, &parse(key)?)?;
+            settled(project, "Dismissed", Settled { done: Done::default(), next: None })
+        }
+        Action::Pause { session } => {
+            let id = open::pause(project, Some(session.as_str()))?;
+            Ok(Outcome { said: format!("Session {id} pauses when its turn is over"), next: None })
+        }
+        Action::Message { session, text } => {
+            if text.trim().is_empty() {
+                return Err(CliError::usage("there is nothing to say"));
+            }
+            let id = open::message(project, Some(session.as_str()), text)?;
+            Ok(Outcome { said: format!("The next prompt of session {id} has it"), next: None })
+        }
+        Action::Resume { session } => resume(site, session),
+    }
+}
+
+fn parse(key: &str) -> Result<Key> {
+    key.parse().map_err(CliError::usage)
+}
+
+/// After a decision: what its task is now, and what follows from it.
+fn settled(project: &Project, word: &str, settled: Settled) -> Result<Outcome> {
+    let Settled { mut done, next } = settled;
+    if done.pending {
+        project.react_here(&mut done)?;
+    }
+    if done.pending {
+        // What is left takes as long as it takes, and who asked is answered. If it can't be begun, the next command does it.
+        let (project, tender) = (project.clone(), std::thread::Builder::new());
+        let _ = tender.name("reactions".to_owned()).spawn(move || project.tend().map(drop));
+    }
+    let state = done.task.map(|task| format!(": task {} is {}", task.id, task.state));
+    let failures = done.failures.iter().map(|failure| format!("; {failure}"));
+    let said = [word.to_owned(), state.unwrap_or_default()].into_iter().chain(failures).collect();
+    Ok(Outcome { said, next })
+}
+
+/// Starts a program that goes on with a session: this one serves pages. It stays when this one ends.
+fn resume(site: &Site, id: &SessionId) -> Result<Outcome> {
+    let before = version(&site.project, id)?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["resume", id.as_str(), "--json"])
+        .arg("--project")
+        .arg(&site.place.root)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    let began = Instant::now();
+    while began.elapsed() < RESUME_MAX {
+        if let Some(status) = child.try_wait()? {
+            return match status.success() || version(&site.project, id)? > before {
+                true => {
+                    Ok(Outcome { said: format!("Session {id} went on, and is over"), next: None })
+                }
+                false => Err(last_words(&mut child)),
+            };
+        }
+        if version(&site.project, id)? > before {
+            tend(child)?;
+            return Ok(Outcome { said: format!("Session {id} goes on"), next: None });
+        }
+        std::thread::sleep(RESUME_POLL);
+    }
+    tend(child)?;
+    Ok(Outcome {
+        said: format!("Session {id} is about to go on"),
+        next: Some(format!("hookloop why {id}")),
+    })
+}
+
+fn version(project: &Project, id: &SessionId) -> Result<u64> {
+    Ok(project.read(|view| view.version(&Subject::Session(id.clone())))?)
+}
+
+/// Waits for a program's end, so that nothing is left of it, and takes what it says meanwhile.
+fn tend(mut child: Child) -> Result {
+    let tender = std::thread::Builder::new().name("resumed".to_owned());
+    tender.spawn(move || {
+        if let Some(mut words) = child.stderr.take() {
+            let _ = std::io::copy(&mut words, &mut std::io::sink());
+        }
+        let _ = child.wait();
+    })?;
+    Ok(())
+}
+
+/// Why a program has ended at once, in its own words.
+fn last_words(child: &mut Child) -> CliError {
+    let mut words = String::new();
+    if let Some(stderr) = child.stderr.take() {
+        let _ = stderr.take(WORDS_MAX).read_to_string(&mut words);
+    }
+    let said: Value = serde_json::from_str(words.trim()).unwrap_or_default();
+    let text = |name: &str| said["error"][name].as_str().map(str::to_owned);
+    let message = text("message").unwrap_or_else(|| format!("it did not go on: {}", words.trim()));
+    let error = CliError::refused(message);
+    match text("hint") {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}

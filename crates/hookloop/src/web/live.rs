@@ -1,0 +1,187 @@
+//! Pages that follow what happens: each is told which of its parts have changed, a few times a second at most, and asks
+//! for those.
+//!
+//! One thread a project follows the log while somebody looks. What it finds is in one place, where the next
+//! thing takes the place of the last: a page that does not listen misses nothing but the steps in between.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use hookloop_core::id::Subject;
+use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::store::Seq;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::sleep;
+
+use super::topics::{Marks, Topic};
+
+/// Pages that follow at the same time.
+pub(super) const FOLLOWERS_MAX: usize = 64;
+/// Between two words to a page.
+const TELL_EVERY: Duration = Duration::from_millis(250);
+/// Between two looks at the log while it grows.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A page that there is no news for is told that it is still heard of.
+const HUSH_MAX: Duration = Duration::from_secs(15);
+/// How long a thread waits for news before it looks whether anybody is left who wants them.
+const NEWS_WAIT: Duration = Duration::from_secs(1);
+/// Events that are looked at one by one; with more, everything has changed.
+const LOOKED_AT_MAX: usize = 2_000;
+/// When a page may ask again that found no place, in seconds.
+const RETRY_SECONDS: &str = "15";
+const NO_PLACE: &str =
+    "64 pages follow what happens already: close one, or reload this one by hand\n";
+
+/// Places for pages that follow, of whichever project.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    free: Arc<Semaphore>,
+    closing: Arc<Notify>,
+}
+
+impl Places {
+    pub(super) fn new() -> Places {
+        let free = Arc::new(Semaphore::new(FOLLOWERS_MAX));
+        Places { free, closing: Arc::default() }
+    }
+
+    /// No more of them: those that follow are told no more.
+    pub(super) fn close(&self) {
+        self.free.close();
+        self.closing.notify_waiters();
+    }
+}
+
+/// What follows a project's log.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    /// None while nobody looks.
+    marks: Mutex<Option<watch::Receiver<Marks>>>,
+}
+
+impl Live {
+    /// From now on what happens in the project is told. Blocks.
+    pub(super) fn follow(&self, project: &Project) -> Result<watch::Receiver<Marks>, EngineError> {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        // Its thread has not ended. If it is about to, the page is told the end, and comes again.
+        if let Some(known) = marks.as_ref().filter(|known| known.has_changed().is_ok()) {
+            return Ok(known.clone());
+        }
+        project.store().go_live()?;
+        let head = project.read(|view| Ok(view.totals()?.head))?;
+        let (tell, told) = watch::channel(Marks::all(head));
+        // Before its thread looks whether anybody listens.
+        *marks = Some(told.clone());
+        let project = project.clone();
+        let follower = std::thread::Builder::new().name("hookloop-live".to_owned());
+        let failed = |error| hookloop_engine::store::LogError::Engine(Box::new(error));
+        follower.spawn(move || look(&project, &tell)).map_err(failed)?;
+        Ok(told)
+    }
+}
+
+/// Ends when nobody listens but the one who may hand it on.
+fn look(project: &Project, tell: &watch::Sender<Marks>) {
+    while tell.receiver_count() > 1 {
+        let known = tell.borrow().seq;
+        // What can't be read now is told when it can: pages have said what they last knew.
+        let Ok(head) = project.store().wait_for_news(known, NEWS_WAIT) else {
+            std::thread::sleep(NEWS_WAIT);
+            continue;
+        };
+        if head <= known {
+            continue;
+        }
+        let events = project.log().read(known + 1, LOOKED_AT_MAX).unwrap_or_default();
+        let is_whole = events.last().is_some_and(|last| last.seq >= head);
+        tell.send_modify(|marks| match is_whole {
+            true => events.iter().for_each(|event| marks.note(event)),
+            false => *marks = Marks::all(head),
+        });
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// A page that follows.
+pub(super) struct Follower {
+    told: watch::Receiver<Marks>,
+    /// What it has heard of.
+    known: Seq,
+    subject: Option<Subject>,
+    places: Places,
+    is_greeted: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Places {
+    /// A place to follow from, if there is one.
+    pub(super) fn take(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).try_acquire_owned().ok()
+    }
+
+    /// What is said where there is none.
+    pub(super) fn refusal() -> Response {
+        let headers = [(RETRY_AFTER, RETRY_SECONDS)];
+        (StatusCode::SERVICE_UNAVAILABLE, headers, NO_PLACE).into_response()
+    }
+
+    /// All that a page hears from event `known` on.
+    pub(super) fn tell(
+        &self,
+        place: OwnedSemaphorePermit,
+        told: watch::Receiver<Marks>,
+        known: Seq,
+        subject: Option<Subject>,
+    ) -> Response {
+        let (places, is_greeted) = (self.clone(), false);
+        let follower = Follower { told, known, subject, places, is_greeted, _place: place };
+        let words = stream::unfold(follower, |mut follower| async move {
+            let word = follower.next().await?;
+            Some((Ok::<_, Infallible>(Bytes::from(word)), follower))
+        });
+        let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
+        (headers, Body::from_stream(words)).into_response()
+    }
+}
+
+impl Follower {
+    /// The next thing to say, when there is one; none at the end.
+    async fn next(&mut self) -> Option<String> {
+        if !std::mem::replace(&mut self.is_greeted, true) {
+            // A browser knows by it that somebody is there.
+            return Some("retry: 2000\n: hello\n\n".to_owned());
+        }
+        sleep(TELL_EVERY).await;
+        loop {
+            let closing = self.places.closing.notified();
+            if self.places.free.is_closed() {
+                return None;
+            }
+            let word = {
+                let marks = self.told.borrow_and_update();
+                let topics = marks.since(self.known, self.subject.as_ref());
+                self.known = self.known.max(marks.seq);
+                word(&topics, self.known)
+            };
+            if word.is_some() {
+                return word;
+            }
+            tokio::select! {
+                () = closing => return None,
+                changed = self.told.changed() => changed.ok()?,
+                () = sleep(HUSH_MAX) => return Some(": still here\n\n".to_owned()),
+            }
+        }
+    }
+}
+
+fn word(topics: &[Topic], seq: Seq) -> Option<String> {
+    let names: Vec<&str> = topics.iter().map(|topic| topic.name()).collect();
+    (!names.is_empty()).then(|| format!("id: {seq}\nevent: changed\ndata: {}\n\n", names.join(" ")))
+}

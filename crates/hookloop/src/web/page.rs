@@ -1,0 +1,270 @@
+//! A page: parts under one heading, each made of a template of its own, so that one part can be asked for again when
+//! what it is about has changed.
+//!
+//! All text reaches a page through [`Templates`], where it is escaped, and what would act on a reader or hide from
+//! one is spelled out.
+
+use hookloop_core::id::Subject;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, Error, UndefinedBehavior, context, escape_formatter};
+use serde::Serialize;
+
+use super::assets::Assets;
+use super::topics::Topic;
+use crate::error::CliError;
+use crate::output::is_harmful;
+
+macro_rules! templates {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_str!(concat!("templates/", $name)))),*]
+    };
+}
+
+const TEMPLATES: &[(&str, &str)] = &templates![
+    "layout.html",
+    "part.html",
+    "count.html",
+    "login.html",
+    "message.html",
+    "projects.html",
+    "problems.html",
+    "running.html",
+    "counts.html",
+    "today.html",
+    "sessions.html",
+    "session.html",
+    "timeline.html",
+    "iterations.html",
+    "waiting.html",
+    "tasks.html",
+    "task.html",
+    "neighbours.html",
+    "history.html",
+    "graph.html",
+    "usage.html",
+    "purse.html",
+    "hooks.html",
+    "fleet.html",
+    "log.html",
+];
+
+impl From<Error> for CliError {
+    fn from(error: Error) -> CliError {
+        CliError::system(format!("a page could not be made: {error:#}"))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Templates {
+    environment: Environment<'static>,
+    assets: Assets,
+}
+
+impl Templates {
+    pub(super) fn new(assets: Assets) -> Result<Templates, Error> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_formatter(|out, state, value| match value.as_str() {
+            Some(text) if !value.is_safe() && text.chars().any(is_hidden) => {
+                escape_formatter(out, state, &Value::from(spelled(text)))
+            }
+            _ => escape_formatter(out, state, value),
+        });
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
+        environment.set_syntax(syntax);
+        for (name, text) in TEMPLATES {
+            environment.add_template(name, text)?;
+        }
+        Ok(Templates { environment, assets })
+    }
+
+    fn render(&self, name: &str, values: Value) -> Result<String, Error> {
+        self.environment.get_template(name)?.render(values)
+    }
+
+    /// A page that is no project's.
+    pub(super) fn plain(&self, name: &str, title: &str, values: Value) -> Result<String, Error> {
+        self.framed(name, values, context! { title, is_known => true })
+    }
+
+    /// One for who is not logged in.
+    pub(super) fn outside(&self, name: &str, title: &str, values: Value) -> Result<String, Error> {
+        self.framed(name, values, context! { title, is_known => false })
+    }
+
+    /// One that leads on at once.
+    pub(super) fn passing(&self, name: &str, title: &str, values: Value) -> Result<String, Error> {
+        self.framed(name, values, context! { title, is_known => false, refresh => true })
+    }
+
+    fn framed(&self, name: &str, values: Value, more: Value) -> Result<String, Error> {
+        let body = Value::from_safe_string(self.render(name, values)?);
+        let site: Option<()> = None;
+        let assets = value_of(&self.assets);
+        self.render("layout.html", context! { body, site, assets, live => "", ..more })
+    }
+}
+
+/// Something as templates see it.
+pub(super) fn value_of(value: impl Serialize) -> Value {
+    Value::from(Serde(value))
+}
+
+/// What would act on a reader or hide from one; lines stay lines.
+fn is_hidden(c: char) -> bool {
+    is_harmful(c) && !matches!(c, '\n' | '\t')
+}
+
+fn spelled(text: &str) -> String {
+    let mut spelled = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_hidden(c) {
+            true => spelled.extend(c.escape_default()),
+            false => spelled.push(c),
+        }
+    }
+    spelled
+}
+
+/// The project that a page is of.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Heading {
+    pub(super) key: String,
+    pub(super) name: String,
+    pub(super) root: String,
+    pub(super) trouble: Option<String>,
+    pub(super) problems: u64,
+}
+
+/// A page in the making.
+#[derive(Debug)]
+pub(super) struct Page<'t> {
+    templates: &'t Templates,
+    /// Which parts are wanted; all of them if none is named.
+    wanted: Vec<String>,
+    parts: Vec<String>,
+}
+
+/// What a page is besides its parts.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    pub(super) title: &'a str,
+    /// Which of the project's pages it is.
+    pub(super) section: &'a str,
+    pub(super) heading: &'a Heading,
+    pub(super) seq: u64,
+    /// What it is about, if that is one thing.
+    pub(super) subject: Option<&'a Subject>,
+}
+
+/// How a part is kept up to date.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// As addresses and the document have it.
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) topics: &'static [Topic],
+    /// Where time passes, or what is shown is in no log: seconds.
+    pub(super) every: Option<u32>,
+}
+
+impl Part {
+    pub(super) const fn new(
+        name: &'static str,
+        title: &'static str,
+        topics: &'static [Topic],
+    ) -> Part {
+        Part { name, title, topics, every: None }
+    }
+
+    pub(super) const fn every(self, seconds: u32) -> Part {
+        Part { every: Some(seconds), ..self }
+    }
+}
+
+impl<'t> Page<'t> {
+    pub(super) fn new(templates: &'t Templates, wanted: Vec<String>) -> Page<'t> {
+        Page { templates, wanted, parts: Vec::new() }
+    }
+
+    /// Adds a part, if it is wanted.
+    pub(super) fn part<E: From<Error>>(
+        &mut self,
+        part: Part,
+        template: &str,
+        values: impl FnOnce() -> Result<Value, E>,
+    ) -> Result<(), E> {
+        if !self.wanted.is_empty() && !self.wanted.iter().any(|wanted| wanted == part.name) {
+            return Ok(());
+        }
+        let body = Value::from_safe_string(self.templates.render(template, values()?)?);
+        let topics: Vec<&str> = part.topics.iter().map(|topic| topic.name()).collect();
+        let values = context! {
+            name => part.name, title => part.title, topics => topics.join(" "), every => part.every, body
+        };
+        self.parts.push(self.templates.render("part.html", values)?);
+        Ok(())
+    }
+
+    /// The whole page, or those of its parts that were wanted.
+    pub(super) fn html(self, frame: &Frame<'_>) -> Result<String, Error> {
+        let Frame { title, section, heading, seq, subject } = *frame;
+        let parts = self.parts.concat();
+        let problems = heading.problems;
+        let count = self.templates.render("count.html", context! { problems })?;
+        if !self.wanted.is_empty() {
+            return Ok(parts + &count);
+        }
+        let about = subject.map_or(String::new(), |subject| format!("&about={subject}"));
+        let live = format!("/p/{}/live?since={seq}{about}", heading.key);
+        let values = context! {
+            title, section, live, is_known => true,
+            count => Value::from_safe_string(count),
+            site => value_of(heading),
+            body => Value::from_safe_string(parts),
+            assets => value_of(&self.templates.assets),
+            sections => SECTIONS.map(|(path, name)| context! { path, name }).to_vec(),
+        };
+        self.templates.render("layout.html", values)
+    }
+}
+
+/// The pages of a project, in the order that they are listed.
+const SECTIONS: [(&str, &str); 8] = [
+    ("", "Overview"),
+    ("sessions", "Sessions"),
+    ("tasks", "Tasks"),
+    ("graph", "Graph"),
+    ("usage", "Usage"),
+    ("hooks", "Hooks"),
+    ("fleet", "Fleet"),
+    ("log", "Log"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_text_in_every_place() {
+        let templates = Templates::new(Assets::new()).unwrap();
+        let hostile = "<script>alert(1)</script>\" onload='x' \u{202e}\u{0}";
+        let values = context! { title => hostile, text => hostile, next => hostile };
+        let html = templates.plain("message.html", hostile, values).unwrap();
+        assert!(!html.contains("<script>alert") && !html.contains("onload='"), "{html}");
+        assert!(html.contains("\\u{202e}\\u{0}") && !html.contains('\u{202e}'), "{html}");
+    }
+
+    #[test]
+    fn a_part_that_is_not_wanted_is_not_made() {
+        let templates = Templates::new(Assets::new()).unwrap();
+        let mut page = Page::new(&templates, vec!["b".to_owned()]);
+        let part = |name| Part::new(name, "Title", &[Topic::Log]);
+        let values = || Ok::<_, Error>(context! { title => "t", text => "x", next => "" });
+        page.part(part("a"), "message.html", || -> Result<Value, Error> { panic!("not wanted") })
+            .unwrap();
+        page.part(part("b"), "message.html", values).unwrap();
+        assert_eq!(page.parts.len(), 1);
+    }
+}

@@ -1,0 +1,103 @@
+//! All workers that share the project's store: who works on what, what was ordered, what may be spent.
+
+use hookloop_core::id::TaskId;
+use hookloop_core::session::plan::Dollars;
+use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence};
+use hookloop_engine::kept::Kept;
+use hookloop_engine::place::Place;
+use minijinja::context;
+use minijinja::value::Value;
+
+use super::super::page::Part;
+use super::super::records::lock;
+use super::super::words::{When, class};
+use super::{Titled, Visit};
+use crate::output::Result;
+
+/// Workers that are shown.
+const WORKERS_MAX: usize = 500;
+
+/// Who is there is in no log.
+const STATUS: Part = Part::new("status", "Fleet", &[]).every(5);
+
+pub(in super::super) fn fleet(visit: &Visit<'_>) -> Result<String> {
+    let mut page = visit.page();
+    page.part(STATUS, "fleet.html", || match open(visit)? {
+        Some(fleet) => status(visit, &fleet),
+        None => Ok(context! { is_there => false }),
+    })?;
+    visit.finish(page, &Titled::new("Fleet", "fleet"))
+}
+
+/// The fleet, if there ever was one: a look makes none.
+fn open(visit: &Visit<'_>) -> Result<Option<Fleet>> {
+    let (project, home) = (visit.project(), visit.sites.home());
+    if matches!(project.kept(), Kept::Here) && !Place::of_fleet(home, "sqlite").database().is_file()
+    {
+        return Ok(None);
+    }
+    let mut known = lock(&visit.site.fleet);
+    if known.is_none() {
+        let fleet = Fleet::beside(project, home, visit.sites.surroundings())?;
+        fleet.go_live()?;
+        *known = Some(fleet);
+    }
+    Ok(known.clone())
+}
+
+fn status(visit: &Visit<'_>, fleet: &Fleet) -> Result<Value> {
+    let workers = fleet.workers()?;
+    let orders = fleet.orders()?.0;
+    let budget = fleet.budget()?;
+    let standing = fleet.log().read(|view| view.purse(visit.now.into()))?;
+    let slowed = fleet.slowed()?;
+    let count = workers.len();
+    Ok(context! {
+        is_there => true,
+        workers => workers.iter().take(WORKERS_MAX).map(|worker| worker_line(visit, worker)).collect::<Vec<_>>(),
+        more => count.saturating_sub(WORKERS_MAX),
+        orders => orders.iter().map(|standing| context! {
+            order => standing.ordered.order.name(), scope => standing.ordered.scope.to_string(),
+            reason => &standing.ordered.reason, by => &standing.by, at => When::new(standing.at, visit.now),
+        }).collect::<Vec<_>>(),
+        slowed => slowed.iter().map(|slowed| context! {
+            what => &slowed.what, until => When::new(slowed.until, visit.now),
+        }).collect::<Vec<_>>(),
+        budget => (!budget.is_none()).then(|| budget.to_string()),
+        today => Dollars(standing.day.cost_micros).to_string(),
+        ever => Dollars(standing.ever.cost_micros).to_string(),
+        reserved => Dollars(standing.open.cost_micros).to_string(),
+    })
+}
+
+fn worker_line(visit: &Visit<'_>, worker: &Presence) -> Value {
+    let is_gone = visit.now.millis_since(worker.seen) > GONE_AFTER_MS;
+    let state = if is_gone { "gone" } else { worker.state.name() };
+    let running: Vec<Value> = worker
+        .running
+        .iter()
+        .map(|running| {
+            let is_here = running.project == visit.project().name();
+            let link = |page: &str, id: &str| {
+                (is_here && TaskId::is_valid(id)).then(|| visit.address(&format!("{page}/{id}")))
+            };
+            context! {
+                project => &running.project, task => &running.task, session => &running.session,
+                task_link => link("tasks", &running.task), session_link => link("sessions", &running.session),
+                since => When::new(running.since, visit.now),
+            }
+        })
+        .collect();
+    let unfit: Vec<Value> = worker
+        .projects
+        .iter()
+        .filter_map(|served| {
+            Some(context! { project => &served.project, why => served.unfit.as_ref()? })
+        })
+        .collect();
+    context! {
+        name => worker.name.to_string(), machine => &worker.machine, pid => worker.pid,
+        version => &worker.version, state, class => class(state), busy => worker.running.len(),
+        slots => worker.slots, agent => &worker.agent, seen => When::new(worker.seen, visit.now), running, unfit,
+    }
+}

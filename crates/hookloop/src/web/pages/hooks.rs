@@ -1,0 +1,62 @@
+//! Hooks: what they are, whether they may run, and what their runs came to.
+
+use hookloop_core::point::Point;
+use hookloop_engine::store::HookRuns;
+use hookloop_engine::trust::Standing;
+use minijinja::context;
+use minijinja::value::Value;
+
+use super::super::page::Part;
+use super::super::topics::Topic;
+use super::super::words::class;
+use super::{Titled, Visit};
+use crate::cli::session::words::duration;
+use crate::output::Result;
+use crate::wire::{handler_name, source_name};
+
+const LIST: Part = Part::new("list", "Hooks", &[Topic::Hooks]);
+
+pub(in super::super) fn hooks(visit: &Visit<'_>) -> Result<String> {
+    let mut page = visit.page();
+    page.part(LIST, "hooks.html", || list(visit))?;
+    visit.finish(page, &Titled::new("Hooks", "hooks"))
+}
+
+fn list(visit: &Visit<'_>) -> Result<Value> {
+    let project = visit.project();
+    let registry = project.hooks()?;
+    let runs = project.read(|view| view.hook_runs())?;
+    let mut hooks: Vec<_> = registry.list().iter().collect();
+    hooks.sort_by_key(|hook| hook.priority);
+    let figures = |runs: &HookRuns| {
+        let failed = runs.failures * 100 / runs.runs.max(1);
+        context! {
+            runs => runs.runs, failures => runs.failures, blocks => runs.blocks, failed,
+            p50 => duration(runs.p50_ms), p95 => duration(runs.p95_ms),
+        }
+    };
+    let rows: Vec<Value> = hooks
+        .iter()
+        .map(|hook| {
+            let standing = project.runner().map_or(Standing::Own, |runner| runner.standing(hook));
+            let state = match (hook.enabled, standing) {
+                (false, _) => "off",
+                (true, Standing::Own | Standing::Trusted) => "on",
+                (true, standing) => standing.name(),
+            };
+            let known = runs.iter().find(|runs| runs.name == hook.name);
+            context! {
+                name => &hook.name, state, class => class(state),
+                points => hook.points.iter().map(Point::name).collect::<Vec<_>>().join(", "),
+                task_type => &hook.task_type, priority => hook.priority,
+                handler => handler_name(&hook.handler), source => source_name(hook.source),
+                description => &hook.metadata.description, figures => known.map(figures),
+            }
+        })
+        .collect();
+    // Those that were there once have figures still.
+    let gone = runs.iter().filter(|runs| registry.get(&runs.name).is_none());
+    let gone: Vec<Value> =
+        gone.map(|runs| context! { name => &runs.name, figures => figures(runs) }).collect();
+    Ok(context! { rows, gone })
+}

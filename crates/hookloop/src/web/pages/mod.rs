@@ -1,0 +1,106 @@
+//! What each page shows.
+//!
+//! - [`projects`]: all of the user's
+//! - [`overview`]: what needs a human, what runs, where tasks are, what was used today
+//! - [`sessions`], [`session`]: runs of the loop; what happened in one, drawn to scale by [`scale`]
+//! - [`tasks`], [`task`]: the list; one with its neighbours and history
+//! - [`graph`]: tasks and what they wait for, placed by [`layers`]
+//! - [`usage`], [`hooks`], [`fleet`], [`log`]: figures, and the record itself
+
+mod fleet;
+mod graph;
+mod hooks;
+mod layers;
+mod log;
+mod overview;
+mod projects;
+mod scale;
+mod session;
+mod sessions;
+mod steps;
+mod task;
+mod tasks;
+mod usage;
+
+use hookloop_core::time::Timestamp;
+use hookloop_engine::project::Project;
+
+use super::page::{Frame, Heading, Page, Templates};
+use super::query::Query;
+use super::sites::{Site, Sites};
+use crate::output::Result;
+
+pub(super) use fleet::fleet;
+pub(super) use graph::graph;
+pub(super) use hooks::hooks;
+pub(super) use log::log;
+pub(super) use overview::overview;
+pub(super) use projects::projects;
+pub(super) use session::session;
+pub(super) use sessions::sessions;
+pub(super) use task::task;
+pub(super) use tasks::tasks;
+pub(super) use usage::usage;
+
+/// Somebody who looks at something of a project.
+pub(super) struct Visit<'v> {
+    pub(super) templates: &'v Templates,
+    pub(super) sites: &'v Sites,
+    pub(super) site: &'v Site,
+    /// What of it, if that is one thing.
+    pub(super) id: &'v str,
+    pub(super) query: &'v Query,
+    pub(super) now: Timestamp,
+}
+
+/// Makes a page.
+pub(super) type Make = fn(&Visit<'_>) -> Result<String>;
+
+impl<'v> Visit<'v> {
+    fn project(&self) -> &'v Project {
+        &self.site.project
+    }
+
+    fn page(&self) -> Page<'v> {
+        Page::new(self.templates, self.query.parts())
+    }
+
+    /// Where something of the project is.
+    fn address(&self, rest: &str) -> String {
+        format!("/p/{}/{rest}", self.site.key)
+    }
+
+    /// Puts the parts together under a title.
+    fn finish(&self, page: Page<'_>, titled: &Titled<'_>) -> Result<String> {
+        let (problems, seq) =
+            self.project().read(|view| Ok((view.count_problems()?, view.totals()?.head)))?;
+        let Site { key, place, trouble, .. } = self.site;
+        let name = match self.project().name() {
+            "" => place.root.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            name => name.to_owned(),
+        };
+        let heading = Heading {
+            key: key.clone(),
+            name,
+            root: place.root.display().to_string(),
+            trouble: trouble.clone(),
+            problems,
+        };
+        let Titled { title, section, subject } = titled;
+        let frame = Frame { title, section, heading: &heading, seq, subject: subject.as_ref() };
+        Ok(page.html(&frame)?)
+    }
+}
+
+/// What stands over a page, and where in the project it is.
+struct Titled<'t> {
+    title: &'t str,
+    section: &'t str,
+    subject: Option<hookloop_core::id::Subject>,
+}
+
+impl<'t> Titled<'t> {
+    fn new(title: &'t str, section: &'t str) -> Titled<'t> {
+        Titled { title, section, subject: None }
+    }
+}

@@ -1,0 +1,183 @@
+//! The first look: what needs a human comes first.
+
+use hookloop_core::inbox::{About, Kind, Problem};
+use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::time::{Day, Timestamp};
+use hookloop_engine::inbox;
+use hookloop_engine::session::open;
+use hookloop_engine::store::SessionRow;
+use minijinja::context;
+use minijinja::value::Value;
+use serde::Serialize;
+
+use super::super::page::{Part, value_of};
+use super::super::topics::Topic;
+use super::super::words::{When, class};
+use super::usage::purse;
+use super::{Titled, Visit};
+use crate::cli::machine;
+use crate::cli::session::words;
+use crate::output::Result;
+
+/// Problems and sessions that are shown.
+const PROBLEMS_MAX: usize = 50;
+const RUNNING_MAX: usize = 50;
+
+const PROBLEMS: Part = Part::new("problems", "Needs you", &[Topic::Problems]);
+const RUNNING: Part = Part::new("running", "Running", &[Topic::Sessions]).every(10);
+const COUNTS: Part = Part::new("counts", "Tasks", &[Topic::Tasks]);
+const TODAY: Part = Part::new("today", "Used today", &[Topic::Usage]);
+
+pub(in super::super) fn overview(visit: &Visit<'_>) -> Result<String> {
+    let mut page = visit.page();
+    page.part(PROBLEMS, "problems.html", || problems(visit))?;
+    page.part(RUNNING, "running.html", || running(visit))?;
+    page.part(COUNTS, "counts.html", || counts(visit))?;
+    page.part(TODAY, "today.html", || today(visit))?;
+    visit.finish(page, &Titled::new("Overview", ""))
+}
+
+/// Something that needs a human, with what can be done about it from a page.
+#[derive(Clone, Debug, Serialize)]
+struct ProblemRow {
+    key: String,
+    kind: &'static str,
+    title: String,
+    reason: String,
+    since: When,
+    by: String,
+    link: Option<String>,
+    can_approve: bool,
+    can_answer: bool,
+    /// A session that can go on.
+    paused: Option<String>,
+}
+
+fn problems(visit: &Visit<'_>) -> Result<Value> {
+    let found = inbox::list(visit.project(), PROBLEMS_MAX + 1)?;
+    let is_cut = found.len() > PROBLEMS_MAX;
+    let rows = found.iter().take(PROBLEMS_MAX).map(|problem| problem_row(visit, problem));
+    let rows = rows.collect::<Result<Vec<_>>>()?;
+    Ok(context! { rows => value_of(rows), is_cut, action => visit.address("do") })
+}
+
+fn problem_row(visit: &Visit<'_>, problem: &Problem) -> Result<ProblemRow> {
+    let project = visit.project();
+    let about = &problem.key.about;
+    let link = match about {
+        About::Task(id) => Some(visit.address(&format!("tasks/{id}"))),
+        About::Session(id) => Some(visit.address(&format!("sessions/{id}"))),
+        About::Purse => Some(visit.address("usage")),
+    };
+    let can_approve = match about {
+        About::Task(id) => project.read(|view| Ok(view.delivery(id)?.standing().is_some()))?,
+        About::Session(_) | About::Purse => false,
+    };
+    let is_paused = problem.kind == Kind::SessionPaused;
+    let paused = match about {
+        About::Session(id) if is_paused => Some(id.to_string()),
+        _ => None,
+    };
+    Ok(ProblemRow {
+        key: problem.key.to_string(),
+        kind: problem.kind.words(),
+        title: inbox::title(project, problem)?,
+        reason: problem.reason.clone(),
+        since: When::new(problem.since, visit.now),
+        by: problem.by.clone(),
+        link,
+        can_approve,
+        can_answer: matches!(about, About::Task(_)) || is_paused,
+        paused,
+    })
+}
+
+/// A session as lists show it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct SessionLine {
+    id: String,
+    name: String,
+    state: String,
+    class: &'static str,
+    work: String,
+    agent: String,
+    machine: String,
+    iteration: u32,
+    task: Option<String>,
+    tokens: String,
+    cost: String,
+    started: When,
+    /// How long it took, or takes by now.
+    took: String,
+    reason: Option<String>,
+}
+
+impl SessionLine {
+    pub(super) fn new(visit: &Visit<'_>, row: &SessionRow) -> SessionLine {
+        let state = state(visit, row);
+        SessionLine {
+            id: row.id.to_string(),
+            name: row.name.clone(),
+            class: class(&state),
+            state,
+            work: row.work.clone(),
+            agent: row.agent.clone(),
+            machine: row.machine.clone(),
+            iteration: row.iteration,
+            task: row.task.clone(),
+            tokens: Count(row.tokens).to_string(),
+            cost: Dollars(row.cost_micros).to_string(),
+            started: When::new(row.started_at, visit.now),
+            took: took(visit, row),
+            reason: row.reason.clone(),
+        }
+    }
+}
+
+/// How long a session took; by now, and no more exactly than that stands still, if it is under way.
+pub(super) fn took(visit: &Visit<'_>, row: &SessionRow) -> String {
+    let ms = |ended: Timestamp| u64::try_from(ended.millis_since(row.started_at)).unwrap_or(0);
+    match row.ended_at {
+        Some(ended) => words::duration(ms(ended)),
+        None => words::duration(ms(visit.now) / 1_000 * 1_000),
+    }
+}
+
+/// What a session is at: one of this machine that nobody performs is not running.
+pub(super) fn state(visit: &Visit<'_>, row: &SessionRow) -> String {
+    let is_running = !row.is_over()
+        && visit.project().runner().is_some_and(|runner| open::is_running(runner, &row.id));
+    words::state(row, is_running, &machine()).to_owned()
+}
+
+fn running(visit: &Visit<'_>) -> Result<Value> {
+    let rows = visit.project().read(|view| view.open_sessions(RUNNING_MAX + 1))?;
+    let is_cut = rows.len() > RUNNING_MAX;
+    let rows: Vec<SessionLine> =
+        rows.iter().take(RUNNING_MAX).map(|row| SessionLine::new(visit, row)).collect();
+    Ok(context! { rows => value_of(rows), is_cut, site => visit.address("") })
+}
+
+fn counts(visit: &Visit<'_>) -> Result<Value> {
+    let (counts, early) = visit.project().read(|view| Ok((view.counts()?, view.early()?)))?;
+    let counts = counts.map(|(state, count)| {
+        let name = state.name();
+        context! { name, count, class => class(name), link => visit.address(&format!("tasks?state={name}")) }
+    });
+    let next = early.next.map(|at| When::new(at, visit.now));
+    Ok(context! { counts => counts.to_vec(), early => early.count, next })
+}
+
+fn today(visit: &Visit<'_>) -> Result<Value> {
+    let today = Day::from(visit.now);
+    let spent = visit.project().read(|view| view.spent(Some(today)))?;
+    let total = spent.total();
+    Ok(context! {
+        cost => Dollars(total.cost_micros).to_string(),
+        tokens => Count(total.tokens).to_string(),
+        turns => total.turns,
+        day => today.to_string(),
+        purse => purse(visit)?,
+        link => visit.address("usage"),
+    })
+}

@@ -1,0 +1,73 @@
+//! All projects of the user.
+
+use hookloop_core::session::plan::Dollars;
+use hookloop_core::task::TaskState;
+use hookloop_core::time::Day;
+use hookloop_engine::place::Place;
+use minijinja::context;
+use serde::Serialize;
+
+use super::super::page::{Templates, value_of};
+use super::super::sites::{Sites, key};
+use crate::output::Result;
+
+/// Sessions that are counted.
+const RUNNING_MAX: usize = 1_000;
+
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    key: String,
+    name: String,
+    root: String,
+    is_here: bool,
+    /// None where a look would have to ask other machines, or can't be had.
+    figures: Option<Figures>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Figures {
+    problems: u64,
+    running: usize,
+    ready: u64,
+    active: u64,
+    spent: String,
+}
+
+pub(in super::super) fn projects(templates: &Templates, sites: &Sites) -> Result<String> {
+    let here = sites.here();
+    let rows: Vec<Row> = sites.list().iter().map(|place| row(sites, place, &here)).collect();
+    Ok(templates.plain("projects.html", "Projects", context! { rows => value_of(rows) })?)
+}
+
+fn row(sites: &Sites, place: &Place, here: &str) -> Row {
+    let key = key(place);
+    let site = match sites.is_near(place) {
+        true => sites.at(place).ok(),
+        false => None,
+    };
+    let directory = || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = site.as_ref().map(|site| site.project.name().to_owned());
+    Row {
+        name: name.filter(|name| !name.is_empty()).unwrap_or_else(directory),
+        root: place.root.display().to_string(),
+        is_here: key == here,
+        figures: site.and_then(|site| figures(&site.project).ok()),
+        key,
+    }
+}
+
+fn figures(project: &hookloop_engine::project::Project) -> Result<Figures> {
+    let today = Day::from(project.now());
+    Ok(project.read(|view| {
+        let counts = view.counts()?;
+        let count =
+            |wanted| counts.iter().find(|(state, _)| *state == wanted).map_or(0, |(_, n)| *n);
+        Ok(Figures {
+            problems: view.count_problems()?,
+            running: view.open_sessions(RUNNING_MAX)?.len(),
+            ready: count(TaskState::Ready),
+            active: count(TaskState::Active),
+            spent: Dollars(view.spent(Some(today))?.total().cost_micros).to_string(),
+        })
+    })?)
+}

@@ -1,0 +1,151 @@
+//! A session: what it is at and why, what happened in it, what waits for its next prompt.
+
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_engine::session::open;
+use hookloop_engine::store::{PAUSED, SessionRow};
+use minijinja::context;
+use minijinja::value::Value;
+
+use super::super::page::Part;
+use super::super::records::{Record, lock};
+use super::super::topics::Topic;
+use super::super::words::{When, class, short};
+use super::overview::{state, took};
+use super::{Titled, Visit, scale, steps};
+use crate::cli::session::words;
+use crate::cli::why;
+use crate::error::CliError;
+use crate::output::Result;
+
+/// Parts of a session on a page.
+const ON_A_PAGE: usize = 20;
+/// Texts that wait, and how much of each.
+const WAITING_MAX: usize = 20;
+const WAITING_CHARS: usize = 2_000;
+
+const FACTS: Part = Part::new("facts", "Now", &[Topic::This]).every(10);
+const TIMELINE: Part = Part::new("timeline", "Timeline", &[Topic::This]).every(10);
+const WAITING: Part = Part::new("waiting", "Waits for the next prompt", &[Topic::This]);
+const ITERATIONS: Part = Part::new("iterations", "What happened", &[Topic::This]);
+
+pub(in super::super) fn session(visit: &Visit<'_>) -> Result<String> {
+    let none = || {
+        let message = format!("there is no session `{}`", visit.id);
+        CliError::refused(message).hint("hookloop sessions list")
+    };
+    let id: SessionId = visit.id.parse().map_err(|_| none())?;
+    let row = visit.project().read(|view| view.session(&id))?.ok_or_else(none)?;
+    let record = visit.site.records.get(visit.project(), &id)?.ok_or_else(none)?;
+    let record = lock(&record);
+    let window = Window::of(visit, &record);
+    let mut page = visit.page();
+    page.part(FACTS, "session.html", || facts(visit, &row, &record))?;
+    page.part(TIMELINE, "timeline.html", || {
+        Ok::<_, CliError>(scale::draw(&record.timeline, window.shown.clone(), visit.now))
+    })?;
+    if !row.is_over() || !record.session.pending.is_empty() {
+        page.part(WAITING, "waiting.html", || Ok::<_, CliError>(waiting(&record)))?;
+    }
+    page.part(ITERATIONS, "iterations.html", || {
+        Ok::<_, CliError>(iterations(visit, &record, &window))
+    })?;
+    let title = format!("Session {}", row.name);
+    let subject = Some(Subject::Session(id));
+    visit.finish(page, &Titled { title: &title, section: "sessions", subject })
+}
+
+fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> {
+    let session = &record.session;
+    let state = state(visit, row);
+    let is_running = state == "running";
+    let why::Reason { mut reasons, next, .. } = why::of_session(row, session, is_running);
+    // Those have a list of their own here.
+    reasons.retain(|reason| !reason.starts_with(why::RECEIPT));
+    let is_guest = open::is_of_guest(row);
+    let limits = &session.plan.limits;
+    Ok(context! {
+        id => row.id.as_str(), class => class(&state), state => &state, reasons, next,
+        name => &row.name,
+        work => words::work(&session.plan.work),
+        prompt => prompt(session),
+        agent => &row.agent, machine => &row.machine, worker => &session.plan.worker,
+        task => &row.task,
+        task_link => row.task.as_ref().map(|task| visit.address(&format!("tasks/{task}"))),
+        started => When::new(row.started_at, visit.now),
+        took => took(visit, row),
+        iteration => row.iteration, iterations_max => limits.iterations,
+        tokens => Count(row.tokens).to_string(), tokens_max => Count(limits.tokens).to_string(),
+        cost => Dollars(row.cost_micros).to_string(), cost_max => Dollars(limits.cost_micros).to_string(),
+        receipts => session.receipts.iter().map(|receipt| context! {
+            gate => &receipt.gate, status => &receipt.status, class => class(&receipt.status),
+            tree => receipt.tree.as_deref().map(short),
+        }).collect::<Vec<_>>(),
+        is_pausing => session.pause_requested && is_running,
+        can_pause => is_running && !is_guest && !session.pause_requested,
+        can_resume => !row.is_over() && !is_guest && (row.state == PAUSED || state == "interrupted"),
+        can_tell => !row.is_over(),
+        action => visit.address("do"),
+    })
+}
+
+fn prompt(session: &hookloop_core::session::Session) -> Option<&str> {
+    match &session.plan.work {
+        hookloop_core::session::Work::Prompt(prompt) if prompt.lines().count() > 1 => Some(prompt),
+        _ => None,
+    }
+}
+
+fn waiting(record: &Record) -> Value {
+    let pending = &record.session.pending;
+    let rows: Vec<Value> = pending
+        .iter()
+        .take(WAITING_MAX)
+        .map(|piped| {
+            let text: String = piped.text.chars().take(WAITING_CHARS).collect();
+            let is_cut = text.len() < piped.text.len();
+            context! { from => &piped.from, point => &piped.point, text, is_cut }
+        })
+        .collect();
+    context! { rows, more => pending.len().saturating_sub(WAITING_MAX) }
+}
+
+/// Which parts of a session are on the page.
+struct Window {
+    shown: std::ops::Range<usize>,
+    /// By their place in all that the session has had.
+    first: usize,
+    count: usize,
+}
+
+impl Window {
+    /// The last ones, or those before the one that is asked for.
+    fn of(visit: &Visit<'_>, record: &Record) -> Window {
+        let (kept, dropped) = (record.timeline.parts.len(), record.timeline.parts_dropped);
+        let end =
+            visit.query.number::<usize>("before").map_or(kept, |end| end.saturating_sub(dropped));
+        let end = end.clamp(usize::from(kept > 0), kept);
+        let start = end.saturating_sub(ON_A_PAGE);
+        Window { shown: start..end, first: dropped + start, count: dropped + kept }
+    }
+}
+
+fn iterations(visit: &Visit<'_>, record: &Record, window: &Window) -> Value {
+    // The last two: an end says less than what was before it.
+    let open = record.timeline.parts.len().saturating_sub(2);
+    let shown = record.timeline.parts.range(window.shown.clone()).enumerate();
+    let rows: Vec<Value> = shown
+        .map(|(i, part)| {
+            let place = window.shown.start + i;
+            steps::part(visit, part, steps::Shown { key: window.first + i, is_open: place >= open })
+        })
+        .collect();
+    let end = window.first + rows.len();
+    let before = |place: usize| visit.query.with("before", &place.to_string());
+    context! {
+        rows => rows.into_iter().rev().collect::<Vec<_>>(),
+        older => (window.first > record.timeline.parts_dropped).then(|| before(window.first)),
+        newer => (end < window.count).then(|| before((end + ON_A_PAGE).min(window.count))),
+        dropped => record.timeline.parts_dropped,
+    }
+}

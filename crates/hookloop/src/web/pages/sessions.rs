@@ -1,0 +1,52 @@
+//! Sessions, the newest first.
+
+use hookloop_engine::store::SessionFilter;
+use minijinja::context;
+use minijinja::value::Value;
+
+use super::super::page::{Part, value_of};
+use super::super::topics::Topic;
+use super::overview::SessionLine;
+use super::{Titled, Visit};
+use crate::output::Result;
+
+/// Sessions on a page, and pages that can be gone back.
+const ON_A_PAGE: usize = 50;
+const PAGES_MAX: usize = 100_000;
+
+/// States that can be asked for.
+const STATES: [&str; 7] =
+    ["running", "paused", "complete", "needs_human", "limit", "cancelled", "interrupted"];
+
+const LIST: Part = Part::new("list", "Sessions", &[Topic::Sessions]).every(10);
+
+pub(in super::super) fn sessions(visit: &Visit<'_>) -> Result<String> {
+    let mut page = visit.page();
+    page.part(LIST, "sessions.html", || list(visit))?;
+    visit.finish(page, &Titled::new("Sessions", "sessions"))
+}
+
+fn list(visit: &Visit<'_>) -> Result<Value> {
+    let query = visit.query;
+    let number = query.number::<usize>("page").unwrap_or(1).clamp(1, PAGES_MAX);
+    let state = query.get("state").filter(|state| STATES.contains(state));
+    let filter = SessionFilter {
+        state: state.map(str::to_owned),
+        text: query.get("q").map(str::to_owned),
+        skip: (number - 1) * ON_A_PAGE,
+        limit: ON_A_PAGE + 1,
+    };
+    let found = visit.project().read(|view| view.list_sessions(&filter))?;
+    let rows: Vec<SessionLine> =
+        found.iter().take(ON_A_PAGE).map(|row| SessionLine::new(visit, row)).collect();
+    let page = |wanted: usize| query.with("page", &wanted.to_string());
+    Ok(context! {
+        rows => value_of(rows),
+        site => visit.address(""),
+        states => STATES.to_vec(),
+        state => state.unwrap_or_default(),
+        text => query.get("q").unwrap_or_default(),
+        newer => (number > 1).then(|| page(number - 1)),
+        older => (found.len() > ON_A_PAGE).then(|| page(number + 1)),
+    })
+}

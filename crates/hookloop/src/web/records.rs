@@ -1,0 +1,93 @@
+//! Sessions that are looked at, each folded from its events once: a look at one that has grown reads what is new.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::session::Session;
+use hookloop_core::session::timeline::Timeline;
+use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::store::{Seq, StoredEvent};
+
+/// Sessions that are kept.
+const KEPT_MAX: usize = 32;
+/// Events that are read at first when a session has grown, and how many times as many at the next try.
+const STEP: usize = 64;
+const STEP_GROWTH: usize = 8;
+
+/// What happened in a session, and what it amounts to.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) timeline: Timeline,
+    pub(super) session: Session,
+    /// Its last event.
+    version: Seq,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Records(Mutex<HashMap<SessionId, Arc<Mutex<Record>>>>);
+
+impl Records {
+    /// The session as it is now; none if there is no such.
+    pub(super) fn get(
+        &self,
+        project: &Project,
+        id: &SessionId,
+    ) -> Result<Option<Arc<Mutex<Record>>>, EngineError> {
+        let known = lock(&self.0).get(id).cloned();
+        if let Some(known) = known {
+            lock(&known).grow(project, id)?;
+            return Ok(Some(known));
+        }
+        let Some(read) = Record::read(project, id)? else { return Ok(None) };
+        let read = Arc::new(Mutex::new(read));
+        let mut kept = lock(&self.0);
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(id.clone(), Arc::clone(&read));
+        Ok(Some(read))
+    }
+}
+
+impl Record {
+    fn read(project: &Project, id: &SessionId) -> Result<Option<Record>, EngineError> {
+        let events = project.log().history(&Subject::Session(id.clone()), usize::MAX)?;
+        let timed = events.iter().map(|stored| (stored.event.at, &stored.event.body));
+        let (timeline, session) =
+            (Timeline::of(timed), Session::of(events.iter().map(|stored| &stored.event.body)));
+        let version = events.last().map_or(0, |last| last.seq);
+        Ok(timeline.zip(session).map(|(timeline, session)| Record { timeline, session, version }))
+    }
+
+    fn grow(&mut self, project: &Project, id: &SessionId) -> Result<(), EngineError> {
+        for stored in new_events(project, id, self.version)? {
+            self.timeline.apply(stored.event.at, &stored.event.body);
+            self.session.apply(&stored.event.body);
+            self.version = stored.seq;
+        }
+        Ok(())
+    }
+}
+
+/// The events of a session after event `known`.
+fn new_events(
+    project: &Project,
+    id: &SessionId,
+    known: Seq,
+) -> Result<Vec<StoredEvent>, EngineError> {
+    let subject = Subject::Session(id.clone());
+    let mut wanted = 1;
+    loop {
+        let mut events = project.log().history(&subject, wanted)?;
+        if events.len() < wanted || events.first().is_none_or(|first| first.seq <= known) {
+            events.retain(|stored| stored.seq > known);
+            return Ok(events);
+        }
+        wanted = if wanted == 1 { STEP } else { wanted.saturating_mul(STEP_GROWTH) };
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

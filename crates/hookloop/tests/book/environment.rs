@@ -1,0 +1,88 @@
+//! The page of variables: what hooks and agents have is what was seen, and what hookloop reads is heeded.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::cli::{Project, wait_for};
+use crate::documents::{names, root, table};
+use crate::structure::pages_under;
+
+const PAGE: &str = "docs/reference/environment.md";
+
+/// On the pages of points it is recorded which variables a hook had.
+#[test]
+fn what_a_hook_has() {
+    let mut seen = BTreeSet::new();
+    for page in pages_under("points").iter().filter(|page| !page.ends_with("README.md")) {
+        let text = fs::read_to_string(root().join("docs").join(page)).unwrap();
+        let line = text.lines().find(|line| line.starts_with("| environment")).unwrap();
+        // Only what comes after the link to the base set.
+        seen.extend(names(line.rsplit_once(") |").unwrap().1));
+    }
+    assert_eq!(table(PAGE, "What a hook has", 0), seen);
+}
+
+#[test]
+fn what_an_agent_has() {
+    let project = Project::new();
+    let turn = r#"[{"run": "env > seen", "say": "Seen.\n<promise>COMPLETE</promise>"}]"#;
+    project.write("turns.json", turn);
+    project.ok(&["run", "Look", "--agent", "scripted:turns.json"]);
+    let seen = fs::read_to_string(project.root().join("seen")).unwrap();
+    let seen =
+        seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned());
+    let ours: BTreeSet<String> = seen.filter(|name| name.starts_with("HOOKLOOP_")).collect();
+    assert_eq!(table(PAGE, "What an agent has", 0), ours);
+}
+
+/// Each with a value that makes a difference which can be seen. Those of others (`PATH`, tokens for a forge, agents'
+/// settings) are tested where they are used.
+#[test]
+fn what_hookloop_reads_is_heeded() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let place = elsewhere.path().to_str().unwrap();
+    let status = |name: &str, value: &str| {
+        let project = Project::new();
+        let mut command = project.hookloop(&["status", "--json"]);
+        let output = command.env(name, value).output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let plain = status("HOOKLOOP_NOTHING", "1");
+    for (name, value) in [
+        ("XDG_STATE_HOME", place),
+        ("HOOKLOOP_STORE", "no-such-store"),
+        ("HOOKLOOP_POLICY", "/no/such/policy.yaml"),
+    ] {
+        let said = status(name, value);
+        assert!(said.contains(value) && !plain.contains(value), "{name}: {said}");
+    }
+    let listed = table(PAGE, "What hookloop reads", 0);
+    for name in [
+        "XDG_STATE_HOME",
+        "HOOKLOOP_STORE",
+        "HOOKLOOP_POLICY",
+        "HOOKLOOP_AGENT",
+        "HOOKLOOP_SESSION",
+    ] {
+        assert!(listed.contains(name), "{name}");
+    }
+}
+
+/// Whoever has a session's variable is an agent, and is not asked what people are.
+#[test]
+fn who_a_command_is_from() {
+    let project = Project::new();
+    project.add("A", &["--id", "a"]);
+    let mut command = project.hookloop(&["task", "claim", "a", "--json"]);
+    let output = command.env("HOOKLOOP_AGENT", "ada").output().unwrap();
+    let claimed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(claimed["claim"]["agent"], "ada");
+    let epoch = claimed["epoch"].to_string();
+    let mut command = project.hookloop(&["task", "complete", "a"]);
+    let fenced = [("HOOKLOOP_TASK", "a"), ("HOOKLOOP_EPOCH", epoch.as_str())];
+    assert!(command.envs(fenced).output().unwrap().status.success());
+    let mut command = project.hookloop(&["fleet", "pause"]);
+    let refused = command.env("HOOKLOOP_SESSION", "0q2v8k1m5x7c").output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    wait_for("the task", || (project.state_of("a") == "completed").then_some(()));
+}

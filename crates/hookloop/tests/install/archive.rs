@@ -1,0 +1,81 @@
+//! What is in the archive of a release.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::SystemTime;
+
+use crate::cli::BINARY;
+use crate::release::{archive_name, made, repository, script, target};
+
+fn listed() -> Vec<String> {
+    let output = Command::new("tar").arg("-tzf").arg(made().join(archive_name())).output().unwrap();
+    let root = format!("hookloop-{}/", target());
+    let names = String::from_utf8(output.stdout).unwrap();
+    names.lines().map(|name| name.strip_prefix(&root).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_archive_has_the_program_and_what_belongs_to_it() {
+    let listed = listed();
+    for name in [
+        "hookloop",
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE-MIT",
+        "LICENSE-APACHE",
+        "LICENSES-OF-DEPENDENCIES.txt",
+        "man/hookloop.1",
+        "man/hookloop-task-add.1",
+        "completions/hookloop.bash",
+        "completions/_hookloop",
+        "completions/hookloop.fish",
+        "systemd/system/hookloop-worker@.service",
+        "systemd/user/hookloop-worker@.service",
+    ] {
+        assert!(listed.iter().any(|there| there == name), "{name} is not in {listed:#?}");
+    }
+}
+
+/// Two who pack the same program get the same bytes, whenever and wherever they do.
+#[test]
+fn the_same_program_is_packed_to_the_same_bytes() {
+    let stage = tempfile::tempdir().unwrap();
+    // Small, so that it is soon packed.
+    let program = stage.path().join("program");
+    fs::write(&program, format!("#!/bin/sh\nexec {BINARY} \"$@\"\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+    let pack = |to: &str| {
+        let to = stage.path().join(to);
+        script("packaging/archive", &[program.to_str().unwrap(), &target(), to.to_str().unwrap()]);
+        fs::read(to.join(archive_name())).unwrap()
+    };
+    let first = pack("first");
+    // Who may read a file, and when it was made, is not a part of it.
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::File::open(&program).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    assert!(first == pack("second"));
+}
+
+/// Each dependency that is linked in comes with its terms; what only builds or tests it is not there.
+#[test]
+fn licences_of_what_is_linked_are_told() {
+    let said = script("packaging/licences", &[&target()]);
+    assert!(said.contains("\nrusqlite 0."), "{said}");
+    assert!(said.contains("Permission is hereby granted"));
+    assert!(said.contains("Apache License"));
+    for other in ["\nproptest ", "\ncc ", "\nhookloop-core "] {
+        assert!(!said.contains(other), "{other} is told");
+    }
+}
+
+#[test]
+fn notes_are_of_this_version_or_none() {
+    let notes = |version: &str| {
+        Command::new(repository().join("packaging/notes")).arg(version).output().unwrap()
+    };
+    let other = notes("99.0.0");
+    assert_eq!(other.status.code(), Some(1));
+    let said = String::from_utf8(other.stderr).unwrap();
+    assert!(said.contains("Cargo.toml has version"), "{said}");
+}

@@ -1,0 +1,63 @@
+//! A worker as the first process of a container, without an init above it.
+
+use std::fs;
+use std::process::{Child, Command};
+
+use crate::cli::{BINARY, Project, wait_for};
+
+/// Who leaves its parent and its session, one to stay and one to be gone at once; then says that it is done.
+const AGENT: &str = "command:setsid -f sh -c 'echo > left; sleep 600'; setsid -f true; \
+                     echo '<promise>COMPLETE</promise>'";
+
+/// Ends with the test, however that ends.
+struct Container(Child);
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Processes below one, with what the system calls them and their state.
+fn children(pid: u32) -> Vec<(u32, String, String)> {
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let known = |child: &str| {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat")).ok()?;
+        let (name, rest) = stat.split_once(") ")?;
+        let name = name.split_once(" (")?.1.to_owned();
+        Some((child.parse().ok()?, name, rest.chars().take(1).collect()))
+    };
+    listed.split_whitespace().filter_map(known).collect()
+}
+
+fn first_process(unshare: &Child) -> u32 {
+    wait_for("the first process", || {
+        let below = children(unshare.id());
+        below.iter().find(|(_, name, _)| name == "hookloop").map(|(pid, ..)| *pid)
+    })
+}
+
+#[test]
+fn a_worker_is_a_good_first_process() {
+    let project = Project::new();
+    project.add("Leave something behind", &["--id", "a"]);
+    let mut command = project.command("unshare");
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc", BINARY]);
+    command.args(["worker", "--name", "first", "--agent", AGENT]);
+    let mut unshare = Container(command.spawn().unwrap());
+    wait_for("the task", || (project.state_of("a") == "completed").then_some(()));
+    assert!(project.root().join("left").exists());
+    let first = first_process(&unshare.0);
+    // What is left are keepers, which wait for the next hook.
+    let left = children(first);
+    let is_keeper = |name: &str, state: &str| name.starts_with("hookloop") && state != "Z";
+    assert!(left.iter().all(|(_, name, state)| is_keeper(name, state)), "{left:?}");
+    for (keeper, ..) in left {
+        assert_eq!(children(keeper), []);
+    }
+    // A first process that does not listen can't be told anything.
+    assert!(Command::new("kill").args(["-TERM", &first.to_string()]).status().unwrap().success());
+    let status = wait_for("its end", || unshare.0.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
+}

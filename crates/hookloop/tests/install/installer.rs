@@ -1,0 +1,248 @@
+//! `install.sh`, as it is piped into a shell.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::cli::Run;
+use crate::release::{Server, VERSION, archive_name, lay_out, made, repository, script};
+
+/// A user whose home is empty, and a host with the release.
+struct Stage {
+    directory: TempDir,
+    server: Server,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage::with(|_| {})
+    }
+
+    /// With files of the release changed.
+    fn with(change: impl FnOnce(&Path)) -> Stage {
+        let directory = tempfile::tempdir().unwrap();
+        let [home, files, host] = ["home", "files", "host"].map(|name| directory.path().join(name));
+        fs::create_dir(home).unwrap();
+        fs::create_dir(&files).unwrap();
+        for name in [archive_name(), "SHA256SUMS".to_owned()] {
+            fs::copy(made().join(&name), files.join(&name)).unwrap();
+        }
+        change(&files);
+        lay_out(&files, &host);
+        Stage { server: Server::start(&host), directory }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    fn program(&self) -> PathBuf {
+        self.home().join(".local/bin/hookloop")
+    }
+
+    fn shell(&self) -> Command {
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .env_clear()
+            .current_dir(self.directory.path())
+            .env("HOME", self.home())
+            .env("SHELL", "/bin/bash")
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOOKLOOP_DOWNLOADS", self.server.address())
+            .stdin(Stdio::null());
+        shell
+    }
+
+    fn install(&self, args: &[&str]) -> Run {
+        self.shell().arg(repository().join("install.sh")).args(args).output().unwrap().into()
+    }
+
+    fn is_untouched(&self) -> bool {
+        !self.program().exists() && !self.home().join(".local/share").exists()
+    }
+}
+
+fn version_at(program: &Path) -> String {
+    let output = Command::new(program).arg("--version").output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn refused(run: &Run, because: &str) {
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.starts_with("error: ") || run.stderr.contains("\nerror: "), "{run:?}");
+    assert!(run.stderr.contains(because), "{run:?}");
+}
+
+#[test]
+fn it_installs_and_says_what_is_left_to_do() {
+    let stage = Stage::new();
+    let run = stage.install(&[]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{run:?}");
+    assert_eq!(version_at(&stage.program()), format!("hookloop {VERSION}"));
+    assert!(run.stdout.contains(&format!("hookloop {VERSION} is in")), "{run:?}");
+    assert!(run.stdout.contains("is not in your PATH"), "{run:?}");
+    assert!(run.stdout.contains(">> ~/.bashrc"), "{run:?}");
+    let share = stage.home().join(".local/share");
+    for file in [
+        "man/man1/hookloop.1",
+        "bash-completion/completions/hookloop",
+        "fish/vendor_completions.d/hookloop.fish",
+        "zsh/site-functions/_hookloop",
+    ] {
+        assert!(share.join(file).is_file(), "{file}");
+    }
+    // Nothing is left lying about, here or where it worked.
+    assert_eq!(fs::read_dir(stage.home().join(".local/bin")).unwrap().count(), 1);
+    // What it advises is all that was missing.
+    let bin = stage.home().join(".local/bin");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let found = stage.shell().env("PATH", path).args(["-c", "hookloop --version"]).output();
+    assert!(found.unwrap().status.success());
+}
+
+#[test]
+fn run_again_it_updates() {
+    let stage = Stage::new();
+    let bin = stage.home().join(".local/bin");
+    fs::create_dir_all(&bin).unwrap();
+    fs::write(stage.program(), "#!/bin/sh\necho hookloop 0.0.1\n").unwrap();
+    fs::set_permissions(stage.program(), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let install = || -> Run {
+        let script = repository().join("install.sh");
+        stage.shell().env("PATH", &path).arg(script).output().unwrap().into()
+    };
+    let run = install();
+    assert!(run.stdout.contains(&format!("hookloop {VERSION} is in")), "{run:?}");
+    assert!(run.stdout.contains("in place of 0.0.1"), "{run:?}");
+    assert!(!run.stdout.contains("PATH"), "{run:?}");
+    assert_eq!(version_at(&stage.program()), format!("hookloop {VERSION}"));
+    // A program that runs is not in the way.
+    let mut running =
+        Command::new(stage.program()).args(["mcp"]).stdin(Stdio::piped()).spawn().unwrap();
+    let run = install();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(run.code == 0 && run.stdout.contains("as before"), "{run:?}");
+}
+
+#[test]
+fn what_is_not_what_was_released_is_refused() {
+    let changed = Stage::with(|files| {
+        let archive = files.join(archive_name());
+        let mut bytes = fs::read(&archive).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&archive, bytes).unwrap();
+    });
+    refused(&changed.install(&[]), "is not what its release lists");
+    assert!(changed.is_untouched());
+    let unlisted = Stage::with(|files| fs::write(files.join("SHA256SUMS"), "").unwrap());
+    refused(&unlisted.install(&[]), "SHA256SUMS does not list");
+    assert!(unlisted.is_untouched());
+}
+
+#[test]
+fn a_platform_without_a_build_is_told() {
+    let stage = Stage::new();
+    let tools = stage.directory.path().join("tools");
+    fs::create_dir(&tools).unwrap();
+    for (system, machine) in [("Darwin", "arm64"), ("Linux", "riscv64"), ("FreeBSD", "amd64")] {
+        let uname =
+            format!("#!/bin/sh\ncase $1 in -s) echo {system} ;; *) echo {machine} ;; esac\n");
+        fs::write(tools.join("uname"), uname).unwrap();
+        fs::set_permissions(tools.join("uname"), fs::Permissions::from_mode(0o755)).unwrap();
+        let script = repository().join("install.sh");
+        let path = format!("{}:/usr/bin:/bin", tools.display());
+        let run = stage.shell().env("PATH", path).arg(script).output().unwrap().into();
+        refused(&run, &format!("there is no hookloop for {system} on {machine}"));
+    }
+    assert!(stage.is_untouched());
+    assert!(stage.server.asked().is_empty());
+}
+
+#[test]
+fn a_version_and_a_place_can_be_named() {
+    let stage = Stage::new();
+    let tools = stage.directory.path().join("tools");
+    let run =
+        stage.install(&["--version", &format!("v{VERSION}"), "--to", tools.to_str().unwrap()]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(version_at(&tools.join("hookloop")), format!("hookloop {VERSION}"));
+    // A directory that is not called bin has nothing beside it.
+    assert_eq!(fs::read_dir(&tools).unwrap().count(), 1);
+    assert!(stage.is_untouched());
+    assert!(stage.server.asked().iter().all(|path| path.starts_with("download/v")));
+    let run = stage.install(&["--version", "99.0.0"]);
+    refused(&run, "download/v99.0.0/SHA256SUMS could not be fetched");
+    refused(&stage.install(&["--versoin", "1"]), "--versoin is not an option");
+    refused(&stage.install(&["--to"]), "--to needs a value");
+    refused(&stage.install(&["--to", "/proc/nowhere"]), "/proc/nowhere can't be written to");
+}
+
+#[test]
+fn where_it_comes_from_has_to_be_known_and_safe() {
+    let stage = Stage::new();
+    let script = repository().join("install.sh");
+    let run = stage.shell().env_remove("HOOKLOOP_DOWNLOADS").arg(&script).output().unwrap().into();
+    refused(&run, "Set HOOKLOOP_DOWNLOADS to their address");
+    for address in ["http://example.org/releases", "file:///tmp", "http://127.0.0.1.example.org/x"]
+    {
+        let run = stage.shell().env("HOOKLOOP_DOWNLOADS", address).arg(&script).output().unwrap();
+        refused(&run.into(), "has to begin with https://");
+    }
+    assert!(stage.is_untouched());
+}
+
+/// The installer of a release is piped into a shell, with nothing in the environment.
+#[test]
+fn a_release_has_an_installer_of_its_own() {
+    let stage = Stage::new();
+    let stamped = script("packaging/stamp", &[stage.server.address(), VERSION]);
+    fs::write(stage.directory.path().join("files/install.sh"), stamped).unwrap();
+    let line = format!("curl -fsSL {}/latest/download/install.sh | sh", stage.server.address());
+    let mut shell = stage.shell();
+    let run: Run =
+        shell.env_remove("HOOKLOOP_DOWNLOADS").args(["-c", &line]).output().unwrap().into();
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(version_at(&stage.program()), format!("hookloop {VERSION}"));
+    // Itself, then the files of its own release, whatever the latest has become since.
+    let asked = stage.server.asked();
+    assert!(asked[1..].iter().all(|path| path.starts_with("download/v")), "{asked:?}");
+}
+
+#[test]
+fn wget_does_where_there_is_no_curl() {
+    let stage = Stage::new();
+    let tools = stage.directory.path().join("tools");
+    fs::create_dir(&tools).unwrap();
+    let needed = "awk cat chmod cp cut gzip mkdir mktemp mv rm sha256sum tar uname wget";
+    for name in needed.split(' ') {
+        let at = ["/usr/bin", "/bin"].map(|place| Path::new(place).join(name));
+        let at = at.iter().find(|at| at.exists()).unwrap_or_else(|| panic!("{name} is not here"));
+        std::os::unix::fs::symlink(at, tools.join(name)).unwrap();
+    }
+    let mut shell = stage.shell();
+    let run: Run =
+        shell.env("PATH", &tools).arg(repository().join("install.sh")).output().unwrap().into();
+    assert_eq!(run.code, 0, "{run:?}");
+    assert_eq!(version_at(&stage.program()), format!("hookloop {VERSION}"));
+}
+
+/// A connection that breaks off leaves a shell with the beginning of the script.
+#[test]
+fn half_of_it_does_nothing() {
+    let stage = Stage::new();
+    let whole = fs::read_to_string(repository().join("install.sh")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let last = lines.iter().rposition(|line| line.starts_with("main ")).unwrap();
+    for count in 0..last {
+        let half = lines[..count].join("\n");
+        stage.shell().args(["-c", &half]).output().unwrap();
+        assert!(stage.server.asked().is_empty(), "after {count} lines");
+        assert_eq!(fs::read_dir(stage.home()).unwrap().count(), 0, "after {count} lines");
+    }
+}

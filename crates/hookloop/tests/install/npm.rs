@@ -1,0 +1,132 @@
+//! The packages for npm, from a registry on loopback that has nothing else.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::cli::{Run, wait_for};
+use crate::release::{PACKAGES, Server, VERSION, made};
+
+/// A registry with the packages, and a user who has npm.
+struct Stage {
+    directory: TempDir,
+    server: Server,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let directory = tempfile::tempdir().unwrap();
+        let [registry, home] = ["registry", "home"].map(|name| directory.path().join(name));
+        fs::create_dir(&home).unwrap();
+        fs::create_dir(&registry).unwrap();
+        let server = Server::start(&registry);
+        for packed in fs::read_dir(made().join(PACKAGES)).unwrap() {
+            let packed = packed.unwrap();
+            let manifest = manifest(&packed.path());
+            let place = registry.join(manifest["name"].as_str().unwrap());
+            let file = packed.file_name().into_string().unwrap();
+            let described = describe(manifest, &format!("{}/{file}", server.address()));
+            fs::create_dir_all(place.parent().unwrap()).unwrap();
+            fs::write(place, described.to_string()).unwrap();
+            std::os::unix::fs::symlink(packed.path(), registry.join(file)).unwrap();
+        }
+        Stage { directory, server }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.home())
+            .env_clear()
+            .env("HOME", self.home())
+            .env("PATH", std::env::var("PATH").unwrap())
+            .env("npm_config_registry", self.server.address())
+            .env("npm_config_update_notifier", "false")
+            .env("npm_config_fetch_retries", "0")
+            .env("npm_config_audit", "false")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, line: &str) -> Run {
+        self.command("sh").args(["-c", line]).output().unwrap().into()
+    }
+}
+
+/// The manifest in a packed package.
+fn manifest(file: &Path) -> Value {
+    let mut tar = Command::new("tar");
+    let output = tar.arg("-xOzf").arg(file).arg("package/package.json").output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What a registry says about a package with one version.
+fn describe(mut manifest: Value, tarball: &str) -> Value {
+    manifest["dist"] = json!({ "tarball": tarball });
+    let name = manifest["name"].clone();
+    json!({ "name": name, "dist-tags": { "latest": VERSION }, "versions": { VERSION: manifest } })
+}
+
+/// What the README has a visitor type first.
+#[test]
+fn npx_runs_the_demo() {
+    let stage = Stage::new();
+    let run = stage.run("npx --yes hookloop demo");
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(run.stdout.contains("complete"), "{run:?}");
+    // Only packages were fetched: nothing is downloaded by a script.
+    let fetched = stage.server.asked();
+    assert!(fetched.iter().all(|path| path.contains("hookloop")), "{fetched:?}");
+}
+
+#[test]
+fn it_is_the_program_that_was_started() {
+    let stage = Stage::new();
+    let installed = stage.run("npm install --no-fund hookloop");
+    assert_eq!(installed.code, 0, "{installed:?}");
+    let version = stage.run("node_modules/.bin/hookloop --version");
+    assert_eq!(version.stdout, format!("hookloop {VERSION}\n"), "{version:?}");
+    let wrong = stage.run("node_modules/.bin/hookloop --nonsense");
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    // Input, and the end of it.
+    let piped = stage.run("printf '' | node_modules/.bin/hookloop mcp");
+    assert_eq!(piped.code, 0, "{piped:?}");
+}
+
+/// A worker that is started by npm ends in order when npm's process is told to.
+#[test]
+fn who_is_told_to_end_passes_it_on() {
+    let stage = Stage::new();
+    assert_eq!(stage.run("npm install --no-fund hookloop").code, 0);
+    let bin = "node_modules/.bin/hookloop";
+    let prepared = stage.run(&format!("{bin} init --yes && echo '[]' > turns.json"));
+    assert_eq!(prepared.code, 0, "{prepared:?}");
+    let mut command = stage.command(bin);
+    command.args(["worker", "--agent", "scripted:turns.json"]).stdout(Stdio::piped());
+    let mut worker = command.spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(worker.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("worker "), "{said}");
+    let id = worker.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let status = wait_for("the worker's end", || worker.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let stage = Stage::new();
+    let installed = stage.run("npm install --no-fund --omit=optional hookloop");
+    assert_eq!(installed.code, 0, "{installed:?}");
+    let run = stage.run("node_modules/.bin/hookloop --version");
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.contains("npm install --include=optional hookloop"), "{run:?}");
+}

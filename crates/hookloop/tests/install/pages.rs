@@ -1,0 +1,82 @@
+//! Manual pages.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::cli::{Project, fields};
+
+/// The commands that a help lists.
+fn listed(help: &str) -> Vec<String> {
+    let Some((_, rest)) = help.split_once("Commands:\n") else { return Vec::new() };
+    let lines = rest.lines().take_while(|line| line.starts_with("  "));
+    let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// What each command is called by its page, from the help of all of them.
+fn commands(project: &Project) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut due = vec![Vec::new()];
+    while let Some(words) = due.pop() {
+        let mut args: Vec<&str> = words.iter().map(String::as_str).collect();
+        found.insert([&["hookloop"], args.as_slice()].concat().join("-") + ".1");
+        args.push("--help");
+        for name in listed(&project.ok(&args)) {
+            due.push([words.as_slice(), &[name]].concat());
+        }
+    }
+    found
+}
+
+#[test]
+fn every_command_has_a_page_that_reads_well() {
+    let project = Project::bare();
+    let answer = project.json(&["man", "--dir", "pages"]);
+    assert_eq!(fields(&answer), BTreeSet::from(["directory", "pages"]));
+    let pages = answer["pages"].as_array().unwrap().iter();
+    let pages: BTreeSet<String> = pages.map(|page| page.as_str().unwrap().to_owned()).collect();
+    let commands = commands(&project);
+    assert!(commands.len() > 50, "{commands:?}");
+    assert_eq!(pages, commands);
+    let files = fs::read_dir(project.root().join("pages")).unwrap();
+    let files = files.map(|file| file.unwrap().path()).collect::<Vec<_>>();
+    assert_eq!(files.len(), pages.len());
+    let lint = Command::new("mandoc").args(["-Tlint", "-Werror"]).args(&files).output().unwrap();
+    assert!(lint.status.success(), "{}", String::from_utf8_lossy(&lint.stdout));
+}
+
+#[test]
+fn a_page_tells_what_the_help_tells() {
+    let project = Project::bare();
+    let read = |line: &str| {
+        let run = project.shell(&format!("{line} | MANWIDTH=100 man -l - | col -bx"));
+        assert_eq!(run.code, 0, "{run:?}");
+        run.stdout
+    };
+    let page = read("hookloop man task add");
+    assert!(page.contains("hookloop-task-add"), "{page}");
+    assert!(page.contains("--depends-on"), "{page}");
+    // Also what the short help leaves out.
+    assert!(page.contains("Run the repository's hooks this time"), "{page}");
+    assert!(page.contains("hookloop-task(1)"), "{page}");
+    let page = read("hookloop man");
+    for heading in ["EXIT STATUS", "ENVIRONMENT", "FILES"] {
+        assert!(page.contains(heading), "{page}");
+    }
+    assert!(page.contains("hookloop-task(1)"), "{page}");
+    let said = project.fails(2, &["man", "task", "ad"]);
+    assert!(said.contains("there is no command `hookloop task ad`"), "{said}");
+    assert!(said.contains("hookloop task --help"), "{said}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_told() {
+    let project = Project::bare();
+    project.write("file", "");
+    let said = project.fails(70, &["man", "--dir", "file/pages"]);
+    assert!(said.contains("file/pages: "), "{said}");
+    let _: Value = project.json(&["man", "--dir", "pages/deep"]);
+}

@@ -1,0 +1,125 @@
+//! Collectors that are slow, gone or in trouble: the loop does not notice, and what can be sent is.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cli::Project;
+use crate::collector::{Collector, Mood};
+use crate::{RUN, TURNS, project, to};
+
+/// What the program waits for at its end, and what a busy machine may need beside.
+const AT_THE_END: Duration = Duration::from_secs(3);
+const BESIDE: Duration = Duration::from_secs(2);
+
+/// How long the loop took by its own record, and the program as a whole; long enough for spans to be sent meanwhile.
+fn times(project: &Project, endpoint: &str) -> (Duration, Duration, String) {
+    project.write("turns.json", &TURNS.replace("{\"say\"", "{\"sleep_ms\": 1400, \"say\""));
+    let began = Instant::now();
+    let ran = to(project, endpoint, &[&RUN[..], &["--json"]].concat()).output().unwrap();
+    let whole = began.elapsed();
+    assert!(ran.status.success(), "{ran:?}");
+    let printed = String::from_utf8(ran.stdout).unwrap();
+    let at = |kind: &str| -> i64 {
+        let events = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let event = events.into_iter().find(|event| event["type"] == kind).unwrap();
+        let at: hookloop_core::time::Timestamp =
+            event["timestamp"].as_str().unwrap().parse().unwrap();
+        at.0
+    };
+    let ms = at("session_ended") - at("session_started");
+    let loop_time = Duration::from_millis(u64::try_from(ms).unwrap());
+    (loop_time, whole, String::from_utf8(ran.stderr).unwrap())
+}
+
+fn session_id(project: &Project) -> String {
+    project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn no_collector_holds_up_the_loop_and_what_was_not_sent_can_be_later() {
+    let working = Collector::start(Mood::Well);
+    let baseline = times(&project(), &working.url());
+    assert_eq!(baseline.2, "");
+    let spans = working.spans().len();
+    let silent = Collector::start(Mood::Silent);
+    let erring = Collector::start(Mood::Status(503, None));
+    let refusing = Collector::start(Mood::Status(400, None));
+    // Nobody listens there.
+    let gone = "http://127.0.0.1:9".to_owned();
+    for (what, endpoint, word) in [
+        ("silent", silent.url(), ""),
+        ("erring", erring.url(), "503"),
+        ("refusing", refusing.url(), "400"),
+        ("gone", gone, "onnection refused"),
+    ] {
+        let project = project();
+        let (loop_time, whole, said) = times(&project, &endpoint);
+        assert!(
+            loop_time < baseline.0 * 3 / 2 + Duration::from_millis(500),
+            "{what}: {loop_time:?}"
+        );
+        assert!(whole < loop_time + AT_THE_END + BESIDE, "{what}: {whole:?}");
+        let told: Value = serde_json::from_str(&said).unwrap();
+        let message = told["warning"]["message"].as_str().unwrap();
+        assert!(message.contains(word), "{what}: {message}");
+        assert_eq!(told["warning"]["hint"], "hookloop sessions trace SESSION");
+        // The log still has it.
+        let later = Collector::start(Mood::Well);
+        let id = session_id(&project);
+        let sent = to(&project, &later.url(), &["sessions", "trace", &id]).output().unwrap();
+        assert!(sent.status.success(), "{what}: {sent:?}");
+        assert_eq!(later.spans().len(), spans, "{what}");
+    }
+    assert!(silent.refused() > 0 && erring.refused() > 0 && refusing.refused() > 0);
+}
+
+#[test]
+fn a_collector_that_comes_back_gets_everything() {
+    let (project, collector) = (project(), Collector::start(Mood::Status(503, Some(1))));
+    let agent = "command:cat > /dev/null; echo 42 > answer.txt; touch started; \
+        while [ ! -f go ]; do sleep 0.02; done; echo '<promise>COMPLETE</promise>'";
+    let child = to(&project, &collector.url(), &["run", "x", "--agent", agent])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    crate::cli::wait_for("a refusal", || (collector.refused() > 0).then_some(()));
+    collector.turn(Mood::Well);
+    // Sent again while the turn goes on.
+    crate::cli::wait_for("spans", || (!collector.spans().is_empty()).then_some(()));
+    project.write("go", "");
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{ended:?}");
+    let names: Vec<String> = collector.spans().into_iter().map(|span| span.name).collect();
+    assert_eq!(names.len(), 9, "{names:?}");
+}
+
+#[test]
+fn spans_that_the_collector_does_not_want_are_counted() {
+    let (project, collector) = (project(), Collector::start(Mood::Picky(2)));
+    let ran = to(&project, &collector.url(), &RUN).output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("spans were not sent"), "{said}");
+    let id = session_id(&project);
+    let sent = to(&project, &collector.url(), &["sessions", "trace", &id, "--json"]).output();
+    let told: Value = serde_json::from_slice(&sent.unwrap().stdout).unwrap();
+    assert_eq!((told["sent"].as_u64(), told["lost"].as_u64()), (Some(11), Some(2)));
+}
+
+#[test]
+fn settings_that_can_not_be_used_are_said_and_keep_nobody_from_working() {
+    let project = project();
+    for (name, value, word) in [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere/ca.pem", "/nowhere/ca.pem"),
+    ] {
+        let mut run = to(&project, "http://127.0.0.1:9", &RUN);
+        let ran = run.env(name, value).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(ran.status.success() && said.contains(word), "{said}");
+        assert!(said.starts_with("warning: no traces are sent"), "{said}");
+    }
+    let refused = project.fails(2, &["sessions", "trace", &session_id(&project)]);
+    assert!(refused.contains("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318"), "{refused}");
+}

@@ -1,0 +1,96 @@
+//! However a screen ends, the terminal is as it was.
+
+use crate::tmux::Tmux;
+use crate::{HOOKS, RUN, project};
+
+#[test]
+fn a_signal_ends_the_session_in_order() {
+    for signal in ["TERM", "HUP", "INT"] {
+        let project = project(HOOKS);
+        let tmux = Tmux::new(&project, 80, 24);
+        let modes = tmux.modes();
+        tmux.line(RUN);
+        tmux.see("at work on iteration 1");
+        tmux.signal(signal);
+        let seen = tmux.see("exit 130");
+        assert!(seen.contains("cancelled after 1 iteration"), "{signal}: {seen}");
+        tmux.assert_left(&modes);
+        assert_eq!(project.event("session_ended")["data"]["outcome"], "cancelled");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_it_and_again_at_once() {
+    let hooks = "hooks:\n  session_end:\n    - {name: slow, command: 'touch slow; sleep 60'}\n";
+    let project = project(hooks);
+    let tmux = Tmux::new(&project, 80, 24);
+    let modes = tmux.modes();
+    tmux.line(RUN);
+    tmux.see("at work on iteration 1");
+    tmux.keys(&["C-c"]);
+    tmux.see("cancelled");
+    crate::cli::wait_for("the hook", || project.root().join("slow").exists().then_some(()));
+    assert!(tmux.has_screen());
+    tmux.keys(&["C-c"]);
+    tmux.see("exit 130");
+    tmux.assert_left(&modes);
+}
+
+#[test]
+fn who_leaves_the_screen_has_lines() {
+    let project = project(HOOKS);
+    let tmux = Tmux::new(&project, 80, 24);
+    let modes = tmux.modes();
+    tmux.line(RUN);
+    tmux.see("at work on iteration 1");
+    tmux.text("q");
+    tmux.see("leave the screen");
+    tmux.text("l");
+    tmux.see_that("the shell's screen", |_| !tmux.has_screen());
+    for file in ["fixed", "go-1"] {
+        project.write(file, "");
+    }
+    let seen = tmux.see("exit 0");
+    for part in ["the session goes on", "the gate passes", "complete after 1 iteration"] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    tmux.assert_left(&modes);
+}
+
+#[test]
+fn a_screen_is_put_aside_and_taken_up_again() {
+    let project = project(HOOKS);
+    let tmux = Tmux::new(&project, 80, 24);
+    let modes = tmux.modes();
+    tmux.line("hookloop watch");
+    tmux.see("No sessions yet");
+    tmux.keys(&["C-z"]);
+    tmux.see("Stopped");
+    tmux.assert_left(&modes);
+    tmux.line("fg");
+    tmux.see("No sessions yet");
+    // Any size will do, and the picture follows it.
+    for (width, height) in [(20, 5), (40, 10), (120, 40)] {
+        tmux.resize(width, height);
+        tmux.see_that("the header on another size", |seen| {
+            seen.contains("no problems") && seen.lines().count() == usize::from(height)
+        });
+    }
+    tmux.keys(&["C-c"]);
+    tmux.assert_left(&modes);
+}
+
+#[test]
+fn a_terminal_that_is_gone_ends_the_showing_alone() {
+    let project = project(HOOKS);
+    let tmux = Tmux::new(&project, 80, 24);
+    // In a session of its own it is not told that the terminal hangs up: it has to find out.
+    tmux.line(&format!("setsid --wait {RUN}"));
+    tmux.see("at work on iteration 1");
+    drop(tmux);
+    for file in ["fixed", "go-1"] {
+        project.write(file, "");
+    }
+    crate::cli::wait_for("the end", || project.events_of("session_ended").pop());
+    assert_eq!(project.event("session_ended")["data"]["outcome"], "complete");
+}

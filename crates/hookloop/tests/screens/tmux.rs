@@ -1,0 +1,135 @@
+//! A terminal that nobody sits at.
+
+use std::path::PathBuf;
+
+use crate::cli::{Project, wait_for};
+
+const OPTIONS: &str = "set -g status off
+set -g escape-time 0
+set -g default-terminal tmux-256color
+";
+/// What the shell says when it has nothing to do.
+const PROMPT: &str = "ready$";
+
+/// A terminal with a shell in a project.
+pub(crate) struct Tmux<'p> {
+    project: &'p Project,
+    socket: PathBuf,
+}
+
+impl<'p> Tmux<'p> {
+    pub(crate) fn new(project: &'p Project, width: u16, height: u16) -> Tmux<'p> {
+        let options = project.home().join("tmux.conf");
+        std::fs::write(&options, OPTIONS).unwrap();
+        let tmux = Tmux { project, socket: project.home().join("tmux") };
+        let (width, height) = (width.to_string(), height.to_string());
+        let shell = format!("env PS1='{PROMPT} ' bash --norc --noprofile -i");
+        let options = options.display().to_string();
+        tmux.tell(&["-f", &options, "new-session", "-d", "-x", &width, "-y", &height, &shell]);
+        tmux.see(PROMPT);
+        tmux
+    }
+
+    fn tell(&self, args: &[&str]) -> String {
+        let mut command = self.project.command("tmux");
+        command.env("LC_ALL", "C.UTF-8").arg("-u").arg("-S").arg(&self.socket).args(args);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Types a line.
+    pub(crate) fn line(&self, line: &str) {
+        self.tell(&["send-keys", "-l", line]);
+        self.keys(&["Enter"]);
+    }
+
+    pub(crate) fn text(&self, text: &str) {
+        self.tell(&["send-keys", "-l", text]);
+    }
+
+    /// Presses keys, by tmux's names for them.
+    pub(crate) fn keys(&self, keys: &[&str]) {
+        self.tell(&[&["send-keys"], keys].concat());
+    }
+
+    pub(crate) fn paste(&self, text: &str) {
+        self.tell(&["set-buffer", text]);
+        self.tell(&["paste-buffer", "-p"]);
+    }
+
+    pub(crate) fn resize(&self, width: u16, height: u16) {
+        self.tell(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
+    }
+
+    /// What is on the terminal.
+    pub(crate) fn seen(&self) -> String {
+        self.tell(&["capture-pane", "-p"])
+    }
+
+    /// Waits until a text is on the terminal; answers all of it.
+    pub(crate) fn see(&self, text: &str) -> String {
+        self.see_that(text, |seen| seen.contains(text))
+    }
+
+    pub(crate) fn see_that(&self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
+        let mut last = String::new();
+        let end = std::time::Instant::now() + crate::cli::DEADLINE;
+        while std::time::Instant::now() < end {
+            last = self.seen();
+            if is_there(&last) {
+                return last;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("waited for `{what}` in vain:\n{last}");
+    }
+
+    /// Whether there is a screen in the place of lines.
+    pub(crate) fn has_screen(&self) -> bool {
+        self.tell(&["display-message", "-p", "#{alternate_on}"]).trim() == "1"
+    }
+
+    /// What the terminal's modes are, but for its size, asked by the shell.
+    pub(crate) fn modes(&self) -> String {
+        let file = self.project.root().join("modes");
+        let _ = std::fs::remove_file(&file);
+        self.line("stty -a > modes.new && mv modes.new modes");
+        let modes = wait_for("the modes", || std::fs::read_to_string(&file).ok());
+        modes.lines().skip(1).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The screen is gone, the cursor is there, and the modes are what they were.
+    pub(crate) fn assert_left(&self, modes: &str) {
+        self.see_that("the shell", |seen| {
+            seen.lines().rfind(|line| !line.is_empty()).is_some_and(|line| line.starts_with(PROMPT))
+        });
+        assert!(!self.has_screen(), "{}", self.seen());
+        let state = "#{cursor_flag} #{keypad_flag} #{mouse_any_flag} #{insert_flag}";
+        assert_eq!(self.tell(&["display-message", "-p", state]).trim(), "1 0 0 0");
+        assert_eq!(self.modes(), modes);
+    }
+
+    /// The id of the program that runs in it.
+    pub(crate) fn program(&self) -> i32 {
+        let shell = self.tell(&["display-message", "-p", "#{pane_pid}"]);
+        wait_for("a program", || {
+            let output =
+                self.project.command("pgrep").args(["-P", shell.trim(), "hookloop"]).output();
+            String::from_utf8(output.unwrap().stdout).unwrap().trim().parse().ok()
+        })
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let program = self.program().to_string();
+        let killed = self.project.command("kill").args([&format!("-{name}"), &program]).status();
+        assert!(killed.unwrap().success());
+    }
+}
+
+impl Drop for Tmux<'_> {
+    fn drop(&mut self) {
+        let mut command = self.project.command("tmux");
+        let _ = command.arg("-S").arg(&self.socket).arg("kill-server").output();
+    }
+}

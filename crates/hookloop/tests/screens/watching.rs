@@ -1,0 +1,102 @@
+//! `watch` beside what runs elsewhere.
+
+use std::process::Stdio;
+
+use crate::cli::{Project, wait_for};
+use crate::tmux::Tmux;
+use crate::{HOOKS, project, session};
+
+/// A session in a process of its own, without a terminal.
+fn run(project: &Project) -> std::process::Child {
+    let args = ["run", "Make it work", "--agent", "command:./agent.sh", "--hook-retries", "1"];
+    let mut command = project.hookloop(&args);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("a turn", || project.root().join("prompt-1").exists().then_some(()));
+    child
+}
+
+#[test]
+fn what_another_process_does_is_seen_as_it_happens() {
+    let project = project(HOOKS);
+    let mut running = run(&project);
+    let tmux = Tmux::new(&project, 120, 40);
+    tmux.line("hookloop watch");
+    // Nothing needs anybody: the sessions are first.
+    tmux.see("▶ 1 running");
+    tmux.keys(&["Enter"]);
+    let seen = tmux.see("at work on iteration 1");
+    assert!(seen.contains("pre_iteration context passed"), "{seen}");
+    project.write("go-1", "");
+    tmux.see("at work on iteration 2");
+    tmux.keys(&["Left"]);
+    let seen = tmux.see("receipt tests");
+    assert!(seen.contains("sent back: ") && seen.contains("stop tests "), "{seen}");
+    // Nobody is asked there: the session ends, and that is a problem.
+    project.write("go-2", "");
+    assert_eq!(running.wait().unwrap().code(), Some(3));
+    tmux.text("1");
+    let seen = tmux.see("hookloop why");
+    assert!(seen.contains("! 1 problem") && seen.contains("ended undone"), "{seen}");
+    tmux.text("d");
+    tmux.see("Hear no more of");
+    tmux.text("y");
+    tmux.see("Nothing needs you.");
+    assert_eq!(project.events_of("problem_dismissed").len(), 1);
+}
+
+#[test]
+fn a_blocked_task_is_answered_and_the_graph_moves() {
+    let project = project("");
+    project.add("Read old files", &["--id", "parser"]);
+    project.add("Write it up", &["--id", "write", "--depends-on", "parser"]);
+    project.ok(&["task", "block", "parser", "--reason", "Which encoding?"]);
+    let tmux = Tmux::new(&project, 80, 24);
+    tmux.line("hookloop watch");
+    let seen = tmux.see("hookloop inbox answer");
+    assert!(
+        seen.contains("Which encoding?") && seen.contains("1 task waits for blocked ones"),
+        "{seen}"
+    );
+    tmux.text("3");
+    let seen = tmux.see("✗ parser blocked Read old files");
+    assert!(seen.contains("◌ write created Write it up"), "{seen}");
+    tmux.text("1m");
+    tmux.see("Answer to task:parser");
+    tmux.text("latin-1");
+    tmux.keys(&["Enter"]);
+    tmux.see("Nothing needs you.");
+    tmux.text("3");
+    tmux.see("○ parser ready Read old files");
+    assert_eq!(project.event("task_noted")["data"]["text"], "latin-1");
+    // What others do is seen, too.
+    project.ok(&["task", "complete", "parser"]);
+    tmux.see("○ write ready Write it up");
+}
+
+#[test]
+fn an_agent_that_looks_on_decides_nothing() {
+    let project = project("");
+    project.add("Read old files", &["--id", "parser"]);
+    project.ok(&["task", "block", "parser", "--reason", "Which encoding?"]);
+    let tmux = Tmux::new(&project, 120, 24);
+    tmux.line("HOOKLOOP_SESSION=x hookloop watch");
+    tmux.see("Which encoding?");
+    tmux.text("dy");
+    tmux.see("for a person to decide");
+    assert_eq!(project.events_of("problem_dismissed").len(), 0);
+}
+
+#[test]
+fn a_session_whose_program_died_is_a_problem() {
+    let project = project(HOOKS);
+    let mut running = run(&project);
+    let tmux = Tmux::new(&project, 120, 24);
+    tmux.line("hookloop watch");
+    tmux.see("▶ 1 running");
+    running.kill().unwrap();
+    running.wait().unwrap();
+    tmux.text("1");
+    let seen = tmux.see("was interrupted");
+    assert!(seen.contains("▶ 0 running") && seen.contains("its program died"), "{seen}");
+    tmux.see(&format!("hookloop resume {}", session(&project)));
+}

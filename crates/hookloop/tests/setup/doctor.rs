@@ -1,0 +1,323 @@
+//! `hookloop doctor`: each thing broken for real, the hint typed, and the line green.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cli::{Project, Run, fields};
+
+fn doctor(project: &Project) -> Vec<Value> {
+    let run = project.run(&["doctor", "--json"]);
+    assert!(run.stderr.is_empty(), "{run:?}");
+    let findings: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
+    let has_error = findings.iter().any(|finding| finding["status"] == "error");
+    assert_eq!(run.code, i32::from(has_error), "{findings:#?}");
+    findings
+}
+
+/// The worst that is said about something.
+fn about(findings: &[Value], group: &str, about: &str) -> Value {
+    let of = findings.iter().filter(|f| f["group"] == group && f["about"] == about);
+    let rank =
+        |finding: &&Value| ["ok", "warning", "error"].iter().position(|s| finding["status"] == **s);
+    of.max_by_key(rank)
+        .cloned()
+        .unwrap_or_else(|| panic!("nothing about {group} {about}: {findings:#?}"))
+}
+
+/// Something is broken; its hint is typed; it is not broken any more.
+fn check_mended(project: &Project, group: &str, name: &str, status: &str) {
+    let broken = about(&doctor(project), group, name);
+    assert_eq!(broken["status"], status, "{broken}");
+    let command = broken["command"].as_str().unwrap_or_else(|| panic!("no command: {broken}"));
+    // Nobody is at a terminal here to be asked.
+    let command = match command {
+        "hookloop hooks trust" | "hookloop agents trust" | "hookloop init" => {
+            format!("{command} --yes")
+        }
+        command => command.to_owned(),
+    };
+    let typed = project.shell(&command);
+    assert_eq!(typed.code, 0, "{command}: {typed:?}");
+    let mended = about(&doctor(project), group, name);
+    assert_eq!(mended["status"], "ok", "after {command}: {mended}");
+}
+
+#[test]
+fn a_new_project_has_nothing_that_does_not_work() {
+    let project = Project::new();
+    let findings = doctor(&project);
+    let expected = ["about", "command", "group", "hint", "message", "status"];
+    for finding in &findings {
+        assert_eq!(fields(finding), expected.into());
+        assert_ne!(finding["status"], "error", "{finding}");
+    }
+    let mut groups: Vec<&str> = findings.iter().map(|f| f["group"].as_str().unwrap()).collect();
+    groups.dedup();
+    assert_eq!(
+        groups,
+        ["machine", "git", "state", "project", "store", "hooks", "agents", "people"]
+    );
+    assert!(project.run(&["doctor"]).stdout.contains("git:"));
+}
+
+#[test]
+fn it_is_quick() {
+    let project = Project::new();
+    doctor(&project);
+    let begun = Instant::now();
+    doctor(&project);
+    // Four times what it may take: other tests run beside it.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn outside_of_a_project_the_rest_is_looked_at() {
+    let project = Project::bare();
+    let findings = doctor(&project);
+    assert_eq!(
+        (&findings[0]["about"], &findings[0]["command"]),
+        (&json!("project"), &json!("hookloop init"))
+    );
+    for (group, name) in [("git", "git"), ("state", "directory"), ("machine", "keeper")] {
+        assert_eq!(about(&findings, group, name)["status"], "ok", "{findings:#?}");
+    }
+    let typed = project.shell("hookloop init --yes");
+    assert_eq!(typed.code, 0, "{typed:?}");
+    assert_eq!(about(&doctor(&project), "project", "hookloop.yaml")["status"], "ok");
+}
+
+#[test]
+fn a_broken_file_is_said_first_and_the_rest_is_looked_at() {
+    for (text, part) in [
+        ("version: 1\nhooks: {stop: [{comand: x}]}\n", "comand"),
+        ("version: 1\nnovel: 1\n", "novel"),
+        ("not: [a", "hookloop.yaml"),
+    ] {
+        let project = Project::bare();
+        project.files(&[("hookloop.yaml", text)]);
+        let findings = doctor(&project);
+        assert_eq!(
+            (&findings[0]["about"], &findings[0]["status"]),
+            (&json!("hookloop.yaml"), &json!("error")),
+            "{findings:#?}"
+        );
+        assert!(findings[0]["message"].as_str().unwrap().contains(part), "{findings:#?}");
+        assert!(findings[0]["hint"].as_str().unwrap().contains("$EDITOR +"), "{findings:#?}");
+        assert_eq!(about(&findings, "git", "git")["status"], "ok");
+        assert_eq!(about(&findings, "state", "directory")["status"], "ok");
+    }
+    let project = Project::new();
+    std::fs::create_dir_all(project.home().join(".config/hookloop")).unwrap();
+    std::fs::write(project.home().join(".config/hookloop/config.yaml"), "version: 9\n").unwrap();
+    let findings = doctor(&project);
+    assert_eq!(findings[0]["about"], "your configuration", "{findings:#?}");
+}
+
+#[test]
+fn git_is_mended_by_what_is_said() {
+    let project = Project::new();
+    check_mended(&project, "git", "repository", "warning");
+    check_mended(&project, "git", "identity", "warning");
+    // Half of it is asked for by itself.
+    let project = Project::new();
+    project.shell("git config --global user.name Ada");
+    let found = about(&doctor(&project), "git", "identity");
+    assert!(found["command"].as_str().unwrap().ends_with("user.email you@example.com"), "{found}");
+    // A repository that git does not read is not called one.
+    project.files(&[(".git/HEAD", "nonsense")]);
+    assert_eq!(about(&doctor(&project), "git", "repository")["status"], "error");
+}
+
+#[test]
+fn a_git_that_is_missing_or_old_is_said() {
+    let project = Project::new();
+    let with_path = |path: &str| {
+        let mut command = project.hookloop(&["doctor", "--json"]);
+        let run: Run = command.env("PATH", path).output().unwrap().into();
+        let findings: Vec<Value> = serde_json::from_str(&run.stdout).unwrap();
+        about(&findings, "git", "git")
+    };
+    assert_eq!(with_path("/nowhere")["status"], "error");
+    project.program("git", "echo git version 2.17.1");
+    let old = with_path(&project.home().join("bin").display().to_string());
+    assert!(
+        old["status"] == "warning" && old["message"].as_str().unwrap().contains("2.38"),
+        "{old}"
+    );
+}
+
+#[test]
+fn the_state_directory_is_mended_by_what_is_said() {
+    let project = Project::new();
+    let state = project.home().join(".local/state/hookloop");
+    let mode = |mode: u32| {
+        std::fs::set_permissions(&state, std::fs::Permissions::from_mode(mode)).unwrap()
+    };
+    mode(0o777);
+    check_mended(&project, "state", "directory", "error");
+    // A file in its place.
+    std::fs::remove_dir_all(&state).unwrap();
+    std::fs::write(&state, "").unwrap();
+    check_mended(&project, "state", "directory", "error");
+    let space = about(&doctor(&project), "state", "space");
+    assert!(space["message"].as_str().unwrap().contains("free in"), "{space}");
+}
+
+#[test]
+fn trust_is_mended_by_what_is_said_and_drift_is_seen() {
+    let project = Project::with_config(
+        "hooks:\n  stop:\n    - {name: check, command: ./check.sh, timeout: 60}\n",
+    );
+    project.files(&[("check.sh", "#!/bin/sh\ntrue\n")]);
+    check_mended(&project, "hooks", "check", "error");
+    project.files(&[("check.sh", "#!/bin/sh\ntrue # other\n")]);
+    let drifted = about(&doctor(&project), "hooks", "check");
+    assert!(drifted["message"].as_str().unwrap().contains("changed since"), "{drifted}");
+    check_mended(&project, "hooks", "check", "error");
+}
+
+#[test]
+fn a_project_without_a_gate_is_told_so() {
+    let project = Project::new();
+    assert_eq!(about(&doctor(&project), "hooks", "gates")["status"], "warning");
+    project.configure("hooks: {stop: [{name: t, command: 'true', timeout: 60}]}\n");
+    assert!(!doctor(&project).iter().any(|finding| finding["about"] == "gates"));
+}
+
+#[test]
+fn a_store_that_is_damaged_newer_or_held_is_said() {
+    let project = Project::new();
+    project.add("Goal", &[]);
+    let file = project.state().join("hookloop.db");
+    assert!(
+        about(&doctor(&project), "store", "log")["message"].as_str().unwrap().contains("whole")
+    );
+
+    let holder = rusqlite::Connection::open(&file).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let held = about(&doctor(&project), "store", "log");
+    assert!(
+        held["status"] == "warning"
+            && held["message"].as_str().unwrap().contains("another process"),
+        "{held}"
+    );
+    holder.execute_batch("ROLLBACK; PRAGMA user_version = 99").unwrap();
+    let newer = about(&doctor(&project), "store", "log");
+    assert!(
+        newer["status"] == "error" && newer["message"].as_str().unwrap().contains("version 99"),
+        "{newer}"
+    );
+    drop(holder);
+
+    let project = Project::new();
+    for number in 0..200 {
+        project.add(&format!("Goal {number} {}", "x".repeat(500)), &[]);
+        if number == 20 {
+            break;
+        }
+    }
+    let file = project.state().join("hookloop.db");
+    let database = rusqlite::Connection::open(&file).unwrap();
+    database.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    drop(database);
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 4096 / 2 * 4096;
+    bytes[middle..middle + 4096].fill(0xa5);
+    std::fs::write(&file, bytes).unwrap();
+    let damaged = about(&doctor(&project), "store", "log");
+    assert!(
+        damaged["status"] == "error" && damaged["message"].as_str().unwrap().contains("damaged"),
+        "{damaged}"
+    );
+}
+
+#[test]
+fn a_store_that_nobody_serves_is_said_in_time() {
+    let project = Project::with_config("project: p\nstore: nats://127.0.0.1:9\n");
+    let begun = Instant::now();
+    let findings = doctor(&project);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert_eq!(about(&findings, "store", "store")["status"], "error");
+    assert_eq!(about(&findings, "git", "git")["status"], "ok");
+}
+
+#[test]
+fn agents_are_asked_for_versions_and_looked_at_for_logins() {
+    let project = Project::new();
+    let look = |extra: &[(&str, &str)]| {
+        let mut command = project.hookloop(&["doctor", "--json"]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", project.home().join("bin").display()));
+        let run: Run = command.envs(extra.iter().copied()).output().unwrap().into();
+        serde_json::from_str::<Vec<Value>>(&run.stdout).unwrap()
+    };
+    let none = about(&look(&[]), "agents", "agents");
+    assert!(none["command"].as_str().unwrap().starts_with("npm install -g "), "{none}");
+    project.program("claude", "echo 9.9.9");
+    // One that hangs is not waited for.
+    project.program("codex", "sleep 600");
+    let begun = Instant::now();
+    let findings = look(&[]);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    let claude = about(&findings, "agents", "agent claude");
+    assert_eq!(
+        (&claude["status"], &claude["command"]),
+        (&json!("warning"), &json!("claude auth login")),
+        "{claude}"
+    );
+    assert!(findings.iter().any(|f| f["message"].as_str().unwrap().starts_with("9.9.9; it may")));
+    assert!(
+        findings
+            .iter()
+            .any(|f| f["message"].as_str().unwrap().contains("does not tell its version"))
+    );
+    let keyed = about(&look(&[("ANTHROPIC_API_KEY", "x")]), "agents", "agent claude");
+    assert_eq!(keyed["status"], "ok", "{keyed}");
+    std::fs::create_dir_all(project.home().join(".claude")).unwrap();
+    std::fs::write(project.home().join(".claude/.credentials.json"), "{}").unwrap();
+    assert_eq!(about(&look(&[]), "agents", "agent claude")["status"], "ok");
+}
+
+#[test]
+fn what_a_repository_brings_for_an_agent_is_mended_by_what_is_said() {
+    let project = Project::new();
+    project.files(&[(".claude/settings.json", "{}")]);
+    std::fs::create_dir_all(project.home().join(".claude")).unwrap();
+    std::fs::write(project.home().join(".claude/.credentials.json"), "{}").unwrap();
+    std::fs::create_dir_all(project.home().join(".config/hookloop")).unwrap();
+    // A name of the user's, for a program that is always there.
+    let own = "version: 1\nagents: {claude: {kind: claude, command: [/bin/true]}}\n";
+    std::fs::write(project.home().join(".config/hookloop/config.yaml"), own).unwrap();
+    check_mended(&project, "agents", "agent claude", "warning");
+}
+
+#[test]
+fn orders_and_channels_are_seen() {
+    let project = Project::new();
+    project.ok(&["fleet", "pause", "--reason", "a look"]);
+    let paused = about(&doctor(&project), "fleet", "orders");
+    assert_eq!(paused["command"], "hookloop fleet resume all", "{paused}");
+    assert_eq!(project.shell(paused["command"].as_str().unwrap()).code, 0);
+    assert!(!doctor(&project).iter().any(|finding| finding["about"] == "orders"));
+
+    std::fs::create_dir_all(project.home().join(".config/hookloop")).unwrap();
+    let own = "version: 1\nnotify:\n  - {name: phone, webhook: {env: NO_SUCH_HOOK}}\n";
+    std::fs::write(project.home().join(".config/hookloop/config.yaml"), own).unwrap();
+    let phone = about(&doctor(&project), "people", "phone");
+    assert!(
+        phone["status"] == "warning" && phone["message"].as_str().unwrap().contains("NO_SUCH_HOOK"),
+        "{phone}"
+    );
+}
+
+#[test]
+fn the_doctor_leaves_no_trace() {
+    let project = Project::bare();
+    project.files(&[("hookloop.yaml", "version: 1\n")]);
+    doctor(&project);
+    let state = project.home().join(".local/state/hookloop");
+    let left: Vec<_> =
+        std::fs::read_dir(&state).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [""; 0].map(std::path::PathBuf::from));
+}

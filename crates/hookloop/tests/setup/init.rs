@@ -1,0 +1,320 @@
+//! `hookloop init`: from a repository that knows nothing of hookloop to a gated run.
+
+use serde_json::{Value, json};
+
+use crate::cli::{Project, Run};
+
+/// A repository with a test that fails until `answer` is 42, whatever its language.
+struct Shape {
+    name: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    /// The gates that are there after `init --yes`, by name.
+    gates: &'static [&'static str],
+    command: &'static str,
+}
+
+const RUST: Shape = Shape {
+    name: "rust",
+    files: &[
+        ("Cargo.toml", "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+        (
+            "src/lib.rs",
+            "#[test]\nfn answers() {\n    assert_eq!(include_str!(\"../answer\").trim(), \"42\");\n}\n",
+        ),
+        ("answer", "41\n"),
+        (".gitignore", "target\n"),
+    ],
+    // It is formatted; what clippy says is up to what is installed.
+    gates: &["tests", "format"],
+    command: "cargo test --workspace",
+};
+const NPM: Shape = Shape {
+    name: "npm",
+    files: &[
+        (
+            "package.json",
+            r#"{"name": "small", "scripts": {"test": "node test.js", "lint": "node --check test.js"}}"#,
+        ),
+        (
+            "test.js",
+            "if (require('fs').readFileSync('answer', 'utf8').trim() !== '42') { console.error('the answer is wrong'); process.exit(1); }\n",
+        ),
+        ("answer", "41\n"),
+    ],
+    gates: &["tests", "lint"],
+    command: "npm test",
+};
+const PYTHON: Shape = Shape {
+    name: "python",
+    files: &[
+        (
+            "tests/test_answer.py",
+            "import unittest\n\nclass Answer(unittest.TestCase):\n    def test_answer(self):\n        self.assertEqual(open('answer').read().strip(), '42')\n",
+        ),
+        ("answer", "41\n"),
+    ],
+    gates: &["tests"],
+    command: "unittest",
+};
+const GO: Shape = Shape {
+    name: "go",
+    files: &[("go.mod", "module small\n\ngo 1.20\n"), ("answer", "41\n")],
+    gates: &["tests", "lint"],
+    command: "go test ./...",
+};
+
+const TURNS: &str =
+    r#"[{"write": {"answer": "42\n"}, "say": "Done.\n<promise>COMPLETE</promise>"}]"#;
+
+impl Shape {
+    fn repository(&self) -> Project {
+        let project = Project::bare();
+        project.files(self.files);
+        project.files(&[("turns.json", TURNS)]);
+        project.git_init();
+        if self.name == "go" {
+            // Go need not be installed where these tests run: what it would say.
+            project.program("go", "[ \"$1\" = vet ] || [ \"$(cat answer)\" = 42 ] || { echo '--- FAIL: TestAnswer'; exit 1; }");
+        }
+        project
+    }
+}
+
+impl Project {
+    /// A line typed at a terminal, with what is answered to its questions; what appeared, and how it ended.
+    fn on_terminal(&self, line: &str, answers: &str) -> Run {
+        let mut command = self.command("script");
+        command.args(["-qec", line, "/dev/null"]);
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, answers.as_bytes()).unwrap();
+        drop(stdin);
+        let run: Run = child.wait_with_output().unwrap().into();
+        Run { stdout: run.stdout.replace("\r\n", "\n"), ..run }
+    }
+
+    /// Makes it a git repository.
+    fn git_init(&self) {
+        let done = self.command("git").args(["init", "--quiet"]).status().unwrap();
+        assert!(done.success());
+    }
+
+    /// PATH with those programs, and with those of the tests behind.
+    fn path(&self) -> String {
+        let binary = std::path::Path::new(crate::cli::BINARY).parent().unwrap().to_owned();
+        let tests = std::env::var("PATH").unwrap();
+        format!("{}:{}:{tests}", self.home().join("bin").display(), binary.display())
+    }
+}
+
+fn run(project: &Project, args: &[&str]) -> Run {
+    let mut command = project.hookloop(args);
+    command.env("PATH", project.path());
+    // Where the toolchain of these tests is, which a user's own would be found without.
+    for name in ["CARGO_HOME", "RUSTUP_HOME"] {
+        let usual = || {
+            format!(
+                "{}/.{}",
+                std::env::var("HOME").unwrap(),
+                name.to_lowercase().trim_end_matches("_home")
+            )
+        };
+        command.env(name, std::env::var(name).unwrap_or_else(|_| usual()));
+    }
+    command.output().unwrap().into()
+}
+
+/// From nothing to a gated run: what the README says, in each language.
+fn from_nothing_to_a_gated_run(shape: &Shape) {
+    let project = shape.repository();
+    let made = run(&project, &["init", "--yes", "--json"]);
+    assert!(made.code == 0 && made.stderr.is_empty(), "{made:?}");
+    let made: Value = serde_json::from_str(&made.stdout).unwrap();
+    let gates = made["gates"].as_array().unwrap();
+    let tests = &gates[0];
+    assert_eq!(
+        (&tests["name"], &tests["trial"], &tests["written"]),
+        (&json!("tests"), &json!("failed"), &json!(true)),
+        "{made:#}"
+    );
+    assert!(tests["command"].as_str().unwrap().contains(shape.command), "{made:#}");
+    let written: Vec<&str> = gates
+        .iter()
+        .filter(|gate| gate["written"] == true)
+        .map(|gate| gate["name"].as_str().unwrap())
+        .collect();
+    for name in shape.gates {
+        assert!(written.contains(name), "{name}: {made:#}");
+    }
+    assert!(made["trusted"].as_str().unwrap().starts_with("sha256:"), "{made:#}");
+    assert!(project.config().lines().count() < 50, "{}", project.config());
+    assert!(project.config().contains("# Fails now"), "{}", project.config());
+
+    let done = run(&project, &["run", "Make the tests pass", "--agent", "scripted:turns.json"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(project.events_of("gates_judged").len(), 1);
+    assert_eq!(project.event("gates_judged")["data"]["verdict"], "pass");
+    assert_eq!(project.event("session_ended")["data"]["outcome"], "complete");
+}
+
+#[test]
+fn a_rust_repository_gets_gates_and_a_gated_run() {
+    from_nothing_to_a_gated_run(&RUST);
+}
+
+#[test]
+fn an_npm_repository_gets_gates_and_a_gated_run() {
+    from_nothing_to_a_gated_run(&NPM);
+}
+
+#[test]
+fn a_python_repository_gets_gates_and_a_gated_run() {
+    from_nothing_to_a_gated_run(&PYTHON);
+}
+
+#[test]
+fn a_go_repository_gets_gates_and_a_gated_run() {
+    from_nothing_to_a_gated_run(&GO);
+}
+
+/// A gate that says no sends the agent back: what `init` wrote holds.
+#[test]
+fn an_agent_that_does_nothing_is_not_done() {
+    let project = NPM.repository();
+    project.files(&[("turns.json", r#"[{"say": "Done.\n<promise>COMPLETE</promise>"}]"#)]);
+    assert_eq!(run(&project, &["init", "--yes"]).code, 0);
+    let done =
+        run(&project, &["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"]);
+    assert_eq!(done.code, 3, "{done:?}");
+}
+
+#[test]
+fn nothing_of_the_repository_runs_without_a_word() {
+    let files = [("Makefile", "test:\n\ttouch ran\n")];
+    // Nobody to ask; asked and refused; told not to; a project already.
+    let project = Project::bare();
+    project.files(&files);
+    project.fails(1, &["init"]);
+    let refused = project.on_terminal("hookloop init", "n\ny\nn\n");
+    assert_eq!(refused.code, 0, "{refused:?}");
+    assert!(refused.stdout.contains("make test"), "{refused:?}");
+    assert!(project.config().contains("      command: make test"), "{}", project.config());
+    project.ok(&["init", "--yes"]);
+    assert!(!project.root().join("ran").exists());
+    let explained = project.json(&["hooks", "show", "tests"]);
+    assert_eq!(explained["trusted"], false, "{explained}");
+
+    let project = Project::bare();
+    project.files(&files);
+    let made = project.json(&["init", "--yes", "--no-run"]);
+    assert_eq!(made["gates"][0]["trial"], "not_tried", "{made}");
+    assert_eq!(made["trusted"], Value::Null, "{made}");
+    assert!(made["next"][0].as_str().unwrap().contains("hookloop hooks trust"), "{made}");
+    assert!(!project.root().join("ran").exists());
+
+    // An agent's session does not decide either.
+    let project = Project::bare();
+    project.files(&files);
+    let mut command = project.hookloop(&["init", "--yes"]);
+    let agent: Run = command.env("HOOKLOOP_SESSION", "s").output().unwrap().into();
+    assert_eq!(agent.code, 0, "{agent:?}");
+    assert!(!project.root().join("ran").exists());
+    assert_eq!(project.json(&["hooks", "show", "tests"])["trusted"], false);
+}
+
+#[test]
+fn a_person_at_a_terminal_is_shown_and_asked() {
+    let project = Project::bare();
+    project.files(&[("Makefile", "test:\n\t@touch ran; echo it fails; exit 1\n")]);
+    // Enter is yes.
+    let seen = project.on_terminal("hookloop init", "\n\n\n");
+    assert_eq!(seen.code, 0, "{seen:?}");
+    let asked = ["Run them once", "Write ", "Let sessions run these gates"];
+    let places: Vec<usize> = asked
+        .iter()
+        .map(|part| seen.stdout.find(part).unwrap_or_else(|| panic!("{part}: {}", seen.stdout)))
+        .collect();
+    assert!(places.is_sorted(), "{}", seen.stdout);
+    assert!(seen.stdout.contains("it fails"), "{}", seen.stdout);
+    assert!(seen.stdout.contains("Next:"), "{}", seen.stdout);
+    assert!(project.root().join("ran").exists());
+    assert_eq!(project.json(&["hooks", "show", "tests"])["trusted"], true);
+}
+
+#[test]
+fn what_can_not_be_a_gate_is_left_out_and_said() {
+    let project = Project::bare();
+    let scripts = r#"{"test": "no-such-runner", "lint": "exit 1", "typecheck": "true"}"#;
+    project.files(&[("package.json", &format!(r#"{{"scripts": {scripts}}}"#)), ("stack.yaml", "")]);
+    let made = run(&project, &["init", "--yes", "--json"]);
+    let made: Value = serde_json::from_str(&made.stdout).unwrap();
+    let gates = made["gates"].as_array().unwrap();
+    let gate = |name: &str| {
+        gates.iter().find(|gate| gate["name"] == name).unwrap_or_else(|| panic!("{name}: {made:#}"))
+    };
+    let fate = |name: &str| (gate(name)["trial"].clone(), gate(name)["written"].clone());
+    // Its runner is not installed; the language is not; it fails now and is no test; it does nothing.
+    assert_eq!(fate("tests-npm"), (json!("absent"), json!(false)), "{made:#}");
+    assert_eq!(gate("tests-stack")["reason"], "`stack` is not installed");
+    assert_eq!(fate("lint"), (json!("failed"), json!(false)), "{made:#}");
+    assert_eq!(gates.len(), 3, "{made:#}");
+    let config = project.config();
+    assert!(config.contains("# Left out: `stack` is not installed"), "{config}");
+    assert!(config.contains("# Left out: it fails now (exit code 1)"), "{config}");
+    assert!(!config.contains("\n  stop:"), "{config}");
+    // A file with nothing but comments on gates is a project.
+    project.ok(&["status"]);
+}
+
+#[test]
+fn everything_that_a_gate_started_is_gone_with_it() {
+    let project = Project::bare();
+    let mark = format!("600.{}", std::process::id());
+    project.files(&[("Makefile", &format!("test:\n\t(setsid sleep {mark} &); touch ran\n"))]);
+    project.ok(&["init", "--yes"]);
+    assert!(project.root().join("ran").exists());
+    let left = project.command("pgrep").args(["-f", &format!("^sleep {mark}$")]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+}
+
+#[test]
+fn what_it_found_is_in_the_file_and_in_what_it_says() {
+    let project = Project::bare();
+    project.files(&[
+        (".claude/settings.json", r#"{"hooks": {"Stop": []}}"#),
+        (".beads/issues.jsonl", ""),
+        (
+            ".github/workflows/ci.yml",
+            "jobs:\n  t:\n    steps:\n      - run: ./check.sh --all tests\n",
+        ),
+    ]);
+    project.program("claude", "echo 9.9.9");
+    let said = run(&project, &["init", "--yes"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    for part in
+        ["hookloop import claude .claude/settings.json", "hookloop import beads", "--agent claude"]
+    {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    for part in ["./check.sh --all tests", "hookloop import beads", "agent: claude"] {
+        assert!(project.config().contains(part), "{part}: {}", project.config());
+    }
+}
+
+/// A name that would be a line of the file is none.
+#[test]
+fn a_hostile_repository_writes_nothing_into_the_file() {
+    let project = Project::bare();
+    let evil = "x\nhooks: {stop: [{command: touch pwned}]}\n#.yml";
+    project.files(&[(
+        &format!(".github/workflows/{evil}"),
+        "jobs:\n  t:\n    steps:\n      - run: make test\n",
+    )]);
+    let huge = "x".repeat(5 * 1024 * 1024);
+    project.files(&[("Makefile", &huge)]);
+    std::os::unix::fs::symlink("/etc/passwd", project.root().join("package.json")).unwrap();
+    project.ok(&["init", "--yes"]);
+    assert!(!project.config().contains("pwned"), "{}", project.config());
+    assert_eq!(project.json(&["hooks", "list"]).as_array().unwrap().len(), 3);
+}

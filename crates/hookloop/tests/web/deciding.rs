@@ -1,0 +1,156 @@
+//! What people decide on pages.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+use crate::browser::Browser;
+use crate::server::Server;
+use crate::stage::{Ordinary, Stage};
+use crate::support::Sandbox;
+use crate::yard::Yard;
+
+const SAID: &str = "document.querySelector('#said').innerText";
+
+/// Waits for what is said to hold a text.
+fn await_said(browser: &mut Browser, text: &str) {
+    browser.until(&format!("{SAID}.includes({})", json!(text)));
+}
+
+/// A task whose work was submitted, and refused by its reviewer.
+fn refused() -> Yard {
+    let config = "delivery: {}\nlimits: {continuations: 0}\nagents:\n  strict:\n    kind: command\n    command: >-\n      \
+         cat > $HOME/prompt;\n      \
+         id=$(sed -n 's/.*\"const\": *\"\\([0-9a-f]*\\)\".*/\\1/p' $HOME/prompt | head -1);\n      \
+         sed \"s/ID/$id/\" $HOME/answer\n\
+         gatekeepers:\n  qa: {agent: strict}\nhooks:\n  before_merge:\n    - gatekeeper: qa\n";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.ok(&["agents", "trust", "--yes"]);
+    let refusal = r#"{"review": "ID", "verdict": "reject", "summary": "no", "findings": [
+        {"file": "work.txt", "line": 1, "message": "not like this", "severity": "blocker"}]}"#;
+    fs::write(yard.project().parent().unwrap().join("home/answer"), refusal).unwrap();
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo fine > work.txt");
+    assert_eq!(yard.tasks().code, 0);
+    assert_eq!(yard.merge()["t1"].0, "blocked");
+    yard
+}
+
+#[test]
+fn a_submission_is_approved_from_the_page() {
+    let yard = refused();
+    let server = Server::spawn(yard.command(&["serve", "--port", "0"]));
+    let (mut browser, _) = server.visited();
+    browser.click("form[data-post]:has(input[value=approve]) button");
+    await_said(&mut browser, "Approved: task t1 is submitted");
+    assert!(browser.questions[0].contains("as it is?"), "{:?}", browser.questions);
+    browser
+        .until("document.querySelector('#part-problems').innerText.includes('Nothing needs you')");
+    assert_eq!(yard.state("t1"), "submitted");
+    browser.assert_calm("an approval");
+    assert_eq!(yard.merge()["t1"].0, "merged");
+}
+
+/// By keys alone, as somebody works who has no mouse.
+#[test]
+fn a_question_is_answered_by_keys_alone() {
+    let sandbox = Sandbox::new(PLAIN);
+    sandbox.json(&["task", "add", "Ask", "--id", "ask"]);
+    sandbox.json(&["task", "block", "ask", "--reason", "Which one?"]);
+    let server = Server::start(&sandbox);
+    let (mut browser, _) = server.visited();
+    let mut reached = Vec::new();
+    while browser.text("document.activeElement.name ?? ''") != "text" {
+        browser.key("Tab");
+        reached.push(browser.text("document.activeElement.innerText ?? ''"));
+        assert!(reached.len() < 40, "{reached:?}");
+        let outline = browser.text("getComputedStyle(document.activeElement).outlineStyle");
+        assert_ne!(outline, "none", "nobody sees where the focus is: {reached:?}");
+    }
+    browser.call("Input.insertText", json!({ "text": "The <b>left</b> one" }));
+    browser.key("Enter");
+    await_said(&mut browser, "Answered: task ask is ready");
+    browser
+        .until("document.querySelector('#part-problems').innerText.includes('Nothing needs you')");
+    let notes = sandbox.json(&["task", "show", "ask"])["notes"].clone();
+    assert_eq!(notes[0]["text"], "The <b>left</b> one");
+    assert_eq!(notes[0]["by"], "tester");
+}
+
+#[test]
+fn what_was_decided_elsewhere_is_said_and_not_done_again() {
+    let sandbox = Sandbox::new(PLAIN);
+    sandbox.json(&["task", "add", "Ask", "--id", "ask"]);
+    sandbox.json(&["task", "block", "ask", "--reason", "Which one?"]);
+    let server = Server::start(&sandbox);
+    let act = |body: Value| {
+        let (status, told) =
+            server.ask("POST", &format!("{}do", server.project()), &body.to_string());
+        (status, serde_json::from_str::<Value>(&told).unwrap())
+    };
+    let key = sandbox.json(&["inbox", "list"])[0]["key"].clone();
+    let (status, told) = act(json!({ "do": "dismiss", "key": key }));
+    assert_eq!((status, &told["said"]), (200, &"Dismissed".into()));
+    sandbox.json(&["task", "unblock", "ask"]);
+    let before = sandbox.count_events();
+    for (body, expected) in [
+        (json!({ "do": "answer", "key": key, "text": "The left one" }), 409),
+        (json!({ "do": "approve", "key": key }), 409),
+        (json!({ "do": "dismiss", "key": "nothing" }), 400),
+        (json!({ "do": "answer", "key": key, "text": "a", "force": true }), 400),
+        (json!({ "do": "delete", "key": key }), 400),
+        (json!({ "do": "pause", "session": "none" }), 409),
+        (json!({ "do": "resume", "session": "none" }), 409),
+        (json!({ "do": "message", "session": "none", "text": "Hello" }), 409),
+        (json!([]), 400),
+    ] {
+        let (status, told) = act(body.clone());
+        assert_eq!(status, expected, "{body} {told}");
+        assert!(told["error"].as_str().is_some_and(|why| !why.is_empty()), "{body} {told}");
+    }
+    assert_eq!(sandbox.count_events(), before);
+}
+
+#[test]
+fn a_session_is_told_something_paused_and_resumed() {
+    let mut stage = Stage::new(&Ordinary);
+    let turns = json!([
+        { "say": "A start.", "run": "while [ ! -e go ]; do sleep 0.05; done" },
+        { "say": "Done.\n<promise>COMPLETE</promise>", "write": { "answer": "42\n" } },
+    ]);
+    let id = stage.start_turns("slow", &turns);
+    let server = Server::start(&stage.sandbox);
+    let (mut browser, project) = server.visited();
+    browser.go(&format!("{project}sessions/{id}"));
+    browser.type_into("#message", "Look at <i>src</i> first");
+    browser.key("Enter");
+    await_said(&mut browser, "has it");
+    browser.until(
+        "document.querySelector('#part-waiting').innerText.includes('Look at <i>src</i> first')",
+    );
+    browser.click("form:has(input[value=pause]) button");
+    await_said(&mut browser, "pauses when its turn is over");
+    fs::write(stage.sandbox.project().join("go"), "").unwrap();
+    browser.until("document.querySelector('#part-facts .state').innerText == 'paused'");
+    browser.click("form:has(input[value=resume]) button");
+    await_said(&mut browser, "goes on");
+    browser.until("document.querySelector('#part-facts .state').innerText == 'complete'");
+    browser.assert_calm("a session");
+}
+
+/// An agent that starts a server is not the person who is asked.
+#[test]
+fn the_server_of_an_agent_decides_nothing() {
+    let sandbox = Sandbox::new(PLAIN);
+    sandbox.json(&["task", "add", "Ask", "--id", "ask"]);
+    sandbox.json(&["task", "block", "ask", "--reason", "Which one?"]);
+    let mut command = sandbox.command(&["serve", "--port", "0"]);
+    command.env("HOOKLOOP_SESSION", "abc");
+    let server = Server::spawn(command);
+    let key = sandbox.json(&["inbox", "list"])[0]["key"].clone();
+    let body = json!({ "do": "answer", "key": key, "text": "Me" }).to_string();
+    let (status, told) = server.ask("POST", &format!("{}do", server.project()), &body);
+    assert_eq!(status, 409);
+    assert!(told.contains("for a person to decide"), "{told}");
+}

@@ -1,0 +1,114 @@
+//! Pages that follow what happens.
+
+use std::io::{BufRead, BufReader, Read};
+use std::time::{Duration, Instant};
+
+use crate::PLAIN;
+use crate::browser::PATIENCE;
+use crate::server::Server;
+use crate::support::Sandbox;
+
+#[test]
+fn a_task_appears_without_a_reload_and_nothing_else_moves() {
+    let sandbox = Sandbox::new(PLAIN);
+    sandbox.json(&["task", "add", "The first", "--id", "first"]);
+    let server = Server::start(&sandbox);
+    let (mut browser, project) = server.visited();
+    browser.go(&format!("{project}tasks"));
+    browser.until("document.querySelector('#live').textContent == 'live'");
+    browser.eval("window.isTheSame = true");
+    browser.type_into("input[name=q]", "half a wo");
+    sandbox.json(&["task", "add", "Comes <b>later</b>", "--id", "later"]);
+    browser.until("document.querySelector('[data-key=later]')?.innerText.includes('Comes <b>later</b>') ?? false");
+    assert_eq!(browser.eval("window.isTheSame"), true, "the page was loaded again");
+    assert_eq!(browser.text("document.activeElement.name"), "q");
+    assert_eq!(browser.text("document.activeElement.value"), "half a wo");
+    sandbox.json(&["task", "delete", "first"]);
+    browser.until("document.querySelector('[data-key=first]') == null");
+    sandbox.json(&["task", "block", "later", "--reason", "Which one?"]);
+    browser.until("document.querySelector('#problem-count').innerText.startsWith('1')");
+    browser.assert_calm("a page that follows");
+}
+
+/// The next thing that is said to a page that follows.
+fn word(reads: &mut impl BufRead) -> String {
+    let mut word = String::new();
+    while !word.contains("event: changed") || !word.ends_with("\n\n") {
+        let mut line = String::new();
+        assert!(reads.read_line(&mut line).unwrap() > 0, "it ended: {word}");
+        // The length of a chunk is not part of it.
+        if line.ends_with("\r\n") {
+            continue;
+        }
+        word.push_str(&line);
+    }
+    word
+}
+
+#[test]
+fn a_page_hears_what_it_missed_and_is_not_told_more_than_it_can_use() {
+    let sandbox = Sandbox::new(PLAIN);
+    let server = Server::start(&sandbox);
+    let project = server.project();
+    let before = sandbox.count_events();
+    sandbox.json(&["task", "add", "While nobody looked"]);
+    let mut reads =
+        BufReader::new(server.asking("GET", &format!("{project}live?since={before}"), ""));
+    assert!(word(&mut reads).contains("tasks"));
+    let lines: Vec<_> =
+        (0..3_000).map(|n| serde_json::json!({ "goal": format!("Task {n}") })).collect();
+    let began = Instant::now();
+    sandbox.import(&lines);
+    sandbox.json(&["task", "add", "The last", "--id", "last"]);
+    let last = sandbox.count_events();
+    let mut words = 0;
+    loop {
+        let word = word(&mut reads);
+        words += 1;
+        if word.contains(&format!("id: {last}\n")) {
+            break;
+        }
+    }
+    let most = began.elapsed().as_millis() / 250 + 2;
+    assert!(words <= most, "{words} words in {:?}", began.elapsed());
+}
+
+#[test]
+fn there_are_places_for_so_many_and_pages_and_agents_have_theirs() {
+    let sandbox = Sandbox::new(PLAIN);
+    let mut server = Server::start(&sandbox);
+    let live = format!("{}live", server.project());
+    let mut following: Vec<_> = (0..64)
+        .map(|_| {
+            let mut reads = BufReader::new(server.asking("GET", &live, ""));
+            let mut line = String::new();
+            while !line.contains("hello") {
+                line.clear();
+                assert!(reads.read_line(&mut line).unwrap() > 0);
+            }
+            reads
+        })
+        .collect();
+    let (status, told) = server.ask("GET", &live, "");
+    assert_eq!(status, 503);
+    assert!(told.contains("64 pages follow"), "{told}");
+    let (status, _) = server.ask("GET", &server.project(), "");
+    assert_eq!(status, 200);
+    // One that goes leaves its place.
+    drop(following.pop());
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let mut stream = server.asking("GET", &live, "");
+        let mut start = [0; 12];
+        stream.read_exact(&mut start).unwrap();
+        if start.ends_with(b"200") {
+            break;
+        }
+        assert!(Instant::now() < end, "the place is not free again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // Those that follow do not keep the server from ending.
+    let began = Instant::now();
+    assert_eq!(server.terminate(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}

@@ -1,0 +1,103 @@
+//! Every page as people see it, for the documents: `docs/record-pages` runs this.
+
+use std::path::PathBuf;
+
+use crate::server::Server;
+use crate::stage::{Stage, Words};
+
+/// An ordinary project, at a pace that can be seen.
+struct Seen;
+
+impl Words for Seen {
+    fn word(&self, plain: &str) -> String {
+        plain.to_owned()
+    }
+
+    fn is_slow(&self) -> bool {
+        true
+    }
+}
+
+/// Days of which something was used.
+const DAYS: i64 = 24;
+
+#[test]
+#[ignore = "docs/record-pages runs it"]
+fn pages_are_recorded() {
+    let to = PathBuf::from(std::env::var_os("HOOKLOOP_PAGES").unwrap());
+    let mut stage = Stage::new(&Seen);
+    let long = stage.start_session("Bring the dependencies up to date, one at a time");
+    stage.start_worker("build-1");
+    stage.sandbox.json(&["fleet", "budget", "--cost", "40"]);
+    spread_usage(&stage);
+    let sessions = stage.sandbox.json(&["sessions", "list"]);
+    let named = |name: &str| {
+        sessions.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let mended = named("mend-the-parser");
+    let server = Server::start(&stage.sandbox);
+    let (mut browser, project) = server.visited();
+    let pages = [
+        ("projects", server.url("/")),
+        ("overview", project.clone()),
+        ("sessions", format!("{project}sessions")),
+        ("session", format!("{project}sessions/{mended}")),
+        ("running", format!("{project}sessions/{long}")),
+        ("tasks", format!("{project}tasks")),
+        ("task", format!("{project}tasks/errors")),
+        ("graph", format!("{project}graph")),
+        ("usage", format!("{project}usage")),
+        ("hooks", format!("{project}hooks")),
+        ("fleet", format!("{project}fleet")),
+        ("log", format!("{project}log")),
+    ];
+    for (scheme, width, height) in [("light", 1280, 800), ("dark", 1280, 800), ("light", 390, 844)]
+    {
+        browser.size(width, height);
+        browser.colours(scheme);
+        for (name, url) in &pages {
+            browser.go(url);
+            if *name != "projects" {
+                browser.until("document.querySelector('#live').textContent == 'live'");
+            }
+            // Nothing is wider than the page, but for what scrolls by itself.
+            let wide = browser.eval("document.documentElement.scrollWidth - innerWidth");
+            assert!(wide.as_i64().unwrap() <= 0, "{name} at {width}: {wide} too wide");
+            std::fs::write(to.join(format!("{name}-{scheme}-{width}.png")), browser.picture())
+                .unwrap();
+            browser.assert_calm(name);
+        }
+    }
+    browser.go(&server.url("/login"));
+    std::fs::write(to.join("login-light-1280.png"), browser.picture()).unwrap();
+}
+
+/// Puts into the view what agents would have used in the days before: a clock that is wrong for a program is wrong for all of it.
+fn spread_usage(stage: &Stage) {
+    let connection = rusqlite::Connection::open(stage.sandbox.database()).unwrap();
+    let today =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+            / 86_400;
+    for back in 1..=DAYS {
+        for (i, agent) in ["claude", "codex", "gemini"].iter().enumerate() {
+            let cost = (back * 7 + i as i64 * 5) % 11 * 310_000 / (i as i64 + 1);
+            let values = rusqlite::params![
+                today as i64 - back,
+                format!("s{back}"),
+                "parser",
+                agent,
+                4,
+                cost / 4,
+                cost / 9,
+                cost / 30,
+                cost
+            ];
+            connection
+                .execute("INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)", values)
+                .unwrap();
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The program as it serves a project.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::browser::{Browser, PATIENCE};
+use crate::support::Sandbox;
+
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) port: u16,
+    /// What logs in once.
+    pub(crate) link: String,
+    pub(crate) said: Value,
+}
+
+impl Server {
+    pub(crate) fn start(sandbox: &Sandbox) -> Server {
+        Server::spawn(sandbox.command(&["serve", "--port", "0"]))
+    }
+
+    pub(crate) fn spawn(mut command: Command) -> Server {
+        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let said: Value = serde_json::from_str(&line).unwrap();
+        let link = said["dashboard"].as_str().unwrap().to_owned();
+        let port = link.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.split_once('/'));
+        let port = port.unwrap().0.parse().unwrap();
+        Server { child, port, link, said }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    pub(crate) fn token(&self) -> String {
+        let path = self.said["dashboard_token_file"].as_str().unwrap();
+        std::fs::read_to_string(path).unwrap().trim().to_owned()
+    }
+
+    /// A browser that is logged in, at the project's first page.
+    pub(crate) fn visited(&self) -> (Browser, String) {
+        let mut browser = Browser::start();
+        browser.go(&self.link);
+        browser.until("location.pathname == '/' && !!document.querySelector('tbody a')");
+        let path = browser.text("document.querySelector('tbody a').getAttribute('href')");
+        browser.go(&self.url(&path));
+        (browser, self.url(&path))
+    }
+
+    /// A connection that has asked for something with the token, and read nothing yet.
+    pub(crate) fn asking(&self, method: &str, path: &str, body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (port, token, length) = (self.port, self.token(), body.len());
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    }
+
+    /// The status and body of an answer.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut answer = Vec::new();
+        self.asking(method, path, body).read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    /// The address of the project's pages, which ends with a slash.
+    pub(crate) fn project(&self) -> String {
+        let (_, page) = self.ask("GET", "/", "");
+        let start = page.find("href=\"/p/").unwrap() + 6;
+        page[start..].split('"').next().unwrap().to_owned()
+    }
+
+    pub(crate) fn terminate(&mut self) -> Option<i32> {
+        let id = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        let end = std::time::Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(std::time::Instant::now() < end, "it is still there");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

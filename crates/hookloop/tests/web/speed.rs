@@ -1,0 +1,147 @@
+//! Large projects, and clients that stop reading.
+
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use rusqlite::params;
+use serde_json::{Value, json};
+
+use crate::PLAIN;
+use crate::server::Server;
+use crate::support::Sandbox;
+
+/// How long a page may take to be seen. On a machine with nothing else to do it is a tenth of this; others test at the
+/// same time.
+const PAINT_MAX_MS: f64 = 3_000.0;
+
+fn tasks(count: usize) -> Vec<Value> {
+    let task = |n: usize| {
+        let needs: Vec<String> = [n / 2, n / 3]
+            .iter()
+            .filter(|needed| n > 3 && **needed < n)
+            .map(|needed| format!("t{needed}"))
+            .collect();
+        json!({ "id": format!("t{n}"), "goal": format!("Task number {n} of many"), "labels": [format!("l{}", n % 7)], "depends_on": needs })
+    };
+    (0..count).map(task).collect()
+}
+
+#[test]
+fn pages_of_a_large_project_are_there_at_once() {
+    let sandbox = Sandbox::new(PLAIN);
+    sandbox.import(&tasks(10_000));
+    let connection = rusqlite::Connection::open(sandbox.database()).unwrap();
+    connection.execute_batch("BEGIN").unwrap();
+    for n in 0..1_000 {
+        let add = "INSERT INTO session(id, name, state, work, agent, machine, iteration, asks, tokens, cost_micros, started_at, ended_at)
+            VALUES (?1, ?1, 'complete', 'Something to do', 'claude', 'm', 3, 0, 10000, 120000, ?2, ?2)";
+        connection.execute(add, params![format!("s{n}"), 1_700_000_000_000_i64 + n]).unwrap();
+        let add = "INSERT INTO usage VALUES (?1, ?2, 't1', 'claude', 3, 1000, 10, 100, 120000)";
+        connection.execute(add, params![20_000 + n % 700, format!("s{n}")]).unwrap();
+    }
+    connection.execute_batch("COMMIT").unwrap();
+    drop(connection);
+    let server = Server::start(&sandbox);
+    let (mut browser, project) = server.visited();
+    let pages = [
+        "",
+        "sessions",
+        "sessions?q=something&page=9",
+        "tasks",
+        "tasks?state=created",
+        "tasks?q=number+77",
+        "tasks?before=5000",
+        "tasks/t1",
+        "graph",
+        "graph?task=t100",
+        "usage",
+        "hooks",
+        "fleet",
+        "log",
+        "log?before=4000",
+    ];
+    let mut slowest = 0.0f64;
+    for path in pages {
+        browser.go(&format!("{project}{path}"));
+        let painted = "new Promise((done) => { const seen = () => performance.getEntriesByName('first-contentful-paint')[0]?.startTime;
+            const look = () => seen() ? done(seen()) : requestAnimationFrame(look); look(); })";
+        let paint = browser.eval(painted).as_f64().unwrap();
+        let served = browser.eval("performance.getEntriesByType('navigation')[0].responseEnd - performance.getEntriesByType('navigation')[0].requestStart");
+        eprintln!(
+            "{path:30} served in {:5.0} ms, seen after {paint:5.0} ms",
+            served.as_f64().unwrap()
+        );
+        slowest = slowest.max(paint);
+    }
+    assert!(slowest < PAINT_MAX_MS, "{slowest} ms");
+    browser.assert_calm("a large project");
+}
+
+/// How long it takes to add a thousand tasks.
+fn import(sandbox: &Sandbox, round: usize) -> Duration {
+    let lines: Vec<Value> =
+        (0..1_500).map(|n| json!({ "goal": format!("Round {round}, task {n}") })).collect();
+    let began = Instant::now();
+    sandbox.import(&lines);
+    began.elapsed()
+}
+
+#[test]
+fn clients_that_stop_reading_slow_nobody_down() {
+    let sandbox = Sandbox::new(PLAIN);
+    let server = Server::start(&sandbox);
+    let project = server.project();
+    let memory = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap()
+    };
+    import(&sandbox, 0);
+    let (mut alone, mut watched) = (Vec::new(), Vec::new());
+    let before = memory();
+    for round in 0..3 {
+        alone.push(import(&sandbox, round * 2 + 1));
+        let asking: Vec<_> =
+            (0..32).map(|_| server.asking("GET", &format!("{project}live"), "")).collect();
+        // Pages that were asked for and are not taken.
+        let pages: Vec<_> =
+            (0..8).map(|_| server.asking("GET", &format!("{project}log"), "")).collect();
+        watched.push(import(&sandbox, round * 2 + 2));
+        let (status, _) = server.ask("GET", &project, "");
+        assert_eq!(status, 200);
+        drop((asking, pages));
+    }
+    let least = |times: &[Duration]| times.iter().min().unwrap().as_secs_f64();
+    let ratio = least(&watched) / least(&alone);
+    eprintln!(
+        "alone {alone:?}, with 40 that do not read {watched:?}, ratio {ratio:.2}, memory {before} to {} KiB",
+        memory()
+    );
+    assert!(ratio < 2.0, "{ratio}");
+    assert!(memory() < before + 32 * 1024, "{before} {}", memory());
+}
+
+/// A page is there in time while others write as much as they can.
+#[test]
+fn pages_stay_quick_while_much_happens() {
+    let sandbox = Sandbox::new(PLAIN);
+    let server = Server::start(&sandbox);
+    let project = server.project();
+    let lines: Vec<Value> = (0..6_000).map(|n| json!({ "goal": format!("Task {n}") })).collect();
+    let path = sandbox.write_lines("many.jsonl", &lines);
+    let mut writer = sandbox.command(&["task", "import", path.to_str().unwrap()]).spawn().unwrap();
+    let (mut slowest, mut asked) = (Duration::ZERO, 0);
+    while writer.try_wait().unwrap().is_none() {
+        let began = Instant::now();
+        let mut answer = String::new();
+        server
+            .asking("GET", &format!("{project}?parts=counts"), "")
+            .read_to_string(&mut answer)
+            .unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        slowest = slowest.max(began.elapsed());
+        asked += 1;
+    }
+    eprintln!("{asked} parts while 6,000 tasks were added, the slowest after {slowest:?}");
+    assert!(asked > 0 && slowest < Duration::from_secs(3), "{slowest:?}");
+}

@@ -1,0 +1,259 @@
+//! A project that has something of everything, with the texts that a test wants in it.
+
+use std::fs;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::browser::PATIENCE;
+use crate::support::Sandbox;
+
+/// Hooks at several points, one of which says no until the answer is right.
+const CONFIG: &str = "version: 1
+project: atlas
+limits: {purse: {cost: 25, per: day}, hook_retries: 2}
+hooks:
+  session_start:
+    - {name: context, command: 'cat notes.txt', pipe_output: true}
+  post_iteration:
+    - {name: format, command: 'REST'}
+  stop:
+    - {name: tests, command: 'REST; REST; sh test.sh'}
+    - {name: lint, command: 'REST'}
+  session_end:
+    - {name: summary, command: 'echo summary written'}
+";
+
+/// Texts by what they are for.
+pub(crate) trait Words {
+    /// A text of that sort; `plain` is what it would be in an ordinary project.
+    fn word(&self, plain: &str) -> String;
+
+    /// Whether turns and hooks take as long as somebody who looks can see.
+    fn is_slow(&self) -> bool {
+        false
+    }
+}
+
+/// As in an ordinary project.
+pub(crate) struct Ordinary;
+
+impl Words for Ordinary {
+    fn word(&self, plain: &str) -> String {
+        plain.to_owned()
+    }
+}
+
+pub(crate) struct Stage {
+    pub(crate) sandbox: Sandbox,
+    running: Vec<Child>,
+}
+
+impl Stage {
+    pub(crate) fn new(words: &dyn Words) -> Stage {
+        let rest = if words.is_slow() { "sleep 0.15" } else { ":" };
+        let sandbox = Sandbox::new(&CONFIG.replace("REST", rest));
+        let mut stage = Stage { sandbox, running: Vec::new() };
+        stage.make_repository(words);
+        stage.sandbox.json(&["hooks", "trust", "--yes"]);
+        stage.add_tasks(words);
+        stage.run_sessions(words);
+        stage
+    }
+
+    fn make_repository(&self, words: &dyn Words) {
+        let root = self.sandbox.project();
+        let failing = words.word("FAILED tests/test_answer.py::test_answer - assert 41 == 42");
+        fs::write(
+            root.join("notes.txt"),
+            words.word("The parser is in src/parse.rs; keep its errors as they are."),
+        )
+        .unwrap();
+        fs::write(root.join("failing.txt"), failing).unwrap();
+        fs::write(
+            root.join("test.sh"),
+            "grep -q 42 answer && exit 0\ncat failing.txt\ncat failing.txt >&2\nexit 2\n",
+        )
+        .unwrap();
+        fs::write(root.join("answer"), "0\n").unwrap();
+        for args in [
+            &["init", "-q", "-b", "main"][..],
+            &["add", "-A"],
+            &["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "first"],
+        ] {
+            let done = Command::new("git").args(args).current_dir(&root).status().unwrap();
+            assert!(done.success(), "{args:?}");
+        }
+    }
+
+    fn add_tasks(&self, words: &dyn Words) {
+        let task = |id: &str, goal: &str, labels: &[&str], needs: &[&str]| {
+            json!({
+                "id": id, "goal": words.word(goal), "description": words.word("Keep it small; the tests say when it is done."),
+                "labels": labels.iter().map(|label| words.word(label)).collect::<Vec<_>>(),
+                "deliverables": [words.word("src/parse.rs")], "type": words.word("feature"), "depends_on": needs,
+            })
+        };
+        self.sandbox.import(&[
+            task("grammar", "Write the grammar down", &["parser"], &[]),
+            task("lexer", "Split text into tokens", &["parser"], &["grammar"]),
+            task("parser", "Build the tree", &["parser"], &["lexer"]),
+            task("errors", "Say where a mistake is", &["parser", "errors"], &["lexer"]),
+            task("printer", "Print a tree as text", &["output"], &["parser"]),
+            task(
+                "roundtrip",
+                "What is printed reads back the same",
+                &["tests"],
+                &["printer", "parser"],
+            ),
+            task("fuzz", "Anything at all as input", &["tests"], &["parser", "errors"]),
+            task("docs", "A page for people who write files", &["docs"], &["errors", "printer"]),
+            task("release", "The first release", &["release"], &["roundtrip", "fuzz", "docs"]),
+            task("bench", "How long a large file takes", &["tests"], &["parser"]),
+            task("unicode", "Names in any script", &["parser"], &["lexer"]),
+            task("limits", "Bounds on depth and length", &["parser"], &["parser"]),
+        ]);
+        let sandbox = &self.sandbox;
+        sandbox.json(&[
+            "task",
+            "note",
+            "grammar",
+            &words.word("See the second draft in the wiki."),
+        ]);
+        sandbox.json(&[
+            "task",
+            "complete",
+            "grammar",
+            "--result",
+            &words.word("Nineteen rules, none of them left-recursive."),
+        ]);
+        sandbox.json(&["task", "complete", "lexer", "--result", &words.word("Done.")]);
+        sandbox.json(&["task", "start", "parser"]);
+        sandbox.json(&[
+            "task",
+            "block",
+            "unicode",
+            "--reason",
+            &words.word("Which version of the standard?"),
+        ]);
+        sandbox.json(&[
+            "task",
+            "block",
+            "errors",
+            "--reason",
+            &words.word("May an error name two places?"),
+        ]);
+    }
+
+    fn run_sessions(&mut self, words: &dyn Words) {
+        let say = words.word("The parser accepts the examples, and the test passes.");
+        let usage = |input: u64, cost: u64| json!({ "inputTokens": input, "outputTokens": input / 9, "cachedTokens": input / 2, "costMicros": cost });
+        let turn = |answer: &str, ms: u64, cost: u64| {
+            json!({
+                "say": format!("{say}\n<promise>COMPLETE</promise>"), "write": { "answer": answer },
+                "sleep_ms": if words.is_slow() { ms } else { 0 }, "usage": usage(cost / 20, cost),
+            })
+        };
+        let turns = json!([
+            turn("41\n", 900, 410_000),
+            turn("43\n", 600, 220_000),
+            turn("42\n", 700, 260_000)
+        ]);
+        self.run(
+            "mends.json",
+            &turns,
+            &["--name", &words.word("mend-the-parser")],
+            &words.word("Make the tests pass"),
+        );
+        let stuck = json!([turn("40\n", 200, 90_000), { "fail": words.word("the model is overloaded") }, turn("40\n", 100, 80_000)]);
+        fs::write(self.sandbox.project().join("answer"), "0\n").unwrap();
+        self.run("stuck.json", &stuck, &[], &words.word("Find out why the build is slow"));
+    }
+
+    /// Runs a session to its end, whatever that is.
+    fn run(&self, name: &str, turns: &Value, more: &[&str], prompt: &str) {
+        fs::write(self.sandbox.project().join(name), turns.to_string()).unwrap();
+        let agent = format!("scripted:{name}");
+        let args = [&["run", prompt, "--agent", &agent, "--max-iterations", "6"], more].concat();
+        let ran = self.command(&args).output().unwrap();
+        assert!(!ran.stdout.is_empty(), "{}", String::from_utf8_lossy(&ran.stderr));
+    }
+
+    /// The program, with git to ask for trees.
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.sandbox.command(args);
+        command.env("PATH", std::env::var_os("PATH").unwrap());
+        command
+    }
+
+    /// Starts a session whose turn takes as long as the test does.
+    pub(crate) fn start_session(&mut self, prompt: &str) -> String {
+        let turns = json!([{ "say": "On it.", "sleep_ms": 600_000 }]);
+        self.start(
+            "long.json",
+            &turns,
+            &["run", prompt, "--agent", "scripted:long.json", "--name", "nightly"],
+        )
+    }
+
+    /// Starts a session of that name with these turns.
+    pub(crate) fn start_turns(&mut self, name: &str, turns: &Value) -> String {
+        let (file, agent) = (format!("{name}.json"), format!("scripted:{name}.json"));
+        self.start(&file, turns, &["run", "Something slow", "--agent", &agent, "--name", name])
+    }
+
+    /// The id of a session that has begun its first turn; its name is the last of `args`.
+    fn start(&mut self, file: &str, turns: &Value, args: &[&str]) -> String {
+        fs::write(self.sandbox.project().join(file), turns.to_string()).unwrap();
+        self.running.push(self.command(args).spawn().unwrap());
+        let name = args.last().unwrap();
+        self.await_json(&["sessions", "list"], |list| {
+            let running = list
+                .as_array()?
+                .iter()
+                .find(|row| row["name"] == **name && row["iteration"] == 1)?;
+            Some(running["id"].as_str()?.to_owned())
+        })
+    }
+
+    /// Starts a worker that finds nothing to do.
+    pub(crate) fn start_worker(&mut self, name: &str) {
+        let args = [
+            "worker",
+            "--agent",
+            "scripted:long.json",
+            "--jobs",
+            "4",
+            "--name",
+            name,
+            "--label",
+            "none-has-it",
+        ];
+        self.running.push(self.command(&args).spawn().unwrap());
+        self.await_json(&["fleet", "status"], |status| {
+            status["workers"].as_array()?.iter().any(|worker| worker["name"] == name).then_some(())
+        });
+    }
+
+    /// What a command's answer holds, when it does.
+    pub(crate) fn await_json<T>(&self, args: &[&str], find: impl Fn(&Value) -> Option<T>) -> T {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = find(&self.sandbox.json(args)) {
+                return found;
+            }
+            assert!(Instant::now() < end, "{args:?} does not come to it");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        for child in &mut self.running {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

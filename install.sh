@@ -1,0 +1,191 @@
+#!/bin/sh
+# Installs hookloop for the user who runs this: gets the archive for this machine, checks it against its SHA-256, and puts the
+# program into ~/.local/bin, its manual pages and completions into ~/.local/share. Run again, it updates. It asks for no
+# password, and changes no file of a shell.
+#
+#   curl -fsSL "$HOOKLOOP_DOWNLOADS/latest/download/install.sh" | sh
+#   curl -fsSL "$HOOKLOOP_DOWNLOADS/latest/download/install.sh" | sh -s -- --version 0.1.0 --to ~/bin
+set -eu
+
+# The address of the releases, and which one. A release's own copy has both written here (packaging/stamp); HOOKLOOP_DOWNLOADS
+# names another address. Without a version it is the latest.
+downloads=''
+version=''
+
+# What is worth waiting for, in seconds, and what an archive may weigh, in bytes.
+connect_max=20
+download_max=900
+archive_max=268435456
+
+say() { printf '%s\n' "$*"; }
+
+# What happened, then what to do about it.
+fail() {
+  printf 'error: %s\n' "$1" >&2
+  shift
+  for line in "$@"; do printf '  %s\n' "$line" >&2; done
+  exit 1
+}
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+usage() {
+  say 'Installs hookloop for you.
+
+  --version VERSION  this one instead of the latest
+  --to DIRECTORY     there instead of ~/.local/bin
+  --help             this text
+
+HOOKLOOP_DOWNLOADS is where releases are, for example https://github.com/OWNER/hookloop/releases'
+}
+
+# The name that this machine has in the archives.
+target() {
+  system="$(uname -s)" machine="$(uname -m)"
+  case "$system $machine" in
+    'Linux x86_64' | 'Linux amd64') say x86_64-unknown-linux-musl ;;
+    'Linux aarch64' | 'Linux arm64') say aarch64-unknown-linux-musl ;;
+    *)
+      fail "there is no hookloop for $system on $machine" \
+        'It runs on Linux, on x86_64 and aarch64: in a virtual machine or a container it runs elsewhere, too.'
+      ;;
+  esac
+}
+
+# Plain HTTP only within this machine: what is fetched is run.
+check_address() {
+  case "$1" in
+    https://*) scheme=https ;;
+    http://127.0.0.1:* | http://127.0.0.1/* | http://localhost:* | http://localhost/*) scheme=http ;;
+    '')
+      fail 'where releases are is not known' \
+        "Set HOOKLOOP_DOWNLOADS to their address, for example https://github.com/OWNER/hookloop/releases"
+      ;;
+    *) fail "not an address that is safe to install from: $1" 'It has to begin with https://' ;;
+  esac
+}
+
+# fetch URL FILE
+fetch() {
+  if has curl; then
+    curl --fail --silent --show-error --location --proto "=$scheme" --tlsv1.2 --retry 3 \
+      --connect-timeout "$connect_max" --max-time "$download_max" --max-filesize "$archive_max" --output "$2" "$1"
+  elif has wget; then
+    wget -q -T "$connect_max" -O "$2" "$1"
+  else
+    fail 'neither curl nor wget is here' 'Install one of them, and run this again.'
+  fi || fail "$1 could not be fetched" "Is there such a release? See ${downloads}"
+}
+
+digest() {
+  if has sha256sum; then
+    sha256sum "$1"
+  elif has shasum; then
+    shasum -a 256 "$1"
+  elif has openssl; then
+    openssl dgst -sha256 -r "$1"
+  fi | cut -d ' ' -f 1
+}
+
+# check FILE SUMS: the file is the one that its release lists.
+check() {
+  name="${1##*/}"
+  expected="$(awk -v name="$name" '$2 == name || $2 == "*" name { print $1 }' "$2")"
+  [ -n "$expected" ] || fail "SHA256SUMS does not list $name" "Nothing was installed."
+  found="$(digest "$1")"
+  [ -n "$found" ] || fail 'nothing here can make a SHA-256' 'Install sha256sum, shasum or openssl, and run this again.'
+  [ "$found" = "$expected" ] || fail "$name is not what its release lists" \
+    "expected $expected" "found    $found" \
+    'Nothing was installed. Try again; if it stays so, tell the maintainers.'
+}
+
+# put FILE PLACE MODE: there at once and whole; a program that runs keeps what it was started from.
+put() {
+  mkdir -p "${2%/*}"
+  cp "$1" "$2.new.$$"
+  chmod "$3" "$2.new.$$"
+  mv -f "$2.new.$$" "$2"
+}
+
+# Pages and completions, where manual and shells look by themselves: beside the directory of programs.
+put_extras() {
+  from="$1" share="${2%/bin}/share"
+  for page in "$from"/man/*.1; do put "$page" "$share/man/man1/${page##*/}" 644; done
+  put "$from/completions/hookloop.bash" "$share/bash-completion/completions/hookloop" 644
+  put "$from/completions/hookloop.fish" "$share/fish/vendor_completions.d/hookloop.fish" 644
+  put "$from/completions/_hookloop" "$share/zsh/site-functions/_hookloop" 644
+}
+
+# What to type next, and what to do so that a shell finds the program in DIRECTORY.
+advise() {
+  case ":$PATH:" in
+    *":$1:"*)
+      first="$(command -v hookloop || true)"
+      [ "$first" = "$1/hookloop" ] || say "Another hookloop comes first in your PATH: $first"
+      say 'Try it: hookloop demo'
+      return
+      ;;
+  esac
+  say "$1 is not in your PATH. To have it there in every new shell:"
+  shell="${SHELL:-sh}"
+  case "${shell##*/}" in
+    fish) say "  fish_add_path $1" ;;
+    zsh) say "  echo 'export PATH=\"$1:\$PATH\"' >> ~/.zshrc" ;;
+    bash) say "  echo 'export PATH=\"$1:\$PATH\"' >> ~/.bashrc" ;;
+    *) say "  echo 'export PATH=\"$1:\$PATH\"' >> ~/.profile" ;;
+  esac
+  say "Try it now: $1/hookloop demo"
+}
+
+# The version of the program at PLACE, or nothing.
+version_of() { "$1" --version 2>/dev/null | cut -d ' ' -f 2 || true; }
+
+main() {
+  to="${HOME:?HOME is not set}/.local/bin"
+  while [ $# -gt 0 ]; do
+    case "$1" in
+      --version | --to) [ $# -ge 2 ] || fail "$1 needs a value" 'See --help.' ;;
+    esac
+    case "$1" in
+      --version) version="${2#v}" && shift ;;
+      --to) to="$2" && shift ;;
+      --help) usage && exit ;;
+      *) fail "$1 is not an option" 'See --help.' ;;
+    esac
+    shift
+  done
+  downloads="${HOOKLOOP_DOWNLOADS:-$downloads}"
+  downloads="${downloads%/}"
+  check_address "$downloads"
+  target="$(target)" || exit
+  archive="hookloop-$target.tar.gz"
+  from="$downloads/latest/download"
+  [ -z "$version" ] || from="$downloads/download/v$version"
+
+  mkdir -p "$to" 2>/dev/null && [ -w "$to" ] || fail "$to can't be written to" 'Name another directory with --to.'
+  to="$(cd "$to" && pwd)"
+  work="$(mktemp -d)"
+  trap 'rm -rf "$work"' EXIT
+  trap 'exit 130' INT TERM HUP
+  say "Fetching $from/$archive"
+  fetch "$from/SHA256SUMS" "$work/SHA256SUMS"
+  fetch "$from/$archive" "$work/$archive"
+  check "$work/$archive" "$work/SHA256SUMS"
+  tar -xzf "$work/$archive" -C "$work"
+  unpacked="$work/hookloop-$target"
+  now="$(version_of "$unpacked/hookloop")"
+  [ -n "$now" ] || fail "the program in $archive does not start here" 'Nothing was installed.'
+
+  before="$(version_of "$to/hookloop")"
+  put "$unpacked/hookloop" "$to/hookloop" 755
+  case "$to" in */bin) put_extras "$unpacked" "$to" ;; esac
+  case "$before" in
+    '') say "hookloop $now is in $to" ;;
+    "$now") say "hookloop $now is in $to, as before" ;;
+    *) say "hookloop $now is in $to, in place of $before" ;;
+  esac
+  advise "$to"
+}
+
+# The last line, so that half a download does nothing.
+main "$@"

@@ -7,8 +7,10 @@ use hookloop_core::answer::{Outcome, Status, Verdict};
 use hookloop_core::builtin::Builtin;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
+use hookloop_core::decide::check_fence;
 use hookloop_core::event::HookRan;
 use hookloop_core::hook::{CommandText, Handler, Hook, Source};
+use hookloop_core::id::Subject;
 use hookloop_core::options::OnFailure;
 use hookloop_core::task::Task;
 use hookloop_store::crash;
@@ -28,6 +30,9 @@ use crate::turns;
 /// How often something is tried that may work out another time.
 const TRIES_MAX: u32 = 4;
 const TRY_PAUSE: Duration = Duration::from_secs(1);
+/// Before a copy of the log that is behind is asked again, and how often.
+const LAG: Duration = Duration::from_millis(20);
+const LAGS_MAX: usize = 250;
 
 /// What a step came to that worked out.
 #[derive(Debug, Default)]
@@ -124,6 +129,7 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     }
     announce(bench, worktree, task, &head)?;
     crash::point("push");
+    check_held(bench, task)?;
     repo.push(&worktree.branch, &head)?;
     crash::point("pushed");
     let wish = Wish {
@@ -136,7 +142,9 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
         labels: rules.labels.clone(),
         reviewers: rules.reviewers.clone(),
     };
-    let request = match forge.find(&wish.branch, &wish.base)? {
+    let found = forge.find(&wish.branch, &wish.base)?;
+    check_held(bench, task)?;
+    let request = match found {
         Some(Request { number: Some(number), state: RequestState::Open, .. }) => {
             forge.update(number, &wish)?
         }
@@ -166,6 +174,29 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     let values =
         json!({ "pr_url": url, "number": request.number, "branch": worktree.branch, "head": head });
     Ok(Done { said, values })
+}
+
+/// Whether the task is still this session's, as the log has it now. A forge knows nothing of claims: who was stopped for
+/// a while, and whose work others have finished meanwhile, must not ask for it a second time.
+fn check_held(bench: Bench<'_>, task: &Task) -> Result<(), Trouble> {
+    let Some(claim) = &task.claim else { return Ok(()) };
+    let again = |error: EngineError| Trouble::Retry { why: error.to_string() };
+    let subject = Subject::Task(task.id.clone());
+    let last = bench.project.log().history(&subject, 1).map_err(|error| again(error.into()))?;
+    let last = last.last().map_or(0, |last| last.seq);
+    for _ in 0..LAGS_MAX {
+        let row = bench.project.read(|view| view.task(&task.id)).map_err(again)?;
+        match row {
+            Some(row) if row.version >= last => {
+                let held = check_fence(&row.task, Fence::Epoch(claim.epoch), "deliver");
+                // Trying again would not bring it back.
+                return held.map_err(|refusal| Trouble::NeedsHuman { why: refusal.to_string() });
+            }
+            Some(_) => std::thread::sleep(LAG),
+            None => break,
+        }
+    }
+    Err(Trouble::Retry { why: "whether the task is still held is not known".to_owned() })
 }
 
 /// Says in the log what will be pushed, and learns from it what others have: whoever had the task before may have died

@@ -1,5 +1,8 @@
 //! Delivery by pull requests, on a forge that is on loopback and has real commits.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use hookloop_testbed::github::{Check, Fault, Kind, Route, Says, State};
 
 use super::yard::{GREEN, TOKEN, Yard};
@@ -49,6 +52,35 @@ fn a_second_submission_is_the_same_request_with_the_new_commit() {
     assert_ne!(pulls[0].head, first);
     assert_eq!(yard.merge()["t1"].0, "merged");
     assert_eq!(yard.on_main("work.txt"), "mended\n");
+}
+
+/// A session may be stopped in the middle of its push, for as long as it takes others to finish the task.
+#[test]
+fn who_has_lost_the_task_while_it_pushed_asks_for_nothing() {
+    let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    let requeue = yard.command(&["task", "requeue", "t1", "--force"]);
+    let words = std::iter::once(requeue.get_program()).chain(requeue.get_args());
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
+    let variables = requeue.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    let variables = variables
+        .map(|(name, value)| format!("{}='{}'", name.to_string_lossy(), value.to_string_lossy()));
+    let variables: Vec<String> = variables.collect();
+    let hook = yard.remote().join("hooks/pre-receive");
+    let script = format!(
+        "#!/bin/sh\ncd '{}' && env -u GIT_DIR -u GIT_QUARANTINE_PATH {} {} >&2\n",
+        yard.project().display(),
+        variables.join(" "),
+        words.join(" "),
+    );
+    fs::create_dir_all(yard.remote().join("hooks")).unwrap();
+    fs::write(&hook, script).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = yard.run(&["--task", "t1"]);
+    assert_ne!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work", "it was pushed");
+    assert_eq!(forge.count(Route::Open), 0, "and not asked for");
 }
 
 #[test]

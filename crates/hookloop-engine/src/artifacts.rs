@@ -78,12 +78,18 @@ pub fn run_of(path: &str) -> Option<EventId> {
 /// What a run has printed that this machine still has, as text that neither acts nor hides, with its middle left out if
 /// it is long.
 pub fn read(state: &Path, run: EventId, stream: Stream) -> io::Result<String> {
-    let path = state.join(DIRECTORY).join(run.to_string()).join(stream.name());
+    let (file, bytes) = open(&state.join(DIRECTORY).join(run.to_string()), stream)?;
+    shown(file, bytes, SHOWN_MAX)
+}
+
+/// An output in a run's directory, and how long it is. Neither a link nor a pipe is followed.
+pub fn open(directory: &Path, stream: Stream) -> io::Result<(File, u64)> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let file =
+        OpenOptions::new().read(true).custom_flags(flags).open(directory.join(stream.name()))?;
     let found = file.metadata()?;
     match found.is_file() {
-        true => shown(file, found.len(), SHOWN_MAX),
+        true => Ok((file, found.len())),
         false => Err(io::ErrorKind::NotFound.into()),
     }
 }

@@ -30,9 +30,8 @@ use crate::turns;
 /// How often something is tried that may work out another time.
 const TRIES_MAX: u32 = 4;
 const TRY_PAUSE: Duration = Duration::from_secs(1);
-/// Before a copy of the log that is behind is asked again, and how often.
-const LAG: Duration = Duration::from_millis(20);
-const LAGS_MAX: usize = 250;
+/// How long a copy of the log may be behind it.
+const LAG_MAX: Duration = Duration::from_secs(5);
 
 /// What a step came to that worked out.
 #[derive(Debug, Default)]
@@ -184,19 +183,17 @@ fn check_held(bench: Bench<'_>, task: &Task) -> Result<(), Trouble> {
     let subject = Subject::Task(task.id.clone());
     let last = bench.project.log().history(&subject, 1).map_err(|error| again(error.into()))?;
     let last = last.last().map_or(0, |last| last.seq);
-    for _ in 0..LAGS_MAX {
-        let row = bench.project.read(|view| view.task(&task.id)).map_err(again)?;
-        match row {
-            Some(row) if row.version >= last => {
-                let held = check_fence(&row.task, Fence::Epoch(claim.epoch), "deliver");
-                // Trying again would not bring it back.
-                return held.map_err(|refusal| Trouble::NeedsHuman { why: refusal.to_string() });
-            }
-            Some(_) => std::thread::sleep(LAG),
-            None => break,
-        }
-    }
-    Err(Trouble::Retry { why: "whether the task is still held is not known".to_owned() })
+    let seen = bench.project.store().wait_for_news(last.saturating_sub(1), LAG_MAX);
+    seen.map_err(|error| again(error.into()))?;
+    let row = bench.project.read(|view| view.task(&task.id)).map_err(again)?;
+    let Some(row) = row.filter(|row| row.version >= last) else {
+        return Err(Trouble::Retry {
+            why: "whether the task is still held is not known".to_owned(),
+        });
+    };
+    // Trying again would not bring it back.
+    let held = check_fence(&row.task, Fence::Epoch(claim.epoch), "deliver");
+    held.map_err(|refusal| Trouble::NeedsHuman { why: refusal.to_string() })
 }
 
 /// Says in the log what will be pushed, and learns from it what others have: whoever had the task before may have died

@@ -1,10 +1,10 @@
 //! A long text to read and search in: the whole output of a hook or an agent.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
+use hookloop_engine::artifacts::{self, Stream};
 use hookloop_engine::runner::Runner;
 
 use super::inert::inert;
@@ -91,8 +91,8 @@ pub(super) fn open(leaf: &Leaf, runner: &Runner) -> Pager {
     if let Some(artifact) = &leaf.artifact {
         match runner.artifacts_of(artifact) {
             Some(directory) => {
-                for stream in ["stdout", "stderr"] {
-                    text.push_str(&section(stream, &directory.join(stream)));
+                for stream in Stream::ALL {
+                    text.push_str(&section(&directory, stream));
                 }
             }
             None => text.push_str(&format!(
@@ -103,26 +103,26 @@ pub(super) fn open(leaf: &Leaf, runner: &Runner) -> Pager {
     Pager::new(leaf.title.clone(), &text)
 }
 
-fn section(stream: &str, path: &Path) -> String {
-    match end_of(path) {
+fn section(directory: &Path, stream: Stream) -> String {
+    let (name, path) = (stream.name(), directory.join(stream.name()));
+    match end_of(directory, stream) {
         Ok((_, 0)) => String::new(),
         Ok((text, length)) => {
             let left_out = match length.saturating_sub(BYTES_MAX) {
                 0 => String::new(),
                 bytes => format!(", {bytes} bytes before this are left out"),
             };
-            format!("── {stream}: {}{left_out} ──\n{text}\n", path.display())
+            format!("── {name}: {}{left_out} ──\n{text}\n", path.display())
         }
         // A stream that nothing was written to has no file.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => format!("── {stream}: {}: {error} ──\n", path.display()),
+        Err(error) => format!("── {name}: {}: {error} ──\n", path.display()),
     }
 }
 
-/// The end of a file, and how long the file is.
-fn end_of(path: &Path) -> std::io::Result<(String, u64)> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
+/// The end of an output, and how long all of it is.
+fn end_of(directory: &Path, stream: Stream) -> std::io::Result<(String, u64)> {
+    let (mut file, length) = artifacts::open(directory, stream)?;
     file.seek(SeekFrom::Start(length.saturating_sub(BYTES_MAX)))?;
     let mut bytes = Vec::new();
     file.take(BYTES_MAX).read_to_end(&mut bytes)?;
@@ -164,12 +164,11 @@ mod tests {
     #[test]
     fn of_a_huge_file_the_end_is_shown() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("stdout");
         let text = format!("{}\nthe end\n", "x".repeat(BYTES_MAX as usize));
-        std::fs::write(&path, text).unwrap();
-        let shown = section("stdout", &path);
+        std::fs::write(directory.path().join("stdout"), text).unwrap();
+        let shown = section(directory.path(), Stream::Stdout);
         assert!(shown.contains("9 bytes before this are left out"), "{}", &shown[..200]);
         assert!(shown.ends_with("the end\n\n"));
-        assert_eq!(section("stderr", &directory.path().join("none")), "");
+        assert_eq!(section(directory.path(), Stream::Stderr), "");
     }
 }

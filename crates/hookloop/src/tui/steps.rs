@@ -42,8 +42,7 @@ pub(super) fn row(step: &Step, limits: &Limits, now: Timestamp) -> Row {
         What::Receipt(receipt) => {
             let (weight, sign) =
                 if receipt.is_green() { (Weight::Good, "✓") } else { (Weight::Bad, "✗") };
-            let tree =
-                receipt.tree.as_deref().map_or("no git", |tree| tree.get(..10).unwrap_or(tree));
+            let tree = receipt.tree.as_deref().map_or("no git", words::short_hash);
             (weight, sign, format!("receipt {} {} on {tree}", receipt.gate, receipt.status))
         }
         What::Piped(piped) if piped.point != "message" => {

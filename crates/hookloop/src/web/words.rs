@@ -6,9 +6,6 @@ use serde::Serialize;
 
 use super::page::value_of;
 
-/// Characters of a tree or a commit that are shown.
-const HASH_SHOWN: usize = 10;
-
 /// A moment, for readers and for programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct When {
@@ -62,11 +59,6 @@ pub(super) fn class(state: &str) -> &'static str {
         | "stopped" | "continue" => "calm",
         _ => "bad",
     }
-}
-
-/// The start of a hash, or all of what is none.
-pub(super) fn short(hash: &str) -> &str {
-    hash.get(..HASH_SHOWN).unwrap_or(hash)
 }
 
 /// An address that is safe to follow.

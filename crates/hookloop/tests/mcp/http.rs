@@ -1,17 +1,18 @@
 //! HTTP by hand, so that a test can say what no client would.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::client::{Called, PATIENCE};
 use crate::support::Sandbox;
+use crate::support::serving::Serving;
 
 pub(crate) struct Server {
-    child: Child,
+    serving: Serving,
     pub(crate) port: u16,
     pub(crate) token: String,
     pub(crate) token_file: String,
@@ -29,20 +30,18 @@ impl Server {
         Server::spawn(sandbox.command(&["serve", "--port", "0"]))
     }
 
-    pub(crate) fn spawn(mut command: Command) -> Server {
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap();
+    pub(crate) fn spawn(command: Command) -> Server {
+        let serving = Serving::spawn(command);
+        let said = &serving.said;
         let url = said["url"].as_str().unwrap();
         let port = url.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.strip_suffix("/mcp"));
         let token_file = said["token_file"].as_str().unwrap().to_owned();
         let token = std::fs::read_to_string(&token_file).unwrap().trim().to_owned();
-        Server { port: port.unwrap().parse().unwrap(), token, token_file, child }
+        Server { port: port.unwrap().parse().unwrap(), token, token_file, serving }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.serving.pid()
     }
 
     pub(crate) fn url(&self) -> String {
@@ -90,28 +89,13 @@ impl Server {
     }
 
     pub(crate) fn terminate(&self) {
-        let id = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        self.serving.terminate();
     }
 
     pub(crate) fn ended(&mut self, patience: Duration) -> Option<i32> {
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(start.elapsed() < patience, "it is still there after {patience:?}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.serving.ended(patience)
     }
 }
 
 pub(crate) const KINDS: &str =
     "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}

@@ -41,7 +41,8 @@ fn the_link_logs_in_once_and_the_logout_ends_it() {
 fn the_token_logs_in_and_that_of_agents_does_not() {
     let sandbox = Sandbox::new(PLAIN);
     let server = Server::start(&sandbox);
-    let agents = std::fs::read_to_string(server.said["token_file"].as_str().unwrap()).unwrap();
+    let agents =
+        std::fs::read_to_string(server.serving.said["token_file"].as_str().unwrap()).unwrap();
     let mut browser = Browser::start();
     browser.go(&server.url("/login"));
     browser.type_into("#token", agents.trim());

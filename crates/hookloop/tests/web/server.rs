@@ -1,21 +1,18 @@
 //! The program as it serves a project.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-
-use serde_json::Value;
+use std::process::Command;
 
 use crate::browser::{Browser, PATIENCE};
 use crate::support::Sandbox;
+use crate::support::serving::Serving;
 
 pub(crate) struct Server {
-    child: Child,
+    pub(crate) serving: Serving,
     pub(crate) port: u16,
     /// What logs in once.
     pub(crate) link: String,
-    pub(crate) said: Value,
 }
 
 impl Server {
@@ -23,19 +20,16 @@ impl Server {
         Server::spawn(sandbox.command(&["serve", "--port", "0"]))
     }
 
-    pub(crate) fn spawn(mut command: Command) -> Server {
-        let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap();
-        let link = said["dashboard"].as_str().unwrap().to_owned();
+    pub(crate) fn spawn(command: Command) -> Server {
+        let serving = Serving::spawn(command);
+        let link = serving.said["dashboard"].as_str().unwrap().to_owned();
         let port = link.strip_prefix("http://127.0.0.1:").and_then(|rest| rest.split_once('/'));
         let port = port.unwrap().0.parse().unwrap();
-        Server { child, port, link, said }
+        Server { serving, port, link }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.serving.pid()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -43,7 +37,7 @@ impl Server {
     }
 
     pub(crate) fn token(&self) -> String {
-        let path = self.said["dashboard_token_file"].as_str().unwrap();
+        let path = self.serving.said["dashboard_token_file"].as_str().unwrap();
         std::fs::read_to_string(path).unwrap().trim().to_owned()
     }
 
@@ -87,22 +81,7 @@ impl Server {
     }
 
     pub(crate) fn terminate(&mut self) -> Option<i32> {
-        let id = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
-        let end = std::time::Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(std::time::Instant::now() < end, "it is still there");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.serving.terminate();
+        self.serving.ended(PATIENCE)
     }
 }

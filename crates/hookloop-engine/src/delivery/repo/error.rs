@@ -92,7 +92,7 @@ impl From<GitError> for RepoError {
             GitError::Cancelled => RepoError::Cancelled,
             error @ GitError::NotRun { .. } => RepoError::Retry { why: error.to_string() },
             // Somebody else is at it. Git has no exit code for that, and is asked to speak English.
-            error @ GitError::Failed { .. } if error.to_string().contains(LOCKED) => {
+            GitError::Failed { ref why, .. } if why.contains(LOCKED) => {
                 RepoError::Retry { why: error.to_string() }
             }
             error @ GitError::Failed { .. } => RepoError::Permanent { why: error.to_string() },

@@ -135,12 +135,10 @@ impl Train<'_> {
     fn is_without_checks(&mut self, car: &Car) -> Result<bool, TrainError> {
         let base = self.shop.repo.newest_base().map_err(Trouble::from)?;
         // Asked once for all that are merged into it.
-        if self.unchecked.as_ref() != Some(&base)
-            && let Ok(Checks::None) = self.shop.forge.checks(base.as_str())
+        if self.unchecked.as_ref() == Some(&base)
+            || matches!(self.shop.forge.checks(base.as_str()), Ok(Checks::None))
         {
-            self.unchecked = Some(base.clone());
-        }
-        if self.unchecked.as_ref() == Some(&base) {
+            self.unchecked = Some(base);
             return Ok(true);
         }
         let reason = "no check has begun yet; if there is none for requests: delivery: {wait_for_checks: false}";

@@ -15,8 +15,8 @@ use hookloop_engine::store::SessionRow;
 
 use crate::output::plain;
 
-/// Characters of a tree's name that are shown.
-const TREE_SHOWN: usize = 10;
+/// Characters of a tree's or a commit's name that are shown.
+const HASH_SHOWN: usize = 10;
 /// Checks and files that a line names.
 const NAMES_SHOWN: usize = 4;
 
@@ -81,9 +81,10 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
         EventBody::GatesJudged(judged) => match &judged.verdict {
             Verdict::Pass if judged.gates == 0 => "no gates to pass".to_owned(),
             Verdict::Pass => {
-                let tree = judged.tree.as_deref().map_or_else(String::new, |tree| {
-                    format!(" on tree {}", tree.get(..TREE_SHOWN).unwrap_or(tree))
-                });
+                let tree = judged
+                    .tree
+                    .as_deref()
+                    .map_or_else(String::new, |tree| format!(" on tree {}", short_hash(tree)));
                 let gates = match judged.gates {
                     1 => "the gate passes".to_owned(),
                     count => format!("all {count} gates pass"),
@@ -209,6 +210,11 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
         }
         TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
     }
+}
+
+/// The start of a tree's or a commit's name, or all of what is none.
+pub(crate) fn short_hash(hash: &str) -> &str {
+    hash.get(..HASH_SHOWN).unwrap_or(hash)
 }
 
 /// A number of things.

@@ -10,7 +10,7 @@ use minijinja::value::Value;
 use super::super::page::Part;
 use super::super::records::{Record, lock};
 use super::super::topics::Topic;
-use super::super::words::{When, class, short};
+use super::super::words::{When, class};
 use super::overview::{state, took};
 use super::{Titled, Visit, scale, steps};
 use crate::cli::session::words;
@@ -79,7 +79,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
         cost => Dollars(row.cost_micros).to_string(), cost_max => Dollars(limits.cost_micros).to_string(),
         receipts => session.receipts.iter().map(|receipt| context! {
             gate => &receipt.gate, status => &receipt.status, class => class(&receipt.status),
-            tree => receipt.tree.as_deref().map(short),
+            tree => receipt.tree.as_deref().map(words::short_hash),
         }).collect::<Vec<_>>(),
         is_pausing => session.pause_requested && is_running,
         can_pause => is_running && !is_guest && !session.pause_requested,

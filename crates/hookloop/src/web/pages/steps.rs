@@ -10,9 +10,9 @@ use minijinja::value::Value;
 use serde::Serialize;
 
 use super::super::page::value_of;
-use super::super::words::{When, class, short};
+use super::super::words::{When, class};
 use super::Visit;
-use crate::cli::session::words::{counted, duration, some};
+use crate::cli::session::words::{counted, duration, short_hash, some};
 
 /// Steps of a part that are shown, and characters of a text.
 const STEPS_MAX: usize = 100;
@@ -126,7 +126,7 @@ fn words(visit: &Visit<'_>, what: &What) -> Line {
             let tree = receipt
                 .tree
                 .as_deref()
-                .map_or("no tree".to_owned(), |tree| format!("tree {}", short(tree)));
+                .map_or("no tree".to_owned(), |tree| format!("tree {}", short_hash(tree)));
             let code =
                 receipt.exit_code.map_or(String::new(), |code| format!(", exit code {code}"));
             let said = format!("{} on {tree}{code}", receipt.status);

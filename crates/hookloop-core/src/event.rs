@@ -21,8 +21,8 @@ use crate::remark::{Checkpointed, Noted, StopHook};
 use crate::schedule::{Fired, Resumed, Set};
 use crate::session::facts::{
     CheckpointMade, Claimed, GatesJudged, IterationStarted, Outcome as SessionOutcome, Piped,
-    PointPassed, Receipt, RetryLimitAnswered, SessionResumed, StopDecided, SubmitJudged, TaskLeft,
-    TaskTaken, TrustDrifted, TurnEnded, TurnStarted,
+    PointPassed, Receipt, RetryLimitAnswered, RetryLimitAsked, SessionResumed, StopDecided,
+    SubmitJudged, TaskLeft, TaskTaken, TrustDrifted, TurnEnded, TurnStarted,
 };
 use crate::session::plan::Plan;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
@@ -126,6 +126,7 @@ pub enum EventBody {
     GatesJudged(GatesJudged),
     /// What came of submitting a task's work.
     SubmitJudged(SubmitJudged),
+    RetryLimitAsked(RetryLimitAsked),
     RetryLimitAnswered(RetryLimitAnswered),
     TaskTaken(TaskTaken),
     TaskLeft(TaskLeft),

@@ -30,15 +30,18 @@ pub enum Kind {
     /// A session ended with its work undone, and no task says so.
     SessionEnded,
     SessionPaused,
+    /// A session waits to be told what to do about gates that say no.
+    SessionAsks,
     PurseExhausted,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] = [
+    pub const ALL: [Kind; 6] = [
         Kind::TaskBlocked,
         Kind::MergeHeld,
         Kind::SessionEnded,
         Kind::SessionPaused,
+        Kind::SessionAsks,
         Kind::PurseExhausted,
     ];
 
@@ -48,6 +51,7 @@ impl Kind {
             Kind::MergeHeld => "merge_held",
             Kind::SessionEnded => "session_ended",
             Kind::SessionPaused => "session_paused",
+            Kind::SessionAsks => "session_asks",
             Kind::PurseExhausted => "purse_exhausted",
         }
     }
@@ -59,6 +63,7 @@ impl Kind {
             Kind::MergeHeld => "can't be merged",
             Kind::SessionEnded => "ended undone",
             Kind::SessionPaused => "is paused",
+            Kind::SessionAsks => "asks what to do",
             Kind::PurseExhausted => "is empty",
         }
     }
@@ -233,6 +238,7 @@ impl Asks {
 pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
     match (body, asks) {
         (EventBody::SessionPaused(_), _) => arises(Kind::SessionPaused, "it was asked to pause"),
+        (EventBody::RetryLimitAsked(asked), _) => arises(Kind::SessionAsks, &asked.to_string()),
         (
             EventBody::SessionEnded(Outcome::NeedsHuman { reason }),
             Asks::Always | Asks::WhenStuck,
@@ -244,7 +250,12 @@ pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
         (EventBody::SessionEnded(Outcome::Limit { limit }), Asks::Always) => {
             arises(Kind::SessionEnded, &format!("its limit of {} was reached", limit.name()))
         }
-        (EventBody::SessionEnded(_) | EventBody::SessionResumed(_), _) => Some(Change::Passes),
+        (
+            EventBody::SessionEnded(_)
+            | EventBody::SessionResumed(_)
+            | EventBody::RetryLimitAnswered(_),
+            _,
+        ) => Some(Change::Passes),
         _ => None,
     }
 }
@@ -294,6 +305,7 @@ mod tests {
     use super::*;
     use crate::delivery::Held;
     use crate::event::Empty;
+    use crate::session::facts::RetryLimitAsked;
     use crate::task::Obstacle;
 
     #[test]
@@ -344,6 +356,14 @@ mod tests {
         check(&limit(Limit::Errors), Asks::WhenStuck, None);
         check(&limit(Limit::Purse), Asks::Always, None);
         check(&EventBody::SessionPaused(Empty {}), Asks::Nothing, Some("it was asked to pause"));
+        let asked = |retries: u32, failing: &[&str]| {
+            let failing = failing.iter().map(|check| (*check).to_owned()).collect();
+            EventBody::RetryLimitAsked(RetryLimitAsked { retries, failing })
+        };
+        let one = "gates said no after 1 retry: lint";
+        check(&asked(1, &["lint"]), Asks::Nothing, Some(one));
+        let many = "gates said no after 2 retries: a, b, c, d and 1 more";
+        check(&asked(2, &["a", "b", "c", "d", "e"]), Asks::Nothing, Some(many));
     }
 
     #[test]

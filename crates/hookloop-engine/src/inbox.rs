@@ -11,8 +11,9 @@ use hookloop_core::id::{NoticeId, SessionId, Subject, TaskId};
 use hookloop_core::inbox::{About, Dismissed, Key, Kind, Problem};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::Remark;
-use hookloop_core::session::Piped;
+use hookloop_core::session::facts::RetryLimitAnswered;
 use hookloop_core::session::state::MESSAGE;
+use hookloop_core::session::{Answer, Piped};
 
 use crate::project::{Done, EngineError, Project, fresh_id, now};
 use crate::session::open;
@@ -137,6 +138,10 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxE
         About::Session(id) => {
             let next = match problem.kind {
                 Kind::SessionPaused => vec![answer, format!("hookloop resume {id}"), dismiss],
+                Kind::SessionAsks => {
+                    let approve = format!("hookloop inbox approve {key}");
+                    vec![answer, approve, format!("hookloop inbox quit {key}"), dismiss]
+                }
                 _ => vec![format!("hookloop why {id}"), dismiss],
             };
             (Some(id.clone()), next)
@@ -226,6 +231,9 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
             let next = Some(format!("hookloop resume {id}"));
             Ok(Settled { done: Done::default(), next })
         }
+        (About::Session(_), Kind::SessionAsks) => {
+            settle(project, key, (Answer::Continue, Some(text)))
+        }
         (About::Session(_), _) => Err(InboxError::Unfit {
             why: "that session is over, and nobody would read it: begin another".to_owned(),
             instead: "hookloop run \"…\"".to_owned(),
@@ -238,10 +246,13 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
     }
 }
 
-/// Takes what is submitted as it is: reviewers are not asked again, and tests are.
+/// Takes what is submitted as it is: reviewers are not asked again, and tests are. What a session asks about is
+/// taken without proof.
 pub fn approve(project: &Project, key: &Key) -> Result<Settled, InboxError> {
     check_person(project)?;
-    of_key(project, key)?;
+    if of_key(project, key)?.kind == Kind::SessionAsks {
+        return settle(project, key, (Answer::Accept, None));
+    }
     let answer = || match key.about {
         About::Session(_) | About::Purse => format!("hookloop inbox dismiss {key}"),
         About::Task(_) => format!("hookloop inbox answer {key} \"…\""),
@@ -257,6 +268,30 @@ pub fn approve(project: &Project, key: &Key) -> Result<Settled, InboxError> {
     let command = Command::ApproveTask { id: id.clone(), head: submission.head.clone() };
     let done = decide(project, key, &[command])?;
     Ok(Settled { done, next: Some("hookloop merge".to_owned()) })
+}
+
+/// Has a session that asks what to do go on with its agent sent back as often again.
+pub fn go_on(project: &Project, key: &Key) -> Result<Settled, InboxError> {
+    check_person(project)?;
+    check_asks(project, key)?;
+    settle(project, key, (Answer::Continue, None))
+}
+
+/// Has a session that asks what to do end, or give its task up: a human is needed.
+pub fn quit(project: &Project, key: &Key) -> Result<Settled, InboxError> {
+    check_person(project)?;
+    check_asks(project, key)?;
+    settle(project, key, (Answer::Abort, None))
+}
+
+fn check_asks(project: &Project, key: &Key) -> Result<(), InboxError> {
+    match of_key(project, key)?.kind {
+        Kind::SessionAsks => Ok(()),
+        _ => Err(InboxError::Unfit {
+            why: "only a session that asks what to do waits for that".to_owned(),
+            instead: format!("hookloop inbox show {key}"),
+        }),
+    }
 }
 
 /// Leaves everything as it is, and nobody is told again.
@@ -317,6 +352,33 @@ fn decide(project: &Project, key: &Key, commands: &[Command]) -> Result<Done, En
     })
 }
 
+/// Answers a session that asks what to do, with something for the next prompt.
+fn settle(
+    project: &Project,
+    key: &Key,
+    (answer, text): (Answer, Option<&str>),
+) -> Result<Settled, InboxError> {
+    let by = project.actor.clone();
+    let answered = EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by });
+    let said = text.map(|text| message(project, text));
+    let origin = Origin::command(fresh_id(), &project.actor);
+    project.store.transact(|unit| -> Result<_, EngineError> {
+        let mut work = Work::new(unit, &project.rules, now())?;
+        check_standing(&work, key)?;
+        for (place, body) in said.iter().chain([&answered]).enumerate() {
+            work.stage_quietly(origin.part(place), key.about.subject(), body.clone())?;
+        }
+        Ok(())
+    })?;
+    Ok(Settled { done: Done::default(), next: None })
+}
+
+/// Something for the next prompt.
+fn message(project: &Project, text: &str) -> EventBody {
+    let (from, point) = (project.actor.clone(), MESSAGE.to_owned());
+    EventBody::OutputPiped(Piped { from, point, status: None, text: text.to_owned() })
+}
+
 /// A message for the next prompt of a session that rests. The problem is dealt with; the session is resumed by hand.
 fn tell_paused(
     project: &Project,
@@ -324,14 +386,13 @@ fn tell_paused(
     session: &SessionId,
     text: &str,
 ) -> Result<(), EngineError> {
-    let (from, point) = (project.actor.clone(), MESSAGE.to_owned());
-    let piped = Piped { from, point, status: None, text: text.to_owned() };
+    let said = message(project, text);
     let origin = Origin::command(fresh_id(), &project.actor);
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;
         check_standing(&work, key)?;
         let subject = Subject::Session(session.clone());
-        work.stage_quietly(origin.clone(), subject, EventBody::OutputPiped(piped.clone()))?;
+        work.stage_quietly(origin.clone(), subject, said.clone())?;
         stage_dismissal(&mut work, origin.part(1), key)
     })
 }

@@ -233,8 +233,4 @@ impl Onlooker for Logged<'_> {
             }
         }
     }
-
-    fn ask(&mut self, _: &Session) -> Option<hookloop_core::session::Answer> {
-        None
-    }
 }

@@ -113,3 +113,54 @@ fn init_asks_on_a_terminal() {
     check("", true);
     check("n", false);
 }
+
+/// A session that asks on a terminal what to do, for who is not there to answer: gates fail until there is `fixed`.
+fn asking(project: &Project) -> (std::process::Child, String) {
+    let line = "hookloop run --plain x --agent scripted:turns.json --hook-retries 0";
+    let mut command = project.command("script");
+    command.args(["-qec", line, "/dev/null"]).stdout(std::process::Stdio::piped());
+    let child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let key = cli::wait_for("the question", || {
+        let list = project.json(&["inbox", "list"]);
+        let asks = |problem: &serde_json::Value| problem["kind"] == "session_asks";
+        let found = list.as_array().unwrap().iter().find(|problem| asks(problem)).cloned();
+        found.map(|problem| problem["key"].as_str().unwrap().to_owned())
+    });
+    (child, key)
+}
+
+#[test]
+fn what_is_asked_on_a_terminal_can_be_answered_from_anywhere() {
+    let config = "hooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n";
+    let check = |decision: &[&str], code: i32, ended: &str| {
+        let project = Project::with_config(config);
+        project.ok(&["hooks", "trust", "--yes"]);
+        let done = r#"{"say": "<promise>COMPLETE</promise>"}"#;
+        let mends = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
+        project.write("turns.json", &format!("[{done}, {mends}]"));
+        let (mut child, key) = asking(&project);
+        let _keyboard = child.stdin.take();
+        let why = project.fails(1, &["inbox", "answer", "session:none@1", "x"]);
+        assert!(why.contains("nothing that needs a human"), "{why}");
+        let args: Vec<&str> =
+            decision.iter().map(|word| if *word == "KEY" { key.as_str() } else { word }).collect();
+        project.ok(&[&["inbox"], args.as_slice()].concat());
+        let run: Run = child.wait_with_output().unwrap().into();
+        assert_eq!(run.code, code, "{decision:?}: {run:?}");
+        assert!(run.stdout.contains("answered elsewhere"), "{decision:?}: {run:?}");
+        assert!(run.stdout.contains(ended), "{decision:?}: {run:?}");
+        project
+    };
+    let project = check(&["answer", "KEY", "Mend the test."], 0, "complete after 2 iterations");
+    let piped = project.events_of("output_piped");
+    assert!(piped.iter().any(|event| event["data"]["text"] == "Mend the test."), "{piped:?}");
+    assert_eq!(project.json(&["inbox", "list"]), serde_json::json!([]));
+    let project = check(&["approve", "KEY"], 0, "without proof");
+    assert_eq!(project.event("retry_limit_answered")["data"]["answer"], "accept");
+    // It waits for a person all the same.
+    let project = check(&["quit", "KEY"], 3, "a human is needed");
+    assert_eq!(project.json(&["inbox", "list"])[0]["kind"], "session_ended");
+    let key = project.json(&["inbox", "list"])[0]["key"].as_str().unwrap().to_owned();
+    let why = project.fails(1, &["inbox", "quit", &key]);
+    assert!(why.contains("only a session that asks"), "{why}");
+}

@@ -173,6 +173,8 @@ stored_types! {
         GatesJudged(GatesJudged) => "gates_judged",
         /// What came of submitting a task's work.
         SubmitJudged(SubmitJudged) => "submit_judged",
+        /// Gates have sent the agent back as often as they may, and somebody is asked what to do.
+        RetryLimitAsked(RetryLimitAsked) => "retry_limit_asked",
         /// What is done about gates that have sent the agent back as often as they may.
         RetryLimitAnswered(RetryLimitAnswered) => "retry_limit_answered",
         /// The session has a task.

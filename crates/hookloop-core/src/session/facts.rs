@@ -1,5 +1,7 @@
 //! What happens in a session, as the log has it.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,6 +10,9 @@ use super::plan::Limit;
 use crate::delivery::Submission;
 use crate::id::TaskId;
 use crate::promise::Promise;
+
+/// Checks that a line names.
+const NAMED_MAX: usize = 4;
 
 /// The hooks of a point have run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -290,6 +295,28 @@ pub enum Answer {
     Accept,
     /// A human is needed.
     Abort,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RetryLimitAsked {
+    /// How often the agent was sent back.
+    pub retries: u32,
+    /// The checks that fail.
+    pub failing: Vec<String>,
+}
+
+impl fmt::Display for RetryLimitAsked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let retries = if self.retries == 1 { "retry" } else { "retries" };
+        write!(f, "gates said no after {} {retries}", self.retries)?;
+        for (place, check) in self.failing.iter().take(NAMED_MAX).enumerate() {
+            write!(f, "{}{check}", if place == 0 { ": " } else { ", " })?;
+        }
+        match self.failing.len().saturating_sub(NAMED_MAX) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

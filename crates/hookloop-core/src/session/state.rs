@@ -590,6 +590,10 @@ impl Session {
     }
 
     fn answer(&mut self, answer: Answer) {
+        // Of two who answer at once the first counts.
+        if self.phase != Phase::AtRetryLimit {
+            return;
+        }
         self.phase = match answer {
             Answer::Continue => {
                 self.retries = 0;

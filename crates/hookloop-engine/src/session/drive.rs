@@ -9,7 +9,7 @@ use hookloop_core::point::Point;
 use hookloop_core::purse::Amount;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::session::facts::{
-    Left, PointPassed, RetryLimitAnswered, TrustDrifted, TurnStarted,
+    Left, PointPassed, RetryLimitAnswered, RetryLimitAsked, TrustDrifted, TurnStarted,
 };
 use hookloop_core::session::stop::Validated;
 use hookloop_core::session::{
@@ -452,9 +452,24 @@ impl<'p, W: World> Driver<'p, W> {
     }
 
     fn answer_retry_limit(&mut self) -> Result<(), EngineError> {
+        if self.world.can_ask() {
+            let Session { failing, plan, .. } = &self.journal.session;
+            let failing = failing.iter().flatten().cloned().collect();
+            let asked = RetryLimitAsked { retries: plan.limits.hook_retries, failing };
+            self.journal.note(EventBody::RetryLimitAsked(asked));
+        }
         self.commit()?;
-        let asked = self.world.ask(&self.journal.session);
+        let (world, journal) = (&mut self.world, &mut self.journal);
+        let session = journal.session.clone();
+        // What can't be looked at now can't be stored later either, and that says why.
+        let mut is_answered =
+            || journal.look().is_err() || journal.session.phase != Phase::AtRetryLimit;
+        let asked = world.ask(&session, &mut is_answered);
         if self.is_stopping() {
+            return Ok(());
+        }
+        self.journal.look()?;
+        if self.journal.session.phase != Phase::AtRetryLimit {
             return Ok(());
         }
         // A session that began before the policy does not go by what it began with.

@@ -17,7 +17,7 @@ use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Answer, Phase, Session, Usage, Work};
 use hookloop_core::task::Task;
 use hookloop_core::trace::{Names, SpanId};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use serde_json::json;
 
@@ -46,8 +46,14 @@ pub(crate) const SPEC_MAX: u64 = 512 * 1024;
 /// Someone who watches.
 pub trait Onlooker {
     fn notice(&mut self, notice: Notice<'_>);
-    /// What to do at the limit of retries; none if there is nobody to ask.
-    fn ask(&mut self, session: &Session) -> Option<Answer>;
+    /// Whether it can be asked what to do at the limit of retries.
+    fn can_ask(&self) -> bool {
+        false
+    }
+    /// Asks that: none if there is no answer, or if `is_answered` says that one was given elsewhere.
+    fn ask(&mut self, _: &Session, _is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+        None
+    }
 }
 
 impl<O: Onlooker + ?Sized> Onlooker for &mut O {
@@ -55,8 +61,12 @@ impl<O: Onlooker + ?Sized> Onlooker for &mut O {
         (**self).notice(notice);
     }
 
-    fn ask(&mut self, session: &Session) -> Option<Answer> {
-        (**self).ask(session)
+    fn can_ask(&self) -> bool {
+        (**self).can_ask()
+    }
+
+    fn ask(&mut self, session: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+        (**self).ask(session, is_answered)
     }
 }
 
@@ -66,10 +76,15 @@ pub struct Unwatched;
 
 impl Onlooker for Unwatched {
     fn notice(&mut self, _: Notice<'_>) {}
+}
 
-    fn ask(&mut self, _: &Session) -> Option<Answer> {
-        None
-    }
+/// What a wait for input came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    Input,
+    /// The session is to end.
+    Stop,
+    Nothing,
 }
 
 /// What ends a session from outside. Clones share it.
@@ -86,14 +101,18 @@ impl Stop {
         Ok(Stop { cancel: Cancel::new()?, by_user: Arc::default(), end: Cancel::new()? })
     }
 
-    /// Waits until there is something to read; not if the session is to end.
-    pub fn wait_for(&self, input: impl AsFd) -> bool {
+    /// Waits until there is something to read, but not if the session is to end, and not for longer than that.
+    pub fn wait_for(&self, input: impl AsFd, patience: Duration) -> Waited {
         let mut fds = [
             PollFd::new(&self.cancel, PollFlags::IN),
             PollFd::from_borrowed_fd(input.as_fd(), PollFlags::IN),
         ];
-        let waited = retry_on_intr(|| poll(&mut fds, None));
-        waited.is_ok() && fds[0].revents().is_empty()
+        let patience = Timespec::try_from(patience).ok();
+        match retry_on_intr(|| poll(&mut fds, patience.as_ref())) {
+            Ok(0) => Waited::Nothing,
+            Ok(_) if fds[0].revents().is_empty() => Waited::Input,
+            _ => Waited::Stop,
+        }
     }
 
     /// What is triggered when the session is to end.
@@ -553,9 +572,13 @@ impl<O: Onlooker> World for Real<'_, O> {
         self.deadline.disarm();
     }
 
-    fn ask(&mut self, session: &Session) -> Option<Answer> {
+    fn can_ask(&self) -> bool {
+        self.onlooker.can_ask()
+    }
+
+    fn ask(&mut self, session: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
         debug_assert_eq!(session.phase, Phase::AtRetryLimit);
-        self.onlooker.ask(session)
+        self.onlooker.ask(session, is_answered)
     }
 
     fn hold(&mut self, task: Option<(&Task, u64)>) {

@@ -129,8 +129,14 @@ pub trait World {
     fn is_cancelled(&self) -> bool;
     /// From now on things are done that are also done when the user wants it to stop.
     fn begin_end(&mut self);
-    /// What is done about gates that said no too often: none if nobody can be asked.
-    fn ask(&mut self, session: &Session) -> Option<Answer>;
+    /// Whether there is somebody to ask what is done about gates that said no too often.
+    fn can_ask(&self) -> bool {
+        false
+    }
+    /// Asks that: none if nobody says, or if it was said elsewhere, which `is_answered` tells.
+    fn ask(&mut self, _: &Session, _is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+        None
+    }
     /// The session holds a task from now on, or none.
     fn hold(&mut self, task: Option<(&Task, u64)>);
     fn notice(&mut self, notice: Notice<'_>);

@@ -11,7 +11,7 @@ use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::facts::SubmitVerdict;
-use hookloop_core::session::{Answer, Limit, Outcome, Session, TurnResult, Work};
+use hookloop_core::session::{Limit, Outcome, Session, TurnResult, Work};
 use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
 
@@ -374,9 +374,5 @@ impl Onlooker for Witness<'_> {
                 let _ = self.fleet.slow_down(&what, until);
             }
         }
-    }
-
-    fn ask(&mut self, _: &Session) -> Option<Answer> {
-        None
     }
 }

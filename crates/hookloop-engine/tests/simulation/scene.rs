@@ -12,6 +12,7 @@ use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
 use hookloop_core::purse::{Bounds, Purse};
+use hookloop_core::session::facts::RetryLimitAnswered;
 use hookloop_core::session::{
     Answer, AtRetryLimit, Conversation, Fallback, Limits, Piped, Plan, Session, StopWhen,
     TurnResult, Usage, Work,
@@ -417,9 +418,22 @@ impl World for Scene {
 
     fn begin_end(&mut self) {}
 
-    fn ask(&mut self, _: &Session) -> Option<Answer> {
+    fn can_ask(&self) -> bool {
+        true
+    }
+
+    fn ask(&mut self, _: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+        let elsewhere = self.chance(30);
+        let also_here = !elsewhere || self.chance(30);
+        if elsewhere {
+            let answer = *self.dice.borrow_mut().pick(&[Answer::Continue, Answer::Abort]);
+            let answered = RetryLimitAnswered { answer, by: "u".into() };
+            let subject = Subject::Session(self.id.clone());
+            append(&self.log, &subject, EventBody::RetryLimitAnswered(answered));
+            assert!(also_here || is_answered(), "nobody hears the answer");
+        }
         let answers = [None, None, None, Some(Answer::Continue), Some(Answer::Abort)];
-        *self.dice.borrow_mut().pick(&answers)
+        self.dice.borrow_mut().pick(&answers).filter(|_| also_here)
     }
 
     fn hold(&mut self, _: Option<(&Task, u64)>) {}

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hookloop_core::session::Answer;
 use hookloop_engine::inbox::{self, InboxError, Settled};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
@@ -42,6 +43,15 @@ fn act(project: &Project, effect: Effect) -> Result<String, CliError> {
             check_person()?;
             let settled = inbox::approve(project, &key)?;
             follow(project, settled, &format!("approved {key}"))
+        }
+        Effect::Settle { key, answer } => {
+            check_person()?;
+            let settled = match answer {
+                Answer::Continue => inbox::go_on(project, &key)?,
+                Answer::Accept => inbox::approve(project, &key)?,
+                Answer::Abort => inbox::quit(project, &key)?,
+            };
+            follow(project, settled, &format!("answered {key}"))
         }
         Effect::Dismiss(key) => {
             check_person()?;

@@ -95,6 +95,8 @@ pub(super) struct ProblemLine {
     pub(super) can_answer: bool,
     pub(super) can_approve: bool,
     pub(super) can_resume: bool,
+    /// A session waits to be told what to do.
+    pub(super) asks: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -23,6 +23,11 @@ pub(super) enum Dialog {
     },
     /// At the limit of retries; see [`State::question`].
     Retry,
+    /// At that of a session that runs elsewhere.
+    Settle {
+        key: Key,
+        reason: String,
+    },
     /// What becomes of the session that runs here.
     Leave,
 }
@@ -55,26 +60,33 @@ impl State {
                 _ => self.stay(Dialog::Sure { question, yes }),
             },
             Dialog::Say { to, editor } => self.key_in_editor(to, editor, key),
-            Dialog::Retry => {
-                let answer = match key.code {
-                    KeyCode::Char('c') => Answer::Continue,
-                    KeyCode::Char('a') => Answer::Accept,
-                    KeyCode::Char('q') => Answer::Abort,
-                    KeyCode::Esc => {
-                        self.tell("the session waits: press ! to answer");
-                        return Vec::new();
-                    }
-                    _ => return self.stay(Dialog::Retry),
-                };
-                self.question = None;
-                vec![Effect::Decide(answer)]
-            }
+            Dialog::Retry | Dialog::Settle { .. } => self.key_in_question(dialog, key),
             Dialog::Leave => match key.code {
                 KeyCode::Char('l') => vec![Effect::Part(Parting::Left)],
                 KeyCode::Char('e') => vec![Effect::Interrupt],
                 KeyCode::Esc => Vec::new(),
                 _ => self.stay(Dialog::Leave),
             },
+        }
+    }
+
+    fn key_in_question(&mut self, dialog: Dialog, key: KeyEvent) -> Vec<Effect> {
+        let answer = match key.code {
+            KeyCode::Char('c') => Answer::Continue,
+            KeyCode::Char('a') => Answer::Accept,
+            KeyCode::Char('q') => Answer::Abort,
+            KeyCode::Esc => {
+                self.tell("the session waits: press ! to answer");
+                return Vec::new();
+            }
+            _ => return self.stay(dialog),
+        };
+        match dialog {
+            Dialog::Settle { key, .. } => vec![Effect::Settle { key, answer }],
+            _ => {
+                self.question = None;
+                vec![Effect::Decide(answer)]
+            }
         }
     }
 

@@ -141,7 +141,7 @@ fn names(state: &State) -> Line<'static> {
         let style = if view == state.view { CHOSEN } else { PLAIN };
         spans.push(Span::styled(format!(" {} {} ", place + 1, view.name()), style));
     }
-    if state.question.is_some() {
+    if state.question.is_some() || state.asking().is_some() {
         spans.extend([
             Span::raw("  "),
             Span::styled("! a question waits: press !", state.theme.bad()),

@@ -5,7 +5,7 @@ use hookloop_core::session::timeline::What;
 use hookloop_engine::store::{PAUSED, RUNNING};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::data::{Matter, WhichTasks};
+use super::data::{Matter, ProblemLine, WhichTasks};
 use super::dialog::{Dialog, To};
 use super::list::Motion;
 use super::pager::{Leaf, Pager};
@@ -52,7 +52,7 @@ impl State {
         match key.code {
             KeyCode::Char('q') => return self.quit(),
             KeyCode::Char('?') => self.dialog = Some(Dialog::Help),
-            KeyCode::Char('!') if self.question.is_some() => self.dialog = Some(Dialog::Retry),
+            KeyCode::Char('!') => self.decide(),
             KeyCode::Char(digit @ '1'..='4') => self.go_to(digit as usize - '1' as usize),
             KeyCode::Tab => self.turn(1),
             KeyCode::BackTab => self.turn(View::ALL.len() - 1),
@@ -94,6 +94,14 @@ impl State {
             _ => {}
         }
         Vec::new()
+    }
+
+    fn decide(&mut self) {
+        if let Some(ProblemLine { matter: Matter::Problem(key), reason, .. }) = self.asking() {
+            self.dialog = Some(Dialog::Settle { key: key.clone(), reason: reason.clone() });
+        } else if self.question.is_some() {
+            self.dialog = Some(Dialog::Retry);
+        }
     }
 
     fn quit(&mut self) -> Vec<Effect> {
@@ -226,7 +234,10 @@ impl State {
         let Some(line) = self.problem() else { return };
         match &line.matter {
             Matter::Problem(key) if line.can_approve => {
-                let question = format!("Take what {} has submitted as it is?", key.about);
+                let question = match line.asks {
+                    true => format!("Take the work of {} as it is, without proof?", key.about),
+                    false => format!("Take what {} has submitted as it is?", key.about),
+                };
                 let yes = Effect::Approve(key.clone());
                 self.dialog = Some(Dialog::Sure { question, yes });
             }

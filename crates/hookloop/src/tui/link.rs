@@ -14,8 +14,9 @@ use super::state::{Effect, Input};
 
 /// Orders that wait to be done, and results that wait to be seen: who types faster is told so.
 const WAITING_MAX: usize = 16;
-/// How often who asks looks whether the session is to end.
+/// How often who asks looks whether the session is to end, and whether somebody has answered elsewhere.
 const LOOK: Duration = Duration::from_millis(100);
+pub(crate) const HEAR: Duration = Duration::from_millis(500);
 
 /// What a session asks at the limit of retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub(crate) struct Question {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Answer(Answer),
+    /// Somebody has answered, but not here.
+    Elsewhere,
     /// The screen is gone.
     Nobody,
 }
@@ -173,8 +176,14 @@ impl Link {
 
     // The session.
 
-    /// Asks who is at the screen, until there is an answer, or the session is to end.
-    pub(super) fn ask(&self, question: Question, stop: &Stop) -> Reply {
+    /// Asks who is at the screen, until there is an answer, here or elsewhere, or the session is to end.
+    pub(super) fn ask(
+        &self,
+        question: Question,
+        stop: &Stop,
+        is_answered: &mut dyn FnMut() -> bool,
+    ) -> Reply {
+        let mut heard_at = Instant::now();
         let mut inner = self.lock();
         inner.answer = None;
         inner.question = (Some(question), false);
@@ -190,6 +199,16 @@ impl Link {
             }
             if stop.cancel().is_triggered() {
                 break Reply::Answer(Answer::Abort);
+            }
+            if heard_at.elapsed() < HEAR {
+                continue;
+            }
+            // The screen is drawn meanwhile.
+            drop(inner);
+            let is_over = is_answered();
+            (inner, heard_at) = (self.lock(), Instant::now());
+            if is_over {
+                break Reply::Elsewhere;
             }
         };
         inner.question = (None, false);
@@ -233,7 +252,7 @@ mod tests {
         let question = || Question { failing: vec!["tests".into()], retries: 2 };
         let stop = Stop::new().unwrap();
         std::thread::scope(|scope| {
-            let asking = scope.spawn(|| link.ask(question(), &stop));
+            let asking = scope.spawn(|| link.ask(question(), &stop, &mut || false));
             let end = Instant::now() + Duration::from_secs(20);
             while !link.take(&wakes).iter().any(|input| matches!(input, Input::Asked(Some(_)))) {
                 assert!(Instant::now() < end, "the question did not come");
@@ -242,10 +261,19 @@ mod tests {
             link.answer(Answer::Continue);
             assert_eq!(asking.join().unwrap(), Reply::Answer(Answer::Continue));
         });
-        stop.by_user();
-        assert_eq!(link.ask(question(), &stop), Reply::Answer(Answer::Abort));
+        let stopped = Stop::new().unwrap();
+        stopped.by_user();
+        let mut never = || false;
+        assert_eq!(link.ask(question(), &stopped, &mut never), Reply::Answer(Answer::Abort));
+        let mut looks = 0;
+        let mut at_last = || {
+            looks += 1;
+            looks == 2
+        };
+        assert_eq!(link.ask(question(), &stop, &mut at_last), Reply::Elsewhere);
+        assert!(matches!(link.take(&wakes).as_slice(), [Input::Asked(None)]));
         link.close();
-        assert_eq!(link.ask(question(), &Stop::new().unwrap()), Reply::Nobody);
+        assert_eq!(link.ask(question(), &stop, &mut never), Reply::Nobody);
     }
 
     #[test]

@@ -35,7 +35,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hookloop_core::time::Timestamp;
 
-pub(crate) use link::{Question, Reply};
+pub(crate) use link::{HEAR, Question, Reply};
 pub(crate) use screen::{Screen, Showing, watch};
 pub(crate) use state::Parting;
 pub(crate) use terminal::{is_lent, restore};

@@ -163,15 +163,16 @@ impl Reader {
 
     fn problem_line(&self, problem: Problem) -> Result<ProblemLine, EngineError> {
         let title = inbox::title(&self.project, &problem)?;
+        let asks = problem.kind == Kind::SessionAsks;
         let can_approve = match &problem.key.about {
             About::Task(id) => self.project.read(|view| view.delivery(id))?.standing().is_some(),
-            About::Session(_) | About::Purse => false,
+            About::Session(_) | About::Purse => asks,
         };
         let can_resume = problem.kind == Kind::SessionPaused;
-        let can_answer = can_resume || matches!(problem.key.about, About::Task(_));
+        let can_answer = can_resume || asks || matches!(problem.key.about, About::Task(_));
         let (reason, since) = (problem.reason, problem.since);
         let matter = Matter::Problem(problem.key);
-        Ok(ProblemLine { matter, title, reason, since, can_answer, can_approve, can_resume })
+        Ok(ProblemLine { matter, title, reason, since, can_answer, can_approve, can_resume, asks })
     }
 
     fn facts(&self, matter: &Matter) -> Result<Option<Facts>, EngineError> {
@@ -257,6 +258,7 @@ fn interrupted(row: &SessionRow) -> ProblemLine {
         can_answer: false,
         can_approve: false,
         can_resume: true,
+        asks: false,
     }
 }
 

@@ -65,8 +65,13 @@ impl Screen {
         !self.link.is_closed()
     }
 
-    pub(crate) fn ask(&self, question: Question, stop: &Stop) -> Reply {
-        self.link.ask(question, stop)
+    pub(crate) fn ask(
+        &self,
+        question: Question,
+        stop: &Stop,
+        is_answered: &mut dyn FnMut() -> bool,
+    ) -> Reply {
+        self.link.ask(question, stop, is_answered)
     }
 }
 

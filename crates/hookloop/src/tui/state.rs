@@ -80,8 +80,13 @@ pub(super) enum Effect {
     },
     Approve(Key),
     Dismiss(Key),
-    /// At the limit of retries.
+    /// At the limit of retries, of the session that runs here.
     Decide(Answer),
+    /// Of one that runs elsewhere.
+    Settle {
+        key: Key,
+        answer: Answer,
+    },
     Open(Leaf),
     /// To read in the user's own pager.
     Lend(String),
@@ -183,7 +188,11 @@ impl State {
     /// Takes in what happened; answers what is to be done.
     pub(super) fn update(&mut self, input: Input) -> Vec<Effect> {
         let mut effects = match input {
-            Input::Key(key) => self.key(key),
+            Input::Key(key) => {
+                // What was said is read.
+                self.told = None;
+                self.key(key)
+            }
             Input::Paste(text) => self.paste(&text),
             Input::Size { width, height } => {
                 (self.width, self.height) = (width, height);
@@ -229,6 +238,14 @@ impl State {
     fn take(&mut self, news: News) -> Vec<Effect> {
         self.trouble = news.trouble;
         if let Some(overview) = news.overview.filter(|new| is_other(new, self.overview.as_ref())) {
+            let is_gone = |dialog: &mut Dialog| match dialog {
+                Dialog::Settle { key, .. } => {
+                    let matter = Matter::Problem(key.clone());
+                    !overview.problems.iter().any(|line| line.matter == matter)
+                }
+                _ => false,
+            };
+            self.dialog.take_if(is_gone);
             self.overview = Some(overview);
             self.fill_problems();
             self.fill_sessions();
@@ -316,6 +333,20 @@ impl State {
 
     pub(super) fn problem(&self) -> Option<&ProblemLine> {
         self.overview.as_ref()?.problems.get(self.problem_list.place()?)
+    }
+
+    /// The question of a session that is looked at and runs elsewhere.
+    pub(super) fn asking(&self) -> Option<&ProblemLine> {
+        let line = match self.view {
+            View::Problems => self.problem(),
+            View::Session => {
+                let id = self.session.as_ref()?;
+                let problems = &self.overview.as_ref()?.problems;
+                problems.iter().find(|line| line.asks && line.matter.session() == Some(id))
+            }
+            View::Sessions | View::Tasks => None,
+        };
+        line.filter(|line| line.asks && line.matter.session() != self.own.as_ref())
     }
 
     pub(super) fn session_line(&self) -> Option<&SessionLine> {

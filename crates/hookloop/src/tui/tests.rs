@@ -13,7 +13,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::data::{Heard, Matter, News, Said, Tasks, WhichTasks, Wish};
+use super::data::{Heard, Matter, News, Overview, Said, Tasks, WhichTasks, Wish};
 use super::draw::draw;
 use super::link::Question;
 use super::pager::Pager;
@@ -217,8 +217,34 @@ fn a_paused_session_goes_on_where_somebody_looks() {
     state.update(Input::News(News { overview: Some(Arc::new(overview)), ..News::default() }));
     assert_eq!(press(&mut state, "2ry"), [Effect::Part(Parting::Resume("s9".parse().unwrap()))]);
     state.own = Some("s7".parse().unwrap());
-    assert_eq!(press(&mut state, "ry"), []);
+    assert_eq!(press(&mut state, "r"), []);
     assert!(state.told().unwrap().contains("hookloop resume s9"), "{:?}", state.told());
+}
+
+#[test]
+fn a_session_that_asks_elsewhere_is_answered() {
+    let mut overview = overview();
+    let line = &mut overview.problems[0];
+    line.matter = Matter::Problem("session:s8@3".parse().unwrap());
+    line.title = "session s8 asks what to do: Make it work".to_owned();
+    line.reason = "gates said no after 2 retries: tests, lint".to_owned();
+    line.asks = true;
+    let told = |overview: &Overview| {
+        Input::News(News { overview: Some(Arc::new(overview.clone())), ..News::default() })
+    };
+    let mut state = State::new(Theme { has_colours: false }, at(0));
+    state.update(told(&overview));
+    let settle = |answer| Effect::Settle { key: "session:s8@3".parse().unwrap(), answer };
+    for (key, answer) in [("c", Answer::Continue), ("a", Answer::Accept), ("q", Answer::Abort)] {
+        assert_eq!(press(&mut state, &format!("!x{key}")), [settle(answer)]);
+    }
+    press(&mut state, "!");
+    check("settle", &mut state);
+    // Somebody else was quicker.
+    overview.problems.clear();
+    state.update(told(&overview));
+    assert!(state.dialog.is_none());
+    assert_eq!(press(&mut state, "!c"), []);
 }
 
 #[test]

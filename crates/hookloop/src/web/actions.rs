@@ -31,6 +31,8 @@ const WORDS_MAX: u64 = 16 * 1024;
 enum Action {
     Approve { key: String },
     Answer { key: String, text: String },
+    Continue { key: String },
+    Quit { key: String },
     Dismiss { key: String },
     Pause { session: SessionId },
     Resume { session: SessionId },
@@ -76,6 +78,10 @@ fn perform(site: &Site, action: &Action) -> Result<Outcome> {
         Action::Answer { key, text } => {
             settled(project, "Answered", inbox::answer(project, &parse(key)?, text)?)
         }
+        Action::Continue { key } => {
+            settled(project, "Continued", inbox::go_on(project, &parse(key)?)?)
+        }
+        Action::Quit { key } => settled(project, "Given up", inbox::quit(project, &parse(key)?)?),
         Action::Dismiss { key } => {
             inbox::dismiss(project, &parse(key)?)?;
             settled(project, "Dismissed", Settled { done: Done::default(), next: None })

@@ -96,6 +96,8 @@ fn changed(subject: &Subject, body: &EventBody) -> &'static [Topic] {
             | EventBody::TurnStarted(_)
             | EventBody::TaskTaken(_)
             | EventBody::TaskLeft(_)
+            | EventBody::RetryLimitAsked(_)
+            | EventBody::RetryLimitAnswered(_)
             | EventBody::PauseRequested(_)
             | EventBody::SessionPaused(_)
             | EventBody::SessionResumed(_)

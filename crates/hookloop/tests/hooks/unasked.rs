@@ -156,6 +156,7 @@ const COMMANDS: &[&[&str]] = &[
     &["inbox", "approve", "a"],
     &["inbox", "notify"],
     &["inbox", "test", "mail"],
+    &["inbox", "quit", "a"],
     &["inbox", "dismiss", "a"],
     &["inbox", "answer", "a", "go on"],
     &["task", "unblock", "a"],

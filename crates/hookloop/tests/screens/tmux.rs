@@ -19,9 +19,14 @@ pub(crate) struct Tmux<'p> {
 
 impl<'p> Tmux<'p> {
     pub(crate) fn new(project: &'p Project, width: u16, height: u16) -> Tmux<'p> {
+        Tmux::named(project, "tmux", (width, height))
+    }
+
+    /// One of several.
+    pub(crate) fn named(project: &'p Project, name: &str, (width, height): (u16, u16)) -> Tmux<'p> {
         let options = project.home().join("tmux.conf");
         std::fs::write(&options, OPTIONS).unwrap();
-        let tmux = Tmux { project, socket: project.home().join("tmux") };
+        let tmux = Tmux { project, socket: project.home().join(name) };
         let (width, height) = (width.to_string(), height.to_string());
         let shell = format!("env PS1='{PROMPT} ' bash --norc --noprofile -i");
         let options = options.display().to_string();

@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use crate::cli::{Project, wait_for};
 use crate::tmux::Tmux;
-use crate::{HOOKS, project, session};
+use crate::{HOOKS, RUN, project, session};
 
 /// A session in a process of its own, without a terminal.
 fn run(project: &Project) -> std::process::Child {
@@ -99,4 +99,40 @@ fn a_session_whose_program_died_is_a_problem() {
     let seen = tmux.see("was interrupted");
     assert!(seen.contains("▶ 0 running") && seen.contains("its program died"), "{seen}");
     tmux.see(&format!("hookloop resume {}", session(&project)));
+}
+
+#[test]
+fn a_session_that_asks_in_another_terminal_is_answered_here() {
+    let project = project(HOOKS);
+    for file in ["go-1", "go-2"] {
+        project.write(file, "");
+    }
+    let asking = Tmux::named(&project, "asking", (80, 24));
+    asking.line(RUN);
+    asking.see("What now?");
+    let tmux = Tmux::new(&project, 80, 24);
+    tmux.line("hookloop watch");
+    let seen = tmux.see("hookloop inbox quit");
+    for part in ["asks what to do: Make it work", "gates said no after 1 retry: tests"] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    tmux.keys(&["Enter"]);
+    tmux.see("a question waits");
+    tmux.text("!");
+    tmux.see("What now?");
+    project.write("fixed", "");
+    tmux.text("c");
+    let seen = asking.see("at work on iteration 3");
+    assert!(!seen.contains("What now?"), "{seen}");
+    tmux.see_that("no question", |seen| {
+        seen.contains("at work on iteration 3") && !seen.contains("a question waits")
+    });
+    let answered = project.event("retry_limit_answered");
+    assert_eq!(
+        (&answered["data"]["answer"], &answered["data"]["by"]),
+        (&"continue".into(), &"tester".into())
+    );
+    project.write("go-3", "");
+    asking.see("complete after 3 iterations");
+    assert_eq!(project.json(&["inbox", "list"]), serde_json::json!([]));
 }

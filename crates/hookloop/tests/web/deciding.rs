@@ -1,6 +1,7 @@
 //! What people decide on pages.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -153,4 +154,38 @@ fn the_server_of_an_agent_decides_nothing() {
     let (status, told) = server.ask("POST", &format!("{}do", server.project()), &body);
     assert_eq!(status, 409);
     assert!(told.contains("for a person to decide"), "{told}");
+}
+
+/// A command in the words of a person at a terminal.
+fn on_terminal(command: &Command, more: &str) -> Command {
+    let words = command.get_args().filter(|word| *word != "--json");
+    let words: Vec<&str> = words.map(|word| word.to_str().unwrap()).collect();
+    let line = format!("{} {}{more}", command.get_program().display(), words.join(" "));
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).current_dir(command.get_current_dir().unwrap());
+    script.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    script.envs(command.get_envs().filter_map(|(name, value)| value.map(|value| (name, value))));
+    script.stdin(Stdio::piped()).stdout(Stdio::null());
+    script
+}
+
+#[test]
+fn a_session_that_asks_on_a_terminal_is_answered_on_the_page() {
+    let sandbox =
+        Sandbox::new("version: 1\nhooks: {stop: [{name: tests, command: 'test -e fixed'}]}\n");
+    sandbox.json(&["hooks", "trust", "--yes"]);
+    let mends = r#"{"write": {"fixed": ""}, "say": "<promise>COMPLETE</promise>"}"#;
+    let turns = format!(r#"[{{"say": "<promise>COMPLETE</promise>"}}, {mends}]"#);
+    fs::write(sandbox.project().join("turns.json"), turns).unwrap();
+    let server = Server::start(&sandbox);
+    let (mut browser, _) = server.visited();
+    let run = sandbox.command(&["run", "--plain", "x", "--agent", "scripted:turns.json"]);
+    let mut asking = on_terminal(&run, " --hook-retries 0").spawn().unwrap();
+    browser.until("document.querySelector('#part-problems').innerText.includes('asks what to do')");
+    browser.click("form[data-post]:has(input[value=continue]) button");
+    await_said(&mut browser, "Continued");
+    browser
+        .until("document.querySelector('#part-problems').innerText.includes('Nothing needs you')");
+    browser.assert_calm("an answer");
+    assert_eq!(asking.wait().unwrap().code(), Some(0));
 }

@@ -71,8 +71,12 @@ fn pages_are_recorded() {
             browser.assert_calm(name);
         }
     }
-    browser.go(&server.url("/login"));
-    std::fs::write(to.join("login-light-1280.png"), browser.picture()).unwrap();
+    browser.size(1280, 800);
+    for scheme in ["light", "dark"] {
+        browser.colours(scheme);
+        browser.go(&server.url("/login"));
+        std::fs::write(to.join(format!("login-{scheme}-1280.png")), browser.picture()).unwrap();
+    }
 }
 
 /// Puts into the view what agents would have used in the days before: a clock that is wrong for a program is wrong for all of it.

@@ -1,18 +1,27 @@
 //! Large projects, and clients that stop reading.
 
 use std::io::Read;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rusqlite::params;
 use serde_json::{Value, json};
 
 use crate::PLAIN;
+use crate::browser::Browser;
 use crate::server::Server;
 use crate::support::Sandbox;
 
 /// How long a page may take to be seen. On a machine with nothing else to do it is a tenth of this; others test at the
 /// same time.
 const PAINT_MAX_MS: f64 = 3_000.0;
+const TASKS: usize = 10_000;
+/// Events of a second while pages follow, how they are written, and for how long.
+const RATE: usize = 1_000;
+const AT_ONCE: usize = 100;
+const FOLLOWED: Duration = Duration::from_secs(5);
+/// How far behind what is written a page may be. With nothing else to do it is a third of this.
+const BEHIND_MAX: Duration = Duration::from_secs(3);
 
 fn tasks(count: usize) -> Vec<Value> {
     let task = |n: usize| {
@@ -26,10 +35,10 @@ fn tasks(count: usize) -> Vec<Value> {
     (0..count).map(task).collect()
 }
 
-#[test]
-fn pages_of_a_large_project_are_there_at_once() {
+/// A project of 10,000 tasks and 1,000 sessions.
+fn large() -> Sandbox {
     let sandbox = Sandbox::new(PLAIN);
-    sandbox.import(&tasks(10_000));
+    sandbox.import(&tasks(TASKS));
     let connection = rusqlite::Connection::open(sandbox.database()).unwrap();
     connection.execute_batch("BEGIN").unwrap();
     for n in 0..1_000 {
@@ -40,7 +49,12 @@ fn pages_of_a_large_project_are_there_at_once() {
         connection.execute(add, params![20_000 + n % 700, format!("s{n}")]).unwrap();
     }
     connection.execute_batch("COMMIT").unwrap();
-    drop(connection);
+    sandbox
+}
+
+#[test]
+fn pages_of_a_large_project_are_there_at_once() {
+    let sandbox = large();
     let server = Server::start(&sandbox);
     let (mut browser, project) = server.visited();
     let pages = [
@@ -144,4 +158,69 @@ fn pages_stay_quick_while_much_happens() {
     }
     eprintln!("{asked} parts while 6,000 tasks were added, the slowest after {slowest:?}");
     assert!(asked > 0 && slowest < Duration::from_secs(3), "{slowest:?}");
+}
+
+/// Adds tasks at a steady rate; tells when how many were there.
+fn write(sandbox: &Sandbox, written: &Mutex<Vec<(Instant, usize)>>) {
+    let lines: Vec<Value> = (0..AT_ONCE).map(|n| json!({ "goal": format!("Task {n}") })).collect();
+    let path = sandbox.write_lines("some.jsonl", &lines);
+    let began = Instant::now();
+    for batch in 1.. {
+        sandbox.json(&["task", "import", path.to_str().unwrap()]);
+        let mut written = written.lock().unwrap();
+        let before = written.last().map_or(0, |(_, count)| *count);
+        written.push((Instant::now(), before + AT_ONCE));
+        drop(written);
+        if began.elapsed() > FOLLOWED {
+            return;
+        }
+        let next = Duration::from_secs_f64((batch * AT_ONCE) as f64 / RATE as f64);
+        std::thread::sleep(next.saturating_sub(began.elapsed()));
+    }
+}
+
+#[test]
+fn pages_follow_a_thousand_events_a_second() {
+    // How many tasks or events a page shows that there are: all events here are tasks that are added.
+    let pages = [
+        (
+            "",
+            "[...document.querySelectorAll('#part-counts .big')].map((all) => parseInt(all.innerText.replaceAll(/\\D/g, ''))).reduce((a, b) => a + b)",
+        ),
+        ("log", "parseInt(document.querySelector('#part-list tr[data-key]').dataset.key)"),
+    ];
+    for (path, shown) in pages {
+        let sandbox = large();
+        let server = Server::start(&sandbox);
+        let (mut browser, project) = server.visited();
+        browser.go(&format!("{project}{path}"));
+        browser.until("document.querySelector('#live').textContent == 'live'");
+        let mut shown = |browser: &mut Browser| browser.eval(shown).as_u64().unwrap() as usize;
+        let before = shown(&mut browser);
+        let written = Mutex::new(Vec::new());
+        let mut behind = Vec::new();
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| write(&sandbox, &written));
+            while !writer.is_finished() {
+                let seen = shown(&mut browser) - before;
+                let now = Instant::now();
+                let written = written.lock().unwrap();
+                let missed = written.iter().find(|(_, count)| *count > seen);
+                behind.push(missed.map_or(Duration::ZERO, |(at, _)| now.duration_since(*at)));
+            }
+        });
+        let all = written.lock().unwrap().last().unwrap().1;
+        let rate = all as f64 / began.elapsed().as_secs_f64();
+        let all = before + all;
+        while shown(&mut browser) != all {
+            assert!(began.elapsed() < FOLLOWED + BEHIND_MAX, "{} of {all}", shown(&mut browser));
+        }
+        behind.sort();
+        let (median, worst) = (behind[behind.len() / 2], behind[behind.len() - 1]);
+        eprintln!("{path:10} at {rate:.0} events a second: {median:?} behind, at most {worst:?}");
+        assert!(rate > RATE as f64 / 2.0, "{rate}");
+        assert!(worst < BEHIND_MAX, "{worst:?}");
+        browser.assert_calm("a project in which much happens");
+    }
 }

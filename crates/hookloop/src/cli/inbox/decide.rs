@@ -8,7 +8,8 @@ use crate::output::{DIM, Result};
 /// Answer a question: the next prompt has it, and the work goes on
 ///
 /// A blocked task is ready again, with the answer as a note; a submission that could not be merged goes back with it. A
-/// session that is paused has it in its next prompt: `hookloop resume`.
+/// session that is paused has it in its next prompt: `hookloop resume`. One that asks what to do has it there, too, and
+/// its gates may send it back as often again.
 #[derive(clap::Args)]
 pub(crate) struct Answer {
     /// The problem's key, the start of it, or the start of the id of the task or session
@@ -18,13 +19,20 @@ pub(crate) struct Answer {
     text: String,
 }
 
-/// Take what a task has submitted as it is
+/// Take what a task has submitted, or the work of a session that asks what to do, as it is
 ///
-/// It waits to be merged again, and reviewers are not asked about this commit any more. Tests before a merge are run all
-/// the same.
+/// A submission waits to be merged again, and reviewers are not asked about this commit any more. Tests before a merge are
+/// run all the same. The work of a session is taken without proof, and its record says so.
 #[derive(clap::Args)]
 pub(crate) struct Approve {
-    /// The problem's key, the start of it, or the start of the task's id
+    /// The problem's key, the start of it, or the start of the id of the task or session
+    key: String,
+}
+
+/// Have a session give up that asks what to do: a human is needed
+#[derive(clap::Args)]
+pub(crate) struct Quit {
+    /// The problem's key, the start of it, or the start of the session's id
     key: String,
 }
 
@@ -52,6 +60,16 @@ impl Approve {
         let key = inbox::find(&project, &self.key)?.key;
         let settled = inbox::approve(&project, &key)?;
         say(context, &project, ("approved", "Approved"), &key.to_string(), settled)
+    }
+}
+
+impl Quit {
+    pub(super) fn run(self, context: &mut Context) -> Result {
+        check_person()?;
+        let project = context.project()?;
+        let key = inbox::find(&project, &self.key)?.key;
+        let settled = inbox::quit(&project, &key)?;
+        say(context, &project, ("quit", "Given up:"), &key.to_string(), settled)
     }
 }
 

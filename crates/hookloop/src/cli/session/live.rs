@@ -10,13 +10,13 @@ use hookloop_core::event::EventBody;
 use hookloop_core::purse::Purse;
 use hookloop_core::session::plan::{Count, Dollars};
 use hookloop_core::session::{Answer, Limits, Session, Usage};
-use hookloop_engine::session::real::{Onlooker, Stop};
+use hookloop_engine::session::real::{Onlooker, Stop, Waited};
 use hookloop_engine::session::{Notice, Opened};
 use hookloop_engine::store::StoredEvent;
 
 use super::words::{self, Weight};
 use crate::output::{BOLD, DIM, Output, Result, plain};
-use crate::tui::{Question, Reply, Screen};
+use crate::tui::{HEAR, Question, Reply, Screen};
 use crate::wire::EventJson;
 
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -210,20 +210,26 @@ impl Onlooker for Live<'_> {
         }
     }
 
-    fn ask(&mut self, session: &Session) -> Option<Answer> {
-        if self.out.json || !self.out.terminal || !std::io::stdin().is_terminal() {
+    fn can_ask(&self) -> bool {
+        !self.out.json && self.out.terminal && std::io::stdin().is_terminal()
+    }
+
+    fn ask(&mut self, session: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
+        if !self.can_ask() {
             return None;
         }
         if let Some(screen) = &self.screen {
             let failing = session.failing.iter().flatten().cloned().collect();
             let question = Question { failing, retries: self.limits.hook_retries };
-            if let Reply::Answer(answer) = screen.ask(question, &self.stop) {
-                return Some(answer);
+            match screen.ask(question, &self.stop, is_answered) {
+                Reply::Answer(answer) => return Some(answer),
+                Reply::Elsewhere => return None,
+                Reply::Nobody => {}
             }
             self.has_screen();
         }
         self.status.take();
-        let answer = self.question(session);
+        let answer = self.question(session, is_answered);
         self.status = Some(Status::start());
         answer
     }
@@ -254,7 +260,11 @@ impl Live<'_> {
         }
     }
 
-    fn question(&mut self, session: &Session) -> Option<Answer> {
+    fn question(
+        &mut self,
+        session: &Session,
+        is_answered: &mut dyn FnMut() -> bool,
+    ) -> Option<Answer> {
         let failing: Vec<String> = session.failing.iter().flatten().cloned().collect();
         let retries = words::counted(self.limits.hook_retries, "retry", "retries");
         self.line(format!(
@@ -265,8 +275,16 @@ impl Live<'_> {
             let mut terminal = std::io::stderr();
             let _ = write!(terminal, "[c]ontinue, [a]ccept the work as it is, [q]uit: ");
             let _ = terminal.flush();
-            if !self.stop.wait_for(std::io::stdin()) {
-                return Some(Answer::Abort);
+            loop {
+                match self.stop.wait_for(std::io::stdin(), HEAR) {
+                    Waited::Input => break,
+                    Waited::Stop => return Some(Answer::Abort),
+                    Waited::Nothing if is_answered() => {
+                        let _ = writeln!(terminal, "answered elsewhere");
+                        return None;
+                    }
+                    Waited::Nothing => {}
+                }
             }
             let mut answer = String::new();
             if std::io::stdin().lock().read_line(&mut answer).ok()? == 0 {

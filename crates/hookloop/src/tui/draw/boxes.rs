@@ -27,6 +27,7 @@ const EVERYWHERE: &[Keys] = &[
     ("m", "a message to the agent; at a problem: an answer"),
     ("p r", "pause and resume a session"),
     ("a d", "approve what is submitted; dismiss a problem"),
+    ("!", "decide what a session does whose gates said no too often"),
     ("←→ hl", "another iteration"),
     ("o", "the whole output; once more: in $PAGER"),
     ("w", "what waits for the next prompt"),
@@ -53,6 +54,7 @@ pub(super) fn keys(state: &State) -> Vec<Keys> {
             let line = state.problem();
             let can = |what: bool, keys: Keys| what.then_some(keys);
             let mut keys = vec![("enter", "open")];
+            keys.extend(can(state.asking().is_some(), ("!", "decide")));
             keys.extend(can(line.is_some_and(|line| line.can_answer), ("m", "answer")));
             keys.extend(can(line.is_some_and(|line| line.can_approve), ("a", "approve")));
             keys.extend(can(line.is_some(), ("d", "dismiss")));
@@ -95,6 +97,7 @@ pub(super) fn draw(state: &State, dialog: &Dialog, frame: &mut Frame<'_>, area: 
         }
         Dialog::Say { to, editor } => typed(frame, area, &to.title(), editor),
         Dialog::Retry => retry(state, frame, area),
+        Dialog::Settle { reason, .. } => what_now(frame, area, text(reason, area)),
         Dialog::Leave => {
             let mut lines = text("The session runs in this program.", area);
             lines.extend([
@@ -113,6 +116,10 @@ fn retry(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let retries = words::counted(question.retries, "retry", "retries");
     let mut lines = text(&format!("Gates said no after {retries}."), area);
     lines.extend(text(&format!("Failing: {}", words::some(&question.failing)), area));
+    what_now(frame, area, lines);
+}
+
+fn what_now(frame: &mut Frame<'_>, area: Rect, mut lines: Vec<Line<'static>>) {
     lines.extend([
         Line::default(),
         choices(&[("c", "continue: as often again")]),

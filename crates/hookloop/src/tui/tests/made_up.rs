@@ -47,6 +47,7 @@ pub(super) fn overview() -> Overview {
         can_answer: key.starts_with("task"),
         can_approve: key.contains("login"),
         can_resume: false,
+        asks: false,
     };
     Overview {
         project: "shop".to_owned(),

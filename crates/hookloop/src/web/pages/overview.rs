@@ -51,6 +51,8 @@ struct ProblemRow {
     can_answer: bool,
     /// A session that can go on.
     paused: Option<String>,
+    /// A session that waits to be told what to do.
+    asks: bool,
 }
 
 fn problems(visit: &Visit<'_>) -> Result<Value> {
@@ -73,6 +75,7 @@ fn problem_row(visit: &Visit<'_>, problem: &Problem) -> Result<ProblemRow> {
         About::Task(id) => project.read(|view| Ok(view.delivery(id)?.standing().is_some()))?,
         About::Session(_) | About::Purse => false,
     };
+    let asks = problem.kind == Kind::SessionAsks;
     let is_paused = problem.kind == Kind::SessionPaused;
     let paused = match about {
         About::Session(id) if is_paused => Some(id.to_string()),
@@ -87,8 +90,9 @@ fn problem_row(visit: &Visit<'_>, problem: &Problem) -> Result<ProblemRow> {
         by: problem.by.clone(),
         link,
         can_approve,
-        can_answer: matches!(about, About::Task(_)) || is_paused,
+        can_answer: matches!(about, About::Task(_)) || is_paused || asks,
         paused,
+        asks,
     })
 }
 

@@ -1,5 +1,5 @@
-"""Terminals that are recorded: a real one (tmux) that is typed into, and what was on it as a picture (SVG).
-Used by docs/record and docs/record-screens, which need tmux and bash."""
+"""Terminals that are recorded: a real one (tmux) that is typed into, and what was on it as a picture or as a film, both SVG.
+Used by docs/record, docs/record-screens and docs/record-first-run, which need tmux and bash."""
 import dataclasses, html, os, re, shutil, subprocess, sys, tempfile, time
 
 # How long anything on a terminal is waited for, unless something else is said, in seconds.
@@ -30,6 +30,9 @@ ENDS = {22: ("bold", "dim"), 27: ("reverse",), 39: ("fill",)}
 CRISP = 'shape-rendering="crispEdges"'
 # Browsers make one of several spaces, whatever they are told.
 NBSP = "\u00a0"
+
+# A film's last frame is shown for so long before it begins again, in seconds.
+FILM_REST = 6
 
 PROMPT = "$"
 # The shell that is typed into: a prompt in green, what is typed in bold, an empty line between commands, and the exit status
@@ -268,6 +271,111 @@ def draw(rows, columns, path):
     inside = "".join(drawn(joined(cells(pieces)), number) for number, pieces in enumerate(styled(rows)))
     with open(path, "w") as out:
         out.write(sheet(columns, len(rows), inside))
+
+
+class Film:
+    """What a terminal showed, each look at its moment: the film's own time, in seconds."""
+
+    def __init__(self):
+        self.now, self.looks = 0.0, []
+
+    def hold(self, seconds):
+        """What is there stays for a while."""
+        self.now += seconds
+
+    def take(self, look):
+        if not self.looks or self.looks[-1][1] != look:
+            self.looks.append((self.now, look))
+
+    def write(self, columns, lines, path):
+        """One SVG without a program in it. What is drawn is a text with the time at which it shows; where nothing moves, or
+        nothing should, the last frame is seen."""
+        end = self.now + FILM_REST
+        rules, past, last = Rules(end), [], []
+        for piece in self.pieces(lines, end):
+            name = f' class="{rules.during(piece.start, piece.end)}"' if (piece.start, piece.end) != (0, end) else ""
+            (last if piece.end == end else past).append(drawn(piece.text, piece.row, piece.column, name))
+        last.append(self.cursor(rules))
+        inside = f'<style>{rules}</style>\n<g visibility="hidden">\n{"".join(past)}</g>\n{"".join(last)}'
+        with open(path, "w") as out:
+            out.write(sheet(columns, lines, inside))
+
+    def pieces(self, lines, end):
+        frames = [(at, [cells(row) for row in styled(look.rows)]) for at, look in self.looks]
+        for row in range(lines):
+            shown, open_ = [], []
+            for at, rows in frames:
+                new = rows[row] if row < len(rows) else []
+                if new == shown:
+                    continue
+                # What was typed after what was there is drawn alone.
+                kept = len(shown) if new[:len(shown)] == shown else 0
+                if kept == 0:
+                    yield from (dataclasses.replace(piece, end=at) for piece in open_)
+                    open_ = []
+                if new[kept:]:
+                    open_.append(Piece(row, kept, joined(new[kept:]), at, end))
+                shown = new
+            yield from open_
+
+    def cursor(self, rules):
+        places = [(at, look.cursor) for at, look in self.looks]
+        rect = f'<rect class="{rules.moves(places)}" width="{CHAR}" height="{LINE}" fill="{INK}" opacity=".6"'
+        return rect + (f' transform="translate({corner(places[-1][1])})"/>\n' if places[-1][1] else ' visibility="hidden"/>\n')
+
+
+@dataclasses.dataclass
+class Piece:
+    row: int
+    column: int
+    text: list
+    start: float
+    end: float
+
+
+class Rules:
+    """The style sheet of a film: what shows when, each time once."""
+
+    def __init__(self, end):
+        self.end, self.names, self.frames, self.classes = end, {}, [], []
+
+    def percent(self, at):
+        return f"{100 * at / self.end:.2f}".rstrip("0").rstrip(".") + "%"
+
+    def during(self, start, end):
+        name = self.names.get((start, end))
+        if name is None:
+            name = self.names[(start, end)] = f"t{len(self.names)}"
+            steps = "0%{visibility:hidden}" if start > 0 else ""
+            steps += f"{self.percent(start)}{{visibility:visible}}"
+            steps += f"{self.percent(end)}{{visibility:hidden}}" if end < self.end else ""
+            self.add(name, steps)
+        return name
+
+    def moves(self, places):
+        steps, before, did_show = "", None, None
+        for at, place in places:
+            how = [f"transform:translate({corner(place, 'px')})"] if place and place != before else []
+            how += ["visibility:" + ("visible" if place else "hidden")] if bool(place) != did_show else []
+            if how:
+                steps += f"{self.percent(at)}{{{';'.join(how)}}}"
+            before, did_show = place or before, bool(place)
+        self.add("cursor", steps)
+        return "cursor"
+
+    def add(self, name, steps):
+        self.frames.append(f"@keyframes {name}{{{steps}}}")
+        self.classes.append(f".{name}{{animation-name:{name}}}")
+
+    def __str__(self):
+        play = f"text,rect{{animation:{self.end:.2f}s step-end infinite}}"
+        moving = "\n".join([play, *self.classes])
+        return "\n" + "\n".join(self.frames) + f"\n@media (prefers-reduced-motion:no-preference){{\n{moving}\n}}\n"
+
+
+def corner(place, unit=""):
+    x, y = place
+    return f"{tidy(MARGIN + x * CHAR)}{unit},{MARGIN + y * LINE}{unit}"
 
 
 def cells(pieces):

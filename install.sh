@@ -116,6 +116,9 @@ put_extras() {
   put "$from/completions/_hookloop" "$share/zsh/site-functions/_hookloop" 644
 }
 
+# The line that puts DIRECTORY into the PATH of a shell that reads FILE, and of this one.
+lasting() { say "  echo 'export PATH=\"$1:\$PATH\"' >> ~/$2 && . ~/$2"; }
+
 # What to type next, and what to do so that a shell finds the program in DIRECTORY.
 advise() {
   case ":$PATH:" in
@@ -126,15 +129,15 @@ advise() {
       return
       ;;
   esac
-  say "$1 is not in your PATH. To have it there in every new shell:"
+  say "$1 is not in your PATH. To have it there, now and in every new shell:"
   shell="${SHELL:-sh}"
   case "${shell##*/}" in
     fish) say "  fish_add_path $1" ;;
-    zsh) say "  echo 'export PATH=\"$1:\$PATH\"' >> ~/.zshrc" ;;
-    bash) say "  echo 'export PATH=\"$1:\$PATH\"' >> ~/.bashrc" ;;
-    *) say "  echo 'export PATH=\"$1:\$PATH\"' >> ~/.profile" ;;
+    zsh) lasting "$1" .zshrc ;;
+    bash) lasting "$1" .bashrc ;;
+    *) lasting "$1" .profile ;;
   esac
-  say "Try it now: $1/hookloop demo"
+  say 'Then: hookloop demo'
 }
 
 # The version of the program at PLACE, or nothing.

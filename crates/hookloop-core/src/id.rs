@@ -122,6 +122,17 @@ impl ProjectName {
         let named = format!("{}-{word}", start.trim_matches(['_', '-']));
         ProjectName(named.parse().unwrap_or(word))
     }
+
+    /// What people call the project of that name: without the word that makes it unlike any other.
+    pub fn readable(name: &str) -> &str {
+        let is_made = |word: &str| {
+            word.len() == GENERATED_LEN && word.bytes().all(|byte| ALPHABET.contains(&byte))
+        };
+        match name.rsplit_once('-') {
+            Some((start, word)) if !start.is_empty() && is_made(word) => start,
+            _ => name,
+        }
+    }
 }
 
 impl FromStr for ProjectName {
@@ -453,6 +464,11 @@ mod tests {
         }
         let nameless = ProjectName::generate("∑", EventId([7; 16]));
         assert_eq!(nameless.as_str(), TaskId::generate(EventId([7; 16])).as_str());
+        let named = ProjectName::generate("my-shop", EventId([7; 16]));
+        assert_eq!(ProjectName::readable(named.as_str()), "my-shop");
+        for name in [nameless.as_str(), "shop", "my-shop", "a-0123456789abc", "-0123456789ab"] {
+            assert_eq!(ProjectName::readable(name), name);
+        }
     }
 
     #[test]

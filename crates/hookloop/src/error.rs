@@ -403,7 +403,7 @@ impl From<JetStreamError> for CliError {
         let failed = CliError::system(&error);
         match error {
             JetStreamError::Unreachable { .. } => {
-                failed.hint("hookloop nats up, or check `store` and HOOKLOOP_STORE")
+                failed.hint("hookloop nats up  # or check `store` and HOOKLOOP_STORE")
             }
             JetStreamError::UnknownUser { .. } => {
                 failed.hint("check `nkey` or `credentials` of this store in your own configuration")

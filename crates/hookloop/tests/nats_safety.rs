@@ -245,3 +245,47 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     let copied = std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
     assert!(copied.success());
 }
+
+/// What `doctor` says about the store: names, states, messages and what to type.
+fn doctor(machine: &Machine) -> Vec<(String, String, String, Value)> {
+    let output = machine.run(&["doctor", "--json"]);
+    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |finding: &Value, name: &str| finding[name].as_str().unwrap().to_owned();
+    let of_store = findings.iter().filter(|finding| finding["group"] == "store");
+    let line = |finding: &Value| {
+        let words = (text(finding, "about"), text(finding, "status"), text(finding, "message"));
+        (words.0, words.1, words.2, finding["command"].clone())
+    };
+    of_store.map(line).collect()
+}
+
+#[test]
+fn doctor_knows_the_servers_and_says_what_is_wrong_with_them() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["task", "add", "Something"]);
+    let found = doctor(&machine);
+    let states: Vec<_> = found.iter().map(|line| (line.0.as_str(), line.1.as_str())).collect();
+    assert_eq!(states, [("servers", "ok"), ("copies", "ok"), ("durability", "ok")], "{found:?}");
+    assert!(found[0].2.contains(&server.url()), "{found:?}");
+    assert!(found[1].2.contains("one copy") && found[2].2.contains("syncs"), "{found:?}");
+    // One that is gone, with the command that brings one back.
+    server.terminate();
+    let (name, status, message, command) = doctor(&machine).remove(0);
+    assert_eq!((name.as_str(), status.as_str()), ("store", "error"), "{message}");
+    assert!(message.contains("no NATS server answers"), "{message}");
+    // What is no command is a remark to a shell.
+    assert!(command.as_str().unwrap().starts_with("hookloop nats up  #"), "{command}");
+    // One that could lose what it acknowledges, until its user takes that.
+    let careless = Server::with(careless());
+    let machine = Machine::on(&careless, "demo");
+    let (name, status, message, _) = doctor(&machine).remove(0);
+    assert_eq!((name.as_str(), status.as_str()), ("store", "error"), "{message}");
+    assert!(message.contains("sync"), "{message}");
+    machine.change_own("{monitors", "{durability: unsafe, monitors");
+    machine.ok(&["task", "add", "Risky"]);
+    let found = doctor(&machine);
+    let (name, status, message, _) = &found[2];
+    assert_eq!((name.as_str(), status.as_str()), ("durability", "warning"), "{found:?}");
+    assert!(message.contains("durability: unsafe"), "{found:?}");
+}

@@ -187,14 +187,17 @@ impl Limits {
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = |ms| Length { ms };
+        let counted = |count: u32, one: &'static str, many: &'static str| {
+            format!("{count} {}", if count == 1 { one } else { many })
+        };
         write!(
             f,
-            "{} iterations, {}, {} a turn, {} errors, {} retries, {} without progress, {} tokens, {}",
-            self.iterations,
+            "{}, {}, {} a turn, {}, {}, {} without progress, {} tokens, {}",
+            counted(self.iterations, "iteration", "iterations"),
             length(self.duration_ms),
             length(self.turn_ms),
-            self.errors,
-            self.hook_retries,
+            counted(self.errors, "error", "errors"),
+            counted(self.hook_retries, "retry", "retries"),
             self.no_progress,
             Count(self.tokens),
             Dollars(self.cost_micros),

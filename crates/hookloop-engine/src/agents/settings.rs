@@ -179,7 +179,7 @@ impl fmt::Display for Powers<'_> {
         let has_sandbox = matches!(settings.base, Some("codex" | "codex-acp"));
         let text = match (settings.dialect, settings.permissions) {
             (Dialect::Command, _) => "do what the program does: hookloop keeps nothing from it",
-            (Dialect::Scripted, _) => "do what its file says",
+            (Dialect::Scripted, _) => "play the turns in its file",
             (_, Permissions::Full) => "do EVERYTHING that you can, without being asked",
             (_, Permissions::Read) if has_sandbox => {
                 "read files and run commands that change nothing, in its sandbox"

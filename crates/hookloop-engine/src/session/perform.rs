@@ -87,7 +87,9 @@ pub fn perform<O: Onlooker>(
     let no_session = || PerformError::NoSession(opened.id.to_string());
     let mut driver = driver.ok_or_else(no_session)?.after(opened.active_ms);
     driver.run()?;
-    let session = driver.session().clone();
+    let mut session = driver.session().clone();
+    // The log has it up to the last turn; gates and the end took some, too.
+    session.active_ms = driver.active_ms();
     if session.is_over() {
         opened.tidy();
     }

@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 4] = [
 
 /// See a gate refuse work that is not done: offline, in a temporary directory, in seconds
 ///
-/// A scripted agent says that it is done while a test fails. The gate sends it back with what fails, it
+/// A scripted agent says that it is done while tests fail. The gate sends it back with what fails, it
 /// mends that, and the gate passes.
 #[derive(clap::Args)]
 pub(crate) struct Args {

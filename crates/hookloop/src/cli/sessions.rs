@@ -52,6 +52,11 @@ impl List {
         if rows.is_empty() {
             return out.line("No sessions yet: hookloop run \"…\" --agent 'command:./agent.sh'");
         }
+        let (now, is_read) = (project.now(), out.terminal);
+        let started = |row: &SessionRow| match is_read {
+            true => words::ago(now.millis_since(row.started_at)),
+            false => row.started_at.to_string(),
+        };
         let cells: Vec<Vec<Cell>> = rows
             .iter()
             .map(|row| {
@@ -59,12 +64,12 @@ impl List {
                     Cell::new(&row.id),
                     Cell::new(state(row)),
                     Cell::new(row.iteration),
-                    Cell::new(row.started_at),
+                    Cell::new(started(row)),
                     Cell::new(plain(&row.work)),
                 ]
             })
             .collect();
-        out.table(&["ID", "STATE", "ITERATIONS", "STARTED", "WORK"], &cells)
+        out.table(&["id", "state", "iterations", "started", "work"], &cells)
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     by: By,
 
     /// From this day on, such as 2026-11-01
-    #[arg(long, value_name = "DAY", value_parser = day)]
+    #[arg(long, value_name = "day", value_parser = day)]
     since: Option<Day>,
 
     /// Of all workers that share the store, in all projects
@@ -104,7 +104,7 @@ impl Args {
         } else {
             let mut cells: Vec<Vec<Cell>> = rows.iter().map(cells).collect();
             cells.push(self::cells(&total));
-            let headings = ["COST", "TURNS", "INPUT", "CACHED", "OUTPUT", self.heading()];
+            let headings = ["cost", "turns", "input", "cached", "output", self.heading()];
             out.table(&headings, &cells)?;
         }
         standing.lines().into_iter().try_for_each(|line| out.line(line))
@@ -113,9 +113,9 @@ impl Args {
     fn heading(&self) -> &'static str {
         match self.by {
             By::Day => "DAY",
-            By::Session => "SESSION",
-            By::Task => "TASK",
-            By::Agent => "AGENT",
+            By::Session => "session",
+            By::Task => "task",
+            By::Agent => "agent",
         }
     }
 }

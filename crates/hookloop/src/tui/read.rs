@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hookloop_core::claim::Claim;
-use hookloop_core::id::SessionId;
+use hookloop_core::id::{ProjectName, SessionId};
 use hookloop_core::inbox::{About, Kind, Problem};
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::{Day, Timestamp};
@@ -132,7 +132,7 @@ impl Reader {
         }
         lines.sort_by_key(|line| line.since);
         Ok(Overview {
-            project: self.project.name().to_owned(),
+            project: ProjectName::readable(self.project.name()).to_owned(),
             problems: lines,
             problem_count: problem_count + dead,
             running: sessions.iter().filter(|line| line.state == RUNNING).count(),

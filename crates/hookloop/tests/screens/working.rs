@@ -113,7 +113,7 @@ fn lines_where_a_screen_is_of_no_use() {
             if before.is_empty() { RUN.replace("run ", "run --plain ") } else { RUN.to_owned() };
         tmux.line(&format!("clear; {before} {run}"));
         let seen = tmux.see("exit 0");
-        assert!(seen.contains("stops when") && seen.contains("pre_iteration"), "{before}: {seen}");
+        assert!(seen.contains("done when") && seen.contains("pre_iteration"), "{before}: {seen}");
     }
     let refused = project.fails(2, &["watch"]);
     assert!(

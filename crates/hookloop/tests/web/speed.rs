@@ -195,7 +195,7 @@ fn pages_follow_a_thousand_events_a_second() {
         let (mut browser, project) = server.visited();
         browser.go(&format!("{project}{path}"));
         browser.until("document.querySelector('#live').textContent == 'live'");
-        let mut shown = |browser: &mut Browser| browser.eval(shown).as_u64().unwrap() as usize;
+        let shown = |browser: &mut Browser| browser.eval(shown).as_u64().unwrap() as usize;
         let before = shown(&mut browser);
         let written = Mutex::new(Vec::new());
         let mut behind = Vec::new();

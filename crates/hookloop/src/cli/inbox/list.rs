@@ -1,6 +1,7 @@
 use hookloop_engine::inbox;
 
 use super::{Context, ProblemJson};
+use crate::cli::session::words;
 use crate::output::{Cell, Result, plain};
 
 /// What needs a human, the newest last
@@ -24,17 +25,23 @@ impl Args {
         if lines.is_empty() && out.terminal {
             return out.line("Nothing needs you.");
         }
+        let (now, is_read) = (project.now(), out.terminal);
         let cells: Vec<Vec<Cell>> = lines
             .iter()
-            .map(|line| {
+            .zip(&problems)
+            .map(|(line, problem)| {
+                let since = match is_read {
+                    true => words::ago(now.millis_since(problem.since)),
+                    false => line.since.clone(),
+                };
                 let reason = line.reason.lines().next().unwrap_or_default();
                 vec![
                     Cell::new(&line.key),
-                    Cell::new(&line.since),
+                    Cell::new(since),
                     Cell::new(plain(&format!("{}: {reason}", line.title))),
                 ]
             })
             .collect();
-        out.table(&["KEY", "SINCE", "WHAT"], &cells)
+        out.table(&["key", "since", "what"], &cells)
     }
 }

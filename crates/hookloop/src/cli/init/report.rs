@@ -39,7 +39,7 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
     if plan.gates.is_empty() {
         return Ok(());
     }
-    out.line("An agent would be done when these pass:")?;
+    out.line("Found, to hold an agent to:")?;
     let width = plan.gates.iter().map(|tried| tried.gate.name.len()).max().unwrap_or(0);
     for Tried { gate, .. } in &plan.gates {
         let note = match &gate.missing {
@@ -97,7 +97,7 @@ pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
         Trial::NotTried => return Ok(()),
         Trial::Passed { ms } => (GOOD, "passed", seconds(*ms), ""),
         Trial::Failed { ms, why, output } => {
-            (BAD, "fails", format!("{}, {why}", seconds(*ms)), output.as_str())
+            (BAD, "fails", format!("{}, {why}: work for an agent", seconds(*ms)), output.as_str())
         }
         Trial::Absent { why, output } => (BAD, "nothing", why.clone(), output.as_str()),
         Trial::TimedOut { output } => (BAD, "slow", why_not(tried), output.as_str()),
@@ -109,7 +109,7 @@ pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
     ))?;
     // Some have colours though nobody asked for them.
     let output = anstream::adapter::strip_str(output).to_string();
-    let lines: Vec<&str> = output.lines().collect();
+    let lines: Vec<&str> = output.trim_matches(['\n', '\r']).lines().collect();
     for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
         out.line(format_args!("           {DIM}| {}{DIM:#}", plain(line)))?;
     }
@@ -125,7 +125,7 @@ pub(super) fn kept(context: &mut Context, place: &Place) -> Result {
     }
     out.line(format_args!("Kept {}", place.config().display()))?;
     out.line(format_args!("State is in {}", place.state.display()))?;
-    out.line(format_args!("Next: hookloop doctor {DIM}# whether everything works{DIM:#}"))
+    out.line(format_args!("Next: hookloop doctor  {DIM}# whether everything works{DIM:#}"))
 }
 
 pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Result {
@@ -139,16 +139,17 @@ pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Resul
         out.line(format_args!("A project of its own inside {}", outer.root.display()))?;
     }
     let verb = if *written { "Wrote" } else { "Kept" };
-    let gates = plan.gates.iter().filter(|tried| tried.is_written()).count();
-    let gates = match gates {
-        0 => "no gate yet".to_owned(),
-        1 => "one gate".to_owned(),
-        n => format!("{n} gates"),
+    let gates = plan.gates.iter().filter(|tried| tried.is_written());
+    let gates: Vec<&str> = gates.map(|tried| tried.gate.name.as_str()).collect();
+    let gates = match gates.as_slice() {
+        [] => "no gate yet".to_owned(),
+        [one] => format!("gate: {one}"),
+        many => format!("gates: {}", many.join(", ")),
     };
     out.line(format_args!("{verb} {}  {DIM}{gates}{DIM:#}", place.config().display()))?;
     out.line(format_args!("State is in {}", place.state.display()))?;
-    if let Some(digest) = trusted {
-        out.line(format_args!("Trusted {digest}"))?;
+    if trusted.is_some() {
+        out.line("Trusted: sessions may run what is in it, until somebody changes it")?;
     }
     for tool in plan.survey.tools.iter().filter(|tool| tool.command.is_some()) {
         let command = tool.command.as_deref().unwrap_or_default();
@@ -156,7 +157,9 @@ pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Resul
     }
     let mut word = "Next:";
     for step in next(plan, trusted.is_some()) {
-        out.line(format_args!("{word} {step}"))?;
+        let (command, remark) = step.split_once("  #").unwrap_or((&step, ""));
+        let remark = if remark.is_empty() { String::new() } else { format!("  #{remark}") };
+        out.line(format_args!("{word} {command}{DIM}{remark}{DIM:#}"))?;
         word = "     ";
     }
     Ok(())
@@ -168,13 +171,14 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     let mut written = plan.gates.iter().filter(|tried| tried.is_written());
     match (written.next().is_some(), is_trusted) {
         (false, _) => {
-            steps.push("$EDITOR hookloop.yaml && hookloop hooks trust  # with a gate".to_owned())
+            let edit = "$EDITOR hookloop.yaml && hookloop hooks trust";
+            steps.push(format!("{edit}  # such as your tests: the file has an example"));
         }
         (true, false) => steps.push("hookloop hooks trust".to_owned()),
         (true, true) => {}
     }
     if !plan.has_git {
-        steps.push("git init  # so that what was proven can be named".to_owned());
+        steps.push("git init  # so that receipts name the files that they are for".to_owned());
     }
     if plan.agents.is_empty() {
         steps.push(format!("{AN_AGENT}  # or another agent"));

@@ -27,6 +27,8 @@ const TICK: Duration = Duration::from_millis(250);
 const CLEAR: &str = "\r\x1b[K";
 /// Answers that are not understood before nobody is asked any more.
 const QUESTIONS_MAX: usize = 5;
+/// Lines that are written when a screen is gone.
+const UNSAID_MAX: usize = 50;
 
 /// What is said before a session begins, beside its plan.
 #[derive(Clone, Copy)]
@@ -47,6 +49,8 @@ pub(crate) struct Live<'o> {
     status: Option<Status>,
     /// While there is one, no lines are written.
     screen: Option<Screen>,
+    /// The lines of the last iteration that the screen stood in for: it takes with it what was on it.
+    unsaid: Vec<String>,
     /// The first thing that could not be written ends the showing, not the session.
     has_failed: bool,
 }
@@ -61,17 +65,17 @@ impl<'o> Live<'o> {
         let status = (out.terminal && !out.json).then(Status::start);
         let (id, limits) = (opened.id.to_string(), opened.plan.limits);
         let (used, began) = (Usage::default(), Instant::now());
-        let (screen, has_failed) = (None, false);
-        let mut live = Live { out, id, stop, limits, used, began, status, screen, has_failed };
+        let (screen, unsaid, has_failed) = (None, Vec::new(), false);
+        let mut live =
+            Live { out, id, stop, limits, used, began, status, screen, unsaid, has_failed };
         if !live.out.json {
             let plan = &opened.plan;
-            let ways: Vec<String> = plan.stop_when.iter().map(ToString::to_string).collect();
             let (id, work) = (&opened.id, words::work(&plan.work));
             live.line(format!("{BOLD}session {id}{BOLD:#}  {work}"));
             for line in heading.powers {
                 live.line(format!("{DIM}{line}{DIM:#}"));
             }
-            live.line(format!("{DIM}stops when {}{DIM:#}", ways.join(", ")));
+            live.line(format!("{DIM}done when {}{DIM:#}", words::stop_when(plan)));
             live.line(format!("{DIM}limits: {}{DIM:#}", plan.limits));
             if plan.delivers {
                 let Limits { remediations, continuations, .. } = plan.limits;
@@ -124,9 +128,6 @@ impl<'o> Live<'o> {
         if let EventBody::TurnEnded(ended) = &stored.event.body {
             self.used.add(ended.usage);
         }
-        if self.screen.is_some() {
-            return;
-        }
         if self.out.json {
             let shown = self.out.json(&EventJson::from(stored)).and_then(|()| self.out.flush());
             self.has_failed |= shown.is_err();
@@ -141,7 +142,14 @@ impl<'o> Live<'o> {
             Weight::Bad => format!("  {BAD}{text}{BAD:#}"),
             Weight::Plain => format!("  {text}"),
         };
-        self.line(line);
+        if self.screen.is_none() {
+            self.line(line);
+            return;
+        }
+        if weight == Weight::Heading || self.unsaid.len() == UNSAID_MAX {
+            self.unsaid.clear();
+        }
+        self.unsaid.push(line);
     }
 
     /// Says what the session came to.
@@ -149,6 +157,9 @@ impl<'o> Live<'o> {
         (self.status, self.screen) = (None, None);
         if self.out.json {
             return Ok(());
+        }
+        for line in std::mem::take(&mut self.unsaid) {
+            self.out.line(line)?;
         }
         let (weight, text, next) = words::conclusion(&self.id, session);
         let style = match weight {
@@ -158,10 +169,11 @@ impl<'o> Live<'o> {
         };
         self.out.line(format_args!("{style}{text}{style:#}"))?;
         for receipt in session.receipts.iter().filter(|receipt| receipt.is_green()) {
-            let tree = receipt.tree.as_deref().unwrap_or("a directory without git");
+            let tree = receipt.tree.as_deref().map(|tree| format!("on tree {tree}"));
+            let tree = tree.unwrap_or_else(|| "where no git names the files".to_owned());
             let took = words::duration(receipt.duration_ms);
             self.out.line(format_args!(
-                "  {DIM}receipt: {} passed in {took} on {tree}{DIM:#}",
+                "  {DIM}receipt: {} passed in {took} {tree}{DIM:#}",
                 plain(&receipt.gate)
             ))?;
         }
@@ -186,7 +198,8 @@ impl Onlooker for Live<'_> {
         match notice {
             Notice::Stored(events) => events.iter().for_each(|stored| self.event(stored)),
             Notice::Hooks { point, count } => {
-                self.now(|| format!("{point}: {count} hooks"));
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                self.now(|| format!("{point}: {}", words::counted(count, "hook", "hooks")));
             }
             Notice::Turn { iteration, .. } => self.now(|| self.budget(iteration)),
             Notice::Said(text) => {

@@ -2,13 +2,14 @@
 
 use hookloop_core::delivery::Submission;
 use hookloop_core::event::EventBody;
+use hookloop_core::inbox::one_line;
 use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::session::{
-    Answer, Decision, Limit, Limits, Outcome, Session, SubmitVerdict, TurnEnded, TurnKind,
-    TurnResult, Verdict, Work,
+    Answer, Decision, Limit, Limits, Outcome, Plan, Session, StopWhen, SubmitVerdict, TurnEnded,
+    TurnKind, TurnResult, Verdict, Work,
 };
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
@@ -17,6 +18,8 @@ use crate::output::plain;
 
 /// Characters of a tree's or a commit's name that are shown.
 const HASH_SHOWN: usize = 10;
+/// Characters of an agent's last words that are shown.
+const SAID_SHOWN: usize = 100;
 /// Checks and files that a line names.
 const NAMES_SHOWN: usize = 4;
 
@@ -92,11 +95,7 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                 return Some((Weight::Good, format!("{gates}{tree}")));
             }
             Verdict::Block => {
-                let text = match judged.failing.as_slice() {
-                    [one] => format!("sent back: {} fails", plain(one)),
-                    many => format!("sent back: {} checks fail: {}", many.len(), some(many)),
-                };
-                return Some((Weight::Bad, text));
+                return Some((Weight::Bad, sent_back(&judged.failing)));
             }
             Verdict::Escalate { reason } => {
                 return Some((Weight::Bad, format!("a gate asks for a human: {reason}")));
@@ -198,7 +197,9 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
                 [] => String::new(),
                 refused => format!(", was refused {}", some(refused)),
             };
-            (Weight::Plain, format!("agent took {took}, {changed}{usage}{refused}"))
+            let said = last_words(&ended.message);
+            let said = said.map_or_else(String::new, |said| format!("; says: {said}"));
+            (Weight::Plain, format!("agent took {took}, {changed}{usage}{refused}{said}"))
         }
         TurnResult::Failed { error } => {
             let first = error.lines().next().unwrap_or_default();
@@ -210,6 +211,42 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
         }
         TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
     }
+}
+
+/// What fails, with the gate named once if it is one.
+fn sent_back(failing: &[String]) -> String {
+    let gate = failing.first().and_then(|first| first.split_once(": ")).map(|(gate, _)| gate);
+    let of_gate = |check: &String| {
+        let check = check.split_once(": ").filter(|(of, _)| Some(*of) == gate);
+        check.map(|(_, check)| check.to_owned())
+    };
+    match (failing, failing.iter().map(of_gate).collect::<Option<Vec<_>>>(), gate) {
+        ([one], _, None) => format!("sent back: {} fails", plain(one)),
+        (_, Some(checks), Some(gate)) => {
+            let verb = if checks.len() == 1 { "fails" } else { "fail" };
+            format!("sent back by {}: {} {verb}", plain(gate), some(&checks))
+        }
+        (many, ..) => format!("sent back: {} checks fail: {}", many.len(), some(many)),
+    }
+}
+
+/// The last thing that an agent said to people, in a line.
+fn last_words(message: &str) -> Option<String> {
+    let is_said = |line: &&str| !line.trim().is_empty() && !line.contains("<promise>");
+    let line = message.lines().rev().find(is_said)?;
+    Some(one_line(line, SAID_SHOWN))
+}
+
+/// What a session takes for the end of its work, in words.
+pub(crate) fn stop_when(plan: &Plan) -> String {
+    let way = |way: &StopWhen| match way {
+        StopWhen::Default | StopWhen::Promise => "it says so and the gates pass".to_owned(),
+        StopWhen::Validation => "the gates pass, whatever it says".to_owned(),
+        StopWhen::Turn => "a turn ends and the gates pass".to_owned(),
+        StopWhen::Tasks => "no task is open and the gates pass".to_owned(),
+        StopWhen::Hook(name) => format!("{} says so and the gates pass", plain(name)),
+    };
+    plan.stop_when.iter().map(way).collect::<Vec<_>>().join(", ")
 }
 
 /// The start of a tree's or a commit's name, or all of what is none.
@@ -238,6 +275,29 @@ pub(crate) fn duration(ms: u64) -> String {
         1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
         _ => Length { ms: ms / 1_000 * 1_000 }.to_string(),
     }
+}
+
+/// How long ago something was, or how far ahead it is.
+pub(crate) fn ago(ms: i64) -> String {
+    match rough(ms.unsigned_abs()) {
+        Some(length) if ms > 0 => format!("{length} ago"),
+        Some(length) => format!("in {length}"),
+        None => "now".to_owned(),
+    }
+}
+
+/// A length of time as nobody would say it who has to be exact.
+fn rough(ms: u64) -> Option<String> {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    Some(match ms / 1_000 {
+        0..5 => return None,
+        seconds @ 5..MINUTE => format!("{seconds} s"),
+        seconds @ MINUTE..HOUR => format!("{} min", seconds / MINUTE),
+        seconds @ HOUR..DAY => format!("{} h", seconds / HOUR),
+        seconds => format!("{} d", seconds / DAY),
+    })
 }
 
 /// What a session came to, in a line, and what to type next.
@@ -314,5 +374,46 @@ pub(crate) fn state<'r>(row: &'r SessionRow, is_running: bool, machine: &str) ->
     match (row.state.as_str(), is_there) {
         (hookloop_engine::store::RUNNING, false) => "interrupted",
         (state, _) => state,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_said_roughly() {
+        for (ms, expected) in [
+            (0, "now"),
+            (4_999, "now"),
+            (59_000, "59 s ago"),
+            (3_600_000, "1 h ago"),
+            (200_000_000, "2 d ago"),
+            (-120_000, "in 2 min"),
+        ] {
+            assert_eq!(ago(ms), expected, "{ms}");
+        }
+    }
+
+    #[test]
+    fn what_fails_is_said_with_its_gate_once() {
+        let check = |failing: &[&str], expected: &str| {
+            let failing: Vec<String> = failing.iter().map(|check| (*check).to_owned()).collect();
+            assert_eq!(sent_back(&failing), expected);
+        };
+        check(&["tests"], "sent back: tests fails");
+        check(&["tests: latin1"], "sent back by tests: latin1 fails");
+        check(&["tests: a", "tests: b"], "sent back by tests: a, b fail");
+        check(&["tests: a", "lint"], "sent back: 2 checks fail: tests: a, lint");
+    }
+
+    #[test]
+    fn an_agents_last_words_are_for_people() {
+        let check = |message: &str, expected: Option<&str>| {
+            assert_eq!(last_words(message).as_deref(), expected, "{message}");
+        };
+        check("I looked.\nAll pass.\n\n<promise>COMPLETE</promise>\n", Some("All pass."));
+        check("<promise>COMPLETE</promise>", None);
+        check("\u{1b}[31mred", Some("[31mred"));
     }
 }

@@ -74,8 +74,11 @@ impl Dashboard {
         self.assets.answer(name(&names, "name"))
     }
 
-    pub(super) async fn projects(self: Arc<Dashboard>) -> Response {
-        let made = |dashboard: &Dashboard| pages::projects(&dashboard.templates, &dashboard.sites);
+    pub(super) async fn projects(self: Arc<Dashboard>, request: Request) -> Response {
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        let made = move |dashboard: &Dashboard| {
+            pages::projects(&dashboard.templates, &dashboard.sites, &query)
+        };
         self.ask(made).await.map_or_else(|response| response, |html| Html(html).into_response())
     }
 

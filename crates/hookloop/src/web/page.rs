@@ -99,7 +99,11 @@ impl Templates {
     }
 
     fn framed(&self, name: &str, values: Value, more: Value) -> Result<String, Error> {
-        let body = Value::from_safe_string(self.render(name, values)?);
+        self.frame(self.render(name, values)?, more)
+    }
+
+    fn frame(&self, body: String, more: Value) -> Result<String, Error> {
+        let body = Value::from_safe_string(body);
         let site: Option<()> = None;
         let assets = value_of(&self.assets);
         self.render("layout.html", context! { body, site, assets, live => "", ..more })
@@ -205,6 +209,15 @@ impl<'t> Page<'t> {
         };
         self.parts.push(self.templates.render("part.html", values)?);
         Ok(())
+    }
+
+    /// The whole page where it is no project's, or those of its parts that were wanted.
+    pub(super) fn plain(self, title: &str) -> Result<String, Error> {
+        let parts = self.parts.concat();
+        match self.wanted.is_empty() {
+            true => self.templates.frame(parts, context! { title, is_known => true }),
+            false => Ok(parts),
+        }
     }
 
     /// The whole page, or those of its parts that were wanted.

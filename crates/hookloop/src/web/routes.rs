@@ -62,7 +62,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::people("/logout", logout),
     Route::people("/", |parts| {
         let dashboard = Arc::clone(&parts.dashboard);
-        get(move || Arc::clone(&dashboard).projects())
+        get(move |request| Arc::clone(&dashboard).projects(request))
     }),
     Route::people("/p/{project}/", |parts| page(parts, pages::overview)),
     Route::people("/p/{project}/sessions", |parts| page(parts, pages::sessions)),

@@ -280,7 +280,7 @@ fn the_name_of_a_project_is_text() {
             look(&mut browser, &url);
         }
         let listed = browser.eval(
-            "fetch('/').then((page) => page.text()).then((page) => page.split('<tr>').length - 2)",
+            "fetch('/').then((page) => page.text()).then((page) => page.split('<tr data-key').length - 1)",
         );
         assert!(listed.as_u64().unwrap() > n as u64, "{listed}");
     }

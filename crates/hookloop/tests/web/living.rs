@@ -30,6 +30,23 @@ fn a_task_appears_without_a_reload_and_nothing_else_moves() {
     browser.assert_calm("a page that follows");
 }
 
+#[test]
+fn the_list_of_projects_follows_without_a_reload() {
+    let sandbox = Sandbox::new(PLAIN);
+    let server = Server::start(&sandbox);
+    let (mut browser, _) = server.visited();
+    browser.go(&server.url("/"));
+    browser.eval("window.isTheSame = true");
+    let ready = |count: usize| {
+        format!("document.querySelectorAll('#part-list td')[2].innerText == '{count}'")
+    };
+    browser.until(&ready(0));
+    sandbox.json(&["task", "add", "Something to do"]);
+    browser.until(&ready(1));
+    assert_eq!(browser.eval("window.isTheSame"), true, "the page was loaded again");
+    browser.assert_calm("the list of projects");
+}
+
 /// The next thing that is said to a page that follows.
 fn word(reads: &mut impl BufRead) -> String {
     let mut word = String::new();

@@ -7,12 +7,15 @@ use hookloop_engine::place::Place;
 use minijinja::context;
 use serde::Serialize;
 
-use super::super::page::{Templates, value_of};
+use super::super::page::{Page, Part, Templates, value_of};
+use super::super::query::Query;
 use super::super::sites::{Sites, key};
 use crate::output::Result;
 
 /// Sessions that are counted.
 const RUNNING_MAX: usize = 1_000;
+/// They are in logs of their own: looking now and then costs less than to follow all of them.
+const LIST: Part = Part::new("list", "All projects", &[]).every(5);
 
 #[derive(Clone, Debug, Serialize)]
 struct Row {
@@ -33,10 +36,18 @@ struct Figures {
     spent: String,
 }
 
-pub(in super::super) fn projects(templates: &Templates, sites: &Sites) -> Result<String> {
+pub(in super::super) fn projects(
+    templates: &Templates,
+    sites: &Sites,
+    query: &Query,
+) -> Result<String> {
     let here = sites.here();
-    let rows: Vec<Row> = sites.list().iter().map(|place| row(sites, place, &here)).collect();
-    Ok(templates.plain("projects.html", "Projects", context! { rows => value_of(rows) })?)
+    let mut page = Page::new(templates, query.parts());
+    page.part(LIST, "projects.html", || -> Result<_> {
+        let rows: Vec<Row> = sites.list().iter().map(|place| row(sites, place, &here)).collect();
+        Ok(context! { rows => value_of(rows) })
+    })?;
+    Ok(page.plain("Projects")?)
 }
 
 fn row(sites: &Sites, place: &Place, here: &str) -> Row {

@@ -1,5 +1,6 @@
-use hookloop_engine::inbox::{self, Settled};
-use hookloop_engine::project::Project;
+use hookloop_core::inbox::Key;
+use hookloop_engine::inbox::{self, InboxError, Settled};
+use hookloop_engine::project::{Done, Project};
 use serde_json::json;
 
 use super::{Context, check_person};
@@ -45,43 +46,44 @@ pub(crate) struct Dismiss {
 
 impl Answer {
     pub(super) fn run(self, context: &mut Context) -> Result {
-        check_person()?;
-        let project = context.project()?;
-        let key = inbox::find(&project, &self.key)?.key;
-        let settled = inbox::answer(&project, &key, &self.text)?;
-        say(context, &project, ("answered", "Answered"), &key.to_string(), settled)
+        let answer = |project: &Project, key: &Key| inbox::answer(project, key, &self.text);
+        decide(context, &self.key, ("answered", "Answered"), answer)
     }
 }
 
 impl Approve {
     pub(super) fn run(self, context: &mut Context) -> Result {
-        check_person()?;
-        let project = context.project()?;
-        let key = inbox::find(&project, &self.key)?.key;
-        let settled = inbox::approve(&project, &key)?;
-        say(context, &project, ("approved", "Approved"), &key.to_string(), settled)
+        decide(context, &self.key, ("approved", "Approved"), inbox::approve)
     }
 }
 
 impl Quit {
     pub(super) fn run(self, context: &mut Context) -> Result {
-        check_person()?;
-        let project = context.project()?;
-        let key = inbox::find(&project, &self.key)?.key;
-        let settled = inbox::quit(&project, &key)?;
-        say(context, &project, ("quit", "Given up:"), &key.to_string(), settled)
+        decide(context, &self.key, ("quit", "Given up:"), inbox::quit)
     }
 }
 
 impl Dismiss {
     pub(super) fn run(self, context: &mut Context) -> Result {
-        check_person()?;
-        let project = context.project()?;
-        let key = inbox::find(&project, &self.key)?.key;
-        inbox::dismiss(&project, &key)?;
-        let settled = Settled { done: Default::default(), next: None };
-        say(context, &project, ("dismissed", "Dismissed"), &key.to_string(), settled)
+        decide(context, &self.key, ("dismissed", "Dismissed"), |project, key| {
+            inbox::dismiss(project, key)?;
+            Ok(Settled { done: Done::default(), next: None })
+        })
     }
+}
+
+/// Has a person's decision about the problem that `wanted` names carried out, and says what came of it.
+fn decide(
+    context: &mut Context,
+    wanted: &str,
+    words: (&str, &str),
+    decision: impl FnOnce(&Project, &Key) -> std::result::Result<Settled, InboxError>,
+) -> Result {
+    check_person()?;
+    let project = context.project()?;
+    let key = inbox::find(&project, wanted)?.key;
+    let settled = decision(&project, &key)?;
+    say(context, &project, words, &key.to_string(), settled)
 }
 
 fn say(

@@ -258,6 +258,16 @@ transitions:
     project.ok(&["hooks", "list"]);
 }
 
+/// As long as somebody could think of, which a file of theirs has.
+#[test]
+fn a_runtime_of_years_is_one_of_a_day() {
+    let project = Project::bare();
+    let report =
+        import(&project, "ralph", "ralph.yml", "event_loop: {max_runtime_seconds: 999999999}\n");
+    assert!(project.config().contains("duration: 86400s"), "{}", project.config());
+    assert_eq!(fate(&report, "event_loop.max_runtime_seconds").0, "changed");
+}
+
 #[test]
 fn ralph_has_gates_limits_and_an_agent() {
     let project = Project::bare();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hookloop_core::options::TIMEOUT_MAX_MS;
 use hookloop_core::task::TaskState;
 use hookloop_engine::agents::known::known;
 use serde_json::{Value, json};
@@ -128,8 +129,12 @@ fn limits(file: &mut Fields, taken: &mut Taken) {
     }
     for theirs in ["max_runtime_seconds", "max_runtime"] {
         if let Some(seconds) = file.number(theirs) {
-            taken.set("limits", "duration", json!(format!("{seconds}s")));
-            taken.kept(file.place_of(theirs));
+            let longest = TIMEOUT_MAX_MS / 1_000;
+            taken.set("limits", "duration", json!(format!("{}s", seconds.min(longest))));
+            match seconds <= longest {
+                true => taken.kept(file.place_of(theirs)),
+                false => taken.changed(file.place_of(theirs), "a session ends after a day"),
+            }
         }
     }
     for theirs in ["max_cost_usd", "max_cost"] {

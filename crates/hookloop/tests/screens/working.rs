@@ -60,6 +60,9 @@ fn a_session_is_seen_told_paused_resumed_and_answered() {
     project.write("go-3", "");
     let seen = tmux.see("complete after 3 iterations");
     assert!(seen.contains("receipt: tests passed"), "{seen}");
+    // Of what was on the screen the last iteration stays.
+    assert!(seen.contains("iteration 3 of 100") && seen.contains("the gate passes"), "{seen}");
+    assert!(!seen.contains("iteration 2 of 100"), "{seen}");
     tmux.assert_left(&modes);
     assert_eq!(project.event("retry_limit_answered")["data"]["answer"], "continue");
 }

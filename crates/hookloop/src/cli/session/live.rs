@@ -1,5 +1,6 @@
 //! A session while it runs: lines as things happen, and on a terminal a last line that moves.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,7 +51,7 @@ pub(crate) struct Live<'o> {
     /// While there is one, no lines are written.
     screen: Option<Screen>,
     /// The lines of the last iteration that the screen stood in for: it takes with it what was on it.
-    unsaid: Vec<String>,
+    unsaid: VecDeque<String>,
     /// The first thing that could not be written ends the showing, not the session.
     has_failed: bool,
 }
@@ -65,7 +66,7 @@ impl<'o> Live<'o> {
         let status = (out.terminal && !out.json).then(Status::start);
         let (id, limits) = (opened.id.to_string(), opened.plan.limits);
         let (used, began) = (Usage::default(), Instant::now());
-        let (screen, unsaid, has_failed) = (None, Vec::new(), false);
+        let (screen, unsaid, has_failed) = (None, VecDeque::new(), false);
         let mut live =
             Live { out, id, stop, limits, used, began, status, screen, unsaid, has_failed };
         if !live.out.json {
@@ -108,6 +109,7 @@ impl<'o> Live<'o> {
             Some(screen) if screen.is_open() => true,
             Some(_) => {
                 self.screen = None;
+                self.unsaid.clear();
                 self.status = Some(Status::start());
                 let id = &self.id;
                 self.line(format!("{DIM}the session goes on; try: hookloop watch {id}{DIM:#}"));
@@ -146,10 +148,12 @@ impl<'o> Live<'o> {
             self.line(line);
             return;
         }
-        if weight == Weight::Heading || self.unsaid.len() == UNSAID_MAX {
-            self.unsaid.clear();
+        match weight {
+            Weight::Heading => self.unsaid.clear(),
+            _ if self.unsaid.len() == UNSAID_MAX => drop(self.unsaid.pop_front()),
+            _ => {}
         }
-        self.unsaid.push(line);
+        self.unsaid.push_back(line);
     }
 
     /// Says what the session came to.

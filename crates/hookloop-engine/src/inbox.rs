@@ -11,9 +11,8 @@ use hookloop_core::id::{NoticeId, SessionId, Subject, TaskId};
 use hookloop_core::inbox::{About, Dismissed, Key, Kind, Problem};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::Remark;
+use hookloop_core::session::Answer;
 use hookloop_core::session::facts::RetryLimitAnswered;
-use hookloop_core::session::state::MESSAGE;
-use hookloop_core::session::{Answer, Piped};
 
 use crate::project::{Done, EngineError, Project, fresh_id, now};
 use crate::session::open;
@@ -232,7 +231,7 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
             Ok(Settled { done: Done::default(), next })
         }
         (About::Session(_), Kind::SessionAsks) => {
-            settle(project, key, (Answer::Continue, Some(text)))
+            store_answer(project, key, (Answer::Continue, Some(text)))
         }
         (About::Session(_), _) => Err(InboxError::Unfit {
             why: "that session is over, and nobody would read it: begin another".to_owned(),
@@ -251,7 +250,7 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
 pub fn approve(project: &Project, key: &Key) -> Result<Settled, InboxError> {
     check_person(project)?;
     if of_key(project, key)?.kind == Kind::SessionAsks {
-        return settle(project, key, (Answer::Accept, None));
+        return store_answer(project, key, (Answer::Accept, None));
     }
     let answer = || match key.about {
         About::Session(_) | About::Purse => format!("hookloop inbox dismiss {key}"),
@@ -270,23 +269,11 @@ pub fn approve(project: &Project, key: &Key) -> Result<Settled, InboxError> {
     Ok(Settled { done, next: Some("hookloop merge".to_owned()) })
 }
 
-/// Has a session that asks what to do go on with its agent sent back as often again.
-pub fn go_on(project: &Project, key: &Key) -> Result<Settled, InboxError> {
+/// Tells a session that asks what to do.
+pub fn settle(project: &Project, key: &Key, answer: Answer) -> Result<Settled, InboxError> {
     check_person(project)?;
-    check_asks(project, key)?;
-    settle(project, key, (Answer::Continue, None))
-}
-
-/// Has a session that asks what to do end, or give its task up: a human is needed.
-pub fn quit(project: &Project, key: &Key) -> Result<Settled, InboxError> {
-    check_person(project)?;
-    check_asks(project, key)?;
-    settle(project, key, (Answer::Abort, None))
-}
-
-fn check_asks(project: &Project, key: &Key) -> Result<(), InboxError> {
     match of_key(project, key)?.kind {
-        Kind::SessionAsks => Ok(()),
+        Kind::SessionAsks => store_answer(project, key, (answer, None)),
         _ => Err(InboxError::Unfit {
             why: "only a session that asks what to do waits for that".to_owned(),
             instead: format!("hookloop inbox show {key}"),
@@ -353,14 +340,14 @@ fn decide(project: &Project, key: &Key, commands: &[Command]) -> Result<Done, En
 }
 
 /// Answers a session that asks what to do, with something for the next prompt.
-fn settle(
+fn store_answer(
     project: &Project,
     key: &Key,
     (answer, text): (Answer, Option<&str>),
 ) -> Result<Settled, InboxError> {
     let by = project.actor.clone();
     let answered = EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by });
-    let said = text.map(|text| message(project, text));
+    let said = text.map(|text| open::said(project, text));
     let origin = Origin::command(fresh_id(), &project.actor);
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;
@@ -373,12 +360,6 @@ fn settle(
     Ok(Settled { done: Done::default(), next: None })
 }
 
-/// Something for the next prompt.
-fn message(project: &Project, text: &str) -> EventBody {
-    let (from, point) = (project.actor.clone(), MESSAGE.to_owned());
-    EventBody::OutputPiped(Piped { from, point, status: None, text: text.to_owned() })
-}
-
 /// A message for the next prompt of a session that rests. The problem is dealt with; the session is resumed by hand.
 fn tell_paused(
     project: &Project,
@@ -386,7 +367,7 @@ fn tell_paused(
     session: &SessionId,
     text: &str,
 ) -> Result<(), EngineError> {
-    let said = message(project, text);
+    let said = open::said(project, text);
     let origin = Origin::command(fresh_id(), &project.actor);
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;

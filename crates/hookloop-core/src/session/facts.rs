@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plan::Limit;
+use super::plan::{Limit, counted};
 use crate::delivery::Submission;
 use crate::id::TaskId;
 use crate::promise::Promise;
@@ -307,8 +307,7 @@ pub struct RetryLimitAsked {
 
 impl fmt::Display for RetryLimitAsked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let retries = if self.retries == 1 { "retry" } else { "retries" };
-        write!(f, "gates said no after {} {retries}", self.retries)?;
+        write!(f, "gates said no after {}", counted(self.retries, "retry", "retries"))?;
         for (place, check) in self.failing.iter().take(NAMED_MAX).enumerate() {
             write!(f, "{}{check}", if place == 0 { ": " } else { ", " })?;
         }

@@ -184,12 +184,14 @@ impl Limits {
     }
 }
 
+/// A number of things.
+pub fn counted(count: u32, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = |ms| Length { ms };
-        let counted = |count: u32, one: &'static str, many: &'static str| {
-            format!("{count} {}", if count == 1 { one } else { many })
-        };
         write!(
             f,
             "{}, {}, {} a turn, {}, {}, {} without progress, {} tokens, {}",

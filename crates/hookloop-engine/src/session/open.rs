@@ -406,10 +406,14 @@ pub fn message(
         return Err(StartError::LongMessage(text.len()));
     }
     let row = find_open(project, wanted)?;
-    let (from, point) = (project.actor.clone(), MESSAGE.to_owned());
-    let piped = Piped { from, point, status: None, text: text.to_owned() };
-    project.append(&Subject::Session(row.id.clone()), EventBody::OutputPiped(piped))?;
+    project.append(&Subject::Session(row.id.clone()), said(project, text))?;
     Ok(row.id)
+}
+
+/// Something for the next prompt, by whoever acts here.
+pub(crate) fn said(project: &Project, text: &str) -> EventBody {
+    let (from, point) = (project.actor.clone(), MESSAGE.to_owned());
+    EventBody::OutputPiped(Piped { from, point, status: None, text: text.to_owned() })
 }
 
 /// The session that `wanted` names: its id, the start of it, or its name.

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     by: By,
 
     /// From this day on, such as 2026-11-01
-    #[arg(long, value_name = "day", value_parser = day)]
+    #[arg(long, value_name = "DAY", value_parser = day)]
     since: Option<Day>,
 
     /// Of all workers that share the store, in all projects
@@ -112,7 +112,7 @@ impl Args {
 
     fn heading(&self) -> &'static str {
         match self.by {
-            By::Day => "DAY",
+            By::Day => "day",
             By::Session => "session",
             By::Task => "task",
             By::Agent => "agent",

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hookloop_core::session::Answer;
 use hookloop_engine::inbox::{self, InboxError, Settled};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
@@ -46,11 +45,7 @@ fn act(project: &Project, effect: Effect) -> Result<String, CliError> {
         }
         Effect::Settle { key, answer } => {
             check_person()?;
-            let settled = match answer {
-                Answer::Continue => inbox::go_on(project, &key)?,
-                Answer::Accept => inbox::approve(project, &key)?,
-                Answer::Abort => inbox::quit(project, &key)?,
-            };
+            let settled = inbox::settle(project, &key, answer)?;
             follow(project, settled, &format!("answered {key}"))
         }
         Effect::Dismiss(key) => {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::inbox::Key;
+use hookloop_core::session::Answer;
 use hookloop_engine::inbox::{self, InboxError, Settled};
 use hookloop_engine::project::{Done, Project};
 use hookloop_engine::session::open;
@@ -79,9 +80,11 @@ fn perform(site: &Site, action: &Action) -> Result<Outcome> {
             settled(project, "Answered", inbox::answer(project, &parse(key)?, text)?)
         }
         Action::Continue { key } => {
-            settled(project, "Continued", inbox::go_on(project, &parse(key)?)?)
+            settled(project, "Continued", inbox::settle(project, &parse(key)?, Answer::Continue)?)
         }
-        Action::Quit { key } => settled(project, "Given up", inbox::quit(project, &parse(key)?)?),
+        Action::Quit { key } => {
+            settled(project, "Given up", inbox::settle(project, &parse(key)?, Answer::Abort)?)
+        }
         Action::Dismiss { key } => {
             inbox::dismiss(project, &parse(key)?)?;
             settled(project, "Dismissed", Settled { done: Done::default(), next: None })

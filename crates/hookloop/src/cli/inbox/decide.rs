@@ -1,4 +1,5 @@
 use hookloop_core::inbox::Key;
+use hookloop_core::session::Answer as Told;
 use hookloop_engine::inbox::{self, InboxError, Settled};
 use hookloop_engine::project::{Done, Project};
 use serde_json::json;
@@ -59,7 +60,9 @@ impl Approve {
 
 impl Quit {
     pub(super) fn run(self, context: &mut Context) -> Result {
-        decide(context, &self.key, ("quit", "Given up:"), inbox::quit)
+        decide(context, &self.key, ("quit", "Given up:"), |project, key| {
+            inbox::settle(project, key, Told::Abort)
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::plan::Dollars;
+pub(crate) use hookloop_core::session::plan::counted;
 use hookloop_core::session::{
     Answer, Decision, Limit, Limits, Outcome, Plan, Session, StopWhen, SubmitVerdict, TurnEnded,
     TurnKind, TurnResult, Verdict, Work,
@@ -252,11 +253,6 @@ pub(crate) fn stop_when(plan: &Plan) -> String {
 /// The start of a tree's or a commit's name, or all of what is none.
 pub(crate) fn short_hash(hash: &str) -> &str {
     hash.get(..HASH_SHOWN).unwrap_or(hash)
-}
-
-/// A number of things.
-pub(crate) fn counted(count: u32, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 pub(crate) fn some(names: &[String]) -> String {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::sqlite::OpenError;
+use crate::sqlite::{self, OpenError};
 
 /// A lock that is held for longer is more than one commit.
 const BUSY_AFTER: Duration = Duration::from_millis(400);
@@ -44,7 +44,7 @@ pub fn look(path: &Path, within: Duration) -> Result<Checkup, OpenError> {
     let schema = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let is_busy = match conn.execute_batch("BEGIN IMMEDIATE; ROLLBACK") {
         Ok(()) => false,
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => true,
+        Err(error) if sqlite::is_busy(&error) => true,
         Err(error) => return Err(error.into()),
     };
     let wholeness = wholeness(&conn, within);

@@ -12,7 +12,7 @@ use hookloop_core::event::{Event, EventBody, FORMAT};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::time::Timestamp;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
 use crate::chain::{self, Hash, Link};
 use crate::log::{Follow, LogError, Seq, StoredEvent};
@@ -103,8 +103,7 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
         found if found > SCHEMA => return Err(OpenError::Newer { found }),
         _ => {}
     }
-    // Kept in the file, so said once. `synchronous = FULL` is what SQLite does unless told otherwise.
-    conn.pragma_update(None, "journal_mode", "WAL")?;
+    use_wal(conn)?;
     conn.execute_batch("BEGIN IMMEDIATE")?;
     // Another process may have been first.
     match version(conn)? {
@@ -129,6 +128,24 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
     conn.pragma_update(None, "user_version", SCHEMA)?;
     conn.execute_batch("COMMIT")?;
     Ok(())
+}
+
+/// Kept in the file, so said once. `synchronous = FULL` is what SQLite does unless told otherwise.
+///
+/// To say it, SQLite reads first and then wants to write, and does not wait for others who do the same: of many who
+/// open a new file at once, all but one would be told that it is locked.
+fn use_wal(conn: &Connection) -> Result<(), rusqlite::Error> {
+    let mut tries = 0;
+    loop {
+        match conn.pragma_update(None, "journal_mode", "WAL") {
+            Err(error) if is_busy(&error) && wait_for_others(tries) => tries += 1,
+            said => return said,
+        }
+    }
+}
+
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 /// A view of a log elsewhere has copies of the few events that are still to be reacted to. It is not made from
@@ -446,6 +463,26 @@ mod tests {
             let mode: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
             let full: i64 = conn.query_row("PRAGMA synchronous", [], |row| row.get(0)).unwrap();
             assert_eq!((mode.as_str(), full), ("wal", 2));
+        }
+    }
+
+    #[test]
+    fn many_at_once_may_be_the_first() {
+        const ROUNDS: usize = 40;
+        const OPENERS: usize = 8;
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..ROUNDS {
+            let path = dir.path().join(format!("log-{round}.db"));
+            let all_are_there = std::sync::Barrier::new(OPENERS);
+            let opener = || {
+                all_are_there.wait();
+                open(&path).map(drop)
+            };
+            let opened: Vec<_> = std::thread::scope(|scope| {
+                let openers: Vec<_> = (0..OPENERS).map(|_| scope.spawn(opener)).collect();
+                openers.into_iter().map(|opener| opener.join().unwrap()).collect()
+            });
+            assert!(opened.iter().all(Result::is_ok), "round {round}: {opened:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -225,6 +226,28 @@ fn a_new_machine_starts_with_a_snapshot_and_what_came_after() {
     let conn = rusqlite::Connection::open(&path).unwrap();
     let mode: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
     assert_eq!(mode, "wal");
+}
+
+/// Each has found no file: the second does not take it away from the first.
+#[test]
+fn of_two_that_make_a_view_at_once_both_have_the_same() {
+    let (log, dir) = (MemoryLog::default(), tempfile::tempdir().unwrap());
+    let old = Store::over(Arc::new(log.clone())).unwrap();
+    log.append(&[created(1, "a"), created(2, "b")]).unwrap();
+    hash(&old);
+    old.save_snapshot().unwrap();
+    let path = dir.path().join("view.db");
+    let (one, other) = (found(&path), found(&path));
+    let open = |file| Store::over_at(Arc::new(log.clone()), file, identity).unwrap();
+    let file = || std::fs::metadata(&path).unwrap().ino();
+    let first = open(one);
+    let is = file();
+    let second = open(other);
+    assert_eq!(file(), is);
+    log.append(&[started(3, "a", 1)]).unwrap();
+    assert_eq!((hash(&first), hash(&second)), (hash(&old), hash(&old)));
+    let names = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.filter(|name| name.to_string_lossy().contains("new")).count(), 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The file of a view over a log that is elsewhere: how it is opened, and what it says about where it
 //! comes from.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -62,8 +63,6 @@ pub(super) fn open_view(
             unpack_snapshot(engine, path)?;
             let conn = sqlite::open(path)?;
             prepare(&conn)?;
-            // What the machine that made the snapshot remembers is its own affair.
-            conn.execute("DELETE FROM origin WHERE key <> ?1", [LOG])?;
             conn
         }
     };
@@ -91,19 +90,27 @@ fn unpack_snapshot(engine: &dyn Engine, path: &Path) -> Result<(), StoreError> {
     // It gets its name when it is whole.
     let draft = path.with_extension(format!("{}.new", std::process::id()));
     std::fs::write(&draft, &snapshot.view).map_err(unusable)?;
-    match is_whole(&draft, snapshot.head) {
-        true => Ok(std::fs::rename(&draft, path).map_err(unusable)?),
+    let named = match ready_draft(&draft, snapshot.head) {
+        // One that another process has made meanwhile, and may use already, is as good: it stays.
+        true => std::fs::hard_link(&draft, path).or_else(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Ok(()),
+            _ => Err(error),
+        }),
         // The log has it all.
-        false => Ok(std::fs::remove_file(&draft).map_err(unusable)?),
-    }
+        false => Ok(()),
+    };
+    Ok(std::fs::remove_file(&draft).and(named).map_err(unusable)?)
 }
 
-/// Whether the file at `path` is a view up to event `head`; makes it one that many processes can use,
-/// which a copy is not.
-fn is_whole(path: &Path, head: Seq) -> bool {
+/// Whether the file at `path` is a view up to event `head`; makes it one that many processes of this machine can
+/// use, which a copy of another's is not.
+fn ready_draft(path: &Path, head: Seq) -> bool {
     let Ok(conn) = Connection::open(path) else { return false };
     matches!(sqlite::check_file(&conn), Ok(None))
         && View::new(&conn).totals().is_ok_and(|totals| totals.head == head)
+        && prepare(&conn).is_ok()
+        // What the machine that made the snapshot remembers is its own affair.
+        && conn.execute("DELETE FROM origin WHERE key <> ?1", [LOG]).is_ok()
         && conn.pragma_update(None, "journal_mode", "WAL").is_ok()
 }
 

@@ -458,18 +458,28 @@ fn journal<'p>(project: &'p Project, id: &SessionId) -> Result<Journal<'p>, Star
 
 /// Whether a program on this machine has the session.
 pub fn is_running(runner: &Runner, id: &SessionId) -> bool {
-    directory(runner, id).join(LOCK).exists() && matches!(lock(runner, id), Ok(None))
+    is_held(&directory(runner, id))
+}
+
+/// Whether a program has the lock of a session. Who only looks shares it with others who look, and leaves the name of
+/// who had it: a dead one is known by that.
+fn is_held(directory: &Path) -> bool {
+    File::open(directory.join(LOCK)).is_ok_and(|lock| {
+        flock(&lock, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+    })
 }
 
 /// Whether a program on this machine had the session last, and died.
 pub(super) fn is_abandoned(project: &Project, runner: &Runner, id: &SessionId) -> bool {
-    if !directory(runner, id).join(LOCK).exists() {
+    let directory = directory(runner, id);
+    if !directory.join(LOCK).exists() || is_held(&directory) {
         return false;
     }
-    let Ok(Some((directory, _lock))) = lock(runner, id) else { return false };
-    Journal::open(project, id).is_ok_and(|journal| {
+    let was_here = Journal::open(project, id).is_ok_and(|journal| {
         journal.is_some_and(|journal| was_here(&directory, journal.session.run))
-    })
+    });
+    // Somebody may have taken it on since.
+    was_here && !is_held(&directory)
 }
 
 /// Whether the session's last program was on this machine: it may have gone elsewhere since.
@@ -559,11 +569,7 @@ fn tidy(runner: &Runner) {
     all.sort_unstable_by(|a, b| b.cmp(a));
     for (_, directory) in all.into_iter().skip(KEPT_MAX) {
         // A program has it, or it can be resumed.
-        let is_over = directory.join(OVER).exists();
-        let lock = File::open(directory.join(LOCK));
-        let is_free =
-            lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok());
-        if is_over && is_free {
+        if directory.join(OVER).exists() && !is_held(&directory) {
             let _ = fs::remove_dir_all(directory);
         }
     }
@@ -669,4 +675,48 @@ impl Drift {
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = fs::symlink_metadata(path).ok()?;
     Some((found.ino(), found.size(), found.ctime(), found.ctime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::trust::Trust;
+
+    /// A screen that is open looks again and again at who runs.
+    #[test]
+    fn who_looks_is_not_taken_for_who_has_it() {
+        let state = tempfile::tempdir().unwrap();
+        let place = || state.path().to_owned();
+        let trust = Trust::load(state.path()).unwrap();
+        let runner = Runner::new(place(), place(), Vec::new(), trust);
+        let id = SessionId::generate(fresh_id());
+        drop(lock(&runner, &id).unwrap().unwrap());
+        let mut dead = Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::SeqCst) {
+                        is_running(&runner, &id);
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                });
+            }
+            for _ in 0..300 {
+                let lock = directory(&runner, &id).join(LOCK);
+                fs::write(lock, dead.id().to_string()).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+                let had = lock_of_dead(&runner, &id).unwrap().is_some();
+                if !had {
+                    is_over.store(true, Ordering::SeqCst);
+                }
+                assert!(had);
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+    }
 }

@@ -6,6 +6,7 @@
 
 use hookloop_store::log::Seq;
 use hookloop_store::pulse::{Beat, Held, Pulse};
+use rustix::time::ClockId;
 
 use crate::kept;
 use crate::lease::{Expired, Watch};
@@ -214,8 +215,14 @@ impl Project {
     }
 }
 
+/// It goes on while the machine sleeps.
+#[cfg(target_os = "linux")]
+const SINCE_START: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const SINCE_START: ClockId = ClockId::Monotonic;
+
 /// Milliseconds since the machine was started: the one clock that its processes share and nobody sets.
 fn uptime_ms() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let time = rustix::time::clock_gettime(SINCE_START);
     time.tv_sec.unsigned_abs() * 1_000 + time.tv_nsec.unsigned_abs() / 1_000_000
 }

@@ -28,7 +28,6 @@ use agent_client_protocol::v1::schema::{
 };
 use hookloop_core::redact::Redactor;
 use hookloop_core::session::{Talk, TurnResult};
-use rustix::pipe::{PipeFlags, pipe_with};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::unix::pipe;
@@ -203,7 +202,8 @@ impl Turn<'_> {
     fn take(&self, updates: &mut dyn FnMut(Update<'_>)) -> io::Result<Report> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let artifacts = self.runner.fresh_artifacts();
-        let (stdin, pipe) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stdin, pipe) = io::pipe()?;
+        let (stdin, pipe) = (stdin.into(), pipe.into());
         let (sender, lines) = mpsc::channel(LINES_WAITING);
         let (ending, ended) = oneshot::channel();
         let (cancel, cancelled) = (Cancel::new()?, Arc::new(Notify::new()));

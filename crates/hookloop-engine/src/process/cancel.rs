@@ -1,26 +1,36 @@
 //! Ends jobs from another thread, or from a signal handler.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{PipeReader, PipeWriter};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, retry_on_intr};
 
 /// A switch that stays on: every job that watches it is told to end.
 #[derive(Clone, Debug)]
-pub struct Cancel(Arc<OwnedFd>);
+pub struct Cancel(Arc<Switch>);
+
+/// A pipe that nothing is read from: it is on once something is in it.
+#[derive(Debug)]
+struct Switch {
+    read: PipeReader,
+    write: PipeWriter,
+}
 
 impl Cancel {
     pub fn new() -> std::io::Result<Cancel> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Cancel(Arc::new(fd)))
+        let (read, write) = std::io::pipe()?;
+        fcntl_setfl(&write, OFlags::NONBLOCK)?;
+        Ok(Cancel(Arc::new(Switch { read, write })))
     }
 
     /// One write, which is allowed in a signal handler.
     pub fn trigger(&self) {
-        // It fails only when the counter is full, and then the switch is on.
-        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+        // It fails only when the pipe is full, and then the switch is on.
+        let _ = rustix::io::write(&self.0.write, &[1]);
     }
 
     pub fn is_triggered(&self) -> bool {
@@ -34,7 +44,7 @@ impl Cancel {
             let left = until.saturating_duration_since(Instant::now());
             let left =
                 Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
-            let mut fds = [PollFd::new(&*self.0, PollFlags::IN)];
+            let mut fds = [PollFd::new(&self.0.read, PollFlags::IN)];
             match poll(&mut fds, Some(&left)) {
                 Err(Errno::INTR) => {}
                 polled => return polled.is_ok_and(|ready| ready > 0),
@@ -80,6 +90,6 @@ impl Drop for Linked {
 
 impl AsFd for Cancel {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.read.as_fd()
     }
 }

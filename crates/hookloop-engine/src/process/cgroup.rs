@@ -19,7 +19,7 @@ use rustix::fs::{Access, access, statfs};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 
-use super::{KILL_PAUSE, descendants};
+use super::{KILL_PAUSE, descendants, os};
 
 /// Where the cgroups are. Beside older ones they are elsewhere, and not used.
 const MOUNT: &str = "/sys/fs/cgroup";
@@ -112,7 +112,7 @@ impl Owner {
     fn this_program() -> Option<Owner> {
         let pid = getpid();
         // With another world's `/proc`, neither would be this process's.
-        if !descendants::sees_itself() {
+        if !os::sees_itself() {
             return None;
         }
         let namespace = fs::metadata("/proc/self/ns/pid").ok()?.ino();

@@ -9,13 +9,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, read, retry_on_intr, write};
-use rustix::pipe::{PipeFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with};
 use rustix::process::Pid;
 
 use super::capture::Capture;
 use super::care::Care;
 use super::wire::{self, Ended, Reply};
-use super::{Job, Outputs, ProcessError, Stream, Unconfined};
+use super::{Job, Outputs, ProcessError, Stream, Unconfined, os};
 
 /// Output is read in pieces of this size.
 pub(super) const READ_SIZE: usize = 256 * 1024;
@@ -69,13 +68,13 @@ struct Ready {
 
 impl<'a> Course<'a> {
     pub(super) fn new(job: Job<'a>, number: u64) -> Result<(Course<'a>, Theirs), ProcessError> {
-        let failed = ProcessError::io("can't make pipes for a hook");
+        let failed = |errno: Errno| no_pipe(errno.into());
         let (their_stdin, stdin) = input_of(&job)?;
-        let (stdout, their_stdout) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
-        let (stderr, their_stderr) = pipe_with(PipeFlags::CLOEXEC).map_err(&failed)?;
+        let (stdout, their_stdout) = pipe()?;
+        let (stderr, their_stderr) = pipe()?;
         for ours in stdin.iter().chain([&stdout, &stderr]) {
             // The ends of a pipe are apart in this: the hook's own stay as programs expect them.
-            fcntl_setfl(ours, OFlags::NONBLOCK).map_err(&failed)?;
+            fcntl_setfl(ours, OFlags::NONBLOCK).map_err(failed)?;
         }
         let course = Course {
             number,
@@ -183,17 +182,21 @@ impl<'a> Course<'a> {
 
 /// What a job reads, and the end that is written to here.
 fn input_of(job: &Job<'_>) -> Result<(OwnedFd, Option<OwnedFd>), ProcessError> {
-    let doing = "can't make pipes for a hook";
     match &job.stdin_from {
         // The job keeps its own: it may have to be given to another keeper.
-        Some(theirs) => theirs
-            .try_clone()
-            .map(|theirs| (theirs, None))
-            .map_err(|source| ProcessError::Io { doing, source }),
-        None => pipe_with(PipeFlags::CLOEXEC)
-            .map(|(theirs, ours)| (theirs, Some(ours)))
-            .map_err(ProcessError::io(doing)),
+        Some(theirs) => theirs.try_clone().map(|theirs| (theirs, None)).map_err(no_pipe),
+        None => pipe().map(|(theirs, ours)| (theirs, Some(ours))),
     }
+}
+
+/// The end to read from, and the one to write to.
+fn pipe() -> Result<(OwnedFd, OwnedFd), ProcessError> {
+    let (read, write) = std::io::pipe().map_err(no_pipe)?;
+    Ok((read.into(), write.into()))
+}
+
+fn no_pipe(source: std::io::Error) -> ProcessError {
+    ProcessError::Io { doing: "can't make pipes for a hook", source }
 }
 
 /// A job's input, written as it is read.
@@ -244,8 +247,7 @@ impl<'a> Tap<'a> {
             Ok(length) => {
                 if length >= PIPE_FULL && !self.large {
                     self.large = true;
-                    // Who may not have a larger one goes on with this.
-                    let _ = fcntl_setpipe_size(pipe, PIPE_LARGE);
+                    os::widen(pipe, PIPE_LARGE);
                 }
                 self.capture.take(&buffer[..length]);
                 return length;
@@ -258,7 +260,7 @@ impl<'a> Tap<'a> {
 
     /// Takes what is in the pipe, and no more than fits one: a survivor could write for ever.
     fn drain(&mut self, buffer: &mut [u8]) {
-        let size = self.pipe.as_ref().and_then(|pipe| fcntl_getpipe_size(pipe).ok());
+        let size = self.pipe.as_ref().and_then(os::pipe_size);
         let mut room = size.unwrap_or(PIPE_LARGE);
         while room > 0 {
             let taken = self.take(buffer);

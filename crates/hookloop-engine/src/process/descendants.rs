@@ -1,93 +1,159 @@
-//! Who a process started, and who those started; who is in a session. Both by `/proc`.
+//! Who a process started, and who those started; who is in a session; and all that belong to a keeper's hook.
 
-use std::collections::HashMap;
-use std::fs;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// Gives `visit` every descendant of a process, dead ones that nobody waited for included, and each before
-/// its own children are looked for: who is stopped by `visit` has no further children.
-///
-/// What forks or loses its parent meanwhile may be missing, so look again until there is none.
-pub(super) fn visit(ancestor: Pid, visit: impl FnMut(Pid)) {
-    walk(ancestor, usize::MAX, visit);
+use super::{KILL_PAUSE, os};
+
+/// The variable that marks the processes of a keeper's hook where orphans can't be adopted.
+pub(super) const MARK: &str = "HOOKLOOP_KEEPER";
+
+/// How long a process is waited for that has no variables.
+const UNTOLD_LIMIT: Duration = Duration::from_millis(50);
+
+/// What is known of a process.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) dead: bool,
+    pub(super) stopped: bool,
+    pub(super) parent: Option<Pid>,
+    /// None for one that began outside of this process's world, as a container's first process has it.
+    pub(super) session: Option<Pid>,
+    /// In whatever the system counts.
+    pub(super) started: Option<u64>,
 }
 
-/// Descendants of a process, no more than `max` of them, each after `visit` was given it.
-pub(super) fn up_to(ancestor: Pid, max: usize, visit: impl FnMut(Pid)) -> Vec<Pid> {
-    let mut found = walk(ancestor, max, visit);
-    found.truncate(max);
-    found
+/// All that belong to the hook of this process, which is its keeper.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// What those have who lost their parents; none where they become this process's children.
+    pub(super) mark: Option<OsString>,
 }
 
-/// Stops all descendants of a process, parents before their children, so that what forks all the time does
-/// not get away; tells who they are.
+impl Kept {
+    /// Gives `visit` everybody, dead ones that nobody waited for included, and each before their own children are looked
+    /// for: who is stopped by `visit` has no further children.
+    ///
+    /// What forks or loses its parent meanwhile may be missing, so look again until there is none.
+    pub(super) fn visit(&self, visit: impl FnMut(Pid)) {
+        self.walk(usize::MAX, visit);
+    }
+
+    /// No more than `max` of them, each after `visit` was given it.
+    pub(super) fn up_to(&self, max: usize, visit: impl FnMut(Pid)) -> Vec<Pid> {
+        let mut found = self.walk(max, visit);
+        found.truncate(max);
+        found
+    }
+
+    /// Stops all, parents before their children, so that what forks all the time does not get away; tells who they are.
+    pub(super) fn stopped(&self) -> Vec<Pid> {
+        self.walk(usize::MAX, stop)
+    }
+
+    /// Whether some of them may live and be nobody's child here. Who began with the hook or later and can't be told yet
+    /// is one of them until it can, and no longer than for [`UNTOLD_LIMIT`].
+    pub(super) fn has_strays(&self, began: Option<u64>) -> bool {
+        let Some(mark) = &self.mark else { return false };
+        let until = Instant::now() + UNTOLD_LIMIT;
+        loop {
+            let look = Look::new(mark);
+            if look.marked.into_iter().any(is_alive) {
+                return true;
+            }
+            let is_of_hook = |stat: Stat| !stat.dead && stat.started >= began;
+            let is_untold = |pid: &Pid| stat(*pid).is_some_and(is_of_hook);
+            if Instant::now() >= until || !look.untold.iter().any(is_untold) {
+                return false;
+            }
+            std::thread::sleep(KILL_PAUSE);
+        }
+    }
+
+    fn walk(&self, max: usize, visit: impl FnMut(Pid)) -> Vec<Pid> {
+        walk(&[getpid()], self.mark.as_ref().map(marked).unwrap_or_default(), max, visit)
+    }
+}
+
+/// Those that have a keeper's mark, but for that keeper.
+pub(super) fn marked(mark: &OsString) -> Vec<Pid> {
+    Look::new(mark).marked
+}
+
+/// What a look at all processes finds.
+struct Look {
+    marked: Vec<Pid>,
+    /// Those that have no variables: who is about to become another program has none for a moment.
+    untold: Vec<Pid>,
+}
+
+impl Look {
+    fn new(mark: &OsString) -> Look {
+        let mut wanted = OsString::from(format!("{MARK}="));
+        wanted.push(mark);
+        let mut look = Look { marked: Vec::new(), untold: Vec::new() };
+        for (pid, variables) in os::variables().filter(|(pid, _)| *pid != getpid()) {
+            if variables.is_empty() {
+                look.untold.push(pid);
+            } else if variables.contains(&wanted) {
+                look.marked.push(pid);
+            }
+        }
+        look
+    }
+}
+
+/// Stops all descendants of a process, parents before their children; tells who they are.
 pub(super) fn stopped(ancestor: Pid) -> Vec<Pid> {
-    walk(ancestor, usize::MAX, |pid| {
-        let _ = kill_process(pid, Signal::STOP);
-    })
+    walk(&[ancestor], Vec::new(), usize::MAX, stop)
+}
+
+fn stop(pid: Pid) {
+    let _ = kill_process(pid, Signal::STOP);
 }
 
 /// Who started this process, and who started that, no more than `max` of them.
 pub(super) fn ancestors(max: usize) -> Vec<Pid> {
     let parent = |pid: &Pid| stat(*pid).and_then(|stat| stat.parent);
-    std::iter::successors(parent(&rustix::process::getpid()), parent).take(max).collect()
+    std::iter::successors(parent(&getpid()), parent).take(max).collect()
 }
 
-/// Whether `/proc` is that of this process's own world.
-pub(super) fn sees_itself() -> bool {
-    let own = std::process::id().to_string();
-    fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == own.as_str())
-}
-
-/// Stops to look when it has found `max`.
-fn walk(ancestor: Pid, max: usize, mut visit: impl FnMut(Pid)) -> Vec<Pid> {
-    let table = (!has_children_files()).then(children_by_parent);
-    let children = |pid: Pid| match &table {
-        Some(table) => table.get(&pid).cloned().unwrap_or_default(),
-        None => children_by_file(pid),
+/// The descendants of some, and others with theirs. Stops to look when it has found `max`.
+fn walk(of: &[Pid], others: Vec<Pid>, max: usize, mut visit: impl FnMut(Pid)) -> Vec<Pid> {
+    let mut table = None;
+    let mut children = |pid: Pid| match os::children(pid) {
+        Some(children) => children,
+        None => {
+            let table = table.get_or_insert_with(children_by_parent);
+            table.get(&pid).cloned().unwrap_or_default()
+        }
     };
-    let mut found = children(ancestor);
+    let mut known = HashSet::new();
+    let mut found: Vec<Pid> = of.iter().flat_map(|pid| children(*pid)).chain(others).collect();
+    found.retain(|pid| known.insert(*pid));
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
         visit(pid);
         if found.len() < max {
-            found.extend(children(pid));
+            found.extend(children(pid).into_iter().filter(|pid| known.insert(*pid)));
         }
         next += 1;
     }
     found
 }
 
-/// Whether the kernel was built with the files that name a thread's children.
-fn has_children_files() -> bool {
-    Path::new("/proc/thread-self/children").exists()
-}
-
 /// The children of a process, dead ones that nobody waited for included.
 pub(super) fn children(pid: Pid) -> Vec<Pid> {
-    match has_children_files() {
-        true => children_by_file(pid),
-        false => children_by_parent().remove(&pid).unwrap_or_default(),
-    }
-}
-
-/// The children of each of a process's threads.
-fn children_by_file(pid: Pid) -> Vec<Pid> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let mut found = Vec::new();
-    for thread in threads {
-        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        found.extend(children.split_ascii_whitespace().filter_map(pid_of));
-    }
-    found
+    os::children(pid).unwrap_or_else(|| children_by_parent().remove(&pid).unwrap_or_default())
 }
 
 /// The same for all processes of the machine.
 fn children_by_parent() -> HashMap<Pid, Vec<Pid>> {
     let mut table: HashMap<Pid, Vec<Pid>> = HashMap::new();
-    for (pid, stat) in all_processes() {
+    for (pid, stat) in os::all_processes() {
         if let Some(parent) = stat.parent {
             table.entry(parent).or_default().push(pid);
         }
@@ -97,7 +163,8 @@ fn children_by_parent() -> HashMap<Pid, Vec<Pid>> {
 
 /// The living processes of a session.
 pub(super) fn in_session(session: Pid) -> Vec<Pid> {
-    let members = all_processes().filter(|(_, stat)| stat.session == Some(session) && !stat.dead);
+    let all = os::all_processes().into_iter();
+    let members = all.filter(|(_, stat)| stat.session == Some(session) && !stat.dead);
     members.map(|(pid, _)| pid).collect()
 }
 
@@ -112,49 +179,7 @@ pub(super) fn is_alive(pid: Pid) -> bool {
 }
 
 pub(super) fn stat(pid: Pid) -> Option<Stat> {
-    Stat::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
-}
-
-fn all_processes() -> impl Iterator<Item = (Pid, Stat)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| {
-        let pid = entry.file_name().to_str().and_then(pid_of)?;
-        // Who has ended meanwhile has none.
-        Some((pid, Stat::parse(&fs::read(entry.path().join("stat")).ok()?)?))
-    })
-}
-
-/// Of what `/proc/<pid>/stat` tells.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) dead: bool,
-    stopped: bool,
-    parent: Option<Pid>,
-    /// None for one that began outside of this process's world, as a container's first process has it.
-    pub(super) session: Option<Pid>,
-    /// In the kernel's ticks.
-    pub(super) started: Option<u64>,
-}
-
-/// Fields of a process's line between its session and its start.
-const BETWEEN_SESSION_AND_START: usize = 15;
-
-impl Stat {
-    /// `7 (name) S 1 7 7 …`: state, parent, group, session; and a name may hold anything.
-    fn parse(line: &[u8]) -> Option<Stat> {
-        let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
-        let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_ascii_whitespace();
-        let state = fields.next()?;
-        let (dead, stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
-        let parent = pid_of(fields.next()?);
-        let session = pid_of(fields.nth(1)?);
-        let started = fields.nth(BETWEEN_SESSION_AND_START).and_then(|ticks| ticks.parse().ok());
-        Some(Stat { dead, stopped, parent, session, started })
-    }
-}
-
-fn pid_of(text: &str) -> Option<Pid> {
-    Pid::from_raw(text.parse::<u32>().ok()?.try_into().ok()?)
+    os::stat(pid)
 }
 
 #[cfg(test)]
@@ -170,33 +195,14 @@ mod tests {
     #[test]
     fn both_ways_find_a_child() {
         let mut child = sleeper();
-        let (own, pid) = (rustix::process::getpid(), Pid::from_child(&child));
+        let (own, pid) = (getpid(), Pid::from_child(&child));
         assert!(children_by_parent()[&own].contains(&pid));
-        assert!(!has_children_files() || children_by_file(own).contains(&pid));
+        assert!(os::children(own).is_none_or(|children| children.contains(&pid)));
         let mut visited = Vec::new();
-        visit(own, |pid| visited.push(pid));
+        Kept::default().visit(|pid| visited.push(pid));
         assert!(visited.contains(&pid));
         child.kill().unwrap();
         child.wait().unwrap();
-    }
-
-    #[test]
-    fn a_session_is_found_behind_any_name() {
-        let check = |line: &[u8], dead, parent: i32, session: i32| {
-            let (parent, session) = (Pid::from_raw(parent), Pid::from_raw(session));
-            let (stopped, started) = (false, None);
-            let expected = Stat { dead, stopped, parent, session, started };
-            assert_eq!(Stat::parse(line), Some(expected));
-        };
-        check(b"7 (sh) S 12 7 5 0", false, 12, 5);
-        check(b"7 (a) R 99 (b) Z 12 7 5", true, 12, 5);
-        check(b"7 (\xff\n) S 12 7 5", false, 12, 5);
-        check(b"1 (init) S 0 1 1", false, 0, 1);
-        assert!(Stat::parse(b"7 (sh) T 12 7 5").unwrap().stopped);
-        let whole = b"7 (sh) S 12 7 5 0 -1 4194304 95 0 0 0 1 2 3 4 20 0 1 0 98765 3108864 1";
-        assert_eq!(Stat::parse(whole).unwrap().started, Some(98765));
-        assert_eq!(Stat::parse(b"7 (cut) S 1"), None);
-        assert_eq!(Stat::parse(b"cut"), None);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The keeper: a small process that runs one hook at a time and ends everything that belongs to it.
 
-use std::fs;
-use std::io;
+use std::collections::HashSet;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::Arc;
@@ -12,17 +13,17 @@ use hookloop_core::limits::Limit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, getpgid, getpid, kill_process, kill_process_group,
-    pidfd_open, set_child_subreaper, setsid, wait,
+    Pid, Signal, WaitOptions, getpgid, getpid, kill_process, kill_process_group, setsid, wait,
 };
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
+    SIGALRM, SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2,
 };
 use wait4::{ResUse, try_wait4_pid};
 
+use super::descendants::{Kept, MARK};
 use super::watch::{self, Watch};
 use super::wire::{self, Ended, Order, Reply, Request, SURVIVORS_TOLD};
-use super::{How, KILL_LIMIT, Usage, cgroup, descendants, step};
+use super::{How, KILL_LIMIT, Usage, cgroup, descendants, os, step};
 
 /// What is left when the first process ends by itself has this long to end too: `tee` at the end of a
 /// pipeline still writes what it was given.
@@ -30,6 +31,8 @@ pub const LEFTOVER_GRACE: Duration = Duration::from_millis(100);
 /// Between two looks at whether leftovers are gone: short at first, then longer.
 const PAUSE_MIN: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(10);
+/// How often nobody has to be found where strays were, before there is nobody.
+const LOOKS_AT_STRAYS: usize = 5;
 /// What a shell ends with when what it ran was ended by a signal, above the signal's number.
 const SHELL_SIGNALLED: i32 = 128;
 /// The first one after stdin, stdout and stderr, which a hook has its own of.
@@ -43,24 +46,37 @@ const NAME: &str = "hookloop-keeper";
 /// Runs hooks for the program at the other end of stdin until that is gone.
 pub fn keep() -> ExitCode {
     let socket = io::stdin();
-    match settle().and_then(|()| serve(socket.as_fd())) {
+    match settle().and_then(|means| serve(socket.as_fd(), &means)) {
         Ok(()) => ExitCode::SUCCESS,
         // There is nobody to tell: the program sees that the keeper is gone.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn settle() -> io::Result<()> {
-    // Without the `/proc` of this process's own world nobody would be found, so no hook is run.
-    if !descendants::sees_itself() {
+/// What a keeper knows its hook's processes by.
+struct Means {
+    kept: Kept,
+    /// Readable when a child may have ended.
+    ends: UnixStream,
+}
+
+fn settle() -> io::Result<Means> {
+    // Without the table of this process's own world nobody would be found, so no hook is run.
+    if !os::sees_itself() {
         return Err(io::ErrorKind::Unsupported.into());
     }
+    let (ends, told) = UnixStream::pair()?;
+    ends.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(SIGCHLD, told)?;
     // Who wants it to end ends the program, or both: in each case the socket's end is what it ends for,
     // after its hook. A signal that is ignored or blocked would be so for hooks too; one that is heard is not.
     for signal in REQUESTS {
         signal_hook::flag::register(signal, Arc::default())?;
     }
-    set_child_subreaper(Some(getpid()))?;
+    let kept = Kept { mark: std::env::var_os(MARK) };
+    if kept.mark.is_none() {
+        os::adopt_orphans()?;
+    }
     watch::no_core_files();
     // Neither the terminal's signals nor the terminal itself are for hooks.
     setsid()?;
@@ -68,12 +84,12 @@ fn settle() -> io::Result<()> {
     close_fds::set_fds_cloexec(FIRST_FD, &[]);
     // A directory that somebody wants to delete is not held.
     std::env::set_current_dir("/")?;
-    let _ = fs::write("/proc/self/comm", NAME);
+    os::be_called(NAME);
     cgroup::enter();
-    Ok(())
+    Ok(Means { kept, ends })
 }
 
-fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
+fn serve(socket: BorrowedFd<'_>, means: &Means) -> io::Result<()> {
     let mut next = None;
     loop {
         let request = match next.take() {
@@ -89,7 +105,7 @@ fn serve(socket: BorrowedFd<'_>) -> io::Result<()> {
         let started = Instant::now();
         let reply = match start(&order, stdin, &output) {
             Err(reply) => reply,
-            Ok(child) => match Hook::new(socket, &child, &order, started, &mut next)?.run() {
+            Ok(child) => match Hook::new(socket, means, &child, &order, started, &mut next).run() {
                 Some(ended) => Reply::Ended(ended),
                 None => return Ok(()),
             },
@@ -128,6 +144,8 @@ pub(super) fn hook_command(order: &Order, stdio: [OwnedFd; 3]) -> Command {
         command.arg0(name).args(arguments);
     }
     command.env_clear().envs(order.env.iter().map(|(name, value)| (name, value)));
+    // Last, so that nobody takes it off again.
+    command.envs(std::env::var_os(MARK).map(|mark| (MARK, mark)));
     command.current_dir(&order.cwd);
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     command
@@ -137,13 +155,16 @@ pub(super) fn hook_command(order: &Order, stdio: [OwnedFd; 3]) -> Command {
 struct Hook<'a> {
     order: &'a Order,
     socket: BorrowedFd<'a>,
-    /// The process that was started, and a file that is readable when it has ended.
+    means: &'a Means,
+    /// The process that was started, and when the system says that it was.
     first: Pid,
-    watch: OwnedFd,
+    began: Option<u64>,
     started: Instant,
     /// The program is gone: there is nobody to run hooks for.
     alone: bool,
     killed: u64,
+    /// Strays that were killed: nobody is told of their end.
+    strays: HashSet<Pid>,
     /// What the program wants to run after this one.
     next: &'a mut Option<Request>,
     watch_over: Watch,
@@ -169,16 +190,32 @@ enum Left {
 impl<'a> Hook<'a> {
     fn new(
         socket: BorrowedFd<'a>,
+        means: &'a Means,
         child: &Child,
         order: &'a Order,
         started: Instant,
         next: &'a mut Option<Request>,
-    ) -> io::Result<Hook<'a>> {
-        let first = Pid::from_child(child);
+    ) -> Hook<'a> {
         // Until it is waited for, the id is this process's and no other's.
-        let watch = pidfd_open(first, PidfdFlags::empty()).inspect_err(|_| kill_all())?;
+        let first = Pid::from_child(child);
+        let is_marked = means.kept.mark.is_some();
+        let began =
+            is_marked.then(|| descendants::stat(first)).flatten().and_then(|stat| stat.started);
         let watch_over = Watch::new(order.limits, started);
-        Ok(Hook { order, socket, first, watch, started, alone: false, killed: 0, next, watch_over })
+        let (alone, killed, strays) = (false, 0, HashSet::new());
+        Hook {
+            order,
+            socket,
+            means,
+            first,
+            began,
+            started,
+            alone,
+            killed,
+            strays,
+            next,
+            watch_over,
+        }
     }
 
     /// None if the program is gone, and the hook with it.
@@ -188,11 +225,11 @@ impl<'a> Hook<'a> {
             // The first process was not waited for, so the group is still its own. Nobody in it gets away,
             // however fast they fork.
             let _ = kill_process_group(self.first, Signal::KILL);
-            kill_all();
+            self.kill_all();
         }
         let end = self.take_first();
         let duration = self.started.elapsed();
-        let survivors = self.end_leftovers(quiet_until);
+        let survivors = self.end_leftovers(quiet_until, told.is_some());
         let how = told.or(end.map(|end| how(end.status, self.order))).unwrap_or(How::Signalled(0));
         let usage = end.map(|end| Usage {
             user: end.rusage.utime,
@@ -223,11 +260,13 @@ impl<'a> Hook<'a> {
                 Event::Other => continue,
                 Event::Cancelled => How::Cancelled,
                 Event::Time if Instant::now() >= until => How::TimedOut,
-                Event::Time => match self.watch_over.look(self.first, &self.order.cwd) {
-                    // There is no use in asking.
-                    Some(limit) => return (Some(How::OverLimit(limit)), Instant::now()),
-                    None => continue,
-                },
+                Event::Time => {
+                    match self.watch_over.look(&self.means.kept, self.first, &self.order.cwd) {
+                        // There is no use in asking.
+                        Some(limit) => return (Some(How::OverLimit(limit)), Instant::now()),
+                        None => continue,
+                    }
+                }
             };
             match (told, event) {
                 (None, _) => {
@@ -246,16 +285,28 @@ impl<'a> Hook<'a> {
     fn wait(&mut self, until: Instant) -> Event {
         let until = until.min(self.watch_over.next());
         let timeout = until.saturating_duration_since(Instant::now());
-        let mut fds =
-            [PollFd::new(&self.watch, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
-        // A poll that fails would fail again; as it is, the timeout holds.
-        let _ = poll(&mut fds, Some(&timespec(timeout)));
-        let [first, socket] = fds.map(|fd| !fd.revents().is_empty());
-        match (first, socket) {
-            (true, _) => Event::FirstEnded,
-            (false, true) => self.hear(),
+        let mut fds = [
+            PollFd::new(&self.means.ends, PollFlags::IN),
+            PollFd::new(&self.socket, PollFlags::IN),
+        ];
+        // A poll that fails would fail again; as it is, the timeout holds. One that a signal ends is told what it was.
+        if poll(&mut fds, Some(&timespec(timeout))) == Err(Errno::INTR) {
+            return Event::Other;
+        }
+        let [ends, socket] = fds.map(|fd| !fd.revents().is_empty());
+        match (ends, socket) {
+            (true, _) if self.has_first_ended() => Event::FirstEnded,
+            (_, true) => self.hear(),
+            (true, false) => Event::Other,
             (false, false) => Event::Time,
         }
+    }
+
+    /// To be asked when a child may have ended.
+    fn has_first_ended(&self) -> bool {
+        // Who ends from now on is told again.
+        while (&self.means.ends).read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
+        os::has_ended(self.first)
     }
 
     /// What the program says while a hook runs.
@@ -275,7 +326,7 @@ impl<'a> Hook<'a> {
     /// request for impatience. Who is stopped has to go on to hear it.
     fn tell_all_to_end(&self) {
         let mut elsewhere = Vec::new();
-        descendants::visit(getpid(), |pid| {
+        self.means.kept.visit(|pid| {
             if getpgid(Some(pid)) != Ok(self.first) {
                 elsewhere.push(pid);
             }
@@ -290,27 +341,40 @@ impl<'a> Hook<'a> {
 
     /// The end of the first process, which has ended or was killed.
     fn take_first(&self) -> Option<ResUse> {
-        let mut fds = [PollFd::new(&self.watch, PollFlags::IN)];
-        let _ = retry_on_intr(|| poll(&mut fds, Some(&timespec(KILL_LIMIT))));
+        let until = Instant::now() + KILL_LIMIT;
+        while !self.has_first_ended() && Instant::now() < until {
+            let mut fds = [PollFd::new(&self.means.ends, PollFlags::IN)];
+            let left = until.saturating_duration_since(Instant::now());
+            let _ = poll(&mut fds, Some(&timespec(left)));
+        }
         try_wait4_pid(self.first.as_raw_nonzero().get().cast_unsigned()).ok().flatten()
     }
 
     /// Leaves everybody alone until `quiet_until`, then kills them until nobody is left. Returns who
     /// could not be killed.
-    fn end_leftovers(&mut self, quiet_until: Instant) -> Vec<u32> {
+    fn end_leftovers(&mut self, quiet_until: Instant, was_told: bool) -> Vec<u32> {
         let mut pause = PAUSE_MIN;
         let mut kill_from = quiet_until;
+        let mut found_nobody = 0;
         loop {
             let killed_before = self.killed;
-            if self.reap() == Left::Nobody {
-                return Vec::new();
+            if self.reap() == Left::Nobody && !self.means.kept.has_strays(self.began) {
+                found_nobody += 1;
+                // Where somebody had to be killed, one who is another process every moment may be missed by a look.
+                let is_calm = !was_told && self.killed == 0 && self.strays.is_empty();
+                if is_calm || self.means.kept.mark.is_none() || found_nobody >= LOOKS_AT_STRAYS {
+                    self.killed += self.strays.len() as u64;
+                    return Vec::new();
+                }
+            } else {
+                found_nobody = 0;
             }
             let now = Instant::now();
             if now >= kill_from + KILL_LIMIT {
-                return survivors();
+                return self.survivors();
             }
             if now >= kill_from {
-                kill_all();
+                self.kill_all();
             }
             // Deaths come in quick succession; where there are none, looking more often is of no use.
             pause =
@@ -343,26 +407,30 @@ impl<'a> Hook<'a> {
             }
         }
     }
-}
 
-/// Kills all descendants, who are stopped first.
-///
-/// The ids are those of a moment ago: one can't be another process's by now, since the system gives ids
-/// in turn, unless all of them went round in that moment.
-fn kill_all() {
-    for pid in descendants::stopped(getpid()) {
-        let _ = kill_process(pid, Signal::KILL);
-    }
-}
-
-fn survivors() -> Vec<u32> {
-    let mut survivors = Vec::new();
-    descendants::visit(getpid(), |pid| {
-        if survivors.len() < SURVIVORS_TOLD {
-            survivors.push(pid.as_raw_nonzero().get().cast_unsigned());
+    /// Kills everybody, who are stopped first.
+    ///
+    /// The ids are those of a moment ago: one can't be another process's by now, since the system gives ids
+    /// in turn, unless all of them went round in that moment.
+    fn kill_all(&mut self) {
+        let strays = self.means.kept.mark.as_ref().map(descendants::marked).unwrap_or_default();
+        let children = if strays.is_empty() { Vec::new() } else { descendants::children(getpid()) };
+        let is_stray = |pid: &Pid| !children.contains(pid) && descendants::is_alive(*pid);
+        self.strays.extend(strays.into_iter().filter(is_stray));
+        for pid in self.means.kept.stopped() {
+            let _ = kill_process(pid, Signal::KILL);
         }
-    });
-    survivors
+    }
+
+    fn survivors(&self) -> Vec<u32> {
+        let mut survivors = Vec::new();
+        self.means.kept.visit(|pid| {
+            if survivors.len() < SURVIVORS_TOLD {
+                survivors.push(pid.as_raw_nonzero().get().cast_unsigned());
+            }
+        });
+        survivors
+    }
 }
 
 fn how(status: ExitStatus, order: &Order) -> How {

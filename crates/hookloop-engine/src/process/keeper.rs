@@ -1,25 +1,25 @@
 //! This program's side of a keeper: starts it when it is needed, gives it one job after the other, and
 //! replaces it when it is gone.
 
+use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{Errno, retry_on_intr};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::io::Errno;
+use rustix::process::Pid;
 
 use super::cgroup::Cgroup;
 use super::course::{Course, Finish, READ_SIZE};
+use super::descendants::MARK;
 use super::orphans::{self, Registered};
 use super::wire::{self, Ended, ORDER_MAX, Order};
 use super::{
     Cancel, How, Job, KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, Outputs, ProcessError, Ran,
-    TIMEOUT_MAX, descendants, program,
+    TIMEOUT_MAX, descendants, os, program,
 };
 
 /// The argument that makes the program a keeper.
@@ -30,13 +30,10 @@ const ANCESTORS_MAX: usize = 1_000;
 /// Whether a hook or an agent started this process, by whatever way: a keeper is above it then, as the reaper of all that
 /// lost their parents.
 pub fn is_kept() -> bool {
-    super::descendants::ancestors(ANCESTORS_MAX).into_iter().any(|pid| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.split(|byte| *byte == 0).nth(1) == Some(KEEPER_ARGUMENT.as_bytes())
-    })
+    let is_keeper = |pid| os::arguments(pid).get(1).is_some_and(|word| word == KEEPER_ARGUMENT);
+    std::env::var_os(MARK).is_some()
+        || descendants::ancestors(ANCESTORS_MAX).into_iter().any(is_keeper)
 }
-/// This program, also when its file was replaced since it was started.
-const THIS_PROGRAM: &str = "/proc/self/exe";
 /// A keeper takes a large order as fast as it comes; one that does not is not there.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
 /// A keeper that is this late is lost.
@@ -49,11 +46,30 @@ const KEEPERS_TRIED: usize = 2;
 /// Runs one job after the other; nothing that a job starts outlives it.
 #[derive(Debug)]
 pub struct Keeper {
-    executable: PathBuf,
+    kind: Kind,
     process: Option<Process>,
     buffer: Vec<u8>,
     /// Of the last order that was given.
     number: u64,
+}
+
+/// How keepers are started.
+#[derive(Clone, Debug)]
+pub(super) struct Kind {
+    /// None for this program, wherever it is.
+    executable: Option<PathBuf>,
+    /// Whether its hooks are marked, so that who leaves it is found again.
+    marks: bool,
+}
+
+impl Kind {
+    pub(super) fn new(executable: Option<PathBuf>) -> Kind {
+        Kind { executable, marks: !os::ADOPTS }
+    }
+
+    pub(super) fn marking(self) -> Kind {
+        Kind { marks: true, ..self }
+    }
 }
 
 /// Jobs that run one after the other.
@@ -85,12 +101,21 @@ impl Keeper {
     /// A keeper that is this program, which has to call [`super::keep()`] when it is started with
     /// [`KEEPER_ARGUMENT`].
     pub fn of_this_program() -> Keeper {
-        Keeper::new(THIS_PROGRAM.into())
+        Keeper::of(Kind::new(None))
     }
 
     /// A keeper that is the program at `executable`.
     pub fn new(executable: PathBuf) -> Keeper {
-        Keeper { executable, process: None, buffer: Vec::new(), number: 0 }
+        Keeper::of(Kind::new(Some(executable)))
+    }
+
+    pub(super) fn of(kind: Kind) -> Keeper {
+        Keeper { kind, process: None, buffer: Vec::new(), number: 0 }
+    }
+
+    /// A keeper as it is where orphans can't be adopted, also where they can.
+    pub fn marking(self) -> Keeper {
+        Keeper { kind: self.kind.clone().marking(), ..self }
     }
 
     /// The process, if there is one at the moment.
@@ -101,7 +126,15 @@ impl Keeper {
     /// Starts the process ahead of the first job. That it can't be started is told then.
     pub fn get_ready(&mut self) {
         if self.process.is_none() {
-            self.process = Process::start(&self.executable, self.number + 1).ok();
+            self.process = self.start(self.number + 1).ok();
+        }
+    }
+
+    fn start(&self, number: u64) -> std::io::Result<Process> {
+        let mark = self.kind.marks.then(|| uuid::Uuid::new_v4().simple().to_string().into());
+        match &self.kind.executable {
+            Some(executable) => Process::start(executable, mark, number),
+            None => Process::start(&os::this_program()?, mark, number),
         }
     }
 
@@ -183,7 +216,7 @@ impl Keeper {
         let process = match &self.process {
             Some(process) => process,
             None => {
-                let start = Process::start(&self.executable, order.number);
+                let start = self.start(order.number);
                 let doing = "can't start the keeper of a hook's processes";
                 self.process.insert(start.map_err(|source| ProcessError::Io { doing, source })?)
             }
@@ -276,24 +309,27 @@ struct Process {
     number: u64,
     child: Child,
     socket: OwnedFd,
+    /// What its hooks' processes are known by.
+    mark: Option<OsString>,
     _registered: Registered,
     /// After the others: it can't be removed while the keeper is in it.
     cgroup: Option<Cgroup>,
 }
 
 impl Process {
-    fn start(executable: &Path, number: u64) -> std::io::Result<Process> {
-        let flags = SocketFlags::CLOEXEC;
-        let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        set_socket_timeout(&socket, Timeout::Send, Some(SEND_LIMIT))?;
+    fn start(executable: &Path, mark: Option<OsString>, number: u64) -> std::io::Result<Process> {
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_write_timeout(Some(SEND_LIMIT))?;
         let mut command = Command::new(executable);
         // Hooks can read the environment of the process above them: it has none.
         command.arg0("hookloop").arg(KEEPER_ARGUMENT).env_clear();
+        command.envs(mark.iter().map(|mark| (MARK, mark)));
         let cgroup = Cgroup::make();
         let door = cgroup.as_ref().and_then(Cgroup::door).map_or_else(Stdio::null, Stdio::from);
-        command.stdin(theirs).stdout(door).stderr(Stdio::null());
-        let (child, registered) = orphans::register(|| command.spawn(), Pid::from_child)?;
-        Ok(Process { number, child, socket, _registered: registered, cgroup })
+        command.stdin(OwnedFd::from(theirs)).stdout(door).stderr(Stdio::null());
+        let (child, registered) =
+            orphans::register(mark.is_some(), || command.spawn(), Pid::from_child)?;
+        Ok(Process { number, child, socket: socket.into(), mark, _registered: registered, cgroup })
     }
 }
 
@@ -307,7 +343,7 @@ impl Process {
         let _ = self.child.kill();
         // Before its end is known, its children are not this program's.
         self.wait_for_end();
-        orphans::end(Pid::from_child(&self.child));
+        orphans::end(Pid::from_child(&self.child), self.mark.as_ref());
     }
 
     /// Ends those that the keeper could not, such as who runs as another user.
@@ -323,11 +359,7 @@ impl Process {
     }
 
     fn wait_for_end(&self) {
-        if let Ok(watch) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
-            let mut fds = [PollFd::new(&watch, PollFlags::IN)];
-            let limit = Timespec::try_from(END_LIMIT).unwrap_or_default();
-            let _ = retry_on_intr(|| poll(&mut fds, Some(&limit)));
-        }
+        os::wait_for_end(Pid::from_child(&self.child), END_LIMIT);
     }
 }
 

@@ -10,9 +10,9 @@
 //! - `pool`: [`KeeperPool`], several jobs at the same time
 //! - `course`: a job from its start to its end: input, output, the keeper's word
 //! - `keep`: the keeper's side
-//! - `step`: what starts a hook that is confined; `confine` and `syscalls`: what confines it
+//! - `step`: what starts a hook that is confined; `confine`, `enforce` and `syscalls`: what confines it
 //! - `watch`: what a hook uses of the machine, and what is too much
-//! - `descendants`: who a process started, and who is in a session
+//! - `descendants`: who a process started, and who is in a session; `os`: what each system knows of that
 //! - `care`: what this side does for a keeper that was stopped, or has no turn
 //! - `orphans`: what a keeper that was killed left behind
 //! - `cgroup`: a cgroup for each keeper, where the system lets us have one
@@ -24,23 +24,34 @@
 //! What this can't end: a process that runs as another user (`sudo`), unless there is a cgroup, and one that the
 //! kernel does not let go of. Both are told as survivors. If a keeper is killed or stopped, this side ends what
 //! it kept; only when program and keeper are killed (not asked to end) in one moment does a hook live on: where
-//! there is a cgroup, until the next keeper is started. Keepers need `/proc`; without it they end at once, and
+//! there is a cgroup, until the next keeper is started. Keepers need `/proc` on Linux; without it they end at once, and
 //! no hook is run.
+//!
+//! Elsewhere than on Linux, nobody adopts orphans but the first process. There, a hook's processes are marked by a
+//! variable and found by that (`os`): one without environment and parents is not, nor surely one that is another
+//! process every moment.
 
 mod cancel;
 mod capture;
 mod care;
+#[cfg(target_os = "linux")]
 mod cgroup;
 mod confine;
 mod course;
 mod descendants;
+#[cfg(target_os = "linux")]
+mod enforce;
 pub(crate) mod excerpt;
 mod keep;
 mod keeper;
+#[cfg(not(target_os = "linux"))]
+mod no_cgroup;
 mod orphans;
+mod os;
 mod pool;
 mod program;
 mod step;
+#[cfg(target_os = "linux")]
 mod syscalls;
 mod watch;
 mod wire;
@@ -58,6 +69,8 @@ pub use cgroup::home as cgroup_home;
 pub use confine::{Confinement, Support, Unconfined};
 pub use keep::{LEFTOVER_GRACE, keep};
 pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns, is_kept};
+#[cfg(not(target_os = "linux"))]
+use no_cgroup as cgroup;
 pub(crate) use orphans::while_nothing_starts;
 pub use pool::{KeeperPool, PARALLEL_MAX};
 pub use step::{STEP_ARGUMENT, confine};

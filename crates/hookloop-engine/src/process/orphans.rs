@@ -4,15 +4,16 @@
 //! child, is not in its session and is no keeper was a hook's: a process can leave a session but not join
 //! one, and a keeper begins a session of its own. So whatever else this program starts is safe, as long as
 //! it stays in the session that it was started in.
+//!
+//! Where this program can't be a reaper, they are known by the keeper's session and its mark.
 
+use std::ffi::OsString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
-};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
-use super::{KILL_LIMIT, KILL_PAUSE, descendants};
+use super::{KILL_LIMIT, KILL_PAUSE, descendants, os};
 
 /// The keepers that this program has.
 static KEEPERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
@@ -23,12 +24,13 @@ pub(super) struct Registered(Pid);
 
 /// Starts a keeper. Nobody looks for orphans before it is known as one.
 pub(super) fn register<T>(
+    is_marked: bool,
     start: impl FnOnce() -> std::io::Result<T>,
     pid: impl Fn(&T) -> Pid,
 ) -> std::io::Result<(T, Registered)> {
     let mut keepers = keepers();
-    if keepers.is_empty() {
-        set_child_subreaper(Some(getpid()))?;
+    if keepers.is_empty() && !is_marked {
+        os::adopt_orphans()?;
     }
     let started = start()?;
     let pid = pid(&started);
@@ -51,14 +53,16 @@ impl Drop for Registered {
 
 /// Ends the processes that a dead keeper left: those in its session, and those that left it. The keeper was
 /// not waited for yet, so its id is the session's.
-pub(super) fn end(keeper: Pid) {
+pub(super) fn end(keeper: Pid, mark: Option<&OsString>) {
     let start = Instant::now();
     while start.elapsed() < KILL_LIMIT {
         // While this is held no keeper is started.
         let keepers = keepers();
-        let orphans = orphans(&keepers);
-        let left = descendants::in_session(keeper);
+        let orphans = if mark.is_some() { Vec::new() } else { orphans(&keepers) };
+        let mut left = descendants::in_session(keeper);
         drop(keepers);
+        let marked = mark.map(descendants::marked).unwrap_or_default();
+        left.extend(marked.into_iter().filter(|pid| descendants::is_alive(*pid)));
         if orphans.is_empty() && left.is_empty() {
             return;
         }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::keeper::Kind;
 use super::{Job, Keeper, ProcessError, Ran, Turns};
 
 /// Hooks of one point at the same time; the next one waits.
@@ -16,8 +17,7 @@ const IDLE_MAX: usize = PARALLEL_MAX;
 /// Runs jobs at the same time, from any thread.
 #[derive(Debug)]
 pub struct KeeperPool {
-    /// None for this program.
-    executable: Option<PathBuf>,
+    kind: Kind,
     keepers: Mutex<Keepers>,
     returned: Condvar,
 }
@@ -31,16 +31,21 @@ struct Keepers {
 impl KeeperPool {
     /// A pool of keepers that are this program.
     pub fn of_this_program() -> KeeperPool {
-        KeeperPool::of(None)
+        KeeperPool::of(Kind::new(None))
     }
 
     /// A pool of keepers that are the program at `executable`.
     pub fn new(executable: PathBuf) -> KeeperPool {
-        KeeperPool::of(Some(executable))
+        KeeperPool::of(Kind::new(Some(executable)))
     }
 
-    fn of(executable: Option<PathBuf>) -> KeeperPool {
-        KeeperPool { executable, keepers: Mutex::default(), returned: Condvar::new() }
+    fn of(kind: Kind) -> KeeperPool {
+        KeeperPool { kind, keepers: Mutex::default(), returned: Condvar::new() }
+    }
+
+    /// A pool of keepers as they are where orphans can't be adopted, also where they can.
+    pub fn marking(self) -> KeeperPool {
+        KeeperPool::of(self.kind.marking())
     }
 
     pub fn run(&self, job: Job<'_>) -> Result<Ran, ProcessError> {
@@ -64,11 +69,9 @@ impl KeeperPool {
         }
         keepers.lent += 1;
         // The last one back is the one that is most likely to have its process.
-        let keeper = keepers.idle.pop().unwrap_or_else(|| match &self.executable {
-            // A keeper costs nothing before its first job.
-            Some(executable) => Keeper::new(executable.clone()),
-            None => Keeper::of_this_program(),
-        });
+        let idle = keepers.idle.pop();
+        // A keeper costs nothing before its first job.
+        let keeper = idle.unwrap_or_else(|| Keeper::of(self.kind.clone()));
         Lent { pool: self, keeper }
     }
 

@@ -6,18 +6,18 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::Unconfined;
+use super::descendants::MARK;
 use super::keep::{FIRST_FD, hook_command, not_started};
 use super::wire::{self, Order, Reply, Request};
+use super::{Unconfined, os};
 
 /// The argument that makes the program a step.
 pub const STEP_ARGUMENT: &str = "__confined";
@@ -44,13 +44,13 @@ pub(super) fn start(order: &Order, stdio: [OwnedFd; 3]) -> Result<Child, Reply> 
 }
 
 fn begin() -> io::Result<(OwnedFd, Child)> {
-    let flags = SocketFlags::CLOEXEC;
-    let (socket, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(STEP_LIMIT))?;
-    let mut command = Command::new("/proc/self/exe");
+    let (socket, theirs) = UnixStream::pair()?;
+    socket.set_write_timeout(Some(STEP_LIMIT))?;
+    let mut command = Command::new(os::this_program()?);
     command.arg0("hookloop").arg(STEP_ARGUMENT).env_clear().process_group(0);
-    command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
-    Ok((socket, command.spawn()?))
+    command.envs(std::env::var_os(MARK).map(|mark| (MARK, mark)));
+    command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok((socket.into(), command.spawn()?))
 }
 
 /// What a step says about a hook that was not started; none if it became the hook.

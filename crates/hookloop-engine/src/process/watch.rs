@@ -3,7 +3,6 @@
 //! A hook that ends soon is not looked at. One that takes more between two looks than the machine has gets
 //! that far: limits end what would go on.
 
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,8 @@ use rustix::process::{
     kill_process_group, setrlimit, waitpid,
 };
 
-use super::descendants;
+use super::descendants::Kept;
+use super::os;
 
 /// Between two looks. A hook that ends before the first costs nothing.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -55,11 +55,11 @@ impl Watch {
     }
 
     /// Looks at the hook whose first process is `first` and which runs in `cwd`; takes in its dead orphans.
-    pub(super) fn look(&mut self, first: Pid, cwd: &Path) -> Option<Limit> {
+    pub(super) fn look(&mut self, kept: &Kept, first: Pid, cwd: &Path) -> Option<Limit> {
         let start = Instant::now();
         let bounds = *self.bounds.get_or_insert_with(|| Bounds::new(self.limits, cwd));
         let is_growing = has_grown(&mut self.threads, bounds.processes / 2);
-        let crowd = Crowd { first, stands_still: is_growing };
+        let crowd = Crowd { kept, first, stands_still: is_growing };
         let passed = bounds.passed(&crowd);
         self.next = Instant::now() + LOOK_EVERY.max(start.elapsed() * LOOK_SHARE);
         passed
@@ -80,24 +80,25 @@ pub(super) fn has_grown(before: &mut u16, by: u64) -> bool {
 }
 
 pub(super) fn threads() -> u16 {
-    rustix::system::sysinfo().procs
+    os::threads()
 }
 
 /// The processes of a hook. They may have to stand still while they are counted.
-struct Crowd {
+struct Crowd<'a> {
+    kept: &'a Kept,
     first: Pid,
     stands_still: bool,
 }
 
-impl Crowd {
+impl Crowd<'_> {
     /// No more than `most`.
     fn count(&self, most: usize) -> Vec<Pid> {
         if !self.stands_still {
-            return descendants::up_to(getpid(), most, |_| {});
+            return self.kept.up_to(most, |_| {});
         }
         // All of a group at once, so that there is time for those who left it.
         let _ = kill_process_group(self.first, Signal::STOP);
-        descendants::up_to(getpid(), most, |pid| {
+        self.kept.up_to(most, |pid| {
             let _ = kill_process(pid, Signal::STOP);
         })
     }
@@ -115,10 +116,7 @@ impl Crowd {
 impl Bounds {
     fn new(limits: Limits, cwd: &Path) -> Bounds {
         let share = |of: u64| of / SHARE_DEFAULT.1 * SHARE_DEFAULT.0;
-        let memory = || {
-            let machine = rustix::system::sysinfo();
-            share(machine.totalram.saturating_mul(machine.mem_unit.into()))
-        };
+        let memory = || share(os::machine_memory());
         let disk = || {
             let free =
                 rustix::fs::statvfs(cwd).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
@@ -128,11 +126,11 @@ impl Bounds {
             processes: limits.processes.unwrap_or(PROCESSES_DEFAULT),
             memory: limits.memory_bytes.unwrap_or_else(memory),
             disk: limits.disk_bytes.unwrap_or_else(disk),
-            written_before: written(getpid()),
+            written_before: os::written(getpid()),
         }
     }
 
-    fn passed(&self, crowd: &Crowd) -> Option<Limit> {
+    fn passed(&self, crowd: &Crowd<'_>) -> Option<Limit> {
         let most = usize::try_from(self.processes).unwrap_or(usize::MAX).saturating_add(1);
         let mut all = crowd.count(most);
         all.retain(|pid| *pid == crowd.first || !take_in(*pid));
@@ -142,20 +140,20 @@ impl Bounds {
         crowd.go_on(&all);
         // What processes share is in each one's count; who is over by that count is looked at closely.
         let sum = |of: fn(Pid) -> u64| sum(&all, of);
-        if sum(own_memory) > self.memory && self.is_memory_passed(crowd.first, most) {
+        if sum(os::own_memory) > self.memory && self.is_memory_passed(crowd, most) {
             return Some(Limit::Memory { bytes: self.memory });
         }
         let before = self.written_before;
-        let written = sum(written).saturating_add(written(getpid()).saturating_sub(before));
+        let written = sum(os::written).saturating_add(os::written(getpid()).saturating_sub(before));
         (written > self.disk).then_some(Limit::Disk { bytes: self.disk })
     }
 
     /// They stand still meanwhile: when one of them ends, the parts of the others grow, and who is read
     /// before and who is read after that would add up to more than there is.
-    fn is_memory_passed(&self, first: Pid, most: usize) -> bool {
-        let crowd = Crowd { first, stands_still: true };
+    fn is_memory_passed(&self, crowd: &Crowd<'_>, most: usize) -> bool {
+        let crowd = Crowd { stands_still: true, ..*crowd };
         let all = crowd.count(most);
-        let is_passed = sum(&all, proportional_memory) > self.memory;
+        let is_passed = sum(&all, os::proportional_memory) > self.memory;
         crowd.go_on(&all);
         is_passed
     }
@@ -168,30 +166,6 @@ fn sum(all: &[Pid], of: fn(Pid) -> u64) -> u64 {
 /// Takes in a dead orphan. Whoever is not is an error, or an answer.
 fn take_in(pid: Pid) -> bool {
     waitpid(Some(pid), WaitOptions::NOHANG).is_ok_and(|ended| ended.is_some())
-}
-
-/// What a process has of memory that is not a file's.
-fn own_memory(pid: Pid) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    number(&text, "RssAnon:").saturating_mul(1024)
-}
-
-/// The same with what is shared in equal parts. It takes the kernel a while to find that out.
-fn proportional_memory(pid: Pid) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
-    text.map_or_else(|_| own_memory(pid), |text| number(&text, "Pss_Anon:").saturating_mul(1024))
-}
-
-/// What a process has written to disks, with those that it waited for.
-fn written(pid: Pid) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
-    number(&text, "write_bytes:").saturating_sub(number(&text, "cancelled_write_bytes:"))
-}
-
-fn number(text: &str, name: &str) -> u64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let word = line.and_then(|line| line.split_ascii_whitespace().next());
-    word.and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 /// Sets how long a file may get that the processes to come write, as far as they do not change that.
@@ -211,25 +185,4 @@ pub(super) fn limit_files(bytes: Option<u64>) {
 pub(super) fn no_core_files() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Core);
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_process_uses_is_found() {
-        let memory = vec![1_u8; 64 << 20];
-        assert!(own_memory(getpid()) > memory.len() as u64 / 2);
-        assert!(proportional_memory(getpid()) > memory.len() as u64 / 2);
-        assert_eq!(own_memory(Pid::from_raw(i32::MAX).unwrap()), 0);
-    }
-
-    #[test]
-    fn numbers_are_found_by_their_whole_name() {
-        let text = "wchar: 1\nwrite_bytes: 4096\ncancelled_write_bytes: 96\n";
-        assert_eq!(number(text, "write_bytes:"), 4096);
-        assert_eq!(number(text, "cancelled_write_bytes:"), 96);
-        assert_eq!(number(text, "nothing:"), 0);
-    }
 }

@@ -1,5 +1,5 @@
-//! What the program and its keeper say to each other: packets, the first of an order with the files that
-//! become the hook's input and output.
+//! What the program and its keeper say to each other, on a socket: an order comes with the files that become the
+//! hook's input and output.
 //!
 //! Both ends are the same executable, so there is no version and no text.
 
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hookloop_core::limits::{Limit, Limits};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::{Errno, FdFlags, fcntl_setfd, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
@@ -20,12 +20,16 @@ use rustix::net::{
 
 use super::{Confinement, How, Unconfined, Usage};
 
-/// An order is sent in packets of this size: below what any socket takes at once.
-const PACKET: usize = 32 * 1024;
 /// The largest order: more than any system gives to a process.
 pub(super) const ORDER_MAX: usize = 16 * 1024 * 1024;
 /// Survivors that are named.
 pub(super) const SURVIVORS_TOLD: usize = 16;
+
+/// Who writes to somebody who is gone is told so, and not ended for it: elsewhere, programs ignore that signal.
+#[cfg(target_os = "linux")]
+const QUIETLY: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+const QUIETLY: SendFlags = SendFlags::empty();
 
 const CANCEL: u8 = 0;
 const RUN: u8 = 1;
@@ -97,50 +101,59 @@ pub(super) fn send_order(
     let length = u32::try_from(order.len()).map_err(|_| Errno::TOOBIG)?;
     let mut header = [RUN; HEADER];
     header[1..].copy_from_slice(&length.to_le_bytes());
-    let (first, rest) = order.split_at(order.len().min(PACKET - HEADER));
 
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut files = SendAncillaryBuffer::new(&mut space);
     files.push(SendAncillaryMessage::ScmRights(&stdio));
-    let parts = [IoSlice::new(&header), IoSlice::new(first)];
-    retry_on_intr(|| sendmsg(socket, &parts, &mut files, SendFlags::NOSIGNAL))?;
-    for packet in rest.chunks(PACKET) {
-        retry_on_intr(|| send(socket, packet, SendFlags::NOSIGNAL))?;
-    }
-    Ok(())
+    let parts = [IoSlice::new(&header), IoSlice::new(order)];
+    let sent = retry_on_intr(|| sendmsg(socket, &parts, &mut files, QUIETLY))?;
+    let of_header = sent.min(HEADER);
+    send_all(socket, &header[of_header..])?;
+    send_all(socket, &order[sent - of_header..])
 }
 
 pub(super) fn send_cancel(socket: BorrowedFd<'_>, number: u64) -> rustix::io::Result<()> {
     let mut request = [CANCEL; 1 + WORD];
     request[1..].copy_from_slice(&number.to_le_bytes());
-    retry_on_intr(|| send(socket, &request, SendFlags::NOSIGNAL)).map(drop)
+    send_all(socket, &request)
+}
+
+fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8]) -> rustix::io::Result<()> {
+    while !bytes.is_empty() {
+        let sent = retry_on_intr(|| send(socket, bytes, QUIETLY))?;
+        bytes = &bytes[sent..];
+    }
+    Ok(())
 }
 
 /// The next request; none if the program is gone.
 pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Request>> {
-    let mut packet = vec![0; PACKET];
+    let mut kind = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut files = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC;
+    // The files come with the first byte.
+    let flags = RecvFlags::empty();
     let got =
-        retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(&mut packet)], &mut files, flags))?;
-    match packet[..got.bytes] {
-        [] => Ok(None),
-        [CANCEL, ref number @ ..] => {
-            let number = number.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
-            Ok(Some(Request::Cancel { number: u64::from_le_bytes(number) }))
+        retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(&mut kind)], &mut files, flags))?;
+    if got.bytes == 0 {
+        return Ok(None);
+    }
+    match kind {
+        [CANCEL] => {
+            let mut number = [0; WORD];
+            let received = receive_all(socket, &mut number)?;
+            Ok(received.map(|()| Request::Cancel { number: u64::from_le_bytes(number) }))
         }
-        [RUN, a, b, c, d, ref first @ ..] => {
-            let length = u32::from_le_bytes([a, b, c, d]) as usize;
-            let Some(order) = receive_rest(socket, first.to_vec(), length)? else {
-                return Ok(None);
-            };
+        [RUN] => {
             let stdio = files.drain().flat_map(|message| match message {
                 RecvAncillaryMessage::ScmRights(files) => files.collect(),
                 _ => Vec::new(),
             });
-            let stdio = stdio.collect::<Vec<OwnedFd>>().try_into();
-            let stdio = stdio.map_err(|_| io::ErrorKind::InvalidData)?;
+            let stdio: Vec<OwnedFd> = stdio.collect();
+            // What another hook has is not for this one.
+            stdio.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::CLOEXEC))?;
+            let stdio = stdio.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+            let Some(order) = receive_order(socket)? else { return Ok(None) };
             let order = Box::new(Order::decode(&order).ok_or(io::ErrorKind::InvalidData)?);
             Ok(Some(Request::Run(order, stdio)))
         }
@@ -148,41 +161,51 @@ pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Reque
     }
 }
 
-fn receive_rest(
-    socket: BorrowedFd<'_>,
-    mut order: Vec<u8>,
-    length: usize,
-) -> io::Result<Option<Vec<u8>>> {
+fn receive_order(socket: BorrowedFd<'_>) -> io::Result<Option<Vec<u8>>> {
+    let mut length = [0; HEADER - 1];
+    if receive_all(socket, &mut length)?.is_none() {
+        return Ok(None);
+    }
+    let length = u32::from_le_bytes(length) as usize;
     if length > ORDER_MAX {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let mut packet = vec![0; if order.len() < length { PACKET } else { 0 }];
-    while order.len() < length {
-        let (got, _) = retry_on_intr(|| recv(socket, &mut packet[..], RecvFlags::empty()))?;
+    let mut order = vec![0; length];
+    Ok(receive_all(socket, &mut order)?.map(|()| order))
+}
+
+/// Fills `bytes`; none if the other side is gone.
+fn receive_all(socket: BorrowedFd<'_>, mut bytes: &mut [u8]) -> rustix::io::Result<Option<()>> {
+    while !bytes.is_empty() {
+        let (got, _) = retry_on_intr(|| recv(socket, &mut *bytes, RecvFlags::empty()))?;
         if got == 0 {
             return Ok(None);
         }
-        order.extend_from_slice(&packet[..got]);
+        bytes = &mut bytes[got..];
     }
-    Ok(Some(order))
+    Ok(Some(()))
 }
 
 pub(super) fn send_reply(socket: impl AsFd, reply: &Reply) -> rustix::io::Result<()> {
-    let bytes: Vec<u8> = reply.words().iter().flat_map(|word| word.to_le_bytes()).collect();
-    retry_on_intr(|| send(&socket, &bytes, SendFlags::NOSIGNAL)).map(drop)
+    let words = reply.words();
+    let words = [words.len() as u64].into_iter().chain(words);
+    let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    send_all(socket.as_fd(), &bytes)
 }
 
 /// The next reply; none if the keeper is gone, or says what no keeper says.
 pub(super) fn receive_reply(socket: BorrowedFd<'_>) -> Option<Reply> {
-    let mut bytes = [0; REPLY_WORDS * WORD];
-    let mut receive = || retry_on_intr(|| recv(socket, &mut bytes[..], RecvFlags::empty()));
-    let received = match receive() {
+    let mut count = [0; WORD];
+    let received = match receive_all(socket, &mut count) {
         // It died with something unread, which is told once and before what it had said.
-        Err(Errno::CONNRESET) => receive(),
+        Err(Errno::CONNRESET) => receive_all(socket, &mut count),
         received => received,
     };
-    let (got, _) = received.ok()?;
-    let (words, _) = bytes[..got].as_chunks::<WORD>();
+    received.ok()??;
+    let count = usize::try_from(u64::from_le_bytes(count)).ok()?;
+    let mut bytes = vec![0; count.checked_mul(WORD).filter(|_| count <= REPLY_WORDS)?];
+    receive_all(socket, &mut bytes).ok()??;
+    let (words, _) = bytes.as_chunks::<WORD>();
     let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
     Reply::from_words(&words)
 }
@@ -335,8 +358,7 @@ impl Reply {
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStringExt;
-
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::os::unix::net::UnixStream;
 
     use super::*;
 
@@ -390,9 +412,7 @@ mod tests {
 
     #[test]
     fn the_last_words_of_a_keeper_that_left_something_unread_are_heard() {
-        let flags = SocketFlags::CLOEXEC;
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
         send_reply(&theirs, &Reply::Taken).unwrap();
         send_cancel(ours.as_fd(), 1).unwrap();
         drop(theirs);

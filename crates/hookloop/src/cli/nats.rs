@@ -136,8 +136,7 @@ impl Home {
     fn pid(&self) -> Option<rustix::process::Pid> {
         let text = std::fs::read_to_string(self.file("pid")).ok()?;
         let pid = rustix::process::Pid::from_raw(text.trim().parse().ok()?)?;
-        let program = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()?;
-        program.file_name().is_some_and(|name| name == "nats-server").then_some(pid)
+        program_of(pid)?.file_name().is_some_and(|name| name == "nats-server").then_some(pid)
     }
 
     fn start(&self) -> Result {
@@ -203,6 +202,20 @@ jetstream {{
 }
 
 /// The server's program: $NATS_SERVER, or the one on the PATH.
+/// The file that a process runs.
+#[cfg(target_os = "linux")]
+fn program_of(pid: rustix::process::Pid) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_nonzero())).ok()
+}
+
+/// The file that a process runs.
+#[cfg(not(target_os = "linux"))]
+fn program_of(pid: rustix::process::Pid) -> Option<PathBuf> {
+    let asked =
+        Process::new("ps").args(["-o", "comm=", "-p"]).arg(pid.to_string()).output().ok()?;
+    Some(String::from_utf8(asked.stdout).ok()?.trim().into())
+}
+
 fn find_server() -> Result<PathBuf> {
     if let Some(program) = std::env::var_os("NATS_SERVER") {
         return Ok(program.into());

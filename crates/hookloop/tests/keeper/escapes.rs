@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hookloop_engine::process::{How, Job, KeeperPool, ProcessError, Ran};
+use hookloop_engine::process::{How, Job, ProcessError, Ran};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{eventually, executable, keeper, marks, number_from_env, number_in, script};
+use super::{eventually, is_marking, keeper, marks, number_from_env, number_in, pool, script};
 
 const TIMES: u64 = 20;
 /// Hooks at the same time.
@@ -46,14 +46,15 @@ fn many_times(once: impl Fn() + Sync) {
 
 /// Runs a script that tries to leave something behind, and checks that it did not.
 fn check(text: &str, prepare: impl Fn(&mut Job<'_>) + Sync, expect: impl Fn(&Ran) + Sync) {
-    let pool = KeeperPool::new(executable());
+    let pool = pool();
     many_times(|| {
         let mark = marks::new();
         let mut job = script(&format!("{HELLO}{text}"));
         job.env.push(("MARK".into(), mark.clone().into()));
         (job.timeout, job.grace) = (TIMEOUT, GRACE);
         prepare(&mut job);
-        let limit = job.timeout + GONE_WITHIN;
+        // Who has to look for marks takes longer.
+        let limit = job.timeout + if is_marking() { 4 * GONE_WITHIN } else { GONE_WITHIN };
 
         let start = Instant::now();
         let ran = pool.run(job).unwrap();
@@ -113,9 +114,12 @@ fn stopped_and_requests_to_end_are_ignored() {
 }
 
 /// A tree of 127 processes, and one that is another process every moment: it starts its successor in a
-/// new session and ends.
+/// new session and ends. Who looks for marks may not keep up with that, nor may the first process with the dead.
 #[test]
 fn a_storm_of_forks() {
+    if is_marking() {
+        return;
+    }
     let text = r#"
         grow() { [ $1 -gt 0 ] || exec sleep 600; grow $(($1-1)) & grow $(($1-1)) & wait; }
         export N=5000 NEXT='[ $N -gt 0 ] || exec sleep 600; N=$((N-1)); setsid sh -c "$NEXT" & exit'
@@ -153,8 +157,12 @@ fn without_hangup_and_disowned() {
     check(text, prepare, left_something);
 }
 
+/// But for marks, which are in the environment: docs/install.md says so.
 #[test]
 fn without_an_environment() {
+    if is_marking() {
+        return;
+    }
     let unmarked = marks::new();
     let text = format!("env -i setsid sleep 600.{unmarked} & sleep 0.05; exit 0");
     check(&text, long_enough, left_something);

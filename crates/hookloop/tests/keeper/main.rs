@@ -2,6 +2,8 @@
 //!
 //! The full size of the escapes: `HOOKLOOP_ESCAPES=1000 cargo nextest run -p hookloop --test keeper escapes`;
 //! of the output: `HOOKLOOP_OUTPUT_MIB=1024 cargo nextest run --release -p hookloop --test keeper output`.
+//!
+//! With `HOOKLOOP_MARKING=1`, keepers do as they do on systems where nobody but the first process adopts orphans.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod cgroup;
@@ -19,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hookloop_engine::process::{Job, Keeper, Ran};
+use hookloop_engine::process::{Job, Keeper, KeeperPool, Ran};
 
 /// For jobs that end by themselves; it only has to be longer than they take on a busy machine.
 const AMPLE: Duration = Duration::from_secs(60);
@@ -28,8 +30,23 @@ fn executable() -> PathBuf {
     env!("CARGO_BIN_EXE_hookloop").into()
 }
 
+/// Whether keepers are those of systems where orphans can't be adopted.
+fn is_marking() -> bool {
+    std::env::var_os("HOOKLOOP_MARKING").is_some()
+}
+
 fn keeper() -> Keeper {
-    Keeper::new(executable())
+    match is_marking() {
+        true => Keeper::new(executable()).marking(),
+        false => Keeper::new(executable()),
+    }
+}
+
+fn pool() -> KeeperPool {
+    match is_marking() {
+        true => KeeperPool::new(executable()).marking(),
+        false => KeeperPool::new(executable()),
+    }
 }
 
 fn job<'a>(argv: &[&str]) -> Job<'a> {

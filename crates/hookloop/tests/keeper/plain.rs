@@ -10,13 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hookloop_engine::process::{
-    Cancel, Filter, How, Job, KILL_GRACE, KeeperPool, PARALLEL_MAX, ProcessError, Stream,
-    WhyNotStarted,
+    Cancel, Filter, How, Job, KILL_GRACE, PARALLEL_MAX, ProcessError, Stream, WhyNotStarted,
 };
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{executable, job, keeper, script, stderr, stdout};
+use super::{eventually, is_marking, job, keeper, pool, script, stderr, stdout};
 
 const JOBS: usize = 1_000;
 /// Those with a name; the C library has two of its own beyond them.
@@ -56,7 +55,13 @@ fn a_job_gets_what_is_declared_and_nothing_else() {
     env.env.push(("TWO".into(), "first\nsecond".into()));
     let ran = keeper.run(env).unwrap();
     let expected = "EMPTY=\nPATH=/usr/local/bin:/usr/bin:/bin\nTWO=first\nsecond\n";
-    assert_eq!(stdout(&ran), expected);
+    let marks = stdout(&ran).matches("\nHOOKLOOP_KEEPER=").count();
+    assert_eq!(marks, usize::from(is_marking()), "{ran:?}");
+    let declared: String = stdout(&ran)
+        .split_inclusive('\n')
+        .filter(|line| !line.starts_with("HOOKLOOP_KEEPER="))
+        .collect();
+    assert_eq!(declared, expected);
 
     let mut rest = script("ls /proc/$$/fd; pwd -P; cat; echo $0 $*");
     rest.argv.extend(["zero".into(), "o n e".into()]);
@@ -73,8 +78,11 @@ fn a_job_gets_what_is_declared_and_nothing_else() {
     }
     assert_eq!(masks.lines().count(), 2);
 
-    let environ = format!("/proc/{}/environ", keeper.pid().unwrap());
-    assert_eq!(fs::read(environ).unwrap(), b"", "a hook can read its keeper's environment");
+    let environ = fs::read(format!("/proc/{}/environ", keeper.pid().unwrap())).unwrap();
+    let variables = environ.split_inclusive(|byte| *byte == 0);
+    let others = variables.filter(|variable| !variable.starts_with(b"HOOKLOOP_KEEPER="));
+    assert_eq!(others.count(), 0, "a hook can read its keeper's environment");
+    assert_eq!(environ.is_empty(), !is_marking());
 }
 
 #[test]
@@ -202,21 +210,24 @@ fn a_timeout_asks_first_and_keeps_what_was_said() {
 fn another_thread_can_cancel() {
     let cancel = Cancel::new().unwrap();
     let mut keeper = keeper();
-    let start = Instant::now();
-    let ran = thread::scope(|scope| {
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(100));
+    let directory = tempfile::tempdir().unwrap();
+    let (ran, took) = thread::scope(|scope| {
+        let canceller = scope.spawn(|| {
+            let is_there = || directory.path().join("there").exists().then_some(());
+            eventually("the job", super::AMPLE, is_there);
             cancel.trigger();
+            Instant::now()
         });
-        let mut long = script("echo here; sleep 600");
+        let mut long = script("echo here; touch there; sleep 600");
+        long.cwd = directory.path().into();
         long.cancel = Some(&cancel);
-        keeper.run(long).unwrap()
+        let ran = keeper.run(long).unwrap();
+        (ran, canceller.join().unwrap().elapsed())
     });
     assert_eq!(ran.how, How::Cancelled);
     assert_eq!(stdout(&ran), "here\n");
-    assert!(start.elapsed() < Duration::from_secs(2));
+    assert!(took < Duration::from_secs(2), "{took:?}");
 
-    let directory = tempfile::tempdir().unwrap();
     let mut late = script("touch started");
     late.cwd = directory.path().into();
     late.cancel = Some(&cancel);
@@ -230,7 +241,7 @@ fn another_thread_can_cancel() {
 #[test]
 fn a_pool_runs_jobs_at_the_same_time() {
     let directory = tempfile::tempdir().unwrap();
-    let pool = KeeperPool::new(executable());
+    let pool = pool();
     let (all, before) = (3 * PARALLEL_MAX, children());
     let meet = |own: usize| {
         let others = all;

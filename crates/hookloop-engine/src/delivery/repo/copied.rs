@@ -1,14 +1,14 @@
 //! Files that git ignores and a worktree needs all the same: copied from the user's checkout, by an explicit list.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use ignore::WalkBuilder;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
 
 use super::error::RepoError;
@@ -121,6 +121,12 @@ fn check_ignored(repo: &Repo<'_>, slot: &Slot, files: &[PathBuf]) -> Result<(), 
     }
 }
 
+/// How a directory is opened that is only passed through.
+#[cfg(target_os = "linux")]
+const ON_THE_WAY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const ON_THE_WAY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
 /// Copies one file. What is there already stays; no link is followed, on either side.
 fn copy_file(from: &Path, to: &Path, file: &Path) -> Result<(), RepoError> {
     let failed = |error: std::io::Error| RepoError::io(&from.join(file))(error);
@@ -135,8 +141,7 @@ fn copy_file(from: &Path, to: &Path, file: &Path) -> Result<(), RepoError> {
     let failed = |error: std::io::Error| RepoError::io(&to.join(file))(error);
     make_parents(to, file).map_err(|errno| failed(errno.into()))?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mode = Mode::from_raw_mode(found.mode() & 0o777);
-    let target = match open_beneath(to, file, flags, mode) {
+    let target = match open_beneath(to, file, flags, Mode::RUSR | Mode::WUSR) {
         Err(Errno::EXIST) => return Ok(()),
         opened => opened.map_err(|errno| failed(errno.into()))?,
     };
@@ -146,24 +151,40 @@ fn copy_file(from: &Path, to: &Path, file: &Path) -> Result<(), RepoError> {
 }
 
 fn make_parents(top: &Path, file: &Path) -> Result<(), Errno> {
-    let mut made = PathBuf::new();
+    let mut parent = openat(CWD, top, ON_THE_WAY, Mode::empty())?;
     for part in file.parent().unwrap_or(Path::new("")).components() {
-        let parent = match made.as_os_str().is_empty() {
-            true => openat(CWD, top, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?,
-            false => open_beneath(top, &made, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?,
-        };
-        match mkdirat(&parent, part.as_os_str(), Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => made.push(part),
+        match mkdirat(&parent, name_of(part)?, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => parent = step_into(&parent, part)?,
             Err(errno) => return Err(errno),
         }
     }
     Ok(())
 }
 
+/// Opens a file below `top`, one step after the other: no link leads elsewhere on the way.
 fn open_beneath(top: &Path, file: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    let top = openat(CWD, top, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-    openat2(&top, file, flags | OFlags::CLOEXEC, mode, resolve)
+    let mut parent = openat(CWD, top, ON_THE_WAY, Mode::empty())?;
+    let mut parts = file.components().peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            return openat(&parent, name_of(part)?, flags, mode);
+        }
+        parent = step_into(&parent, part)?;
+    }
+    Err(Errno::NOENT)
+}
+
+fn step_into(parent: &OwnedFd, part: Component<'_>) -> Result<OwnedFd, Errno> {
+    openat(parent, name_of(part)?, ON_THE_WAY | OFlags::NOFOLLOW, Mode::empty())
+}
+
+/// Nothing leads up, or somewhere else.
+fn name_of(part: Component<'_>) -> Result<&OsStr, Errno> {
+    match part {
+        Component::Normal(name) => Ok(name),
+        _ => Err(Errno::XDEV),
+    }
 }
 
 fn asked_too_much(why: String) -> RepoError {

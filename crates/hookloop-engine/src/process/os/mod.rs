@@ -1,0 +1,24 @@
+//! What systems have in different ways: who there is, what they use, and how an end is noticed.
+//!
+//! Where orphans can't be adopted (everywhere but on Linux), a keeper gives its hooks a **mark**, a variable that
+//! their processes inherit, and finds by that who left it.
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(any(not(target_os = "linux"), test))]
+mod table;
+
+#[cfg(not(target_os = "linux"))]
+pub(super) use elsewhere::*;
+#[cfg(target_os = "linux")]
+pub(super) use linux::*;
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+/// Whether a child has ended; it is not waited for by this.
+pub(super) fn has_ended(child: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // Who is not a child any more has been waited for.
+    waitid(WaitId::Pid(child), options).map_or(true, |ended| ended.is_some())
+}

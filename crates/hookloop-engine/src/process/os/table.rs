@@ -1,0 +1,131 @@
+//! A table of processes, by a library that knows how to ask each system.
+
+use std::ffi::OsString;
+
+use rustix::process::{Pid, getpid};
+use sysinfo::{Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
+
+use super::super::descendants::Stat;
+
+/// Whether there is a table of processes that this one is in.
+pub(in super::super) fn sees_itself() -> bool {
+    stat(getpid()).is_some()
+}
+
+pub(in super::super) fn stat(pid: Pid) -> Option<Stat> {
+    one(pid, ProcessRefreshKind::nothing(), stat_of)
+}
+
+/// All processes of the machine.
+pub(in super::super) fn all_processes() -> Vec<(Pid, Stat)> {
+    let table = table(ProcessRefreshKind::nothing());
+    let all = table.processes().values().filter(|process| process.thread_kind().is_none());
+    all.filter_map(|process| Some((pid_of(process.pid())?, stat_of(process)))).collect()
+}
+
+/// Processes with the variables that they were started with, as far as this user may know. One that is about to become
+/// another program has none for a moment.
+pub(in super::super) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
+    let table = table(ProcessRefreshKind::nothing().with_environ(UpdateKind::Always));
+    let of = |process: &Process| Some((pid_of(process.pid())?, process.environ().to_vec()));
+    let found: Vec<_> = table.processes().values().filter_map(of).collect();
+    found.into_iter()
+}
+
+/// The arguments of a process, its own name first.
+pub(in super::super) fn arguments(pid: Pid) -> Vec<OsString> {
+    let wanted = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
+    one(pid, wanted, |process| process.cmd().to_vec()).unwrap_or_default()
+}
+
+/// The memory of this machine.
+pub(in super::super) fn machine_memory() -> u64 {
+    let mut system = System::new();
+    system.refresh_memory();
+    system.total_memory()
+}
+
+/// What a process has of memory.
+pub(in super::super) fn own_memory(pid: Pid) -> u64 {
+    one(pid, ProcessRefreshKind::nothing().with_memory(), Process::memory).unwrap_or(0)
+}
+
+/// What a process has written to disks.
+pub(in super::super) fn written(pid: Pid) -> u64 {
+    let wanted = ProcessRefreshKind::nothing().with_disk_usage();
+    one(pid, wanted, |process| process.disk_usage().total_written_bytes).unwrap_or(0)
+}
+
+fn one<T>(pid: Pid, wanted: ProcessRefreshKind, of: impl FnOnce(&Process) -> T) -> Option<T> {
+    let pid = sysinfo::Pid::from_u32(pid.as_raw_nonzero().get().cast_unsigned());
+    let mut system = System::new();
+    system.refresh_processes_specifics(
+        ProcessesToUpdate::Some(&[pid]),
+        true,
+        wanted.without_tasks(),
+    );
+    system.process(pid).map(of)
+}
+
+fn table(wanted: ProcessRefreshKind) -> System {
+    let mut system = System::new();
+    system.refresh_processes_specifics(ProcessesToUpdate::All, true, wanted.without_tasks());
+    system
+}
+
+fn stat_of(process: &Process) -> Stat {
+    Stat {
+        dead: matches!(process.status(), ProcessStatus::Zombie | ProcessStatus::Dead),
+        stopped: matches!(process.status(), ProcessStatus::Stop),
+        parent: process.parent().and_then(pid_of),
+        session: process.session_id().and_then(pid_of),
+        started: Some(process.start_time()),
+    }
+}
+
+fn pid_of(pid: sysinfo::Pid) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(pid.as_u32()).ok()?)
+}
+
+/// Held against what this system says itself.
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::Command;
+
+    use rustix::process::{Signal, kill_process};
+
+    use super::super::linux;
+    use super::*;
+
+    #[test]
+    fn both_ways_tell_the_same() {
+        let mut command = Command::new("sleep");
+        let mut child = command.arg("60").env_clear().env("HOOKLOOP_TABLE", "x y").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let same = |stat: Stat| Stat { started: None, ..stat };
+        let start = std::time::Instant::now();
+        // Until it is a program of its own.
+        while linux::arguments(pid).first() != Some(&"sleep".into()) {
+            assert!(start.elapsed() < std::time::Duration::from_secs(10));
+        }
+        assert_eq!(same(stat(pid).unwrap()), same(linux::stat(pid).unwrap()));
+        assert_eq!(arguments(pid), linux::arguments(pid));
+        let (these, those) = (variables().find(|(of, _)| *of == pid), linux::variables());
+        assert_eq!(these, Some((pid, vec!["HOOKLOOP_TABLE=x y".into()])));
+        assert_eq!(these, those.into_iter().find(|(of, _)| *of == pid));
+        assert!(all_processes().contains(&(pid, stat(pid).unwrap())));
+        assert!(own_memory(pid) > 0 && machine_memory() > own_memory(pid));
+        assert_eq!(written(pid), linux::written(pid));
+        kill_process(pid, Signal::STOP).unwrap();
+        while !stat(pid).unwrap().stopped {
+            assert!(start.elapsed() < std::time::Duration::from_secs(10));
+        }
+        child.kill().unwrap();
+        while stat(pid).is_some_and(|stat| !stat.dead) {
+            assert!(start.elapsed() < std::time::Duration::from_secs(10));
+        }
+        child.wait().unwrap();
+        assert_eq!(stat(pid), None);
+        assert!(sees_itself());
+    }
+}

@@ -45,9 +45,11 @@ target() {
   case "$system $machine" in
     'Linux x86_64' | 'Linux amd64') say x86_64-unknown-linux-musl ;;
     'Linux aarch64' | 'Linux arm64') say aarch64-unknown-linux-musl ;;
+    'Darwin arm64') say aarch64-apple-darwin ;;
+    'Darwin x86_64') say x86_64-apple-darwin ;;
     *)
       fail "there is no hookloop for $system on $machine" \
-        'It runs on Linux, on x86_64 and aarch64: in a virtual machine or a container it runs elsewhere, too.'
+        'It runs on Linux and macOS, on x86_64 and arm64: in a virtual machine or a container it runs elsewhere, too.'
       ;;
   esac
 }

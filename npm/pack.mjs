@@ -11,6 +11,8 @@ import { fileURLToPath } from "node:url";
 const PLATFORMS = [
   { target: "x86_64-unknown-linux-musl", os: "linux", cpu: "x64" },
   { target: "aarch64-unknown-linux-musl", os: "linux", cpu: "arm64" },
+  { target: "x86_64-apple-darwin", os: "darwin", cpu: "x64" },
+  { target: "aarch64-apple-darwin", os: "darwin", cpu: "arm64" },
 ];
 
 const home = dirname(fileURLToPath(import.meta.url));

@@ -150,7 +150,7 @@ fn a_platform_without_a_build_is_told() {
     let stage = Stage::new();
     let tools = stage.directory.path().join("tools");
     fs::create_dir(&tools).unwrap();
-    for (system, machine) in [("Darwin", "arm64"), ("Linux", "riscv64"), ("FreeBSD", "amd64")] {
+    for (system, machine) in [("Darwin", "ppc64"), ("Linux", "riscv64"), ("FreeBSD", "amd64")] {
         let uname =
             format!("#!/bin/sh\ncase $1 in -s) echo {system} ;; *) echo {machine} ;; esac\n");
         fs::write(tools.join("uname"), uname).unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::{descendants, watch};
+use super::{descendants, os, watch};
 
 /// Between two looks. Most hooks end before the first.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -27,7 +27,7 @@ pub(super) struct Care {
 
 impl Care {
     pub(super) fn new(keeper: Pid) -> Care {
-        let (next, threads) = (Instant::now() + LOOK_EVERY, watch::threads());
+        let (next, threads) = (Instant::now() + LOOK_EVERY, os::threads());
         Care { keeper, next, was_stopped: false, threads, held: None }
     }
 

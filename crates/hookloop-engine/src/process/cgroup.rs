@@ -116,7 +116,7 @@ impl Owner {
             return None;
         }
         let namespace = fs::metadata("/proc/self/ns/pid").ok()?.ino();
-        Some(Owner { namespace, pid, started: descendants::stat(pid)?.started? })
+        Some(Owner { namespace, pid, started: os::stat(pid)?.started? })
     }
 
     fn name(&self, number: u64) -> String {
@@ -138,7 +138,7 @@ impl Owner {
             stat.dead || stat.started.is_some_and(|started| started != self.started)
         };
         test_kill_process(self.pid) == Err(Errno::SRCH)
-            || descendants::stat(self.pid).is_some_and(is_another)
+            || os::stat(self.pid).is_some_and(is_another)
     }
 }
 
@@ -245,7 +245,7 @@ mod tests {
     fn the_dead_are_dead() {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = Pid::from_child(&child);
-        let started = descendants::stat(pid).unwrap().started.unwrap();
+        let started = os::stat(pid).unwrap().started.unwrap();
         let owner = Owner { namespace: 0, pid, started };
         let start = Instant::now();
         while !owner.is_dead() {

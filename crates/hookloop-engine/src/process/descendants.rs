@@ -65,7 +65,7 @@ impl Kept {
                 return true;
             }
             let is_of_hook = |stat: Stat| !stat.dead && stat.started >= began;
-            let is_untold = |pid: &Pid| stat(*pid).is_some_and(is_of_hook);
+            let is_untold = |pid: &Pid| os::stat(*pid).is_some_and(is_of_hook);
             if Instant::now() >= until || !look.untold.iter().any(is_untold) {
                 return false;
             }
@@ -117,7 +117,7 @@ fn stop(pid: Pid) {
 
 /// Who started this process, and who started that, no more than `max` of them.
 pub(super) fn ancestors(max: usize) -> Vec<Pid> {
-    let parent = |pid: &Pid| stat(*pid).and_then(|stat| stat.parent);
+    let parent = |pid: &Pid| os::stat(*pid).and_then(|stat| stat.parent);
     std::iter::successors(parent(&getpid()), parent).take(max).collect()
 }
 
@@ -170,16 +170,12 @@ pub(super) fn in_session(session: Pid) -> Vec<Pid> {
 
 /// Whether a process does nothing because somebody stopped it.
 pub(super) fn is_stopped(pid: Pid) -> bool {
-    stat(pid).is_some_and(|stat| stat.stopped)
+    os::stat(pid).is_some_and(|stat| stat.stopped)
 }
 
 /// Whether a process is there and has not ended.
 pub(super) fn is_alive(pid: Pid) -> bool {
-    stat(pid).is_some_and(|stat| !stat.dead)
-}
-
-pub(super) fn stat(pid: Pid) -> Option<Stat> {
-    os::stat(pid)
+    os::stat(pid).is_some_and(|stat| !stat.dead)
 }
 
 #[cfg(test)]

@@ -20,10 +20,10 @@ use signal_hook::consts::{
 };
 use wait4::{ResUse, try_wait4_pid};
 
-use super::descendants::{Kept, MARK};
+use super::descendants::{Kept, MARK, Stat};
 use super::watch::{self, Watch};
 use super::wire::{self, Ended, Order, Reply, Request, SURVIVORS_TOLD};
-use super::{How, KILL_LIMIT, Usage, cgroup, descendants, os, step};
+use super::{How, KILL_LIMIT, Usage, cgroup, os, step};
 
 /// What is left when the first process ends by itself has this long to end too: `tee` at the end of a
 /// pipeline still writes what it was given.
@@ -145,10 +145,15 @@ pub(super) fn hook_command(order: &Order, stdio: [OwnedFd; 3]) -> Command {
     }
     command.env_clear().envs(order.env.iter().map(|(name, value)| (name, value)));
     // Last, so that nobody takes it off again.
-    command.envs(std::env::var_os(MARK).map(|mark| (MARK, mark)));
+    pass_on_mark(&mut command);
     command.current_dir(&order.cwd);
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     command
+}
+
+/// Who is marked marks what it starts, whatever else that has for an environment.
+pub(super) fn pass_on_mark(command: &mut Command) {
+    command.envs(std::env::var_os(MARK).map(|mark| (MARK, mark)));
 }
 
 /// The hook that runs.
@@ -199,8 +204,7 @@ impl<'a> Hook<'a> {
         // Until it is waited for, the id is this process's and no other's.
         let first = Pid::from_child(child);
         let is_marked = means.kept.mark.is_some();
-        let began =
-            is_marked.then(|| descendants::stat(first)).flatten().and_then(|stat| stat.started);
+        let began = is_marked.then(|| os::stat(first)).flatten().and_then(|stat| stat.started);
         let watch_over = Watch::new(order.limits, started);
         let (alone, killed, strays) = (false, 0, HashSet::new());
         Hook {
@@ -413,11 +417,13 @@ impl<'a> Hook<'a> {
     /// The ids are those of a moment ago: one can't be another process's by now, since the system gives ids
     /// in turn, unless all of them went round in that moment.
     fn kill_all(&mut self) {
-        let strays = self.means.kept.mark.as_ref().map(descendants::marked).unwrap_or_default();
-        let children = if strays.is_empty() { Vec::new() } else { descendants::children(getpid()) };
-        let is_stray = |pid: &Pid| !children.contains(pid) && descendants::is_alive(*pid);
-        self.strays.extend(strays.into_iter().filter(is_stray));
+        let is_marked = self.means.kept.mark.is_some();
+        let is_stray = |stat: Stat| !stat.dead && stat.parent != Some(getpid());
         for pid in self.means.kept.stopped() {
+            // Of the end of another's child nobody is told.
+            if is_marked && os::stat(pid).is_some_and(is_stray) {
+                self.strays.insert(pid);
+            }
             let _ = kill_process(pid, Signal::KILL);
         }
     }

@@ -73,9 +73,9 @@ pub(super) fn end(keeper: Pid, mark: Option<&OsString>) {
 
 /// Children of this program that were a hook's, dead or alive.
 fn orphans(keepers: &[Pid]) -> Vec<Pid> {
-    let own = descendants::stat(getpid()).and_then(|stat| stat.session);
+    let own = os::stat(getpid()).and_then(|stat| stat.session);
     // Who is gone is nobody's.
-    let left = |pid: Pid| descendants::stat(pid).is_some_and(|stat| stat.session != own);
+    let left = |pid: Pid| os::stat(pid).is_some_and(|stat| stat.session != own);
     let is_orphan = |pid: &Pid| !keepers.contains(pid) && left(*pid);
     descendants::children(getpid()).into_iter().filter(is_orphan).collect()
 }

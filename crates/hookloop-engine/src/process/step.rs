@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-use super::descendants::MARK;
-use super::keep::{FIRST_FD, hook_command, not_started};
+use super::keep::{FIRST_FD, hook_command, not_started, pass_on_mark};
 use super::wire::{self, Order, Reply, Request};
 use super::{Unconfined, os};
 
@@ -48,7 +47,7 @@ fn begin() -> io::Result<(OwnedFd, Child)> {
     socket.set_write_timeout(Some(STEP_LIMIT))?;
     let mut command = Command::new(os::this_program()?);
     command.arg0("hookloop").arg(STEP_ARGUMENT).env_clear().process_group(0);
-    command.envs(std::env::var_os(MARK).map(|mark| (MARK, mark)));
+    pass_on_mark(&mut command);
     command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
     Ok((socket.into(), command.spawn()?))
 }

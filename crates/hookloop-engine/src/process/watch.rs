@@ -46,7 +46,7 @@ struct Bounds {
 
 impl Watch {
     pub(super) fn new(limits: Limits, started: Instant) -> Watch {
-        Watch { limits, next: started + LOOK_EVERY, threads: threads(), bounds: None }
+        Watch { limits, next: started + LOOK_EVERY, threads: os::threads(), bounds: None }
     }
 
     /// When to look next.
@@ -69,7 +69,7 @@ impl Watch {
 /// Whether the machine has that many more threads than before. Then it could be that whoever looks at one
 /// process after the other does not get done.
 pub(super) fn has_grown(before: &mut u16, by: u64) -> bool {
-    let now = threads();
+    let now = os::threads();
     // The count begins again at some point; a smaller one is a negative growth.
     let growth = now.wrapping_sub(*before).cast_signed();
     let has_grown = u64::try_from(growth).is_ok_and(|growth| growth > by);
@@ -77,10 +77,6 @@ pub(super) fn has_grown(before: &mut u16, by: u64) -> bool {
         *before = now;
     }
     has_grown
-}
-
-pub(super) fn threads() -> u16 {
-    os::threads()
 }
 
 /// The processes of a hook. They may have to stand still while they are counted.

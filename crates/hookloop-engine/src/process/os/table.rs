@@ -104,15 +104,14 @@ mod tests {
         let pid = Pid::from_child(&child);
         let same = |stat: Stat| Stat { started: None, ..stat };
         let start = std::time::Instant::now();
-        // Until it is a program of its own.
-        while linux::arguments(pid).first() != Some(&"sleep".into()) {
+        // A process has its variables a moment after its arguments.
+        let own = Some((pid, vec!["HOOKLOOP_TABLE=x y".into()]));
+        while linux::variables().find(|(of, _)| *of == pid) != own {
             assert!(start.elapsed() < std::time::Duration::from_secs(10));
         }
         assert_eq!(same(stat(pid).unwrap()), same(linux::stat(pid).unwrap()));
         assert_eq!(arguments(pid), linux::arguments(pid));
-        let (these, those) = (variables().find(|(of, _)| *of == pid), linux::variables());
-        assert_eq!(these, Some((pid, vec!["HOOKLOOP_TABLE=x y".into()])));
-        assert_eq!(these, those.into_iter().find(|(of, _)| *of == pid));
+        assert_eq!(variables().find(|(of, _)| *of == pid), own);
         assert!(all_processes().contains(&(pid, stat(pid).unwrap())));
         assert!(own_memory(pid) > 0 && machine_memory() > own_memory(pid));
         assert_eq!(written(pid), linux::written(pid));

@@ -28,7 +28,7 @@ use crate::agents::repository::Ground;
 use crate::artifacts;
 use crate::delivery::workshop::Bench;
 use crate::explain::task_value;
-use crate::process::{Cancel, Filter, Job, KeeperPool, Ran, Stored};
+use crate::process::{Cancel, Filter, Job, KeeperOwner, KeeperPool, Ran, Stored};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
@@ -147,7 +147,8 @@ impl Runner {
         environment: Vec<(OsString, OsString)>,
         trust: Trust,
     ) -> Runner {
-        let keepers = Arc::new(KeeperPool::of_this_program());
+        let owner = KeeperOwner { project: root.clone(), state: state.clone() };
+        let keepers = Arc::new(KeeperPool::of_this_program().working_for(owner));
         let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
         let secrets = Arc::default();
         Runner { home, root, state, environment, configured, keepers, trust, secrets, redactor }

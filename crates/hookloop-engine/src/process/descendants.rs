@@ -115,12 +115,6 @@ fn stop(pid: Pid) {
     let _ = kill_process(pid, Signal::STOP);
 }
 
-/// Who started this process, and who started that, no more than `max` of them.
-pub(super) fn ancestors(max: usize) -> Vec<Pid> {
-    let parent = |pid: &Pid| os::stat(*pid).and_then(|stat| stat.parent);
-    std::iter::successors(parent(&getpid()), parent).take(max).collect()
-}
-
 /// The descendants of some, and others with theirs. Stops to look when it has found `max`.
 fn walk(of: &[Pid], others: Vec<Pid>, max: usize, mut visit: impl FnMut(Pid)) -> Vec<Pid> {
     let mut table = None;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
+use super::ancestry::KeeperOwner;
 use super::cgroup::Cgroup;
 use super::course::{Course, Finish, READ_SIZE};
 use super::descendants::MARK;
@@ -24,16 +25,6 @@ use super::{
 
 /// The argument that makes the program a keeper.
 pub const KEEPER_ARGUMENT: &str = "__keeper";
-/// How far up a keeper is looked for.
-const ANCESTORS_MAX: usize = 1_000;
-
-/// Whether a hook or an agent started this process, by whatever way: a keeper is above it then, as the reaper of all that
-/// lost their parents.
-pub fn is_kept() -> bool {
-    let is_keeper = |pid| os::arguments(pid).get(1).is_some_and(|word| word == KEEPER_ARGUMENT);
-    std::env::var_os(MARK).is_some()
-        || descendants::ancestors(ANCESTORS_MAX).into_iter().any(is_keeper)
-}
 /// A keeper takes a large order as fast as it comes; one that does not is not there.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
 /// A keeper that is this late is lost.
@@ -60,15 +51,21 @@ pub(super) struct Kind {
     executable: Option<PathBuf>,
     /// Whether its hooks are marked, so that who leaves it is found again.
     marks: bool,
+    /// The project that it works for.
+    owner: Option<KeeperOwner>,
 }
 
 impl Kind {
     pub(super) fn new(executable: Option<PathBuf>) -> Kind {
-        Kind { executable, marks: !os::ADOPTS }
+        Kind { executable, marks: !os::ADOPTS, owner: None }
     }
 
     pub(super) fn marking(self) -> Kind {
         Kind { marks: true, ..self }
+    }
+
+    pub(super) fn working_for(self, owner: KeeperOwner) -> Kind {
+        Kind { owner: Some(owner), ..self }
     }
 }
 
@@ -133,8 +130,8 @@ impl Keeper {
     fn start(&self, number: u64) -> std::io::Result<Process> {
         let mark = self.kind.marks.then(|| uuid::Uuid::new_v4().simple().to_string().into());
         match &self.kind.executable {
-            Some(executable) => Process::start(executable, mark, number),
-            None => Process::start(&os::this_program()?, mark, number),
+            Some(executable) => Process::start(executable, mark, self.kind.owner.as_ref(), number),
+            None => Process::start(&os::this_program()?, mark, self.kind.owner.as_ref(), number),
         }
     }
 
@@ -317,12 +314,18 @@ struct Process {
 }
 
 impl Process {
-    fn start(executable: &Path, mark: Option<OsString>, number: u64) -> std::io::Result<Process> {
+    fn start(
+        executable: &Path,
+        mark: Option<OsString>,
+        owner: Option<&KeeperOwner>,
+        number: u64,
+    ) -> std::io::Result<Process> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_write_timeout(Some(SEND_LIMIT))?;
         let mut command = Command::new(executable);
-        // Hooks can read the environment of the process above them: it has none.
+        // Hooks can read the environment of the process above them: it holds nothing but the keeper's own names.
         command.arg0("hookloop").arg(KEEPER_ARGUMENT).env_clear();
+        command.envs(owner.into_iter().flat_map(KeeperOwner::variables));
         command.envs(mark.iter().map(|mark| (MARK, mark)));
         let cgroup = Cgroup::make();
         let door = cgroup.as_ref().and_then(Cgroup::door).map_or_else(Stdio::null, Stdio::from);

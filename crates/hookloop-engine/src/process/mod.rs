@@ -6,6 +6,7 @@
 //! finds among its descendants belongs to that hook, and ends with it: at the hook's end, at its timeout,
 //! or when this program dies, however it dies.
 //!
+//! - `ancestry`: the processes above this one, and whether a keeper is among them
 //! - `keeper`: this program's side: [`Keeper`], which runs one [`Job`] after the other
 //! - `pool`: [`KeeperPool`], several jobs at the same time
 //! - `course`: a job from its start to its end: input, output, the keeper's word
@@ -31,6 +32,7 @@
 //! variable and found by that (`os`): one without environment and parents is not, nor surely one that is another
 //! process every moment.
 
+mod ancestry;
 mod cancel;
 mod capture;
 mod care;
@@ -63,12 +65,13 @@ use std::time::Duration;
 
 use hookloop_core::limits::{Limit, Limits};
 
+pub use ancestry::{Ancestry, HiddenAncestry, KeeperOwner, ProcessIdentity, ancestry, is_kept};
 pub use cancel::{Cancel, Linked};
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
 pub use cgroup::home as cgroup_home;
 pub use confine::{Confinement, Support, Unconfined};
 pub use keep::{LEFTOVER_GRACE, keep};
-pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns, is_kept};
+pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns};
 #[cfg(not(target_os = "linux"))]
 use no_cgroup as cgroup;
 pub(crate) use orphans::while_nothing_starts;

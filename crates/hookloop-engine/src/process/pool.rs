@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::ancestry::KeeperOwner;
 use super::keeper::Kind;
 use super::{Job, Keeper, ProcessError, Ran, Turns};
 
@@ -46,6 +47,12 @@ impl KeeperPool {
     /// A pool of keepers as they are where orphans can't be adopted, also where they can.
     pub fn marking(self) -> KeeperPool {
         KeeperPool::of(self.kind.marking())
+    }
+
+    /// A pool of keepers that name the project they work for to what they run.
+    #[must_use]
+    pub fn working_for(self, owner: KeeperOwner) -> KeeperPool {
+        KeeperPool::of(self.kind.working_for(owner))
     }
 
     pub fn run(&self, job: Job<'_>) -> Result<Ran, ProcessError> {

@@ -9,7 +9,8 @@ use rustix::process::Pid;
 
 use super::super::KILL_PAUSE;
 pub(in super::super) use super::table::{
-    all_processes, arguments, machine_memory, own_memory, sees_itself, stat, variables, written,
+    all_processes, arguments, machine_memory, own_memory, real_user, sees_itself, stat, variables,
+    variables_of, written,
 };
 
 /// Whether processes that lose their parents can be had as children.
@@ -29,6 +30,11 @@ pub(in super::super) fn wait_for_end(child: Pid, limit: Duration) {
     while !super::has_ended(child) && Instant::now() < until {
         std::thread::sleep(KILL_PAUSE);
     }
+}
+
+/// There are no namespaces of users here.
+pub(in super::super) fn has_one_user() -> bool {
+    false
 }
 
 /// A process has the name of its program here.

@@ -47,7 +47,39 @@ pub(in super::super) fn be_called(name: &str) {
 /// Whether `/proc` is there, and that of this process's own world.
 pub(in super::super) fn sees_itself() -> bool {
     let own = std::process::id().to_string();
-    fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == own.as_str())
+    let is_shown = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == own.as_str());
+    is_shown && stat(getpid()).is_some()
+}
+
+/// The user that started a process, whatever the process has become since.
+pub(in super::super) fn real_user(pid: Pid) -> Option<u32> {
+    let status = String::from_utf8(read_of(pid, "status")?).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Whether this process is in a namespace with one user, as an unprivileged process makes it.
+pub(in super::super) fn has_one_user() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let counts =
+        map.lines().filter_map(|line| line.split_ascii_whitespace().nth(2)?.parse::<u64>().ok());
+    counts.sum::<u64>() <= 1
+}
+
+/// The variables that a process was started with.
+pub(in super::super) fn variables_of(pid: Pid) -> Vec<OsString> {
+    words(&read_of(pid, "environ").unwrap_or_default())
+}
+
+/// A file of a process in `/proc`; none if anything else is mounted there.
+fn read_of(pid: Pid, name: &str) -> Option<Vec<u8>> {
+    let mut file = fs::File::open(format!("/proc/{pid}/{name}")).ok()?;
+    if rustix::fs::fstatfs(&file).ok()?.f_type != rustix::fs::PROC_SUPER_MAGIC {
+        return None;
+    }
+    let mut content = Vec::new();
+    io::Read::read_to_end(&mut file, &mut content).ok()?;
+    Some(content)
 }
 
 /// Makes a pipe larger. Who may not goes on with what it has.
@@ -79,7 +111,10 @@ fn has_children_files() -> bool {
 }
 
 pub(in super::super) fn stat(pid: Pid) -> Option<Stat> {
-    parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    let line = read_of(pid, "stat")?;
+    // The file of another process may be mounted in the place of this one's.
+    let is_its_own = line.starts_with(format!("{pid} ").as_bytes());
+    parse(&line).filter(|_| is_its_own)
 }
 
 /// All processes of the machine, dead ones that nobody waited for included.

@@ -38,6 +38,18 @@ pub(in super::super) fn arguments(pid: Pid) -> Vec<OsString> {
     one(pid, wanted, |process| process.cmd().to_vec()).unwrap_or_default()
 }
 
+/// The user that started a process.
+pub(in super::super) fn real_user(pid: Pid) -> Option<u32> {
+    let wanted = ProcessRefreshKind::nothing().with_user(UpdateKind::Always);
+    one(pid, wanted, |process| process.user_id().map(|user| **user)).flatten()
+}
+
+/// The variables that a process was started with.
+pub(in super::super) fn variables_of(pid: Pid) -> Vec<OsString> {
+    let wanted = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
+    one(pid, wanted, |process| process.environ().to_vec()).unwrap_or_default()
+}
+
 /// The memory of this machine.
 pub(in super::super) fn machine_memory() -> u64 {
     let mut system = System::new();
@@ -111,6 +123,8 @@ mod tests {
         }
         assert_eq!(same(stat(pid).unwrap()), same(linux::stat(pid).unwrap()));
         assert_eq!(arguments(pid), linux::arguments(pid));
+        assert_eq!(real_user(pid), linux::real_user(pid));
+        assert_eq!(variables_of(pid), linux::variables_of(pid));
         assert_eq!(variables().find(|(of, _)| *of == pid), own);
         assert!(all_processes().contains(&(pid, stat(pid).unwrap())));
         assert!(own_memory(pid) > 0 && machine_memory() > own_memory(pid));

@@ -1,0 +1,166 @@
+//! The processes above this one, and which of them run hooks and agents.
+//!
+//! A keeper carries the project that it works for in its own environment, which nobody below it can change.
+//! A process that can't see the processes above it is not taken for one that has none of interest there:
+//! whatever hides them fails closed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use rustix::process::{Pid, getpid, getuid};
+
+use super::descendants::MARK;
+use super::keeper::KEEPER_ARGUMENT;
+use super::os;
+
+/// How many processes up the search goes.
+const ANCESTORS_MAX: usize = 1_000;
+
+/// The variables by which a keeper names its project.
+const OWNER_PROJECT: &str = "HOOKLOOP_KEEPER_PROJECT";
+const OWNER_STATE: &str = "HOOKLOOP_KEEPER_STATE";
+
+/// The project whose hooks and agents a keeper runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeeperOwner {
+    /// The directory with `hookloop.yaml`.
+    pub project: PathBuf,
+    /// The directory of the project's state.
+    pub state: PathBuf,
+}
+
+impl KeeperOwner {
+    /// The environment of a keeper that works for this project.
+    pub(super) fn variables(&self) -> [(&'static str, OsString); 2] {
+        let KeeperOwner { project, state } = self;
+        [(OWNER_PROJECT, project.clone().into()), (OWNER_STATE, state.clone().into())]
+    }
+
+    fn of_variables(variables: &[OsString]) -> Option<KeeperOwner> {
+        let value = |name: &str| {
+            let value = variables.iter().find_map(|variable| os::value_of(variable, name));
+            value.map(PathBuf::from)
+        };
+        Some(KeeperOwner { project: value(OWNER_PROJECT)?, state: value(OWNER_STATE)? })
+    }
+}
+
+/// A process, told from another that has the same id later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessIdentity {
+    pub pid: u32,
+    /// When it was started, in units of the system.
+    pub started: u64,
+}
+
+/// What is above this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ancestry {
+    /// The processes of this user above this one, the nearest first.
+    pub processes: Vec<ProcessIdentity>,
+    /// The projects of the keepers among them, the nearest first; none for a keeper that names no project.
+    pub keepers: Vec<Option<KeeperOwner>>,
+}
+
+/// Why the processes above this one are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HiddenAncestry {
+    #[error("/proc does not show this process")]
+    NoProc,
+    #[error("/proc does not show process {0}, which is above this one")]
+    Masked(u32),
+    #[error("this process is the first of a namespace that one user made")]
+    Namespace,
+    #[error("more than {ANCESTORS_MAX} processes are above this one")]
+    TooMany,
+}
+
+/// The processes above this one. The search ends at the first one that belongs to another user, as `sshd`, `sudo`
+/// and `login` do. Root has no such end: a process of root's can make itself one of any user's.
+pub fn ancestry() -> Result<Ancestry, HiddenAncestry> {
+    if !os::sees_itself() {
+        return Err(HiddenAncestry::NoProc);
+    }
+    let mut found = Ancestry::default();
+    // Where orphans can't be adopted, a process without parents is known by this alone.
+    if std::env::var_os(MARK).is_some() {
+        found.keepers.push(None);
+    }
+    let mut below = getpid();
+    for _ in 0..ANCESTORS_MAX {
+        let Some(parent) = stat(below)?.parent else {
+            return match os::has_one_user() && below.is_init() {
+                true => Err(HiddenAncestry::Namespace),
+                false => Ok(found),
+            };
+        };
+        if is_of_another_user(parent)? {
+            return Ok(found);
+        }
+        let started = stat(parent)?.started.unwrap_or_default();
+        found.processes.push(ProcessIdentity { pid: number(parent), started });
+        if os::arguments(parent).get(1).is_some_and(|word| word == KEEPER_ARGUMENT) {
+            found.keepers.push(KeeperOwner::of_variables(&os::variables_of(parent)));
+        }
+        below = parent;
+    }
+    Err(HiddenAncestry::TooMany)
+}
+
+/// Whether a hook or an agent started this process, by whatever way: a keeper is above it then, as the reaper of
+/// all that lost their parents. A process that can't tell counts as one that was.
+pub fn is_kept() -> bool {
+    ancestry().map_or(true, |above| !above.keepers.is_empty())
+}
+
+fn stat(pid: Pid) -> Result<super::descendants::Stat, HiddenAncestry> {
+    os::stat(pid).ok_or(HiddenAncestry::Masked(number(pid)))
+}
+
+fn is_of_another_user(pid: Pid) -> Result<bool, HiddenAncestry> {
+    if getuid().is_root() {
+        return Ok(false);
+    }
+    match os::real_user(pid) {
+        Some(user) => Ok(user != getuid().as_raw()),
+        // The system itself says whose it is, whatever is mounted at /proc.
+        None => match rustix::process::test_kill_process(pid) {
+            Err(rustix::io::Errno::PERM) => Ok(true),
+            _ => Err(HiddenAncestry::Masked(number(pid))),
+        },
+    }
+}
+
+fn number(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_of_a_test_is_its_first_ancestor() {
+        let above = ancestry().unwrap();
+        let parent = rustix::process::getppid().unwrap();
+        assert_eq!(above.processes[0].pid, number(parent));
+        assert!(above.processes[0].started > 0);
+    }
+
+    #[test]
+    fn a_keeper_names_its_project() {
+        let owner = KeeperOwner { project: "/p q".into(), state: "/s=t".into() };
+        let variables: Vec<OsString> = owner
+            .variables()
+            .into_iter()
+            .map(|(name, value)| {
+                let mut variable = OsString::from(name);
+                variable.push("=");
+                variable.push(value);
+                variable
+            })
+            .collect();
+        assert_eq!(KeeperOwner::of_variables(&variables), Some(owner));
+        assert_eq!(KeeperOwner::of_variables(&variables[..1]), None);
+    }
+}

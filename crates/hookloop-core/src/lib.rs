@@ -10,6 +10,7 @@
 //! - [`event`]: the facts a log holds, and their stored format
 //! - [`fleet`]: what those who run many workers have said
 //! - [`command`]: what can be asked for
+//! - [`authority`]: the decisions that only some actors may take
 //! - [`delivery`]: what becomes of a task's work when it is done
 //! - [`decide`]: from a command and the facts it touches to events, or a refusal
 //! - [`inbox`]: what needs a human
@@ -42,6 +43,7 @@
 
 pub mod action;
 pub mod answer;
+pub mod authority;
 pub mod builtin;
 pub mod cascade;
 pub mod checks;

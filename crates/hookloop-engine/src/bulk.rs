@@ -129,7 +129,7 @@ fn import_batch(
         let mut work = Work::new(unit, &project.rules, now())?;
         let mut imported = Imported::default();
         for (number, line, id) in &batch {
-            let mut origin = Origin::command(*id, &project.actor);
+            let mut origin = Origin::command(*id, project.actor());
             origin.at = line.created_at;
             match work.import(line, &origin).map_err(ImportError::from)? {
                 Ok(true) => imported.added += 1,

@@ -104,7 +104,7 @@ impl Project {
         }
         let lease_ms = lease_ms(request.lease);
         let closed = self.rules.types_closed_to(&request.worker);
-        let origin = Origin::command(fresh_id(), &self.actor);
+        let origin = Origin::command(fresh_id(), self.actor());
         let start = self.spread.level();
         let mut tries = 0;
         // Until the claim is in the view, this process's other claimants leave the task alone.

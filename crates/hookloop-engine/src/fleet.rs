@@ -11,6 +11,7 @@ mod books;
 use std::path::Path;
 use std::sync::Arc;
 
+use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
 use hookloop_core::fleet::{BudgetSet, Lifted, Order, Ordered, Orders, Scope, Slowed, WorkerName};
 use hookloop_core::id::Subject;
@@ -122,7 +123,7 @@ impl Fleet {
         };
         let place = Place::of_fleet(state_home, store);
         let store = kept::open_fleet(project.kept(), &place, &surroundings.user()?, surroundings)?;
-        Ok(Fleet::over(Project::new(store, Rules::default(), &project.actor)))
+        Ok(Fleet::over(Project::new(store, Rules::default(), project.caller())))
     }
 
     /// The fleet whose log this is.
@@ -144,11 +145,13 @@ impl Fleet {
     }
 
     pub fn order(&self, ordered: Ordered) -> Result<(), EngineError> {
+        self.log.authorize(ControlledAction::DirectFleet)?;
         self.say(EventBody::FleetOrdered(ordered))
     }
 
     /// Takes back what was ordered of a scope; answers whether there was anything.
     pub fn lift(&self, scope: Scope) -> Result<bool, EngineError> {
+        self.log.authorize(ControlledAction::DirectFleet)?;
         let is_there = self.orders()?.0.iter().any(|standing| standing.ordered.scope == scope);
         if is_there {
             self.say(EventBody::FleetOrderLifted(Lifted { scope }))?;
@@ -161,6 +164,7 @@ impl Fleet {
     }
 
     pub fn set_budget(&self, purse: Purse) -> Result<(), EngineError> {
+        self.log.authorize(ControlledAction::SetFleetBudget)?;
         self.say(EventBody::FleetBudgetSet(BudgetSet { purse }))
     }
 

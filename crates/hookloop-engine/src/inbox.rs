@@ -1,8 +1,9 @@
 //! What needs a human, and what people decide about it.
 //!
 //! A decision names the problem by its key and is stored only while that problem stands, so of two people one decides.
-//! It is people's: an agent's session is refused.
+//! Only a person decides: [`hookloop_core::authority`] refuses every other actor.
 
+use hookloop_core::authority::ControlledAction;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::delivery::Returned;
@@ -36,8 +37,6 @@ pub enum InboxError {
     NoSuchProblem(String),
     #[error("`{text}` could be {}", keys.join(", "))]
     Ambiguous { text: String, keys: Vec<String> },
-    #[error("this is for a person to decide, and not for an agent's session")]
-    NotAPerson,
     /// It can't be decided like that; this can be typed instead.
     #[error("{why}")]
     Unfit { why: String, instead: String },
@@ -204,7 +203,7 @@ fn session_details(
 
 /// Tells who works on it next, and lets that go on. Answers what there is to type after it.
 pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, InboxError> {
-    check_person(project)?;
+    project.authorize(ControlledAction::AnswerQuestion)?;
     if text.trim().is_empty() || text.len() > ANSWER_MAX_BYTES {
         return Err(InboxError::Length(text.len()));
     }
@@ -213,7 +212,7 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
         (About::Task(id), Kind::MergeHeld) => {
             let delivery = project.read(|view| view.delivery(id))?;
             let head = delivery.submission.map(|submission| submission.head).unwrap_or_default();
-            let (by, reason) = (project.actor.clone(), text.to_owned());
+            let (by, reason) = (project.actor().to_owned(), text.to_owned());
             let returned = Returned { head, by, reason };
             let command = Command::ReturnTask { id: id.clone(), returned };
             let done = decide(project, key, &[command])?;
@@ -248,7 +247,7 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
 /// Takes what is submitted as it is: reviewers are not asked again, and tests are. What a session asks about is
 /// taken without proof.
 pub fn approve(project: &Project, key: &Key) -> Result<Settled, InboxError> {
-    check_person(project)?;
+    project.authorize(ControlledAction::ApproveWork)?;
     if of_key(project, key)?.kind == Kind::SessionAsks {
         return store_answer(project, key, (Answer::Accept, None));
     }
@@ -271,7 +270,7 @@ pub fn approve(project: &Project, key: &Key) -> Result<Settled, InboxError> {
 
 /// Tells a session that asks what to do.
 pub fn settle(project: &Project, key: &Key, answer: Answer) -> Result<Settled, InboxError> {
-    check_person(project)?;
+    project.authorize(ControlledAction::AnswerQuestion)?;
     match of_key(project, key)?.kind {
         Kind::SessionAsks => store_answer(project, key, (answer, None)),
         _ => Err(InboxError::Unfit {
@@ -283,13 +282,13 @@ pub fn settle(project: &Project, key: &Key, answer: Answer) -> Result<Settled, I
 
 /// Leaves everything as it is, and nobody is told again.
 pub fn dismiss(project: &Project, key: &Key) -> Result<(), InboxError> {
-    check_person(project)?;
+    project.authorize(ControlledAction::DismissItem)?;
     of_key(project, key)?;
     let id = fresh_id();
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;
         check_standing(&work, key)?;
-        stage_dismissal(&mut work, Origin::command(id, &project.actor), key)
+        stage_dismissal(&mut work, Origin::command(id, project.actor()), key)
     })?;
     Ok(())
 }
@@ -300,14 +299,6 @@ pub struct Settled {
     pub done: Done,
     /// What to type next.
     pub next: Option<String>,
-}
-
-/// Whoever an agent's session starts is not a person.
-pub fn check_person(project: &Project) -> Result<(), InboxError> {
-    match session_of(&project.actor) {
-        Some(_) => Err(InboxError::NotAPerson),
-        None => Ok(()),
-    }
 }
 
 fn of_key(project: &Project, key: &Key) -> Result<Problem, InboxError> {
@@ -326,7 +317,7 @@ fn check_standing(work: &Work<'_, '_, '_>, key: &Key) -> Result<(), EngineError>
 
 /// Gives commands about one task, all of them or none, if the problem still stands.
 fn decide(project: &Project, key: &Key, commands: &[Command]) -> Result<Done, EngineError> {
-    let origin = Origin::command(fresh_id(), &project.actor);
+    let origin = Origin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;
         check_standing(&work, key)?;
@@ -345,10 +336,10 @@ fn store_answer(
     key: &Key,
     (answer, text): (Answer, Option<&str>),
 ) -> Result<Settled, InboxError> {
-    let by = project.actor.clone();
+    let by = project.actor().to_owned();
     let answered = EventBody::RetryLimitAnswered(RetryLimitAnswered { answer, by });
     let said = text.map(|text| open::said(project, text));
-    let origin = Origin::command(fresh_id(), &project.actor);
+    let origin = Origin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;
         check_standing(&work, key)?;
@@ -368,7 +359,7 @@ fn tell_paused(
     text: &str,
 ) -> Result<(), EngineError> {
     let said = open::said(project, text);
-    let origin = Origin::command(fresh_id(), &project.actor);
+    let origin = Origin::command(fresh_id(), project.actor());
     project.store.transact(|unit| -> Result<_, EngineError> {
         let mut work = Work::new(unit, &project.rules, now())?;
         check_standing(&work, key)?;

@@ -8,6 +8,7 @@
 //! - [`policy`]: what an operator decided, above users and projects
 //! - [`secrets`]: secrets by reference, fetched for who names them
 //! - [`rules`]: what the configuration and the user's switches amount to
+//! - [`caller`]: the actor that gives commands, and whether it is a person
 //! - [`project`]: the one door for commands
 //! - [`work`]: a command and what follows from it, as one batch
 //! - [`session`]: the loop: sessions, gates, receipts
@@ -48,6 +49,7 @@
 pub mod agents;
 pub mod artifacts;
 pub mod bulk;
+pub mod caller;
 pub mod claim;
 pub mod condition;
 pub mod config;

@@ -318,7 +318,7 @@ impl<'p> Post<'p> {
                     return Ok(false);
                 }
             }
-            let origin = Origin::command(event, &self.project.actor);
+            let origin = Origin::command(event, self.project.actor());
             let body = EventBody::NoticeClaimed(claimed.clone());
             work.stage_quietly(origin, subject.clone(), body)?;
             Ok(true)

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hookloop_core::authority::{ActorKind, ControlledAction};
+use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::hook::Registry;
@@ -15,6 +17,7 @@ use hookloop_store::log::{EventLog, LogError};
 use hookloop_store::store::{Store, StoreError};
 use hookloop_store::view::View;
 
+use crate::caller::{Caller, Unauthorized};
 use crate::config::{self, ConfigError, Settings};
 use crate::fleet::Books;
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
@@ -23,7 +26,7 @@ use crate::policy::Forbidden;
 use crate::rules::Rules;
 use crate::runner::Runner;
 use crate::secrets::{Vault, Whose};
-use crate::session::Taken;
+use crate::session::{Taken, session_of};
 use crate::sought::Sought;
 use crate::spread::Spread;
 use crate::telemetry::Tracing;
@@ -49,6 +52,8 @@ pub enum EngineError {
     Trust(#[from] TrustError),
     #[error(transparent)]
     Forbidden(#[from] Forbidden),
+    #[error(transparent)]
+    Unauthorized(#[from] Unauthorized),
     #[error(transparent)]
     Unlisted(#[from] Unlisted),
     #[error("{}: a project on a shared store needs a name that every machine uses for it", path.display())]
@@ -115,7 +120,7 @@ impl Done {
 pub struct Project {
     pub(crate) store: Store,
     pub(crate) rules: Rules,
-    pub(crate) actor: String,
+    pub(crate) caller: Caller,
     pub(crate) spread: Spread,
     pub(crate) sought: Sought,
     pub(crate) kept: Kept,
@@ -130,10 +135,10 @@ pub struct Project {
 }
 
 impl Project {
-    /// Opens the project at `place` for `actor`.
+    /// Opens the project at `place` for `caller`.
     pub fn open(
         place: &Place,
-        actor: &str,
+        caller: impl Into<Caller>,
         surroundings: &Surroundings,
     ) -> Result<Project, EngineError> {
         let user = surroundings.user()?;
@@ -145,7 +150,7 @@ impl Project {
         let directory =
             || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = settings.project.map_or_else(directory, |name| name.to_string());
-        Ok(Project { kept, runner, name, ..Project::new(store, settings.rules, actor) })
+        Ok(Project { kept, runner, name, ..Project::new(store, settings.rules, caller) })
     }
 
     /// The same project under what its files say now: its log stays open.
@@ -188,26 +193,32 @@ impl Project {
     /// Opens the project's log alone, whatever its hooks are: to check and to mend it.
     pub fn open_log(
         place: &Place,
-        actor: &str,
+        caller: impl Into<Caller>,
         surroundings: &Surroundings,
     ) -> Result<Project, EngineError> {
         let user = surroundings.own()?;
         let settings = config::settings(&place.config(), &user).unwrap_or_default();
         let (store, kept) =
             kept::open_store(place, &settings, &user, surroundings, AfterLoss::Open)?;
-        Ok(Project { kept, ..Project::new(store, Rules::default(), actor) })
+        Ok(Project { kept, ..Project::new(store, Rules::default(), caller) })
     }
 
-    /// The same, for somebody else who acts in it.
+    /// The same project, in which the same kind of actor has another name.
     pub(crate) fn acting_as(&self, actor: &str) -> Project {
-        Project { actor: actor.to_owned(), ..self.clone() }
+        Project { caller: self.caller.named(actor), ..self.clone() }
     }
 
-    pub fn new(store: Store, rules: Rules, actor: &str) -> Project {
-        let (actor, spread) = (actor.to_owned(), Spread::default());
+    /// The same project for another actor.
+    #[must_use]
+    pub fn for_caller(&self, caller: impl Into<Caller>) -> Project {
+        Project { caller: caller.into(), ..self.clone() }
+    }
+
+    pub fn new(store: Store, rules: Rules, caller: impl Into<Caller>) -> Project {
+        let (caller, spread) = (caller.into(), Spread::default());
         let (sought, kept) = (Sought::default(), Kept::Here);
         let (name, books, tracing) = (String::new(), None, None);
-        Project { store, rules, actor, spread, sought, kept, runner: None, name, books, tracing }
+        Project { store, rules, caller, spread, sought, kept, runner: None, name, books, tracing }
     }
 
     /// The same project, whose sessions are in the books of a fleet.
@@ -231,7 +242,7 @@ impl Project {
     /// reactions to it, except those that were left for [`Project::dispatch`].
     pub fn execute(&self, command: &Command) -> Result<Done, EngineError> {
         self.check(command)?;
-        let origin = Origin::command(fresh_id(), &self.actor);
+        let origin = Origin::command(fresh_id(), self.actor());
         let mut part = 0;
         loop {
             let origin = origin.part(part);
@@ -252,13 +263,54 @@ impl Project {
         }
     }
 
+    /// Whether the actor of this project may take a decision. It is asked before anything is looked for.
+    pub fn authorize(&self, action: ControlledAction) -> Result<(), EngineError> {
+        Ok(self.caller.identity().check(action)?)
+    }
+
+    /// The actor, as the log names it.
+    pub fn actor(&self) -> &str {
+        self.caller.name()
+    }
+
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
     fn check(&self, command: &Command) -> Result<(), EngineError> {
+        if let Some(action) = ControlledAction::of_command(command) {
+            self.authorize(action)?;
+        }
+        self.check_session_claim(command)?;
         match command {
             Command::SwitchHook { name, .. } if self.rules.hooks.get(name).is_none() => {
                 Err(EngineError::NoSuchHook(name.clone()))
             }
             Command::SwitchHook { name, .. } => Ok(self.rules.policy.check_switch(name)?),
             _ => Ok(()),
+        }
+    }
+
+    /// The claim of a session is the loop's: an agent that has read its epoch does not hold it.
+    fn check_session_claim(&self, command: &Command) -> Result<(), EngineError> {
+        let (Command::ReleaseTask { id, fence: Fence::Epoch(_), .. }
+        | Command::SubmitTask { id, fence: Fence::Epoch(_), .. }
+        | Command::BlockTask { id, fence: Fence::Epoch(_), .. }) = command
+        else {
+            return Ok(());
+        };
+        let is_agent = matches!(
+            self.caller.identity().kind,
+            ActorKind::SessionAgent | ActorKind::ExternalSession | ActorKind::Hook
+        );
+        if !is_agent {
+            return Ok(());
+        }
+        let row = self.read(|view| view.task(id))?;
+        let claim = row.and_then(|row| row.task.claim);
+        match claim.is_some_and(|claim| session_of(&claim.agent).is_some()) {
+            true => self.authorize(ControlledAction::OverrideClaim),
+            false => Ok(()),
         }
     }
 

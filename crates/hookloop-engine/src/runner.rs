@@ -147,7 +147,9 @@ impl Runner {
         environment: Vec<(OsString, OsString)>,
         trust: Trust,
     ) -> Runner {
-        let owner = KeeperOwner { project: root.clone(), state: state.clone() };
+        let home = environment.iter().find(|(name, _)| name == "HOME");
+        let home = home.map(|(_, home)| PathBuf::from(home));
+        let owner = KeeperOwner { project: root.clone(), state: state.clone(), home };
         let keepers = Arc::new(KeeperPool::of_this_program().working_for(owner));
         let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
         let secrets = Arc::default();

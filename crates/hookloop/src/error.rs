@@ -213,6 +213,7 @@ impl From<EngineError> for CliError {
             }
             EngineError::Trust(error) => error.into(),
             EngineError::Forbidden(error) => CliError::refused(error).hint("hookloop policy"),
+            EngineError::Unauthorized(error) => CliError::refused(error),
             EngineError::NoProjectName { path } => {
                 let message = EngineError::NoProjectName { path: path.clone() };
                 CliError::usage(message)
@@ -265,7 +266,6 @@ impl From<InboxError> for CliError {
                 let first = keys.first().map_or("", String::as_str);
                 CliError::refused(message).hint(format!("hookloop inbox show {first}"))
             }
-            InboxError::NotAPerson => CliError::refused(message),
             InboxError::Unfit { instead, .. } => CliError::refused(message).hint(instead),
             InboxError::Length(_) => CliError::usage(message),
         }

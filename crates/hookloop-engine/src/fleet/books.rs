@@ -77,7 +77,7 @@ impl Books {
             let answer = purse.reserve(&view.purse(now().into())?, missing);
             if answer == Answer::Granted {
                 let reserved = TurnReserved { session: session.clone(), amount: missing };
-                let origin = Origin::command(id, &log.actor);
+                let origin = Origin::command(id, log.actor());
                 work.stage_quietly(origin, Subject::Purse, EventBody::TurnReserved(reserved))?;
             }
             Ok(Some(answer))
@@ -124,7 +124,7 @@ impl Books {
                 }
                 let mut work = Batch::new(unit, &log.rules, now())?;
                 for (id, body) in ids.iter().zip(missing) {
-                    let origin = Origin::command(*id, &log.actor);
+                    let origin = Origin::command(*id, log.actor());
                     work.stage_quietly(origin, subject.clone(), body.clone())?;
                 }
                 Ok(true)

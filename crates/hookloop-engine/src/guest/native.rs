@@ -244,8 +244,8 @@ impl Host<'_> {
         use hookloop_core::task::TaskState;
         use hookloop_store::view::TaskFilter;
         self.project.read(|view| {
-            let user = &self.project.actor;
-            for holder in [user.clone(), format!("{user}@{}", machine())] {
+            let user = self.project.actor();
+            for holder in [user.to_owned(), format!("{user}@{}", machine())] {
                 if let Some(row) = view.held_by(&holder)? {
                     return Ok(Some(row.task));
                 }

@@ -19,6 +19,7 @@ const ANCESTORS_MAX: usize = 1_000;
 /// The variables by which a keeper names its project.
 const OWNER_PROJECT: &str = "HOOKLOOP_KEEPER_PROJECT";
 const OWNER_STATE: &str = "HOOKLOOP_KEEPER_STATE";
+const OWNER_HOME: &str = "HOOKLOOP_KEEPER_HOME";
 
 /// The project whose hooks and agents a keeper runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,13 +28,16 @@ pub struct KeeperOwner {
     pub project: PathBuf,
     /// The directory of the project's state.
     pub state: PathBuf,
+    /// The home directory of the user who runs it.
+    pub home: Option<PathBuf>,
 }
 
 impl KeeperOwner {
     /// The environment of a keeper that works for this project.
-    pub(super) fn variables(&self) -> [(&'static str, OsString); 2] {
-        let KeeperOwner { project, state } = self;
-        [(OWNER_PROJECT, project.clone().into()), (OWNER_STATE, state.clone().into())]
+    pub(super) fn variables(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+        let home = self.home.iter().map(|home| (OWNER_HOME, home));
+        let named = [(OWNER_PROJECT, &self.project), (OWNER_STATE, &self.state)].into_iter();
+        named.chain(home).map(|(name, path)| (name, path.clone().into()))
     }
 
     fn of_variables(variables: &[OsString]) -> Option<KeeperOwner> {
@@ -41,7 +45,8 @@ impl KeeperOwner {
             let value = variables.iter().find_map(|variable| os::value_of(variable, name));
             value.map(PathBuf::from)
         };
-        Some(KeeperOwner { project: value(OWNER_PROJECT)?, state: value(OWNER_STATE)? })
+        let home = value(OWNER_HOME);
+        Some(KeeperOwner { project: value(OWNER_PROJECT)?, state: value(OWNER_STATE)?, home })
     }
 }
 
@@ -131,6 +136,38 @@ fn is_of_another_user(pid: Pid) -> Result<bool, HiddenAncestry> {
     }
 }
 
+/// Processes that start others on a person's behalf: never an agent.
+const SESSION_PROGRAMS: [&str; 8] =
+    ["init", "systemd", "sshd", "login", "su", "sudo", "tmux: server", "screen"];
+const SHELLS: [&str; 9] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox"];
+
+/// The agent that runs this process as one of its hooks or tools: the nearest process above it that is not a shell
+/// with a command line (`sh -c …`). None if a person typed the command, or nobody above it can be an agent.
+pub fn agent_above() -> Option<ProcessIdentity> {
+    for process in ancestry().ok()?.processes {
+        let pid = Pid::from_raw(process.pid.cast_signed())?;
+        let program = os::program_name(pid)?;
+        if pid.is_init() || SESSION_PROGRAMS.contains(&program.as_str()) {
+            return None;
+        }
+        if !SHELLS.contains(&program.as_str()) {
+            return Some(process);
+        }
+        let mut arguments = os::arguments(pid).into_iter().skip(1);
+        let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+        let Some(first) = arguments.next() else { return None };
+        if is_option(&first) && !first.as_encoded_bytes().ends_with(b"c") {
+            // `bash -i`, `bash --login`: a person's.
+            return arguments.any(|word| !is_option(&word)).then_some(process);
+        }
+        // `sh script` is a program like any other.
+        if !is_option(&first) {
+            return Some(process);
+        }
+    }
+    None
+}
+
 fn number(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().cast_unsigned()
 }
@@ -149,10 +186,10 @@ mod tests {
 
     #[test]
     fn a_keeper_names_its_project() {
-        let owner = KeeperOwner { project: "/p q".into(), state: "/s=t".into() };
+        let home = Some("/h".into());
+        let owner = KeeperOwner { project: "/p q".into(), state: "/s=t".into(), home };
         let variables: Vec<OsString> = owner
             .variables()
-            .into_iter()
             .map(|(name, value)| {
                 let mut variable = OsString::from(name);
                 variable.push("=");

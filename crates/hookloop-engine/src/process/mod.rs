@@ -65,7 +65,9 @@ use std::time::Duration;
 
 use hookloop_core::limits::{Limit, Limits};
 
-pub use ancestry::{Ancestry, HiddenAncestry, KeeperOwner, ProcessIdentity, ancestry, is_kept};
+pub use ancestry::{
+    Ancestry, HiddenAncestry, KeeperOwner, ProcessIdentity, agent_above, ancestry, is_kept,
+};
 pub use cancel::{Cancel, Linked};
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
 pub use cgroup::home as cgroup_home;

@@ -214,7 +214,7 @@ impl<'p> Journal<'p> {
                 for entry in &self.unsaved {
                     match entry {
                         Entry::Event { id, body } => {
-                            let origin = Origin::command(*id, &project.actor);
+                            let origin = Origin::command(*id, project.actor());
                             work.stage_quietly(origin, subject.clone(), body.clone())?;
                         }
                         Entry::Actions { hook, actions } => {
@@ -242,7 +242,7 @@ impl<'p> Journal<'p> {
                             }
                         }
                         Entry::Reserve { id, purse, wish } => {
-                            let origin = Origin::command(*id, &project.actor);
+                            let origin = Origin::command(*id, project.actor());
                             match set_aside(&mut work, origin, purse, &self.id, *wish)? {
                                 Answer::Granted => {}
                                 answer => return Err(Undone::Short(Box::new(answer))),

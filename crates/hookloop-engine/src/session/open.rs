@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::{Empty, EventBody};
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::{SessionId, Subject};
@@ -179,6 +180,10 @@ pub fn start_as(
     wish: Wish,
     id: SessionId,
 ) -> Result<Opened, StartError> {
+    // An external session is its agent's own to begin.
+    if !wish.agent.starts_with(GUEST) {
+        project.authorize(ControlledAction::StartSession)?;
+    }
     let rules = project.rules();
     let hooks = project.hooks()?;
     check_trust(runner, &hooks)?;
@@ -223,6 +228,7 @@ pub fn resume(
     how: Resume,
     machine: &str,
 ) -> Result<Opened, StartError> {
+    project.authorize(ControlledAction::ResumeSession)?;
     let row = match wanted {
         Some(wanted) => find(project, wanted)?,
         None => {
@@ -388,6 +394,7 @@ pub(crate) fn silent_guests(project: &Project, max: usize) -> Result<Vec<Session
 
 /// Asks a running session to pause before its next iteration.
 pub fn pause(project: &Project, wanted: Option<&str>) -> Result<SessionId, StartError> {
+    project.authorize(ControlledAction::PauseSession)?;
     let row = find_open(project, wanted)?;
     if is_of_guest(&row) {
         return Err(StartError::Guest(row.id));
@@ -402,6 +409,7 @@ pub fn message(
     wanted: Option<&str>,
     text: &str,
 ) -> Result<SessionId, StartError> {
+    project.authorize(ControlledAction::MessageAgent)?;
     if text.len() > MESSAGE_BYTES_MAX {
         return Err(StartError::LongMessage(text.len()));
     }
@@ -412,7 +420,7 @@ pub fn message(
 
 /// Something for the next prompt, by whoever acts here.
 pub(crate) fn said(project: &Project, text: &str) -> EventBody {
-    let (from, point) = (project.actor.clone(), MESSAGE.to_owned());
+    let (from, point) = (project.actor().to_owned(), MESSAGE.to_owned());
     EventBody::OutputPiped(Piped { from, point, status: None, text: text.to_owned() })
 }
 
@@ -598,7 +606,7 @@ impl Project {
         let id = fresh_id();
         self.store.transact(|unit| {
             let mut work = Batch::new(unit, &self.rules, now())?;
-            work.stage_quietly(Origin::command(id, &self.actor), subject.clone(), body.clone())?;
+            work.stage_quietly(Origin::command(id, self.actor()), subject.clone(), body.clone())?;
             Ok(())
         })
     }

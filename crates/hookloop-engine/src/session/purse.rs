@@ -161,7 +161,7 @@ impl Project {
             if !held.iter().any(|held| held.session == *session && held.amount == had) {
                 return Ok(None);
             }
-            let origin = Origin::command(id, &self.actor);
+            let origin = Origin::command(id, self.actor());
             set_aside(&mut work, origin, purse, session, wish).map(Some)
         })
     }

@@ -68,7 +68,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
     place.prepare()?;
     let around = Surroundings { store: None, user_file: None, ..surroundings()? };
     trust(&place, &around)?;
-    let project = Project::open(&place, &super::actor(), &around)?;
+    let project = Project::open(&place, super::caller(&place), &around)?;
     if !context.out.json {
         let out = &mut context.out;
         out.line(format_args!(

@@ -1,8 +1,10 @@
+use hookloop_core::authority::ActorKind;
+use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_engine::notify::Notifier;
 use serde_json::json;
 
-use super::{Context, inbox, machine};
+use super::{Context, inbox, machine, user_name};
 use crate::output::Result;
 
 /// Do the reactions and workflows that are waiting, and make the tasks of schedules that are due
@@ -20,7 +22,8 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let dispatcher = CallerIdentity::service(ActorKind::Dispatcher);
+        let project = context.project()?.for_caller(Caller::known(&user_name(), dispatcher));
         if !self.stay {
             project.fire_schedules(project.now())?;
             project.dispatch()?;

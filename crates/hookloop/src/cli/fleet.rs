@@ -137,7 +137,6 @@ pub(super) fn open(context: &mut Context) -> Result<Fleet> {
 
 fn order(context: &mut Context, fleet: &Fleet, order: Order, args: OrderArgs) -> Result {
     let OrderArgs { scope, reason } = args;
-    super::by_a_person("give orders to the fleet")?;
     if let Some(reason) = &reason
         && reason.len() > REASON_MAX
     {
@@ -156,7 +155,6 @@ fn order(context: &mut Context, fleet: &Fleet, order: Order, args: OrderArgs) ->
 }
 
 fn resume(context: &mut Context, fleet: &Fleet, scope: Scope) -> Result {
-    super::by_a_person("give orders to the fleet")?;
     let was_there = fleet.lift(scope.clone())?;
     let left = fleet.orders()?.0;
     if context.out.json {
@@ -174,11 +172,15 @@ fn resume(context: &mut Context, fleet: &Fleet, scope: Scope) -> Result {
 }
 
 impl BudgetArgs {
+    /// Whether it changes the budget.
+    pub(super) fn sets(&self) -> bool {
+        self.none || self.cost.is_some() || self.tokens.is_some() || self.turns.is_some()
+    }
+
     fn run(self, context: &mut Context, fleet: &Fleet) -> Result {
         let bounds =
             Bounds { cost_micros: micros(self.cost)?, tokens: self.tokens, turns: self.turns };
-        if !bounds.is_none() || self.none {
-            super::by_a_person("set the budget of the fleet")?;
+        if self.sets() {
             let turn = Bounds {
                 cost_micros: micros(self.turn_cost)?,
                 tokens: self.turn_tokens,

@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
+use hookloop_core::authority::ActorKind;
+use hookloop_engine::caller::{Caller, CallerIdentity, record_agent};
 use hookloop_engine::guest::native::{Visit, visit};
 use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::session::real::Stop;
@@ -69,7 +71,9 @@ impl Args {
             }
             Whereabouts::Deserted(_) => return Ok(()),
         }
-        let project = context.project()?;
+        record_agent(&super::state_home()?, agent.name());
+        let external = CallerIdentity::agent(ActorKind::ExternalSession);
+        let project = context.project()?.for_caller(Caller::known(&super::user_name(), external));
         let visitor = Visit { agent: agent.name(), conversation: payload.conversation(), moment };
         let reply = visit(&project, &visitor, &Stop::new()?)?;
         match answer(agent, payload, &self.event, reply) {

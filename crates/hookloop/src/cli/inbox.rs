@@ -6,7 +6,7 @@ mod notify;
 mod show;
 
 use hookloop_core::inbox::{About, Problem};
-use hookloop_engine::inbox::{self, InboxError};
+use hookloop_engine::inbox;
 use hookloop_engine::project::{EngineError, Project};
 use serde::Serialize;
 
@@ -74,12 +74,5 @@ impl ProblemJson {
             by: problem.by.clone(),
             dismissed: problem.is_dismissed,
         })
-    }
-}
-
-fn check_person() -> Result {
-    match super::is_agent() {
-        true => Err(InboxError::NotAPerson.into()),
-        false => Ok(()),
     }
 }

@@ -18,7 +18,7 @@ use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
 use hookloop_engine::trust::{Trust, look_at_all, set_digest};
 
-use super::{Context, actor, is_agent, state_home, surroundings};
+use super::{Context, caller, is_person, state_home, surroundings};
 use crate::error::CliError;
 use crate::output::Result;
 
@@ -67,7 +67,7 @@ impl Args {
         let place = Place::at(&root, &state_home()?);
         let around = surroundings()?;
         if place.config().exists() {
-            Project::open(&place, &actor(), &around)?;
+            Project::open(&place, caller(&place), &around)?;
             return report::kept(context, &place);
         }
         around.policies()?.check_project(&root, None).map_err(EngineError::from)?;
@@ -82,7 +82,7 @@ impl Args {
             return Err(not_written());
         }
         let written = write(&place.config(), &text)?;
-        Project::open(&place, &actor(), &around)?;
+        Project::open(&place, caller(&place), &around)?;
         let trusted = match written {
             true => self.trust(context, &plan, &place, &text)?,
             false => None,
@@ -100,7 +100,7 @@ impl Args {
     ) -> Result {
         let can_run = plan.gates.iter().any(|tried| tried.gate.missing.is_none());
         // An agent does not decide what of a repository is run outside of its sandbox.
-        if self.no_run || !can_run || is_agent() {
+        if self.no_run || !can_run || !is_person(place) {
             return Ok(());
         }
         if !self.yes && !agreed(context, "Run them once, to see how they do now?")? {
@@ -128,7 +128,7 @@ impl Args {
     ) -> Result<Option<String>> {
         let gates: Vec<&Tried> = plan.gates.iter().filter(|tried| tried.is_written()).collect();
         let was_run = |tried: &&Tried| tried.trial != Trial::NotTried;
-        if gates.is_empty() || is_agent() || (self.yes && !gates.iter().all(was_run)) {
+        if gates.is_empty() || !is_person(place) || (self.yes && !gates.iter().all(was_run)) {
             return Ok(None);
         }
         if !self.yes && !agreed(context, "Let sessions run these gates from now on?")? {

@@ -63,6 +63,11 @@ impl ScopeArgs {
 }
 
 impl Args {
+    /// Whether it changes the settings of an agent.
+    pub(super) fn changes_settings(&self) -> bool {
+        !self.list
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let Some(name) = &self.agent else { return list(context) };
         let agent = agent_of(name)?;

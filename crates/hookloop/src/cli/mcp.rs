@@ -1,7 +1,8 @@
 use hookloop_core::id::SessionId;
+use hookloop_engine::caller::record_agent;
 use hookloop_engine::guest::desk::Bound;
 
-use super::Context;
+use super::{Context, state_home};
 use crate::mcp::{Counter, serve};
 use crate::output::Result;
 
@@ -31,6 +32,9 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let bound = self.session.zip(self.run).or_else(around);
         let bound = bound.map(|(session, run)| Bound { session, run });
+        if let (None, Ok(state)) = (&bound, state_home()) {
+            record_agent(&state, "mcp");
+        }
         serve(Counter::new(context.door().bound(bound)))
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod agents;
+mod authority;
 mod completions;
 mod demo;
 mod dispatch;
@@ -44,10 +45,11 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
+use hookloop_core::authority::ControlledAction;
+use hookloop_engine::caller::{Caller, CallerScope};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{self, Place};
 use hookloop_engine::policy::{PolicyFile, SYSTEM_FILE};
-use hookloop_engine::process::is_kept;
 use hookloop_engine::project::{EngineError, Project};
 pub(crate) use hookloop_engine::session::open::machine;
 use hookloop_engine::telemetry::Exporter;
@@ -169,8 +171,12 @@ impl Cli {
 
     /// Does what was asked; answers the exit code.
     pub(crate) fn run(self) -> Result<u8> {
+        let decisions: Vec<_> = self.controlled().collect();
         let mut context = Context::new(self.global);
         let context = &mut context;
+        for action in decisions {
+            context.authorize(action)?;
+        }
         let done = match self.command {
             Command::Init(args) => args.run(context),
             Command::Demo(args) => args.run(context),
@@ -263,6 +269,18 @@ impl Context {
         Context { out, directory, trust, exit, opened, log, exporter }
     }
 
+    /// Whether the actor that gives this command may take a decision.
+    fn authorize(&self, action: ControlledAction) -> Result {
+        // That there is no project, or no home, is for the command to say.
+        let place = self.place().ok();
+        let mut scope = scope(place.as_ref());
+        if action == ControlledAction::InstallHooks {
+            scope.home = env::var_os("HOME").map(PathBuf::from);
+        }
+        let identity = scope.identify();
+        Ok(identity.check(action).map_err(EngineError::from)?)
+    }
+
     /// The directory that the command works in.
     fn directory(&self) -> Result<PathBuf> {
         directory(self.directory.as_deref())
@@ -279,7 +297,8 @@ impl Context {
 
     /// Opens the project, and finishes what a process that died has left undone.
     pub(crate) fn project(&mut self) -> Result<Project> {
-        let project = Project::open(&self.place()?, &actor(), &self.surroundings()?)?;
+        let place = self.place()?;
+        let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
         self.opened = Some(project.clone());
         project.store().hold_still().map_err(EngineError::from)?;
         project.tend()?;
@@ -288,7 +307,8 @@ impl Context {
 
     /// What a screen shows. The project is opened for it alone: what the screen reads holds up nobody.
     fn showing(&self) -> Result<Showing> {
-        let project = Project::open(&self.place()?, &actor(), &self.surroundings()?)?;
+        let place = self.place()?;
+        let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
         let choice = anstream::AutoStream::choice(&std::io::stdout());
         let has_colours = choice != anstream::ColorChoice::Never;
         Ok(Showing { project, machine: machine(), has_colours })
@@ -301,7 +321,8 @@ impl Context {
 
     /// Opens the project's log alone, whatever its configuration says.
     pub(crate) fn log_alone(&mut self) -> Result<Project> {
-        let project = Project::open_log(&self.place()?, &actor(), &self.surroundings()?)?;
+        let place = self.place()?;
+        let project = Project::open_log(&place, caller(&place), &self.surroundings()?)?;
         self.opened = Some(project.clone());
         Ok(project)
     }
@@ -338,18 +359,28 @@ impl Context {
     }
 }
 
-/// Whether an agent's session gives the command: all that it starts has this in its environment, and who takes it out is
-/// still below a keeper.
-pub(crate) fn is_agent() -> bool {
-    env::var_os("HOOKLOOP_SESSION").is_some() || is_kept()
+/// The part of the machine that a command about a project is about.
+fn scope(place: Option<&Place>) -> CallerScope {
+    CallerScope {
+        state_home: match place {
+            Some(place) => place.state.parent().map(Path::to_owned),
+            None => state_home().ok(),
+        },
+        project: place.map(|place| place.root.clone()),
+        home: None,
+        session: env::var("HOOKLOOP_SESSION").ok().and_then(|id| id.parse().ok()),
+        is_hook: env::var_os("HOOKLOOP_HOOK").is_some(),
+    }
 }
 
-/// That the command is a person's: an agent that runs in a session decides nothing for the fleet.
-pub(crate) fn by_a_person(what: &str) -> Result {
-    match is_agent() {
-        false => Ok(()),
-        true => Err(CliError::refused(format!("an agent may not {what}"))),
-    }
+/// The actor that gives the commands.
+pub(crate) fn caller(place: &Place) -> Caller {
+    Caller::of_process(&user_name(), scope(Some(place)))
+}
+
+/// Whether a person gives the commands about a project.
+pub(crate) fn is_person(place: &Place) -> bool {
+    scope(Some(place)).identify().is_person()
 }
 
 /// The directory that was named, else the current one.
@@ -386,12 +417,8 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
     Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust, stays })
 }
 
-/// Who gives the commands, as the log remembers it: an agent's session, or a user.
-pub(crate) fn actor() -> String {
-    let session = env::var("HOOKLOOP_SESSION").ok().and_then(|id| id.parse().ok());
-    if let Some(id) = session {
-        return hookloop_engine::session::actor(&id);
-    }
+/// The name of the user.
+pub(crate) fn user_name() -> String {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| env::var(name).ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }

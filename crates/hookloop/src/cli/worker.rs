@@ -7,11 +7,13 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use hookloop_core::authority::ActorKind;
 use hookloop_core::claim::LEASE_MAX_MS;
 use hookloop_core::fleet::WorkerName;
 use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_engine::agents::Permissions;
+use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::delivery::repo::RepoError;
 use hookloop_engine::fleet::Fleet;
 use hookloop_engine::kept::{Kept, Surroundings};
@@ -27,7 +29,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::run::{AGENT_VARIABLE, length, permissions};
-use super::{Context, actor, machine, state_home, traces};
+use super::{Context, machine, state_home, traces, user_name};
 use crate::error::CliError;
 use crate::logs::{Level, Line, LogArgs};
 use crate::metrics::{Endpoint, Tally};
@@ -112,7 +114,6 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        super::by_a_person("start a worker")?;
         context.log = self.log.logger(&context.out)?;
         let surroundings =
             Surroundings { stays: Some(Links::default()), ..context.surroundings()? };
@@ -264,7 +265,9 @@ impl Wanted<'_> {
             let failed = |error: RepoError| CliError::system(format!("{name}: {error}"));
             check_out(&place, source, &surroundings, &Cancel::new()?).map_err(failed)?;
         }
-        let project = Project::open(&place, &actor(), &surroundings)?;
+        let identity = CallerIdentity::service(ActorKind::Worker);
+        let worker = Caller::known(&user_name(), identity);
+        let project = Project::open(&place, worker, &surroundings)?;
         project.tend()?;
         Ok(Site { project, place, weight, source, surroundings })
     }

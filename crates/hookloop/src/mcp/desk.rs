@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use hookloop_core::authority::ActorKind;
+use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{Place, PlaceError};
@@ -17,7 +19,7 @@ use hookloop_engine::trust;
 
 use super::lanes::{Lanes, Reply};
 use super::refusal::Refusal;
-use crate::cli::{actor, directory, state_home, surroundings};
+use crate::cli::{directory, state_home, surroundings, user_name};
 use crate::error::CliError;
 
 /// How long it may take to leave the store.
@@ -77,7 +79,7 @@ impl Door {
             return Ok(opened.desk.clone());
         }
         let project =
-            Project::open(&place, &self.actor(), &surroundings).map_err(CliError::from)?;
+            Project::open(&place, self.caller(), &surroundings).map_err(CliError::from)?;
         let desk = match opened.as_ref() {
             // What is under way goes on under the new rules.
             Some(before) => before.desk.reopened(project),
@@ -90,10 +92,17 @@ impl Door {
         Ok(desk)
     }
 
-    fn actor(&self) -> String {
+    /// Calls are an agent's, whoever started this program.
+    fn caller(&self) -> Caller {
         match &self.bound {
-            Some(bound) => hookloop_engine::session::actor(&bound.session),
-            None => actor(),
+            Some(bound) => {
+                let name = hookloop_engine::session::actor(&bound.session);
+                Caller::known(&name, CallerIdentity::agent(ActorKind::SessionAgent))
+            }
+            None => {
+                let identity = CallerIdentity::agent(ActorKind::ExternalSession);
+                Caller::known(&user_name(), identity)
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod config;
+mod decisions;
 mod events;
 mod points;
 mod shape;
@@ -15,6 +16,8 @@ pub(crate) enum Page {
     Cli,
     /// Every key of the configuration
     Config,
+    /// Every decision that is controlled
+    Decisions,
     /// Every type of event
     Events,
     /// Every hook point
@@ -27,6 +30,7 @@ impl Page {
         let (name, text) = match self {
             Page::Cli => ("cli", commands::page(commands)),
             Page::Config => ("config", config::page()),
+            Page::Decisions => ("decisions", decisions::page()),
             Page::Events => ("events", events::page()),
             Page::Points => ("points", points::page()),
         };

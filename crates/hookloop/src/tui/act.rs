@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use hookloop_engine::inbox::{self, InboxError, Settled};
+use hookloop_engine::inbox::{self, Settled};
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 
 use super::link::Link;
 use super::pager;
 use super::state::{Effect, Input};
-use crate::cli::is_agent;
 use crate::error::CliError;
 
 /// Does one thing after the other, until the screen is gone.
@@ -34,32 +33,24 @@ fn act(project: &Project, effect: Effect) -> Result<String, CliError> {
             Ok(format!("session {id} pauses when its turn is over"))
         }
         Effect::Answer { key, text } => {
-            check_person()?;
             let settled = inbox::answer(project, &key, &text)?;
             follow(project, settled, &format!("answered {key}"))
         }
         Effect::Approve(key) => {
-            check_person()?;
             let settled = inbox::approve(project, &key)?;
             follow(project, settled, &format!("approved {key}"))
         }
         Effect::Settle { key, answer } => {
-            check_person()?;
             let settled = inbox::settle(project, &key, answer)?;
             follow(project, settled, &format!("answered {key}"))
         }
         Effect::Dismiss(key) => {
-            check_person()?;
             inbox::dismiss(project, &key)?;
             Ok(format!("dismissed {key}"))
         }
         // The loop does the others.
         _ => Ok(String::new()),
     }
-}
-
-fn check_person() -> Result<(), InboxError> {
-    if is_agent() { Err(InboxError::NotAPerson) } else { Ok(()) }
 }
 
 /// What follows from a decision is done, as after a command.

@@ -6,17 +6,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
+use hookloop_core::authority::ControlledAction;
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::inbox::Key;
 use hookloop_core::session::Answer;
-use hookloop_engine::inbox::{self, InboxError, Settled};
+use hookloop_engine::inbox::{self, Settled};
 use hookloop_engine::project::{Done, Project};
 use hookloop_engine::session::open;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::sites::Site;
-use crate::cli::is_agent;
 use crate::error::{CliError, Kind};
 use crate::output::Result;
 
@@ -64,10 +64,6 @@ struct Outcome {
 }
 
 fn perform(site: &Site, action: &Action) -> Result<Outcome> {
-    // An agent that started this server is not the person who is asked.
-    if is_agent() {
-        return Err(InboxError::NotAPerson.into());
-    }
     if let Some(trouble) = &site.trouble {
         return Err(CliError::refused(format!("nothing can be decided here: {trouble}")));
     }
@@ -127,6 +123,7 @@ fn settled(project: &Project, word: &str, settled: Settled) -> Result<Outcome> {
 
 /// Starts a program that goes on with a session: this one serves pages. It stays when this one ends.
 fn resume(site: &Site, id: &SessionId) -> Result<Outcome> {
+    site.project.authorize(ControlledAction::ResumeSession)?;
     let before = version(&site.project, id)?;
     let mut child = Command::new(std::env::current_exe()?)
         .args(["resume", id.as_str(), "--json"])

@@ -13,7 +13,7 @@ use hookloop_engine::trust;
 
 use super::live::Live;
 use super::records::Records;
-use crate::cli::actor;
+use crate::cli::caller;
 use crate::error::CliError;
 use crate::mcp::Stamp;
 use crate::output::Result;
@@ -109,7 +109,7 @@ impl Sites {
     fn open(&self, place: &Place, known: Option<&Site>) -> Result<(Project, Option<String>)> {
         let opened = match known.filter(|site| site.trouble.is_none()) {
             Some(site) => site.project.renewed(place, &self.surroundings),
-            None => Project::open(place, &actor(), &self.surroundings),
+            None => Project::open(place, caller(place), &self.surroundings),
         };
         match opened {
             Ok(project) => Ok((project, None)),
@@ -119,7 +119,7 @@ impl Sites {
             ) => {
                 let project = match known {
                     Some(site) => site.project.clone(),
-                    None => Project::open_log(place, &actor(), &self.surroundings)?,
+                    None => Project::open_log(place, caller(place), &self.surroundings)?,
                 };
                 Ok((project, Some(CliError::from(error).told())))
             }

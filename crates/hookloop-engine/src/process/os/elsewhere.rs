@@ -9,8 +9,8 @@ use rustix::process::Pid;
 
 use super::super::KILL_PAUSE;
 pub(in super::super) use super::table::{
-    all_processes, arguments, machine_memory, own_memory, real_user, sees_itself, stat, variables,
-    variables_of, written,
+    all_processes, arguments, machine_memory, own_memory, program_name, real_user, sees_itself,
+    stat, variables, variables_of, written,
 };
 
 /// Whether processes that lose their parents can be had as children.

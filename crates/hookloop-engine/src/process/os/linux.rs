@@ -66,6 +66,12 @@ pub(in super::super) fn has_one_user() -> bool {
     counts.sum::<u64>() <= 1
 }
 
+/// What a process runs, as `ps` names it.
+pub(in super::super) fn program_name(pid: Pid) -> Option<String> {
+    let name = String::from_utf8_lossy(&read_of(pid, "comm")?).trim_end().to_owned();
+    Some(name)
+}
+
 /// The variables that a process was started with.
 pub(in super::super) fn variables_of(pid: Pid) -> Vec<OsString> {
     words(&read_of(pid, "environ").unwrap_or_default())

@@ -44,6 +44,12 @@ pub(in super::super) fn real_user(pid: Pid) -> Option<u32> {
     one(pid, wanted, |process| process.user_id().map(|user| **user)).flatten()
 }
 
+/// What a process runs, as `ps` names it.
+pub(in super::super) fn program_name(pid: Pid) -> Option<String> {
+    let name = |process: &Process| process.name().to_string_lossy().into_owned();
+    one(pid, ProcessRefreshKind::nothing(), name)
+}
+
 /// The variables that a process was started with.
 pub(in super::super) fn variables_of(pid: Pid) -> Vec<OsString> {
     let wanted = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);

@@ -27,6 +27,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Whether it may agree to something.
+    pub(in crate::cli) fn trusts(&self) -> bool {
+        !self.show
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let place = context.place()?;
         place.prepare()?;

@@ -18,7 +18,7 @@ use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::runner::Runner;
 use hookloop_engine::user::{StoreName, User};
 
-use crate::cli::{Context, actor, state_home};
+use crate::cli::{Context, caller, state_home};
 use crate::error::CliError;
 
 /// A store that has not answered by then is told as one that does not.
@@ -234,7 +234,7 @@ fn ask_store(
     around: &Surroundings,
     state_home: Option<&Path>,
 ) -> (Vec<Finding>, Option<Registry>) {
-    let project = match Project::open(place, &actor(), around) {
+    let project = match Project::open(place, caller(place), around) {
         Ok(project) => project,
         Err(error) => return (vec![failed(Group::Store, "store", &error.into())], None),
     };

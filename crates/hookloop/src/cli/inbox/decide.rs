@@ -4,7 +4,7 @@ use hookloop_engine::inbox::{self, InboxError, Settled};
 use hookloop_engine::project::{Done, Project};
 use serde_json::json;
 
-use super::{Context, check_person};
+use super::Context;
 use crate::output::{DIM, Result};
 
 /// Answer a question: the next prompt has it, and the work goes on
@@ -82,7 +82,6 @@ fn decide(
     words: (&str, &str),
     decision: impl FnOnce(&Project, &Key) -> std::result::Result<Settled, InboxError>,
 ) -> Result {
-    check_person()?;
     let project = context.project()?;
     let key = inbox::find(&project, wanted)?.key;
     let settled = decision(&project, &key)?;

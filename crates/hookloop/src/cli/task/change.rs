@@ -78,6 +78,11 @@ pub(crate) struct Block {
 }
 
 impl Block {
+    /// Whether it changes a task whoever holds it.
+    pub(in crate::cli) fn forces(&self) -> bool {
+        self.right.forces()
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;

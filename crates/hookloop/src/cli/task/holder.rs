@@ -27,7 +27,7 @@ impl Holder {
         let named = self.agent.clone().or_else(|| env::var("HOOKLOOP_AGENT").ok());
         named
             .filter(|name| !name.trim().is_empty())
-            .unwrap_or_else(|| format!("{}@{}", crate::cli::actor(), crate::cli::machine()))
+            .unwrap_or_else(|| format!("{}@{}", crate::cli::user_name(), crate::cli::machine()))
     }
 }
 
@@ -43,6 +43,10 @@ pub(super) struct Right {
 }
 
 impl Right {
+    pub(super) fn forces(&self) -> bool {
+        self.force
+    }
+
     pub(super) fn fence(&self, id: &TaskId) -> Result<Fence> {
         if self.force {
             return Ok(Fence::Override);

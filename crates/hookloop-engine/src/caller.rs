@@ -1,0 +1,307 @@
+//! The actor that gives commands: a person, or a process that hookloop knows not to be one.
+//!
+//! What an actor may do is in [`hookloop_core::authority`]. This module finds out which kind of actor it is, from the
+//! processes above this one rather than from what the process says of itself:
+//!
+//! - A process below a keeper is a hook or an agent of the keeper's project. It is none for a project whose state is
+//!   in another state directory: a test suite that an agent runs may start hookloop on projects of its own.
+//! - An agent that a person started is known by its process: its hooks and its MCP server record that.
+//! - A process whose ancestors are hidden is never taken for a person.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use hookloop_core::authority::{ActorKind, ControlledAction};
+use hookloop_core::id::SessionId;
+
+use crate::process::{
+    Ancestry, HiddenAncestry, KeeperOwner, ProcessIdentity, agent_above, ancestry,
+};
+use crate::session::actor;
+
+/// How the log names an agent whose session is not known, before the user's name.
+const AGENT: &str = "agent:";
+/// Where the processes of agents are recorded, below the directory of all states.
+const AGENTS: &str = "_agents";
+/// Records of agents that are looked at when those of dead ones are removed.
+const RECORDS_MAX: usize = 1_000;
+
+/// Why an actor is not a person.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotPerson {
+    #[error("a hook or an agent of hookloop started this command")]
+    Kept,
+    #[error("HOOKLOOP_SESSION is set: an agent's session started this command")]
+    Session,
+    #[error("the agent `{agent}` (process {pid}) started this command")]
+    External { agent: String, pid: u32 },
+    #[error("it is not known what started this command: {0}")]
+    Hidden(HiddenAncestry),
+    #[error("this is the agent's own way in")]
+    Agent,
+    #[error("it is a service")]
+    Service,
+}
+
+/// A decision that this actor may not take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("only a person can {action}: {why}")]
+pub struct Unauthorized {
+    pub action: ControlledAction,
+    pub why: NotPerson,
+}
+
+/// What is known of the actor that a process works for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallerIdentity {
+    pub kind: ActorKind,
+    /// None for a person.
+    pub why: Option<NotPerson>,
+}
+
+impl CallerIdentity {
+    pub fn person() -> CallerIdentity {
+        CallerIdentity { kind: ActorKind::Person, why: None }
+    }
+
+    /// An agent that comes by tools or by hooks of its own.
+    pub fn agent(kind: ActorKind) -> CallerIdentity {
+        CallerIdentity { kind, why: Some(NotPerson::Agent) }
+    }
+
+    pub fn service(kind: ActorKind) -> CallerIdentity {
+        CallerIdentity { kind, why: Some(NotPerson::Service) }
+    }
+
+    pub fn is_person(&self) -> bool {
+        self.kind == ActorKind::Person
+    }
+
+    /// Whether this actor may take a decision.
+    pub fn check(&self, action: ControlledAction) -> Result<(), Unauthorized> {
+        if action.is_allowed_to(self.kind) {
+            return Ok(());
+        }
+        let why = self.why.clone().unwrap_or(NotPerson::Agent);
+        Err(Unauthorized { action, why })
+    }
+}
+
+/// The part of the machine that a command is about.
+#[derive(Clone, Debug, Default)]
+pub struct CallerScope {
+    /// The directory of all projects' states; none if there is none.
+    pub state_home: Option<PathBuf>,
+    /// The project's directory.
+    pub project: Option<PathBuf>,
+    /// The home directory, if the command changes something there.
+    pub home: Option<PathBuf>,
+    /// Whose session started the command, by its environment.
+    pub session: Option<SessionId>,
+    /// The environment names a hook.
+    pub is_hook: bool,
+}
+
+impl CallerScope {
+    /// Who this process works for.
+    pub fn identify(&self) -> CallerIdentity {
+        let above = match ancestry() {
+            Ok(above) => above,
+            Err(hidden) => {
+                let why = Some(NotPerson::Hidden(hidden));
+                return CallerIdentity { kind: ActorKind::SessionAgent, why };
+            }
+        };
+        let is_kept = above.keepers.iter().any(|owner| self.is_of(owner.as_ref()));
+        let kept_kind = if self.is_hook { ActorKind::Hook } else { ActorKind::SessionAgent };
+        if is_kept {
+            return CallerIdentity { kind: kept_kind, why: Some(NotPerson::Kept) };
+        }
+        if let Some((process, agent)) = self.recorded_agent(&above) {
+            let why = Some(NotPerson::External { agent, pid: process.pid });
+            return CallerIdentity { kind: ActorKind::ExternalSession, why };
+        }
+        // Below a keeper of another state directory the variable is about that one.
+        if self.session.is_some() && above.keepers.is_empty() {
+            return CallerIdentity { kind: kept_kind, why: Some(NotPerson::Session) };
+        }
+        CallerIdentity::person()
+    }
+
+    /// Whether what a keeper's project may not do is what this command is about.
+    fn is_of(&self, owner: Option<&KeeperOwner>) -> bool {
+        let (Some(owner), Some(state_home)) = (owner, &self.state_home) else { return true };
+        let is_same = |one: &Path, other: &Path| real(one) == real(other);
+        let is_same_home = match (&self.home, &owner.home) {
+            (Some(home), Some(owners)) => is_same(home, owners),
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        is_same_home
+            || owner.state.parent().is_none_or(|owners| is_same(owners, state_home))
+            || self.project.as_ref().is_some_and(|project| is_same(project, &owner.project))
+    }
+
+    /// The nearest process above that is recorded as an agent's.
+    fn recorded_agent(&self, above: &Ancestry) -> Option<(ProcessIdentity, String)> {
+        let records = self.state_home.as_ref()?.join(AGENTS);
+        if !records.exists() {
+            return None;
+        }
+        above.processes.iter().find_map(|process| {
+            let agent = fs::read_to_string(records.join(record_name(*process))).ok()?;
+            Some((*process, agent))
+        })
+    }
+}
+
+/// Records the process of the agent that runs this one as its hook or its tool server. Processes below it are not a
+/// person's from now on. An agent that can't be recorded is not known; the threat model says so.
+pub fn record_agent(state_home: &Path, agent: &str) {
+    let Some(process) = agent_above() else { return };
+    let records = state_home.join(AGENTS);
+    let path = records.join(record_name(process));
+    if path.exists() {
+        return;
+    }
+    let mut builder = fs::DirBuilder::new();
+    if builder.recursive(true).mode(0o700).create(&records).is_ok() {
+        remove_dead(&records);
+        let _ = fs::write(path, agent);
+    }
+}
+
+/// Removes the records of agents that have ended.
+fn remove_dead(records: &Path) {
+    for entry in fs::read_dir(records).into_iter().flatten().flatten().take(RECORDS_MAX) {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.split_once('-')?.0.parse().ok());
+        let pid = pid.and_then(rustix::process::Pid::from_raw);
+        let is_gone = pid.is_none_or(|pid| {
+            rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
+        });
+        if is_gone {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn record_name(process: ProcessIdentity) -> String {
+    format!("{}-{}", process.pid, process.started)
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// An actor: its name in the log, and what it is.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The user, or the name that was given.
+    user: String,
+    scope: Arc<CallerScope>,
+    found: Arc<OnceLock<Found>>,
+}
+
+/// What is found out of an actor when it is first needed.
+#[derive(Debug)]
+struct Found {
+    name: String,
+    identity: CallerIdentity,
+}
+
+impl Caller {
+    /// An actor whose kind is known.
+    pub fn known(name: &str, identity: CallerIdentity) -> Caller {
+        let found = Arc::new(OnceLock::from(Found { name: name.to_owned(), identity }));
+        Caller { user: name.to_owned(), scope: Arc::default(), found }
+    }
+
+    /// The actor that this process works for: `user`, unless the process is an agent's. That is found out when it is
+    /// first needed, so that commands which only read do not pay for it.
+    pub fn of_process(user: &str, scope: CallerScope) -> Caller {
+        Caller { user: user.to_owned(), scope: Arc::new(scope), found: Arc::default() }
+    }
+
+    /// The name that the log has.
+    pub fn name(&self) -> &str {
+        &self.found().name
+    }
+
+    pub fn identity(&self) -> &CallerIdentity {
+        &self.found().identity
+    }
+
+    fn found(&self) -> &Found {
+        self.found.get_or_init(|| {
+            let identity = self.scope.identify();
+            let name = match (&self.scope.session, identity.is_person()) {
+                (Some(session), false) => actor(session),
+                (None, false) => format!("{AGENT}{}", self.user),
+                (_, true) => self.user.clone(),
+            };
+            Found { name, identity }
+        })
+    }
+
+    /// The same kind of actor under another name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Caller {
+        Caller::known(name, self.identity().clone())
+    }
+}
+
+impl From<&str> for Caller {
+    /// A person of that name.
+    fn from(name: &str) -> Caller {
+        Caller::known(name, CallerIdentity::person())
+    }
+}
+
+impl From<&String> for Caller {
+    /// A person of that name.
+    fn from(name: &String) -> Caller {
+        Caller::from(name.as_str())
+    }
+}
+
+impl From<&Caller> for Caller {
+    fn from(caller: &Caller) -> Caller {
+        caller.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(project: &str, state: &str) -> KeeperOwner {
+        KeeperOwner { project: project.into(), state: state.into(), home: Some("/home/u".into()) }
+    }
+
+    #[test]
+    fn a_keeper_stands_for_its_state_directory_and_its_project() {
+        let scope = |state_home: Option<&str>, project: &str| CallerScope {
+            state_home: state_home.map(PathBuf::from),
+            project: Some(project.into()),
+            ..CallerScope::default()
+        };
+        let kept = owner("/work/p", "/state/hookloop/p-1");
+        let check = |scope: CallerScope, owner: Option<&KeeperOwner>, expected: bool| {
+            assert_eq!(scope.is_of(owner), expected, "{scope:?}");
+        };
+        check(scope(Some("/state/hookloop"), "/work/p"), Some(&kept), true);
+        check(scope(Some("/state/hookloop"), "/work/other"), Some(&kept), true);
+        check(scope(Some("/tmp/state/hookloop"), "/work/p"), Some(&kept), true);
+        check(scope(Some("/tmp/state/hookloop"), "/tmp/scratch"), Some(&kept), false);
+        check(scope(Some("/tmp/state/hookloop"), "/tmp/scratch"), None, true);
+        check(scope(None, "/tmp/scratch"), Some(&kept), true);
+        let home = CallerScope {
+            home: Some("/home/u".into()),
+            ..scope(Some("/tmp/state/hookloop"), "/tmp/scratch")
+        };
+        check(home, Some(&kept), true);
+    }
+}

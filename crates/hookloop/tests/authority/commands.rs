@@ -1,0 +1,244 @@
+//! The command line, command by command: what a person may type and an agent may not.
+
+use std::collections::BTreeSet;
+
+use crate::stage::{Actor, Stage};
+
+/// Whether an actor that is not a person may give a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Allowed {
+    Everybody,
+    Person,
+}
+use Allowed::{Everybody, Person};
+
+/// Every command, as it is typed here: `PATH: arguments`.
+const ROWS: [(&str, &str, Allowed); 88] = [
+    ("init", "-C other --yes", Everybody),
+    ("demo", "", Everybody),
+    ("run", "'nested' --agent command:true --max-iterations 1", Person),
+    ("resume", "", Person),
+    ("watch", "", Everybody),
+    ("pause", "", Person),
+    ("message", "go", Person),
+    ("sessions list", "", Everybody),
+    ("sessions show", "nothing", Everybody),
+    ("sessions trace", "nothing", Everybody),
+    ("merge", "", Person),
+    ("worker", "--agent command:true --until-idle", Person),
+    ("fleet status", "", Everybody),
+    ("fleet pause", "", Person),
+    ("fleet stop", "", Person),
+    ("fleet resume", "", Person),
+    ("fleet drain", "nobody", Person),
+    ("fleet budget", "--none", Person),
+    ("worktrees list", "", Everybody),
+    ("worktrees clean", "", Person),
+    ("inbox list", "", Everybody),
+    ("inbox show", "blocked", Everybody),
+    ("inbox answer", "blocked 'go on'", Person),
+    ("inbox approve", "blocked", Person),
+    ("inbox quit", "blocked", Person),
+    ("inbox dismiss", "blocked", Person),
+    ("inbox notify", "", Person),
+    ("inbox test", "nothing", Person),
+    ("why", "blocked", Everybody),
+    ("usage", "", Everybody),
+    ("task add", "'One more'", Everybody),
+    ("task show", "open", Everybody),
+    ("task list", "", Everybody),
+    ("task ready", "", Everybody),
+    ("task start", "nothing", Everybody),
+    ("task claim", "nothing", Everybody),
+    ("task heartbeat", "held --epoch 1", Everybody),
+    ("task release", "nothing", Everybody),
+    ("task requeue", "held --force", Person),
+    ("task steal", "nothing", Everybody),
+    ("task complete", "held --force", Person),
+    ("task block", "held --reason x --force", Person),
+    ("task unblock", "blocked", Person),
+    ("task delete", "open --release", Person),
+    ("task note", "open 'a note'", Everybody),
+    ("task depend", "open --on blocked", Everybody),
+    ("task undepend", "waiting --on open", Person),
+    ("task import", "/dev/null", Person),
+    ("task export", "", Everybody),
+    ("task graph", "open", Everybody),
+    ("schedule add", "hourly --cron '0 * * * *' --goal More", Person),
+    ("schedule list", "", Everybody),
+    ("schedule show", "nightly", Everybody),
+    ("schedule pause", "nightly", Person),
+    ("schedule resume", "nightly", Person),
+    ("schedule remove", "nightly", Person),
+    ("schedule run", "nightly", Person),
+    ("hooks list", "", Everybody),
+    ("hooks show", "green", Everybody),
+    ("hooks explain", "stop", Everybody),
+    ("hooks trust", "--yes", Person),
+    ("hooks run", "green", Everybody),
+    ("hooks enable", "green", Person),
+    ("hooks disable", "green", Person),
+    ("agents list", "", Everybody),
+    ("agents trust", "--yes", Person),
+    ("install", "claude --yes", Person),
+    ("uninstall", "claude", Person),
+    ("hook", "Stop --agent claude", Everybody),
+    ("mcp", "", Everybody),
+    ("serve", "--port 0", Person),
+    ("log", "", Everybody),
+    ("dispatch", "", Person),
+    ("nats up", "", Everybody),
+    ("nats down", "", Everybody),
+    ("nats key", "a.key", Everybody),
+    ("nats permissions", "--role worker", Everybody),
+    ("status", "", Everybody),
+    ("import claude", "nothing.json", Person),
+    ("import codemie", "nothing.json", Person),
+    ("import iteratr", "nothing.yml", Person),
+    ("import lefthook", "nothing.yml", Person),
+    ("import octopoid", "nothing.yaml", Person),
+    ("import ralph", "nothing.yml", Person),
+    ("import beads", "nothing.jsonl", Person),
+    ("import vibe-kanban", "nothing.csv", Person),
+    ("import automation-hooks", "nothing.json", Person),
+    ("policy", "", Everybody),
+];
+/// Commands that read, and have nothing to do with a project's state.
+const LAST: [(&str, &str, Allowed); 7] = [
+    ("doctor", "", Everybody),
+    ("verify", "", Everybody),
+    ("rebuild", "", Person),
+    ("schema", "", Everybody),
+    ("completions", "bash", Everybody),
+    ("man", "", Everybody),
+    ("reference", "cli", Everybody),
+];
+
+fn rows() -> impl Iterator<Item = (&'static str, &'static str, Allowed)> {
+    ROWS.into_iter().chain(LAST)
+}
+
+fn lines() -> Vec<String> {
+    rows().map(|(path, arguments, _)| format!("hookloop {path} {arguments}")).collect()
+}
+
+/// The commands that there are, by the reference that the program prints.
+fn all_commands(stage: &Stage) -> BTreeSet<String> {
+    let printed = stage.command(&["reference", "cli"]).output().unwrap().stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let heading = |line: &str| {
+        let name = line.strip_prefix("## hookloop ").or(line.strip_prefix("### hookloop "))?;
+        Some(name.to_owned())
+    };
+    let all: Vec<String> = printed.lines().filter_map(heading).collect();
+    let is_leaf = |name: &&String| !all.iter().any(|other| other.starts_with(&format!("{name} ")));
+    // It is hidden.
+    let hidden = ["reference".to_owned()];
+    all.iter().filter(is_leaf).cloned().chain(hidden).collect()
+}
+
+#[test]
+fn every_command_has_a_row() {
+    let known: BTreeSet<String> = rows().map(|(path, ..)| path.to_owned()).collect();
+    assert_eq!(known, all_commands(&Stage::new()));
+}
+
+#[test]
+fn a_person_is_refused_no_command_for_not_being_one() {
+    let stage = Stage::new();
+    // One that serves until it is ended is no question here.
+    let lines: Vec<String> = lines()
+        .into_iter()
+        .map(|line| line.replace("hookloop serve", "timeout 1 hookloop serve"))
+        .collect();
+    for ((path, ..), probed) in rows().zip(stage.probe(Actor::Person, &lines)) {
+        assert!(!probed.is_refused(), "{path}: {}", probed.told);
+        assert!(!probed.told.contains("Usage:"), "{path} was not understood: {}", probed.told);
+    }
+}
+
+/// Runs every command as one actor.
+fn check(actor: Actor) {
+    let stage = Stage::new();
+    let before = stage.guarded();
+    for ((path, _, allowed), probed) in rows().zip(stage.probe(actor, &lines())) {
+        assert_eq!(probed.is_refused(), allowed == Person, "{actor:?} {path}: {}", probed.told);
+        if allowed == Person {
+            assert_eq!(probed.code, 1, "{actor:?} {path}: {}", probed.told);
+        }
+    }
+    let after = stage.guarded();
+    // The reaction's script is the probe itself.
+    let is_same = |name: &str| before[name] == after[name];
+    let reacts = matches!(actor, Actor::Hook | Actor::DispatchedHook);
+    for name in before.as_object().unwrap().keys() {
+        let expected = reacts && name == "trust" || is_same(name);
+        assert!(expected, "{actor:?} changed {name}: {} {}", before[name], after[name]);
+    }
+}
+
+#[test]
+fn the_agent_of_a_session_is_refused_what_only_a_person_decides() {
+    check(Actor::SessionAgent);
+}
+
+#[test]
+fn the_agent_of_a_worker_is_refused_what_only_a_person_decides() {
+    check(Actor::WorkerAgent);
+}
+
+#[test]
+fn a_hook_is_refused_what_only_a_person_decides() {
+    check(Actor::Hook);
+}
+
+#[test]
+fn a_dispatched_hook_is_refused_what_only_a_person_decides() {
+    check(Actor::DispatchedHook);
+}
+
+#[test]
+fn an_external_session_is_refused_what_only_a_person_decides() {
+    check(Actor::External);
+}
+
+#[test]
+fn an_external_session_by_tools_is_refused_what_only_a_person_decides() {
+    check(Actor::ExternalByTools);
+}
+
+/// A refusal does not tell whether what it is about exists.
+#[test]
+fn a_refusal_says_the_same_of_what_is_there_and_what_is_not() {
+    let stage = Stage::new();
+    let lines: Vec<String> = ["held", "nothing-like-it"]
+        .iter()
+        .flat_map(|id| {
+            [
+                format!("hookloop task complete {id} --force"),
+                format!("hookloop task delete {id}"),
+                format!("hookloop task unblock {id}"),
+                format!("hookloop inbox approve {id}"),
+                format!("hookloop hooks disable {id}"),
+            ]
+        })
+        .collect();
+    let probed = stage.probe(Actor::SessionAgent, &lines);
+    for (there, not_there) in probed.iter().zip(&probed[lines.len() / 2..]) {
+        assert!(there.is_refused());
+        assert_eq!((there.code, &there.told), (not_there.code, &not_there.told));
+    }
+}
+
+/// The epoch that an error or `task show` names is not a claim.
+#[test]
+fn an_agent_does_not_change_a_task_by_the_epoch_of_a_session() {
+    let stage = Stage::new();
+    let lines: Vec<String> = ["complete mine", "release mine", "block mine --reason x"]
+        .iter()
+        .map(|what| format!("hookloop task {what} --epoch 1"))
+        .collect();
+    for probed in stage.probe(Actor::WorkerAgent, &lines) {
+        assert!(probed.is_refused() && probed.code == 1, "{probed:?}");
+    }
+}

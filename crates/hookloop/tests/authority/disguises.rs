@@ -1,0 +1,97 @@
+//! Attempts of an agent to pass for a person. Each is refused; docs/threat-model.md names those that are not.
+
+use crate::stage::{Actor, Stage};
+
+const TRUST: &str = "hookloop hooks trust --yes";
+const DISABLE: &str = "hookloop hooks disable green";
+
+/// What comes of a decision that an agent tries to take by a detour.
+fn check(detour: impl Fn(&str) -> String) {
+    let stage = Stage::new();
+    let before = stage.guarded();
+    let lines: Vec<String> = [TRUST, DISABLE].iter().map(|line| detour(line)).collect();
+    for (line, probed) in lines.iter().zip(stage.probe(Actor::SessionAgent, &lines)) {
+        assert!(probed.is_refused(), "`{line}`: {probed:?}");
+    }
+    assert_eq!(before, stage.guarded());
+}
+
+/// Waits for a file that something in the background writes.
+fn waiting(start: &str) -> String {
+    format!(
+        "rm -f told; {start}\nfor i in $(seq 200); do [ -s told ] && break; sleep 0.05; done; cat told"
+    )
+}
+
+#[test]
+fn a_cleared_environment_is_no_disguise() {
+    check(|line| format!("env -i HOME=\"$HOME\" PATH=\"$PATH\" USER=ada {line}"));
+}
+
+#[test]
+fn a_session_of_its_own_is_no_disguise() {
+    check(|line| format!("setsid --wait {line}"));
+}
+
+#[test]
+fn a_double_fork_is_no_disguise() {
+    check(|line| waiting(&format!("( ( setsid sh -c 'sleep 0.2; {line} >told 2>&1' & ) & )")));
+}
+
+#[test]
+fn namespaces_of_users_and_processes_are_no_disguise() {
+    check(|line| format!("unshare -Urpf {line}"));
+    check(|line| format!("unshare -Urpf --mount-proc {line}"));
+}
+
+#[test]
+fn a_terminal_of_its_own_is_no_disguise() {
+    check(|line| waiting(&format!("tmux -L own$$ new-session -d \"{line} >told 2>&1\"")));
+}
+
+#[test]
+fn a_masked_proc_is_no_disguise() {
+    check(|line| format!("unshare -Urm sh -c 'mount -t tmpfs none /proc && {line}'"));
+    // The file of the first process in the place of a parent's.
+    check(|line| {
+        format!("unshare -Urm sh -c 'mount --bind /proc/1/stat /proc/$PPID/stat && {line}'")
+    });
+    check(|line| {
+        format!("unshare -Urm sh -c 'mkdir -p empty; mount --bind empty /proc/$PPID && {line}'")
+    });
+}
+
+#[test]
+fn another_state_directory_is_no_disguise_for_the_same_project() {
+    check(|line| format!("XDG_STATE_HOME=$PWD/elsewhere {line}"));
+    check(|line| format!("HOME=$PWD/elsewhere {line}"));
+}
+
+/// A process that gives up its rights does not end the search for its parents.
+#[test]
+fn a_parent_of_another_user_is_no_disguise_for_root() {
+    if !rustix::process::getuid().is_root() {
+        // Nobody else can become another user.
+        check(|line| line.to_owned());
+        return;
+    }
+    check(|line| {
+        let python = "import os,sys\npid=os.fork()\nif pid==0:\n  import time; time.sleep(0.3); os.execvp('sh',['sh','-c',sys.argv[1]])\nos.setuid(65534)\nos.waitpid(pid,0)";
+        format!("python3 -c \"{python}\" '{line}'")
+    });
+}
+
+/// Test suites start hookloop on projects of their own: with a state of its own that is theirs to decide.
+#[test]
+fn a_project_with_a_state_of_its_own_is_whoever_made_it() {
+    let stage = Stage::new();
+    let set_up =
+        "export HOME=$(mktemp -d) && cd \"$HOME\" && printf 'version: 1\\n' > hookloop.yaml";
+    let lines = [
+        format!("{set_up} && hookloop hooks trust --yes"),
+        format!("{set_up} && hookloop task add x --id x && hookloop task complete x"),
+    ];
+    for probed in stage.probe(Actor::SessionAgent, &lines) {
+        assert_eq!(probed.code, 0, "{probed:?}");
+    }
+}

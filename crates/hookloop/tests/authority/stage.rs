@@ -1,0 +1,252 @@
+//! A project with something of everything, and the actors that act on it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{PROGRAM, Sandbox};
+
+/// The refusal that every actor but a person gets.
+pub(crate) const REFUSAL: &str = "only a person can";
+/// A stop gate that never passes, and a reaction that runs the probes.
+const CONFIG: &str = "version: 1
+limits: {iterations: 1}
+hooks:
+  stop:
+    - {name: green, command: 'false'}
+  task_completed:
+    - {name: probing, command: 'sh ./probe.sh', timeout: 5m}
+";
+/// No probe takes longer.
+const PROBE_SECONDS: u32 = 30;
+
+/// What came of one probe.
+#[derive(Clone, Debug)]
+pub(crate) struct Probed {
+    pub(crate) code: i32,
+    pub(crate) told: String,
+}
+
+impl Probed {
+    pub(crate) fn is_refused(&self) -> bool {
+        self.told.contains(REFUSAL)
+    }
+}
+
+/// The actors that can give a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Actor {
+    Person,
+    /// The agent of `hookloop run`.
+    SessionAgent,
+    /// The agent of a worker's session.
+    WorkerAgent,
+    /// A reaction that a person's command runs.
+    Hook,
+    /// A reaction that `hookloop dispatch` runs.
+    DispatchedHook,
+    /// An agent that a person started, known by its hooks.
+    External,
+    /// The same, known by the MCP server that it started.
+    ExternalByTools,
+}
+
+impl Actor {
+    pub(crate) const OTHERS: [Actor; 6] = [
+        Actor::SessionAgent,
+        Actor::WorkerAgent,
+        Actor::Hook,
+        Actor::DispatchedHook,
+        Actor::External,
+        Actor::ExternalByTools,
+    ];
+}
+
+pub(crate) struct Stage {
+    pub(crate) sandbox: Sandbox,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Stage {
+        let sandbox = Sandbox::new(CONFIG);
+        let stage = Stage { sandbox };
+        fs::write(stage.file("probe.sh"), "true\n").unwrap();
+        for args in [
+            &["hooks", "trust", "--yes"][..],
+            &["task", "add", "Blocked", "--id", "blocked"],
+            &["task", "block", "blocked", "--reason", "it has a question"],
+            &["task", "add", "Held", "--id", "held"],
+            &["task", "claim", "held", "--agent", "somebody"],
+            &["task", "add", "Open", "--id", "open"],
+            &["task", "add", "Waiting", "--id", "waiting", "--depends-on", "open"],
+            &["task", "add", "Trigger", "--id", "trigger"],
+            &["schedule", "add", "nightly", "--cron", "0 3 * * *", "--goal", "Tidy up"],
+        ] {
+            stage.person(args);
+        }
+        stage
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.sandbox.project().join(name)
+    }
+
+    /// The program as a person starts it, with a PATH that has it.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.sandbox.command(args);
+        command.env("PATH", self.path());
+        command
+    }
+
+    /// A command that a person gives and that has to succeed.
+    pub(crate) fn person(&self, args: &[&str]) -> Value {
+        let output = self.command(args).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {told}");
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
+    /// Only what Debian has, and the program: no server that a probe could start.
+    fn path(&self) -> String {
+        let bin = self.file(".bin");
+        if !bin.exists() {
+            fs::create_dir(&bin).unwrap();
+            std::os::unix::fs::symlink(PROGRAM, bin.join("hookloop")).unwrap();
+        }
+        format!("{}:/usr/bin:/bin", bin.display())
+    }
+
+    /// Has an actor run shell lines, each by itself; tells what came of each.
+    pub(crate) fn probe(&self, actor: Actor, lines: &[String]) -> Vec<Probed> {
+        let results = self.file("results");
+        let _ = fs::remove_dir_all(&results);
+        fs::create_dir(&results).unwrap();
+        let mut script = format!("cd '{}'\n", self.sandbox.project().display());
+        for (number, line) in lines.iter().enumerate() {
+            let at = results.join(number.to_string());
+            let at = at.display();
+            fs::write(format!("{at}.sh"), format!("{line}\n")).unwrap();
+            script.push_str(&format!(
+                "timeout -k 1 {PROBE_SECONDS} sh '{at}.sh' </dev/null >'{at}.out' 2>'{at}.err'; echo $? >'{at}.code'\n"
+            ));
+        }
+        script.push_str("exit 0\n");
+        self.act(actor, &script);
+        (0..lines.len())
+            .map(|number| {
+                let read = |ending: &str| {
+                    fs::read_to_string(results.join(format!("{number}.{ending}")))
+                        .unwrap_or_default()
+                };
+                let code = read("code").trim().parse();
+                let code =
+                    code.unwrap_or_else(|_| panic!("{actor:?} did not run `{}`", lines[number]));
+                Probed { code, told: read("out") + &read("err") }
+            })
+            .collect()
+    }
+
+    fn act(&self, actor: Actor, script: &str) {
+        fs::write(self.file("agent.sh"), format!("#!/bin/sh\n{script}")).unwrap();
+        fs::set_permissions(self.file("agent.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        match actor {
+            Actor::Person => self.shell(script),
+            Actor::SessionAgent => self.ends(&["run", "x", "--agent", "command:./agent.sh"]),
+            Actor::WorkerAgent => {
+                self.person(&["task", "add", "Mine", "--id", "mine", "--label", "worker"]);
+                let agent = "command:./agent.sh";
+                self.ends(&["worker", "--agent", agent, "--label", "worker", "--until-idle"]);
+            }
+            Actor::Hook => {
+                self.trust_probe(script);
+                self.ends(&["task", "complete", "trigger"]);
+            }
+            Actor::DispatchedHook => {
+                self.leave_reaction();
+                self.trust_probe(script);
+                self.ends(&["dispatch"]);
+            }
+            Actor::External => {
+                let input = r#"{"session_id":"s1","hook_event_name":"SessionStart","cwd":"."}"#;
+                let hello = format!("echo '{input}' | hookloop hook SessionStart --agent claude\n");
+                self.agent(&format!("{hello}{script}"));
+            }
+            Actor::ExternalByTools => self.agent(&format!("hookloop mcp </dev/null\n{script}")),
+        }
+    }
+
+    /// Makes the reaction run this script, as a person who trusts it.
+    fn trust_probe(&self, script: &str) {
+        fs::write(self.file("probe.sh"), script).unwrap();
+        self.person(&["hooks", "trust", "--yes"]);
+    }
+
+    /// Leaves a reaction that nobody has finished: its runner is killed.
+    fn leave_reaction(&self) {
+        self.trust_probe("touch begun; sleep 60\n");
+        let mut command = self.command(&["task", "complete", "trigger"]);
+        let mut runner = command.spawn().unwrap();
+        let start = Instant::now();
+        while !self.file("begun").exists() {
+            assert!(start.elapsed() < Duration::from_secs(60), "the reaction does not begin");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        runner.kill().unwrap();
+        runner.wait().unwrap();
+    }
+
+    /// Runs a command to its end, whatever that is.
+    fn ends(&self, args: &[&str]) {
+        self.command(args).output().unwrap();
+    }
+
+    /// Runs a script as a program of its own, which an agent is.
+    fn agent(&self, script: &str) {
+        let path = self.file("external-agent");
+        fs::write(&path, format!("#!/bin/sh\n{script}")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        self.run(Command::new(path));
+    }
+
+    /// Runs a script as a person's shell does: line by line from its input.
+    fn shell(&self, script: &str) {
+        let path = self.file("typed.sh");
+        fs::write(&path, script).unwrap();
+        let mut command = Command::new("sh");
+        command.arg("-s").stdin(fs::File::open(path).unwrap());
+        self.run(command);
+    }
+
+    fn run(&self, mut command: Command) {
+        let like = self.command(&[]);
+        command.env_clear().current_dir(self.sandbox.project());
+        command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        assert!(command.status().unwrap().success());
+    }
+
+    /// What no actor but a person may change.
+    pub(crate) fn guarded(&self) -> Value {
+        let state = self.sandbox.database().parent().unwrap().to_owned();
+        let hooks: Vec<Value> = match self.person(&["hooks", "list"]) {
+            Value::Array(hooks) => hooks,
+            other => panic!("{other}"),
+        };
+        let hooks: Vec<Value> =
+            hooks.iter().map(|hook| serde_json::json!([hook["name"], hook["enabled"]])).collect();
+        let task = |id: &str| self.person(&["task", "show", id])["state"].clone();
+        serde_json::json!({
+            "trust": fs::read_to_string(state.join("trust.json")).unwrap(),
+            "hooks": hooks,
+            "blocked": task("blocked"),
+            "held": task("held"),
+            "waiting": task("waiting"),
+            "schedules": self.person(&["schedule", "list"])[0]["name"],
+            "settings": self.file(".claude/settings.json").exists(),
+        })
+    }
+}

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
-use hookloop_core::id::SessionId;
 
 use crate::process::{
     Ancestry, HiddenAncestry, KeeperOwner, ProcessIdentity, agent_above, ancestry,
@@ -98,8 +97,8 @@ pub struct CallerScope {
     pub project: Option<PathBuf>,
     /// The home directory, if the command changes something there.
     pub home: Option<PathBuf>,
-    /// Whose session started the command, by its environment.
-    pub session: Option<SessionId>,
+    /// Whose session started the command, as its environment says it.
+    pub session: Option<String>,
     /// The environment names a hook.
     pub is_hook: bool,
 }
@@ -237,8 +236,9 @@ impl Caller {
     fn found(&self) -> &Found {
         self.found.get_or_init(|| {
             let identity = self.scope.identify();
-            let name = match (&self.scope.session, identity.is_person()) {
-                (Some(session), false) => actor(session),
+            let session = self.scope.session.as_ref().and_then(|id| id.parse().ok());
+            let name = match (session, identity.is_person()) {
+                (Some(session), false) => actor(&session),
                 (None, false) => format!("{AGENT}{}", self.user),
                 (_, true) => self.user.clone(),
             };

@@ -245,7 +245,7 @@ impl Project {
         agent: &str,
         lease: Duration,
     ) -> Result<Claimed, EngineError> {
-        let done = self.execute(&Command::TakeOverTask {
+        let done = self.carry_out(&Command::TakeOverTask {
             id: id.clone(),
             agent: agent.to_owned(),
             lease_ms: lease_ms(lease),

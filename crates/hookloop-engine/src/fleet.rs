@@ -152,6 +152,11 @@ impl Fleet {
     /// Takes back what was ordered of a scope; answers whether there was anything.
     pub fn lift(&self, scope: Scope) -> Result<bool, EngineError> {
         self.log.authorize(ControlledAction::DirectFleet)?;
+        self.clear(scope)
+    }
+
+    /// A directive to a worker ends with the worker that has carried it out.
+    pub(crate) fn clear(&self, scope: Scope) -> Result<bool, EngineError> {
         let is_there = self.orders()?.0.iter().any(|standing| standing.ordered.scope == scope);
         if is_there {
             self.say(EventBody::FleetOrderLifted(Lifted { scope }))?;

@@ -190,7 +190,7 @@ impl Project {
                     Command::ReleaseTask { id: id.clone(), fence, reason, note: None }
                 }
             };
-            match self.execute(&command) {
+            match self.carry_out(&command) {
                 Ok(_) => expired.push(Expired { id, claim }),
                 // Its holder was done, or someone else was first.
                 Err(EngineError::Refused(_)) => {}

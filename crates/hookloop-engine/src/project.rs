@@ -242,6 +242,12 @@ impl Project {
     /// reactions to it, except those that were left for [`Project::dispatch`].
     pub fn execute(&self, command: &Command) -> Result<Done, EngineError> {
         self.check(command)?;
+        self.carry_out(command)
+    }
+
+    /// Does what hookloop itself has decided: what gates proved, a merge that was made, a lease that expired. No
+    /// front end gets here with a command of an actor's.
+    pub(crate) fn carry_out(&self, command: &Command) -> Result<Done, EngineError> {
         let origin = Origin::command(fresh_id(), self.actor());
         let mut part = 0;
         loop {

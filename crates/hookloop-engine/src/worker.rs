@@ -205,7 +205,7 @@ impl Worker {
             standing.ordered.scope == scope && standing.ordered.order == Order::Drain
         };
         if orders.0.iter().any(is_drain) {
-            self.fleet.lift(scope)?;
+            self.fleet.clear(scope)?;
         }
         Ok(())
     }

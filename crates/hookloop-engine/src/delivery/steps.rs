@@ -216,7 +216,7 @@ fn announce(
         None => (Fence::None, bench.project.clone()),
     };
     let command = Command::PlanPush { id: task.id.clone(), fence, head: head.to_string() };
-    project.execute(&command).map_err(again)?;
+    project.carry_out(&command).map_err(again)?;
     Ok(())
 }
 

@@ -357,7 +357,7 @@ impl<'t> Train<'t> {
         };
         let id = car.task.id.clone();
         let command = Command::CompleteTask { id, outcome, fence: Fence::None };
-        self.project.execute(&command)?;
+        self.project.carry_out(&command)?;
         self.project.dispatch()?;
         self.clean_up(car);
         self.arrive(car, Fate::Merged { commit: merged.to_string() });
@@ -372,7 +372,7 @@ impl<'t> Train<'t> {
 
     fn record(&self, car: &Car, fact: Fact) -> Result<(), TrainError> {
         let command = Command::RecordDelivery { id: car.task.id.clone(), fact };
-        self.project.execute(&command)?;
+        self.project.carry_out(&command)?;
         Ok(())
     }
 
@@ -385,7 +385,7 @@ impl<'t> Train<'t> {
         }
         let (head, by) = (car.head.to_string(), by.to_owned());
         let returned = Returned { head, by: by.clone(), reason: reason.clone() };
-        self.project.execute(&Command::ReturnTask { id: car.task.id.clone(), returned })?;
+        self.project.carry_out(&Command::ReturnTask { id: car.task.id.clone(), returned })?;
         self.project.dispatch()?;
         self.arrive(car, Fate::Returned { by, reason });
         Ok(())
@@ -395,7 +395,7 @@ impl<'t> Train<'t> {
         let reason = clipped(&reason, REASON_MAX);
         let obstacle = Obstacle { reason: reason.clone(), required_knowledge: None };
         let id = car.task.id.clone();
-        self.project.execute(&Command::BlockTask { id, obstacle, fence: Fence::None })?;
+        self.project.carry_out(&Command::BlockTask { id, obstacle, fence: Fence::None })?;
         self.project.dispatch()?;
         self.arrive(car, Fate::Blocked { reason });
         Ok(())

@@ -333,7 +333,7 @@ fn give_back(project: &Project, task: &TaskId, beginning: Beginning) {
     let Beginning::Claimed { epoch } = beginning else { return };
     let (fence, reason) = (Fence::Epoch(epoch), ReleaseReason::Released);
     let id = task.clone();
-    let _ = project.execute(&Command::ReleaseTask { id, fence, reason, note: None });
+    let _ = project.carry_out(&Command::ReleaseTask { id, fence, reason, note: None });
 }
 
 /// Sees who wants to be left alone.

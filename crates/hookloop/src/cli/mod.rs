@@ -368,7 +368,7 @@ fn scope(place: Option<&Place>) -> CallerScope {
         },
         project: place.map(|place| place.root.clone()),
         home: None,
-        session: env::var("HOOKLOOP_SESSION").ok().and_then(|id| id.parse().ok()),
+        session: env::var_os("HOOKLOOP_SESSION").map(|id| id.to_string_lossy().into_owned()),
         is_hook: env::var_os("HOOKLOOP_HOOK").is_some(),
     }
 }

@@ -33,6 +33,11 @@ fn events() {
 }
 
 #[test]
+fn decisions() {
+    check("decisions");
+}
+
+#[test]
 fn points() {
     check("points");
 }

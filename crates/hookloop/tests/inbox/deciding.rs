@@ -116,7 +116,7 @@ fn agents_decide_nothing() {
             let output = project.hookloop(args).env("HOOKLOOP_SESSION", session).output().unwrap();
             let told = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(1), "{args:?}: {told}");
-            assert!(told.contains("not for an agent's session"), "{told}");
+            assert!(told.contains("only a person can"), "{told}");
         }
         // They may look.
         let output =
@@ -132,7 +132,7 @@ fn agents_decide_nothing() {
         while [ ! -f over ]; do sleep 0.01; done; echo '<promise>COMPLETE</promise>'";
     assert_eq!(project.run(&["run", "--task", "b", "--agent", tries]).code, 0);
     let said = std::fs::read_to_string(project.root().join("said.txt")).unwrap();
-    assert_eq!(said.matches("not for an agent's session").count(), 3, "{said}");
+    assert_eq!(said.matches("only a person can").count(), 3, "{said}");
     assert_eq!(
         (key(&project).starts_with("task:a@"), project.state_of("a").as_str()),
         (true, "blocked")

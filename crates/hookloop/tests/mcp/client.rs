@@ -1,7 +1,7 @@
 //! A client that says exactly what a test wants said.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +21,15 @@ pub(crate) struct Client {
     last_id: i64,
 }
 
+/// The command below a process of its own: that one is known as the agent, and the test stays a person.
+fn by_an_agent(command: &Command) -> Command {
+    let mut agent = Command::new("timeout");
+    agent.args(["--foreground", "600"]).arg(command.get_program()).args(command.get_args());
+    agent.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    agent.current_dir(command.get_current_dir().unwrap()).stdout(Stdio::piped());
+    agent
+}
+
 impl Client {
     /// The program on a project, before anything is said.
     pub(crate) fn start(sandbox: &Sandbox) -> Client {
@@ -29,10 +38,10 @@ impl Client {
 
     pub(crate) fn start_with(sandbox: &Sandbox, args: &[&str]) -> Client {
         let words: Vec<&str> = ["mcp"].iter().chain(args).copied().collect();
-        Client::spawn(sandbox.command(&words))
+        Client::spawn(by_an_agent(&sandbox.command(&words)))
     }
 
-    pub(crate) fn spawn(mut command: std::process::Command) -> Client {
+    pub(crate) fn spawn(mut command: Command) -> Client {
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
         let (said, lines) = channel();

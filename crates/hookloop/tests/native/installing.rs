@@ -224,7 +224,10 @@ fn the_command_starts_this_program() {
     let copy = copy.display();
     assert_eq!(entry["command"], format!("'{copy}' hook AfterAgent --agent gemini || exit 1"));
     assert_eq!(entry["timeout"], 3_600_000);
-    let run = project.shell(&format!("echo '{{}}' | {}", entry["command"].as_str().unwrap()));
+    // As an agent that is a process of its own does it.
+    let typed = format!("echo '{{}}' | {}", entry["command"].as_str().unwrap());
+    fs::write(project.root().join("agent.sh"), &typed).unwrap();
+    let run = project.shell("timeout --foreground 60 bash agent.sh");
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let list = || project.json(&["install", "--list"]);
     let expected = json!([{ "agent": "gemini", "scope": "project", "state": "installed", "file": path,

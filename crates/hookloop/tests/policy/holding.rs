@@ -160,9 +160,21 @@ fn a_session_that_began_with_more_is_not_resumed() {
     let project = Project::with_config("");
     project.write("turns.json", r#"[{"say": "on it"}, {"say": "<promise>COMPLETE</promise>"}]"#);
     project.write_policy("");
-    let pausing = project.write("pause.sh", "#!/bin/sh\ncat >/dev/null\nhookloop pause\n");
-    set_mode(&pausing, 0o755);
-    let run = project.under(&["run", "work", "--agent", "command:./pause.sh"]);
+    let script =
+        "#!/bin/sh\ncat >/dev/null\ntouch begun; while [ ! -f paused ]; do sleep 0.05; done\n";
+    let waiting = project.write("wait.sh", script);
+    set_mode(&waiting, 0o755);
+    let run = std::thread::scope(|scope| {
+        let run = scope.spawn(|| project.under(&["run", "work", "--agent", "command:./wait.sh"]));
+        let began = std::time::Instant::now();
+        while !project.root().join("begun").exists() {
+            assert!(began.elapsed() < std::time::Duration::from_secs(60), "no turn begins");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert_eq!(project.under(&["pause"]).code, 0);
+        project.write("paused", "");
+        run.join().unwrap()
+    });
     assert_eq!(run.code, 5, "paused: {run:?}");
     project.write_policy("limits: {iterations: 3}\n");
     project.forbidden(&["resume"], 2);

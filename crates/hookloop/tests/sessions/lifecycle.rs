@@ -132,31 +132,27 @@ hooks:
 }
 
 #[test]
-fn a_completed_task_speaks_to_the_session_that_completed_it() {
+fn a_task_that_an_agent_adds_speaks_to_its_session() {
     let sandbox = project(
         "version: 1
 hooks:
-  on_task_complete:
-    - {name: note, command: 'echo done-{{task_id}}', pipe_output: true}
+  task_created:
+    - {name: note, command: 'echo added-{{task_id}}', pipe_output: true}
 ",
         &[("agent.sh", KEEPS_PROMPTS)],
     );
-    for id in ["a", "b"] {
-        json(&sandbox, &["task", "add", "Goal", "--id", id]);
-    }
     let turns = format!(
-        r#"[{{"run": "PATH={path}:$PATH hookloop task complete a && PATH={path}:$PATH hookloop task complete b"}},
+        r#"[{{"run": "PATH={path}:$PATH hookloop task add A --id a && PATH={path}:$PATH hookloop task add B --id b"}},
             {{"run": "./agent.sh"}}, {{"say": "<promise>COMPLETE</promise>"}}]"#,
         path = std::path::Path::new(super::support::PROGRAM).parent().unwrap().display(),
     );
     let ran = scripted(&sandbox, &turns, &[]);
     assert_eq!(ran.outcome(), "complete", "{}", ran.stderr);
     let prompt = kept(&sandbox, 1);
-    let places = [prompt.find("done-a").unwrap(), prompt.find("done-b").unwrap()];
-    assert!(places.is_sorted() && prompt.matches("done-").count() == 2, "{prompt}");
+    let places = [prompt.find("added-a").unwrap(), prompt.find("added-b").unwrap()];
+    assert!(places.is_sorted() && prompt.matches("added-").count() == 2, "{prompt}");
     // Nobody's session hears of what a person does.
     json(&sandbox, &["task", "add", "Goal", "--id", "c"]);
-    json(&sandbox, &["task", "complete", "c"]);
     let sessions = json(&sandbox, &["sessions", "list"]);
     let id = sessions[0]["id"].as_str().unwrap();
     assert_eq!(json(&sandbox, &["why", id])["state"], "complete");

@@ -242,3 +242,20 @@ fn an_agent_does_not_change_a_task_by_the_epoch_of_a_session() {
         assert!(probed.is_refused() && probed.code == 1, "{probed:?}");
     }
 }
+
+/// A message from a person starts the counters again; one from the agent is refused.
+#[test]
+fn an_agent_does_not_reset_the_limits_of_its_session() {
+    let stage = Stage::new();
+    let script = "cat >/dev/null; date +%N > work; hookloop message go; hookloop resume; true";
+    std::fs::write(stage.file("agent.sh"), format!("#!/bin/sh\n{script}\n")).unwrap();
+    let agent = "command:sh agent.sh; echo '<promise>COMPLETE</promise>'";
+    let limits = ["--max-iterations", "20", "--hook-retries", "2"];
+    let output =
+        stage.command(&[&["run", "x", "--agent", agent], &limits[..]].concat()).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let turns = printed.lines().filter(|line| line.contains("\"turn_ended\"")).count();
+    // The first, and one for each retry.
+    assert_eq!(turns, 3, "{printed}");
+    assert_eq!(output.status.code(), Some(3), "{printed}");
+}

@@ -254,8 +254,8 @@ fn an_agent_does_not_reset_the_limits_of_its_session() {
     let output =
         stage.command(&[&["run", "x", "--agent", agent], &limits[..]].concat()).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
-    let turns = printed.lines().filter(|line| line.contains("\"turn_ended\"")).count();
+    let begun = printed.lines().filter(|line| line.contains("\"iteration_started\"")).count();
     // The first, and one for each retry.
-    assert_eq!(turns, 3, "{printed}");
+    assert_eq!(begun, 3, "{printed}");
     assert_eq!(output.status.code(), Some(3), "{printed}");
 }

@@ -60,24 +60,28 @@ fn who_has_lost_the_task_while_it_pushed_asks_for_nothing() {
     let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo work > work.txt");
-    let requeue = yard.command(&["task", "requeue", "t1", "--force"]);
-    let words = std::iter::once(requeue.get_program()).chain(requeue.get_args());
-    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_string_lossy())).collect();
-    let variables = requeue.get_envs().filter_map(|(name, value)| Some((name, value?)));
-    let variables = variables
-        .map(|(name, value)| format!("{}='{}'", name.to_string_lossy(), value.to_string_lossy()));
-    let variables: Vec<String> = variables.collect();
+    // The remote waits in the middle of the push until a person has taken the task away.
     let hook = yard.remote().join("hooks/pre-receive");
+    let place = yard.remote();
     let script = format!(
-        "#!/bin/sh\ncd '{}' && env -u GIT_DIR -u GIT_QUARANTINE_PATH {} {} >&2\n",
-        yard.project().display(),
-        variables.join(" "),
-        words.join(" "),
+        "#!/bin/sh\ncd '{}' && touch pushing && while [ ! -f requeued ]; do sleep 0.05; done\n",
+        place.display(),
     );
     fs::create_dir_all(yard.remote().join("hooks")).unwrap();
     fs::write(&hook, script).unwrap();
     fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
-    let ran = yard.run(&["--task", "t1"]);
+    let ran = std::thread::scope(|scope| {
+        let ran = scope.spawn(|| yard.run(&["--task", "t1"]));
+        let began = std::time::Instant::now();
+        while !place.join("pushing").exists() {
+            assert!(began.elapsed() < std::time::Duration::from_secs(60), "nothing is pushed");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let requeued = yard.command(&["task", "requeue", "t1", "--force"]).output().unwrap();
+        assert!(requeued.status.success(), "{requeued:?}");
+        fs::write(place.join("requeued"), "").unwrap();
+        ran.join().unwrap()
+    });
     assert_ne!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work", "it was pushed");
     assert_eq!(forge.count(Route::Open), 0, "and not asked for");

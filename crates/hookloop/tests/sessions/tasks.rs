@@ -112,11 +112,21 @@ fn a_task_that_was_accepted_leaves_the_session_unproven() {
 fn a_pause_gives_the_task_back() {
     let sandbox = project("version: 1\n", &[]);
     add(&sandbox, "a", &[]);
-    let program = super::support::PROGRAM;
+    let waiting = "touch begun; while [ ! -f paused ]; do sleep 0.05; done";
     let turns = format!(
-        r#"[{{"run": "{program} pause", "say": "resting"}}, {{"say": "<promise>COMPLETE</promise>"}}]"#
+        r#"[{{"run": "{waiting}", "say": "resting"}}, {{"say": "<promise>COMPLETE</promise>"}}]"#
     );
-    let ran = tasks(&sandbox, &turns, &[]);
+    let ran = std::thread::scope(|scope| {
+        let ran = scope.spawn(|| tasks(&sandbox, &turns, &[]));
+        let began = std::time::Instant::now();
+        while !sandbox.project().join("begun").exists() {
+            assert!(began.elapsed() < std::time::Duration::from_secs(60), "no turn begins");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        json(&sandbox, &["pause"]);
+        std::fs::write(sandbox.project().join("paused"), "").unwrap();
+        ran.join().unwrap()
+    });
     assert_eq!(ran.code, 5, "{}", ran.stderr);
     assert_eq!(state(&sandbox, "a"), "ready");
     let resumed = super::Ran::of(super::command(&sandbox, &["resume"]).output().unwrap());

@@ -29,6 +29,7 @@ use crate::artifacts;
 use crate::delivery::workshop::Bench;
 use crate::explain::task_value;
 use crate::process::{Cancel, Filter, Job, KeeperOwner, KeeperPool, Ran, Stored};
+use crate::reactions::{CAUSE_VARIABLE, ReactionRun};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
@@ -41,6 +42,9 @@ use crate::webhook;
 /// Variables of the user's environment that every hook has.
 pub(crate) const BASE: [&str; 8] =
     ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
+/// Variables that select the project's log: with them, a hook's `hookloop` opens the same one.
+pub(crate) const LOG_SELECTORS: [&str; 4] =
+    ["HOOKLOOP_STORE", "HOOKLOOP_POLICY", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
 /// What tells a process which span it works in (W3C Trace Context).
 pub(crate) const TRACE_PARENT: &str = "TRACEPARENT";
 /// Parts of the names of variables whose values are secret.
@@ -107,6 +111,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) changes: Option<&'a [(String, u64)]>,
     /// The branch that the work is on, and the one that it is for.
     pub(crate) branches: Option<(&'a str, &'a str)>,
+    /// The reaction that it is, if it is one to an event.
+    pub(crate) reaction: Option<ReactionRun<'a>>,
 }
 
 /// The session that a hook runs in.
@@ -119,6 +125,11 @@ pub(crate) struct SessionContext<'a> {
     pub(crate) root: &'a Path,
     /// The span that its hooks are in, if the session is shown to a collector.
     pub(crate) trace_parent: Option<&'a str>,
+}
+
+fn keepers_of(project: &Path, state: &Path, log: String) -> Arc<KeeperPool> {
+    let owner = KeeperOwner { project: project.to_owned(), state: state.to_owned(), log };
+    Arc::new(KeeperPool::of_this_program().working_for(owner))
 }
 
 /// Whether a hook looks at what has changed.
@@ -147,8 +158,7 @@ impl Runner {
         environment: Vec<(OsString, OsString)>,
         trust: Trust,
     ) -> Runner {
-        let owner = KeeperOwner { project: root.clone(), state: state.clone() };
-        let keepers = Arc::new(KeeperPool::of_this_program().working_for(owner));
+        let keepers = keepers_of(&root, &state, String::new());
         let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
         let secrets = Arc::default();
         Runner { home, root, state, environment, configured, keepers, trust, secrets, redactor }
@@ -158,6 +168,13 @@ impl Runner {
     #[must_use]
     pub(crate) fn at(&self, root: PathBuf) -> Runner {
         Runner { root, ..self.clone() }
+    }
+
+    /// Hooks and agents whose commands open another log of the project are refused.
+    #[must_use]
+    pub(crate) fn with_log(mut self, log: String) -> Runner {
+        self.keepers = keepers_of(&self.home, &self.state, log);
+        self
     }
 
     /// The project's own directory: what hooks are is decided there, wherever they run.
@@ -471,6 +488,7 @@ impl Runner {
             confinement: sandbox.confinement.clone(),
             limits: hook.options.limits,
             cancel: occasion.cancel,
+            hold: occasion.reaction.and_then(|reaction| reaction.lock),
             stdin: self.input(hook, occasion, attempt, &cwd).to_string().into_bytes(),
             ..Job::new(
                 invocation.argv.iter().map(os).collect(),
@@ -501,7 +519,7 @@ impl Runner {
             found.map(|(_, value)| value.clone())
         };
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
-        for name in BASE {
+        for name in BASE.iter().chain(&LOG_SELECTORS) {
             if let Some(value) = own(name) {
                 env.insert(name.into(), value);
             }
@@ -525,6 +543,9 @@ impl Runner {
         env.insert("HOOKLOOP_TASK_ID".into(), task.into());
         env.insert("HOOKLOOP_POINT".into(), occasion.point.name().into());
         env.insert("HOOKLOOP_HOOK".into(), hook.name.clone().into());
+        if let Some(reaction) = &occasion.reaction {
+            env.insert(CAUSE_VARIABLE.into(), reaction.variable(&hook.name));
+        }
         if let Some(id) = occasion.session_id() {
             env.insert("HOOKLOOP_SESSION".into(), id.into());
         }

@@ -19,6 +19,7 @@ const ANCESTORS_MAX: usize = 1_000;
 /// The variables by which a keeper names its project.
 const OWNER_PROJECT: &str = "HOOKLOOP_KEEPER_PROJECT";
 const OWNER_STATE: &str = "HOOKLOOP_KEEPER_STATE";
+const OWNER_LOG: &str = "HOOKLOOP_KEEPER_LOG";
 
 /// The project whose hooks and agents a keeper runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,21 +28,26 @@ pub struct KeeperOwner {
     pub project: PathBuf,
     /// The directory of the project's state.
     pub state: PathBuf,
+    /// A digest of what names the project's log: its store, and its name there.
+    pub log: String,
 }
 
 impl KeeperOwner {
     /// The environment of a keeper that works for this project.
-    pub(super) fn variables(&self) -> [(&'static str, OsString); 2] {
-        let KeeperOwner { project, state } = self;
-        [(OWNER_PROJECT, project.clone().into()), (OWNER_STATE, state.clone().into())]
+    pub(super) fn variables(&self) -> [(&'static str, OsString); 3] {
+        let KeeperOwner { project, state, log } = self;
+        [
+            (OWNER_PROJECT, project.clone().into()),
+            (OWNER_STATE, state.clone().into()),
+            (OWNER_LOG, log.clone().into()),
+        ]
     }
 
     fn of_variables(variables: &[OsString]) -> Option<KeeperOwner> {
-        let value = |name: &str| {
-            let value = variables.iter().find_map(|variable| os::value_of(variable, name));
-            value.map(PathBuf::from)
-        };
-        Some(KeeperOwner { project: value(OWNER_PROJECT)?, state: value(OWNER_STATE)? })
+        let value = |name: &str| variables.iter().find_map(|variable| os::value_of(variable, name));
+        let path = |name: &str| value(name).map(PathBuf::from);
+        let log = value(OWNER_LOG)?.to_str()?.to_owned();
+        Some(KeeperOwner { project: path(OWNER_PROJECT)?, state: path(OWNER_STATE)?, log })
     }
 }
 
@@ -149,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_keeper_names_its_project() {
-        let owner = KeeperOwner { project: "/p q".into(), state: "/s=t".into() };
+        let owner =
+            KeeperOwner { project: "/p q".into(), state: "/s=t".into(), log: "0123".to_owned() };
         let variables: Vec<OsString> = owner
             .variables()
             .into_iter()

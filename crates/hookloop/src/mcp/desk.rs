@@ -11,7 +11,7 @@ use std::time::Duration;
 use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{Place, PlaceError};
-use hookloop_engine::project::Project;
+use hookloop_engine::project::{Done, EngineError, Project};
 use hookloop_engine::session::real::Stop;
 use hookloop_engine::trust;
 
@@ -96,6 +96,14 @@ impl Door {
             None => actor(),
         }
     }
+}
+
+/// Does the reactions and workflows that calls led to.
+fn settle(project: &Project) -> Result<(), EngineError> {
+    if project.has_pending()? {
+        project.react_here(&mut Done::default())?;
+    }
+    project.tend()
 }
 
 /// What tells a file from what it was.
@@ -185,7 +193,7 @@ impl Counter {
             let Ok(_turn) = self.tending.try_lock() else { return };
             while self.is_due.swap(false, Ordering::AcqRel) {
                 // What stays undone is told by the next command that a person types.
-                let _ = project.tend();
+                let _ = settle(project);
             }
         }
     }

@@ -110,7 +110,9 @@ impl Project {
                 break;
             }
             match role {
-                DispatchRole::Leader => drop(self.dispatch_as(role, &mut Done::default())?),
+                DispatchRole::Leader => {
+                    self.dispatch_as(role, &mut Done::default())?;
+                }
                 DispatchRole::Command => self.settle_reactions(&mut Done::default())?,
             }
         }

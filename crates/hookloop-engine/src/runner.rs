@@ -524,6 +524,12 @@ impl Runner {
                 env.insert(name.into(), value);
             }
         }
+        // A hook may run in another directory than this program.
+        if let Some(policy) = env.get_mut(OsStr::new("HOOKLOOP_POLICY"))
+            && let Ok(absolute) = std::path::absolute(&*policy)
+        {
+            *policy = absolute.into();
+        }
         for entry in &hook.options.env {
             match entry {
                 EnvEntry::Inherited(name) => {

@@ -153,7 +153,7 @@ pub(crate) fn ride(
     let ridden = train.and_then(|mut train| train.ride(&mut |_| {}).map(|()| train.arrivals));
     let arrivals = ridden.map_err(|error| Trouble::Retry { why: error.to_string() })?;
     let said: Vec<String> = arrivals.iter().map(ToString::to_string).collect();
-    Ok(Done { said: said.join("\n"), values: serde_json::Value::Null })
+    Ok(Done { said: said.join("\n"), ..Done::default() })
 }
 
 impl std::fmt::Display for Arrival {

@@ -254,6 +254,17 @@ impl Pulse for Counted {
         self.log.beat(held, holder, epoch)
     }
 
+    fn take(
+        &self,
+        held: &Held,
+        holder: &str,
+        epoch: u64,
+        seen: Option<&Beat>,
+    ) -> Result<bool, LogError> {
+        count(&self.floor.asked.beats);
+        self.log.take(held, holder, epoch, seen)
+    }
+
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         count(&self.floor.asked.looks);
         self.log.last_beat(held)

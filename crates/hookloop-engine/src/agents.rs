@@ -32,6 +32,7 @@ use hookloop_core::promise::Promise;
 use hookloop_core::session::{Talk, TurnResult, Usage};
 
 use crate::process::{Cancel, How, Job, Ran};
+use crate::reactions::CAUSE_VARIABLE;
 use crate::runner::Runner;
 
 pub use known::Dialect;
@@ -179,6 +180,8 @@ fn environment(
     let turn = order.env.iter().map(|(name, value)| (*name, value));
     let added = configured.iter().map(|(name, value)| (name.as_str(), value)).chain(turn);
     let mut env = runner.environment().to_vec();
+    // It names an event of the project whose hook started this program, which may be another.
+    env.retain(|(name, _)| name != CAUSE_VARIABLE);
     for (name, value) in added {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));

@@ -125,11 +125,13 @@ fn import_batch(
         batch.push((number, line, fresh_id()));
         held = lines.next()?;
     }
+    let cause = project.origin()?.cause;
     let imported = project.store.transact(|unit| {
         let mut work = Work::new(unit, &project.rules, now())?;
         let mut imported = Imported::default();
         for (number, line, id) in &batch {
             let mut origin = Origin::command(*id, project.actor());
+            origin.cause.clone_from(&cause);
             origin.at = line.created_at;
             match work.import(line, &origin).map_err(ImportError::from)? {
                 Ok(true) => imported.added += 1,

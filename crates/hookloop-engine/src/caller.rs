@@ -278,7 +278,8 @@ mod tests {
     use super::*;
 
     fn owner(project: &str, state: &str) -> KeeperOwner {
-        KeeperOwner { project: project.into(), state: state.into(), home: Some("/home/u".into()) }
+        let (log, home) = (String::new(), Some("/home/u".into()));
+        KeeperOwner { project: project.into(), state: state.into(), log, home }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::project::{Done, EngineError, Project, fresh_id, now};
 use crate::rules::Scheduling;
 use crate::sought::Hold;
 use crate::spread::LEVEL_MAX;
-use crate::work::{Origin, Work};
+use crate::work::Work;
 
 /// Among how many tasks of equal urgency a claimant picks: the very first, and with each conflict
 /// among more, so that many who claim at once do not want the same one for ever.
@@ -104,7 +104,7 @@ impl Project {
         }
         let lease_ms = lease_ms(request.lease);
         let closed = self.rules.types_closed_to(&request.worker);
-        let origin = Origin::command(fresh_id(), self.actor());
+        let origin = self.origin()?;
         let start = self.spread.level();
         let mut tries = 0;
         // Until the claim is in the view, this process's other claimants leave the task alone.

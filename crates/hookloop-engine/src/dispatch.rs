@@ -1,7 +1,7 @@
 //! Reactions and workflows that were left for later.
 //!
-//! Any process may do them, one batch at a time: each batch holds the actions and the cursor's move
-//! past what led to them, so however often a process dies, each action takes effect once.
+//! Any process may do them, one process at a time and one batch at a time: each batch holds the actions and the
+//! cursor's move past what led to them, so however often a process dies, each action takes effect once.
 
 use hookloop_core::builtin::Builtin;
 use hookloop_core::cascade::Cause;
@@ -15,13 +15,16 @@ use hookloop_store::log::{Seq, StoredEvent};
 
 use crate::project::{Done, EngineError, Project, now};
 use crate::react::{run, satisfactions, starts_process, weight};
-use crate::run::RanFor;
+use crate::reactions::{DispatchRole, ReactionHold, ReactionsLeft};
+use crate::run::{EventProcesses, RanFor};
 use crate::work::{Origin, Work};
 
 /// Dependents that one batch of the dispatcher looks at.
 const CHUNK: usize = 400;
 /// Due events that one batch of the dispatcher takes on, at most.
 const DUE_AT_ONCE: usize = 128;
+/// Times that a process looks for further events after it let others have the right to run hooks.
+const ROUNDS_MAX: usize = 1_000;
 /// Events that a batch of the dispatcher keeps free for its own records.
 const RESERVE: usize = 64;
 
@@ -38,15 +41,54 @@ impl Project {
         Ok(self.store.glance(|view| view.has_pending())?)
     }
 
-    /// Finishes reactions that are due, of this process or of one that died. Cascade limits bound it.
+    /// Finishes reactions that are due, of this process or of one that died, unless another process does. Cascade
+    /// limits bound it.
     pub fn dispatch(&self) -> Result<(), EngineError> {
-        self.dispatch_noting(&mut Done::default())
+        self.dispatch_as(DispatchRole::Command, &mut Done::default()).map(drop)
     }
 
-    /// As [`Project::dispatch`]; notes what hooks added, and what they could not do.
-    pub(crate) fn dispatch_noting(&self, done: &mut Done) -> Result<(), EngineError> {
+    /// Does the reactions and workflows that are due, for a process that has the dispatcher's seat.
+    pub fn lead_reactions(&self) -> Result<(), EngineError> {
+        self.dispatch_as(DispatchRole::Leader, &mut Done::default())?;
+        self.run_workflows_as(DispatchRole::Leader)
+    }
+
+    /// As [`Project::dispatch`]; notes what hooks added, and what they could not do. Answers why something is left.
+    pub(crate) fn dispatch_as(
+        &self,
+        role: DispatchRole,
+        done: &mut Done,
+    ) -> Result<Option<ReactionsLeft>, EngineError> {
+        for _ in 0..ROUNDS_MAX {
+            if self.read(|view| view.next_due())?.is_none() {
+                return Ok(None);
+            }
+            if let Some(left) = self.reactions_left() {
+                return Ok(Some(left));
+            }
+            let Some(mut hold) = self.hold_reactions(role)? else { break };
+            if self.dispatch_held(&mut hold, done)? == Progress::Nothing {
+                break;
+            }
+            // A process that found it held has left its events to this one: look again after it is free.
+            drop(hold);
+        }
+        Ok(Some(ReactionsLeft::Running))
+    }
+
+    /// Does what is due while no other process does; `Nothing` if another machine has the next event.
+    fn dispatch_held(
+        &self,
+        hold: &mut ReactionHold,
+        done: &mut Done,
+    ) -> Result<Progress, EngineError> {
         while let Some(seq) = self.read(|view| view.next_due())? {
-            let ran = self.run_processes(seq)?;
+            let ran = match self.run_processes(seq, hold)? {
+                EventProcesses::Others => return Ok(Progress::Nothing),
+                EventProcesses::LookAgain => continue,
+                EventProcesses::None => None,
+                EventProcesses::Ran(ran) => Some(ran),
+            };
             let (progress, noted) = self.dispatch_some(ran)?;
             done.added.extend(noted.added);
             done.failures.extend(noted.failures);
@@ -54,16 +96,25 @@ impl Project {
                 break;
             }
         }
-        Ok(())
+        Ok(Progress::Some)
     }
 
     /// Runs the workflows that were asked for, step by step, and the reactions that they lead to.
     pub fn run_workflows(&self) -> Result<(), EngineError> {
+        self.run_workflows_as(DispatchRole::Command)
+    }
+
+    fn run_workflows_as(&self, role: DispatchRole) -> Result<(), EngineError> {
         while self.read(|view| view.next_run())?.is_some() {
             if self.run_step()? == Progress::Nothing {
                 break;
             }
-            self.dispatch()?;
+            match role {
+                DispatchRole::Leader => {
+                    self.dispatch_as(role, &mut Done::default())?;
+                }
+                DispatchRole::Command => self.settle_reactions(&mut Done::default())?,
+            }
         }
         Ok(())
     }

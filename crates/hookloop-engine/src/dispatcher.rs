@@ -11,12 +11,14 @@ use rustix::time::ClockId;
 use crate::kept;
 use crate::lease::{Expired, Watch};
 use crate::project::{Done, EngineError, Project, fresh_id, now};
-use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat};
+use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat, SeatHold};
 
 /// Events after which a new snapshot is worth its bytes.
 const SNAPSHOT_EVERY: Seq = 50_000;
 /// Under this name a machine remembers the dispatcher's last sign of life, and when it saw it.
 const SEEN: &str = "dispatcher";
+/// How the names of commands begin that have the dispatcher's seat; no machine is called so.
+const COMMAND: &str = "_command";
 
 /// What one round of a dispatcher came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +68,11 @@ impl Dispatcher {
         let round = self.keep_place()?;
         if round == Round::Leading {
             self.project.fire_schedules(now())?;
-            self.project.dispatch()?;
-            self.project.run_workflows()?;
+            if self.project.has_pending()? {
+                let project = &self.project;
+                // A hook may run for longer than the seat's lease.
+                self.seats[0].keep_while(&project.store, || project.lead_reactions())?;
+            }
         }
         Ok(round)
     }
@@ -162,11 +167,12 @@ impl Dispatcher {
 }
 
 impl Project {
-    /// Makes the tasks of schedules that are due, and does the reactions and workflows that are left, unless a
-    /// dispatcher is there to do that.
+    /// Makes the tasks of schedules that are due, and does the reactions and workflows that are left, unless another
+    /// process does. A process below a hook or an agent of the project does nothing.
     pub fn tend(&self) -> Result<(), EngineError> {
         let is_due = self.has_schedule_due(now())?;
-        if !(is_due || self.has_pending()?) || self.has_dispatcher()? {
+        let is_idle = !(is_due || self.has_pending()?);
+        if is_idle || self.reactions_left().is_some() || self.has_dispatcher()? {
             return Ok(());
         }
         if is_due {
@@ -176,20 +182,35 @@ impl Project {
         self.run_workflows()
     }
 
-    /// Does the reactions that are left, unless a dispatcher is there to do them; adds to `done` what
-    /// came of them.
+    /// Does the reactions that are left, unless a dispatcher is there to do them, or waits for the command that does;
+    /// adds to `done` what came of them.
     pub fn react_here(&self, done: &mut Done) -> Result<(), EngineError> {
-        match self.has_dispatcher()? {
-            true => Ok(()),
-            false => self.dispatch_noting(done),
+        if self.reactions_left().is_none() && self.has_dispatcher()? {
+            return Ok(());
         }
+        self.settle_reactions(done)
     }
 
     /// Whether a dispatcher elsewhere was seen alive: its last sign of life is one that this machine
     /// has not known for longer than [`SEAT_LEASE`].
     pub fn has_dispatcher(&self) -> Result<bool, EngineError> {
+        Ok(matches!(self.seat_holder()?, SeatHolder::Dispatcher))
+    }
+
+    /// Takes the dispatcher's seat for a command that runs hooks; none if it is taken.
+    pub(crate) fn take_seat(&self) -> Result<Option<SeatHold>, EngineError> {
+        let SeatHolder::Nobody(last) = self.seat_holder()? else { return Ok(None) };
+        let mut seat = Seat::new(Held::Dispatcher, format!("{COMMAND} {}", fresh_id()));
+        match seat.take(&self.store, last.as_ref())? {
+            true => Ok(Some(SeatHold::new(seat, self.store.clone())?)),
+            false => Ok(None),
+        }
+    }
+
+    /// What has the dispatcher's seat, as far as this machine has seen.
+    fn seat_holder(&self) -> Result<SeatHolder, EngineError> {
         if matches!(self.kept, kept::Kept::Here) {
-            return Ok(false);
+            return Ok(SeatHolder::Nobody(None));
         }
         let now = uptime_ms();
         let seen = self.store.recall(SEEN)?.and_then(|seen| {
@@ -197,22 +218,42 @@ impl Project {
             let at = at.parse::<u64>().ok()?;
             (at <= now).then(|| (now - at, sign.to_owned()))
         });
-        // It is not asked for by every one of many short commands.
-        if seen.as_ref().is_some_and(|(age, _)| *age < BEAT.as_millis() as u64) {
-            return Ok(true);
-        }
-        let Some(Beat { holder, epoch, count }) = self.store.last_beat(&Held::Dispatcher)? else {
-            return Ok(false);
+        // It is not asked for by every one of many short commands. A command leaves the seat as soon as its hooks
+        // have run, so that is asked each time.
+        let is_recent = |(age, sign): &(u64, String)| {
+            *age < BEAT.as_millis() as u64 && !sign.starts_with(COMMAND)
         };
+        if seen.as_ref().is_some_and(is_recent) {
+            return Ok(SeatHolder::Dispatcher);
+        }
+        let Some(beat) = self.store.last_beat(&Held::Dispatcher)? else {
+            return Ok(SeatHolder::Nobody(None));
+        };
+        let Beat { holder, epoch, count } = &beat;
         let sign = format!("{holder} {epoch} {count}");
         match seen.filter(|(_, known)| *known == sign) {
-            Some((age, _)) => Ok(age < SEAT_LEASE.as_millis() as u64),
-            None => {
-                self.store.remember(SEEN, &format!("{now} {sign}"))?;
-                Ok(true)
+            Some((age, _)) if age >= SEAT_LEASE.as_millis() as u64 => {
+                return Ok(SeatHolder::Nobody(Some(beat)));
             }
+            Some(_) => {}
+            None => self.store.remember(SEEN, &format!("{now} {sign}"))?,
         }
+        Ok(match sign.starts_with(COMMAND) {
+            true => SeatHolder::Command,
+            false => SeatHolder::Dispatcher,
+        })
     }
+}
+
+/// What has the dispatcher's seat.
+#[derive(Debug)]
+enum SeatHolder {
+    /// Nothing that lives: the last heartbeat is that of a process that is gone, if there is one.
+    Nobody(Option<Beat>),
+    /// A process that stays.
+    Dispatcher,
+    /// A command, while it runs hooks.
+    Command,
 }
 
 /// It goes on while the machine sleeps.

@@ -1,16 +1,18 @@
 //! Where a project's log is kept, and how it is opened there.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hookloop_core::id::ProjectName;
 use hookloop_store::jetstream::{self, Access, JetStreamError, Links, Opened, Standing};
 use hookloop_store::store::{Store, StoreError};
+use sha2::{Digest, Sha256};
 
 use crate::config::{ConfigError, Settings};
 use crate::place::Place;
 use crate::policy::{Policies, PolicyFile};
 use crate::project::EngineError;
+use crate::reactions::owners_above;
 use crate::user::{NamedBy, StoreName, User};
 
 /// What the process was started with.
@@ -110,6 +112,7 @@ pub(crate) fn open_store(
     surroundings: &Surroundings,
     after_loss: AfterLoss,
 ) -> Result<(Store, Kept), EngineError> {
+    check_log_above(place, settings, surroundings)?;
     place.prepare()?;
     let (store, named_by) = match &surroundings.store {
         Some(store) => (store, NamedBy::User),
@@ -128,4 +131,48 @@ pub(crate) fn open_store(
         }
         _ => Ok((store, Kept::Nats { urls: urls.clone(), project, standing })),
     }
+}
+
+/// A digest of what names the log of a project with these settings. Its parts may hold passwords.
+pub(crate) fn log_digest(settings: &Settings, surroundings: &Surroundings) -> String {
+    let name = match surroundings.store.as_ref().unwrap_or(&settings.store) {
+        StoreName::Nats(urls) => {
+            let project = settings.project.as_ref().map(ToString::to_string).unwrap_or_default();
+            format!("{project} {urls}")
+        }
+        _ => String::new(),
+    };
+    let digest = Sha256::digest(name);
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Refuses a log of a project whose hook or agent started this program, if it is not the log that they have.
+fn check_log_above(
+    place: &Place,
+    settings: &Settings,
+    surroundings: &Surroundings,
+) -> Result<(), EngineError> {
+    for owner in owners_above().iter().flatten() {
+        let what = if owner.project == place.root {
+            if real(&owner.state) != real(&place.state) {
+                Some("the state directory")
+            } else if owner.log != log_digest(settings, surroundings) {
+                Some("the store")
+            } else {
+                None
+            }
+        } else {
+            // A worktree that is not known as one of the project's.
+            real(&place.root).starts_with(real(&owner.state)).then_some("the state directory")
+        };
+        if let Some(what) = what {
+            return Err(EngineError::OtherLog { project: owner.project.clone(), what });
+        }
+    }
+    Ok(())
+}
+
+/// A path without symbolic links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

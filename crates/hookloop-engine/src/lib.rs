@@ -38,6 +38,7 @@
 //! - `spread`: how contended claims were of late
 //! - [`lease`]: whether a holder is still there; [`lifeline`]: that this process is
 //! - [`seat`]: a place that one process at a time has
+//! - [`reactions`]: which process runs the hooks of due events
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
 //! - `webhook`: the same by HTTP; `record`: what a hook said, as the log keeps it
 //! - [`telemetry`]: sessions as traces, for a collector
@@ -73,6 +74,7 @@ pub mod policy;
 pub mod process;
 pub mod project;
 pub mod react;
+pub mod reactions;
 mod record;
 pub mod rules;
 pub mod run;

@@ -140,11 +140,11 @@ pub const WORKTREES: &str = "worktrees";
 /// The directory of checkouts that are thrown away.
 pub const SCRATCH: &str = "scratch";
 
-/// The project whose task has its worktree at `path`. It is told by where that is, never by what is in it.
+/// The project whose task has its worktree or scratch checkout at `path`. It is told by where that is, never by what is in it.
 fn home_of_worktree(path: &Path, state_home: &Path) -> Option<PathBuf> {
     let mut parts = path.strip_prefix(state_home.canonicalize().ok()?).ok()?.components();
     let (project, worktrees, _task) = (parts.next()?, parts.next()?, parts.next()?);
-    if worktrees.as_os_str() != WORKTREES {
+    if ![WORKTREES, SCRATCH].iter().any(|name| worktrees.as_os_str() == *name) {
         return None;
     }
     let root = root_of(&state_home.join(project))?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
+use hookloop_core::cascade::{CascadeLimit, Cause};
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::{Event, EventBody};
@@ -23,6 +24,7 @@ use crate::fleet::Books;
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::{Place, PlaceError};
 use crate::policy::Forbidden;
+use crate::reactions::{ReactionsLeft, cause_of, left_to_above};
 use crate::rules::Rules;
 use crate::runner::Runner;
 use crate::secrets::{Vault, Whose};
@@ -32,7 +34,7 @@ use crate::spread::Spread;
 use crate::telemetry::Tracing;
 use crate::trust::{Trust, TrustError, look_at_all};
 use crate::user::{Unlisted, User};
-use crate::work::{Origin, Work};
+use crate::work::Work;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -56,6 +58,12 @@ pub enum EngineError {
     Unauthorized(#[from] Unauthorized),
     #[error(transparent)]
     Unlisted(#[from] Unlisted),
+    #[error("hook `{hook}` reached the cascade limit `{limit}`: its command was refused")]
+    CascadeLimit { hook: String, limit: CascadeLimit },
+    #[error("HOOKLOOP_CAUSE: `{0}` is not the cause of a hook's command")]
+    BadCause(String),
+    #[error("{}: {what} is not that of the hook or agent that started this program: another log would be opened", project.display())]
+    OtherLog { project: PathBuf, what: &'static str },
     #[error("{}: a project on a shared store needs a name that every machine uses for it", path.display())]
     NoProjectName { path: PathBuf },
 }
@@ -81,6 +89,10 @@ pub struct Done {
     pub failures: Vec<String>,
     /// Reactions or workflows are left to do.
     pub pending: bool,
+    /// Why reactions are left when they were to be done.
+    pub left: Option<ReactionsLeft>,
+    /// The events of the command whose reactions were left for later.
+    pub(crate) roots: Vec<EventId>,
 }
 
 impl Done {
@@ -132,6 +144,8 @@ pub struct Project {
     pub(crate) books: Option<Books>,
     /// Who is shown what its sessions do.
     pub(crate) tracing: Option<Tracing>,
+    /// The hook's run that this program's commands follow from.
+    pub(crate) cause: Option<Cause>,
 }
 
 impl Project {
@@ -150,7 +164,11 @@ impl Project {
         let directory =
             || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = settings.project.map_or_else(directory, |name| name.to_string());
-        Ok(Project { kept, runner, name, ..Project::new(store, settings.rules, caller) })
+        let cause = match left_to_above(&place.root, &place.state) {
+            Some(_) => cause_of(&surroundings.environment)?,
+            None => None,
+        };
+        Ok(Project { kept, runner, name, cause, ..Project::new(store, settings.rules, caller) })
     }
 
     /// The same project under what its files say now: its log stays open.
@@ -187,6 +205,7 @@ impl Project {
         let secrets = Vault::new(books.chain([&user.secrets]), &whose);
         let environment = surroundings.environment.clone();
         let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
+        let runner = runner.with_log(kept::log_digest(settings, surroundings));
         Ok(runner.with_agents(&settings.rules.agents).with_secrets(secrets))
     }
 
@@ -217,8 +236,9 @@ impl Project {
     pub fn new(store: Store, rules: Rules, caller: impl Into<Caller>) -> Project {
         let (caller, spread) = (caller.into(), Spread::default());
         let (sought, kept) = (Sought::default(), Kept::Here);
-        let (name, books, tracing) = (String::new(), None, None);
-        Project { store, rules, caller, spread, sought, kept, runner: None, name, books, tracing }
+        let (name, books, tracing, cause) = (String::new(), None, None, None);
+        let runner = None;
+        Project { store, rules, caller, spread, sought, kept, runner, name, books, tracing, cause }
     }
 
     /// The same project, whose sessions are in the books of a fleet.
@@ -248,7 +268,7 @@ impl Project {
     /// Does what hookloop itself has decided: what gates proved, a merge that was made, a lease that expired. No
     /// front end gets here with a command of an actor's.
     pub(crate) fn carry_out(&self, command: &Command) -> Result<Done, EngineError> {
-        let origin = Origin::command(fresh_id(), self.actor());
+        let origin = self.origin()?;
         let mut part = 0;
         loop {
             let origin = origin.part(part);

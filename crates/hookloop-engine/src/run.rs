@@ -14,6 +14,7 @@ use hookloop_store::log::Seq;
 
 use crate::kept::Kept;
 use crate::project::{EngineError, Project, now};
+use crate::reactions::{EventClaim, ReactionHold, ReactionRun};
 use crate::runner::{Occasion, Runner};
 use crate::turns;
 use crate::work::Work;
@@ -23,6 +24,18 @@ use crate::work::Work;
 pub(crate) struct RanFor {
     pub(crate) event: EventId,
     pub(crate) runs: Vec<HookRun>,
+}
+
+/// What came of an attempt to run the processes of one event's hooks.
+#[derive(Debug)]
+pub(crate) enum EventProcesses {
+    /// The event has none.
+    None,
+    Ran(RanFor),
+    /// The view has changed: another event may be the next.
+    LookAgain,
+    /// Another machine runs hooks.
+    Others,
 }
 
 /// What came of one hook.
@@ -79,7 +92,11 @@ impl Project {
     }
 
     /// Runs the hooks of the due event at `seq` that start a process.
-    pub(crate) fn run_processes(&self, seq: Seq) -> Result<Option<RanFor>, EngineError> {
+    pub(crate) fn run_processes(
+        &self,
+        seq: Seq,
+        hold: &mut ReactionHold,
+    ) -> Result<EventProcesses, EngineError> {
         let found = self.store.transact(|unit| -> Result<_, EngineError> {
             let Some(stored) = unit.due_event(seq)? else { return Ok(None) };
             let done = unit.totals().cursor.clone();
@@ -92,8 +109,18 @@ impl Project {
             Ok(Some((stored.event, hooks, task)))
         })?;
         let Some((event, hooks, task)) = found.filter(|(_, hooks, _)| !hooks.is_empty()) else {
-            return Ok(None);
+            return Ok(EventProcesses::None);
         };
+        match self.claim_event(hold, seq)? {
+            EventClaim::Had => {}
+            EventClaim::LookAgain => return Ok(EventProcesses::LookAgain),
+            EventClaim::Others => return Ok(EventProcesses::Others),
+        }
+        let (root, depth) = match &event.cause {
+            Some(cause) => (cause.root, cause.depth + 1),
+            None => (event.id, 1),
+        };
+        let reaction = ReactionRun { lock: hold.lock(), event: event.id, root, depth };
         let point = Point::Event(event.body.kind().to_owned());
         let occasion = Occasion {
             point: &point,
@@ -104,8 +131,10 @@ impl Project {
             bench: None,
             changes: None,
             branches: None,
+            reaction: Some(reaction),
         };
-        Ok(Some(RanFor { event: event.id, runs: self.run_hooks(&hooks, &occasion) }))
+        let runs = self.run_hooks(&hooks, &occasion);
+        Ok(EventProcesses::Ran(RanFor { event: event.id, runs }))
     }
 
     /// Runs the hooks of a point that have anything to do, and tells what came of each.
@@ -129,7 +158,9 @@ impl Project {
         task: Option<&Task>,
     ) -> HookRun {
         let (session, cancel, bench, changes, branches) = (None, None, None, None, None);
-        let occasion = Occasion { point, event, task, session, cancel, bench, changes, branches };
+        let reaction = None;
+        let occasion =
+            Occasion { point, event, task, session, cancel, bench, changes, branches, reaction };
         let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
         runs.into_iter().next().unwrap_or_else(nothing)

@@ -29,6 +29,7 @@ use crate::artifacts;
 use crate::delivery::workshop::Bench;
 use crate::explain::task_value;
 use crate::process::{Cancel, Filter, Job, KeeperOwner, KeeperPool, Ran, Stored};
+use crate::reactions::{CAUSE_VARIABLE, ReactionRun};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
@@ -41,6 +42,9 @@ use crate::webhook;
 /// Variables of the user's environment that every hook has.
 pub(crate) const BASE: [&str; 8] =
     ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
+/// Variables that select the project's log: with them, a hook's `hookloop` opens the same one.
+pub(crate) const LOG_SELECTORS: [&str; 4] =
+    ["HOOKLOOP_STORE", "HOOKLOOP_POLICY", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
 /// What tells a process which span it works in (W3C Trace Context).
 pub(crate) const TRACE_PARENT: &str = "TRACEPARENT";
 /// Parts of the names of variables whose values are secret.
@@ -107,6 +111,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) changes: Option<&'a [(String, u64)]>,
     /// The branch that the work is on, and the one that it is for.
     pub(crate) branches: Option<(&'a str, &'a str)>,
+    /// The reaction that it is, if it is one to an event.
+    pub(crate) reaction: Option<ReactionRun<'a>>,
 }
 
 /// The session that a hook runs in.
@@ -119,6 +125,22 @@ pub(crate) struct SessionContext<'a> {
     pub(crate) root: &'a Path,
     /// The span that its hooks are in, if the session is shown to a collector.
     pub(crate) trace_parent: Option<&'a str>,
+}
+
+fn owner(
+    project: &Path,
+    state: &Path,
+    environment: &[(OsString, OsString)],
+    log: String,
+) -> KeeperOwner {
+    let home = environment.iter().find(|(name, _)| name == "HOME");
+    let home = home.map(|(_, home)| PathBuf::from(home));
+    KeeperOwner { project: project.to_owned(), state: state.to_owned(), log, home }
+}
+
+/// Keepers that name the project to what they run.
+fn keepers_of(owner: KeeperOwner) -> Arc<KeeperPool> {
+    Arc::new(KeeperPool::of_this_program().working_for(owner))
 }
 
 /// Whether a hook looks at what has changed.
@@ -147,10 +169,7 @@ impl Runner {
         environment: Vec<(OsString, OsString)>,
         trust: Trust,
     ) -> Runner {
-        let home = environment.iter().find(|(name, _)| name == "HOME");
-        let home = home.map(|(_, home)| PathBuf::from(home));
-        let owner = KeeperOwner { project: root.clone(), state: state.clone(), home };
-        let keepers = Arc::new(KeeperPool::of_this_program().working_for(owner));
+        let keepers = keepers_of(owner(&root, &state, &environment, String::new()));
         let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
         let secrets = Arc::default();
         Runner { home, root, state, environment, configured, keepers, trust, secrets, redactor }
@@ -160,6 +179,13 @@ impl Runner {
     #[must_use]
     pub(crate) fn at(&self, root: PathBuf) -> Runner {
         Runner { root, ..self.clone() }
+    }
+
+    /// Hooks and agents whose commands open another log of the project are refused.
+    #[must_use]
+    pub(crate) fn with_log(mut self, log: String) -> Runner {
+        self.keepers = keepers_of(owner(&self.home, &self.state, &self.environment, log));
+        self
     }
 
     /// The project's own directory: what hooks are is decided there, wherever they run.
@@ -473,6 +499,7 @@ impl Runner {
             confinement: sandbox.confinement.clone(),
             limits: hook.options.limits,
             cancel: occasion.cancel,
+            hold: occasion.reaction.and_then(|reaction| reaction.lock),
             stdin: self.input(hook, occasion, attempt, &cwd).to_string().into_bytes(),
             ..Job::new(
                 invocation.argv.iter().map(os).collect(),
@@ -503,10 +530,16 @@ impl Runner {
             found.map(|(_, value)| value.clone())
         };
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
-        for name in BASE {
+        for name in BASE.iter().chain(&LOG_SELECTORS) {
             if let Some(value) = own(name) {
                 env.insert(name.into(), value);
             }
+        }
+        // A hook may run in another directory than this program.
+        if let Some(policy) = env.get_mut(OsStr::new("HOOKLOOP_POLICY"))
+            && let Ok(absolute) = std::path::absolute(&*policy)
+        {
+            *policy = absolute.into();
         }
         for entry in &hook.options.env {
             match entry {
@@ -527,6 +560,9 @@ impl Runner {
         env.insert("HOOKLOOP_TASK_ID".into(), task.into());
         env.insert("HOOKLOOP_POINT".into(), occasion.point.name().into());
         env.insert("HOOKLOOP_HOOK".into(), hook.name.clone().into());
+        if let Some(reaction) = &occasion.reaction {
+            env.insert(CAUSE_VARIABLE.into(), reaction.variable(&hook.name));
+        }
         if let Some(id) = occasion.session_id() {
             env.insert("HOOKLOOP_SESSION".into(), id.into());
         }

@@ -3,9 +3,12 @@
 //! It is a matter of economy: whoever has it, the log decides what takes effect. So it is held by signs of life
 //! alone, and taken when an observer has seen none for a while.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hookloop_store::pulse::{Held, Pulse};
+use hookloop_store::log::LogError;
+use hookloop_store::pulse::{Beat, Held, Pulse};
 use hookloop_store::store::Store;
 
 use crate::lease::{Sight, Sign, Watch};
@@ -87,8 +90,8 @@ impl Seat {
             }
             _ => {}
         }
-        let last = store.last_beat(&self.held)?;
-        let epoch = match (self.state, last) {
+        let seen = store.last_beat(&self.held)?;
+        let epoch = match (self.state, seen.clone()) {
             (State::Had { epoch, .. }, None) => epoch,
             (State::Had { epoch, .. }, Some(beat)) if beat.holder == self.name => epoch,
             (_, None) => 1,
@@ -103,9 +106,44 @@ impl Seat {
                 epoch + 1
             }
         };
-        store.beat(&self.held, &self.name, epoch)?;
+        if self.is_had() {
+            store.beat(&self.held, &self.name, epoch)?;
+        } else if !store.take(&self.held, &self.name, epoch, seen.as_ref())? {
+            // Another one was quicker, and shows life from now on.
+            return Ok(Kept::Not);
+        }
         self.state = State::Had { epoch, beaten: now };
         Ok(Kept::Beaten)
+    }
+
+    /// Takes the place if the last heartbeat there is still `seen`; answers whether it did.
+    pub(crate) fn take(&mut self, store: &Store, seen: Option<&Beat>) -> Result<bool, EngineError> {
+        let epoch = seen.map_or(1, |beat| beat.epoch + 1);
+        let is_taken = store.take(&self.held, &self.name, epoch, seen)?;
+        if is_taken {
+            self.state = State::Had { epoch, beaten: Instant::now() };
+        }
+        Ok(is_taken)
+    }
+
+    /// Keeps the place while `work` is done, however long that takes.
+    pub(crate) fn keep_while<T>(&mut self, store: &Store, work: impl FnOnce() -> T) -> T {
+        let (end, ended) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            // Without a thread, the place may be lost in a long hook: its actions still take effect once.
+            let _ = std::thread::Builder::new().name("seat".to_owned()).spawn_scoped(
+                scope,
+                move || {
+                    while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                        // The next heartbeat may get through.
+                        let _ = self.keep(store);
+                    }
+                },
+            );
+            let done = work();
+            drop(end);
+            done
+        })
     }
 
     fn looked(&self, at: Instant, sight: Sight) -> Look {
@@ -133,6 +171,40 @@ impl Seat {
             self.state = State::Wanted(None);
         }
         Ok(())
+    }
+}
+
+/// A place that is kept by a thread until this is dropped.
+#[derive(Debug)]
+pub(crate) struct SeatHold {
+    end: Option<mpsc::Sender<()>>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl SeatHold {
+    /// Keeps a place that was taken.
+    pub(crate) fn new(seat: Seat, store: Store) -> Result<SeatHold, EngineError> {
+        let (end, ended) = mpsc::channel::<()>();
+        let mut seat = seat;
+        let keep = move || {
+            while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                let _ = seat.keep(&store);
+            }
+            // A place that can't be left now is free when its lease is over.
+            let _ = seat.leave(&store);
+        };
+        let keeper = std::thread::Builder::new().name("seat".to_owned()).spawn(keep);
+        let keeper = keeper.map_err(|error| LogError::Engine(Box::new(error)))?;
+        Ok(SeatHold { end: Some(end), keeper: Some(keeper) })
+    }
+}
+
+impl Drop for SeatHold {
+    fn drop(&mut self) {
+        self.end.take();
+        if let Some(keeper) = self.keeper.take() {
+            let _ = keeper.join();
+        }
     }
 }
 

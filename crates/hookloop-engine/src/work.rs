@@ -189,6 +189,9 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         let mut done = Done::default();
         for event in (0..self.unit.len()).filter_map(|i| self.unit.staged(i)) {
             done.note_failure(event);
+            if event.due {
+                done.roots.push(event.id);
+            }
             done.pending |= event.due || matches!(event.body, EventBody::WorkflowRequested(_));
             if let Subject::Task(task) = &event.subject {
                 done.note(Some(task) == asked, task, &event.body);

@@ -123,6 +123,22 @@ impl Pulse for MemoryLog {
         Ok(())
     }
 
+    fn take(
+        &self,
+        held: &Held,
+        holder: &str,
+        epoch: u64,
+        seen: Option<&Beat>,
+    ) -> Result<bool, LogError> {
+        let mut log = self.lock();
+        if log.beats.get(held) != seen {
+            return Ok(false);
+        }
+        let count = seen.map_or(1, |beat| beat.count + 1);
+        log.beats.insert(held.clone(), Beat { holder: holder.to_owned(), epoch, count });
+        Ok(true)
+    }
+
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         Ok(self.lock().beats.get(held).cloned())
     }

@@ -54,6 +54,16 @@ pub trait Pulse: Send + Sync {
     /// Shows that `holder` is alive.
     fn beat(&self, held: &Held, holder: &str, epoch: u64) -> Result<(), LogError>;
 
+    /// Shows that `holder` is alive if the last sign of life is still `seen`; answers whether it was. Of several that
+    /// have seen the same, one gets it.
+    fn take(
+        &self,
+        held: &Held,
+        holder: &str,
+        epoch: u64,
+        seen: Option<&Beat>,
+    ) -> Result<bool, LogError>;
+
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError>;
 
     /// The last signs of life of all workers.

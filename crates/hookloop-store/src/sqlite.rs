@@ -406,6 +406,31 @@ pub(crate) fn beat(
     Ok(())
 }
 
+/// Shows that `holder` is alive if the last sign of life is still `seen`.
+pub(crate) fn take(
+    conn: &Connection,
+    held: &Held,
+    holder: &str,
+    epoch: u64,
+    seen: Option<&Beat>,
+) -> Result<bool, LogError> {
+    let (key, epoch) = (held.to_string(), epoch as i64);
+    let changed = match seen {
+        Some(seen) => {
+            let take = "UPDATE pulse SET holder = ?2, epoch = ?3, count = count + 1
+                WHERE held = ?1 AND holder = ?4 AND epoch = ?5 AND count = ?6";
+            let (was, count) = (seen.epoch as i64, seen.count as i64);
+            let values = params![key, holder, epoch, seen.holder, was, count];
+            conn.prepare_cached(take)?.execute(values)?
+        }
+        None => {
+            let take = "INSERT OR IGNORE INTO pulse VALUES (?1, ?2, ?3, 1)";
+            conn.prepare_cached(take)?.execute(params![key, holder, epoch])?
+        }
+    };
+    Ok(changed == 1)
+}
+
 pub(crate) fn last_beat(conn: &Connection, held: &Held) -> Result<Option<Beat>, LogError> {
     let mut select =
         conn.prepare_cached("SELECT holder, epoch, count FROM pulse WHERE held = ?1")?;

@@ -380,6 +380,22 @@ impl Pulse for Store {
         sqlite::beat(&inner.conn, held, holder, epoch)
     }
 
+    fn take(
+        &self,
+        held: &Held,
+        holder: &str,
+        epoch: u64,
+        seen: Option<&Beat>,
+    ) -> Result<bool, LogError> {
+        if let Some(engine) = self.engine() {
+            return engine.take(held, holder, epoch, seen);
+        }
+        let mut inner = self.lock();
+        inner.commit();
+        self.0.settled.notify_all();
+        sqlite::take(&inner.conn, held, holder, epoch, seen)
+    }
+
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         match self.engine() {
             Some(engine) => engine.last_beat(held),

@@ -214,6 +214,13 @@ impl From<EngineError> for CliError {
             EngineError::Trust(error) => error.into(),
             EngineError::Forbidden(error) => CliError::refused(error).hint("hookloop policy"),
             EngineError::Unauthorized(error) => CliError::refused(error),
+            EngineError::CascadeLimit { .. } => {
+                CliError::refused(error).hint("hookloop log --type cascade_cut")
+            }
+            EngineError::BadCause(_) => CliError::refused(error).hint("unset HOOKLOOP_CAUSE"),
+            EngineError::OtherLog { .. } => CliError::refused(error).hint(
+                "leave HOME, XDG_STATE_HOME and HOOKLOOP_STORE as the hook or agent got them",
+            ),
             EngineError::NoProjectName { path } => {
                 let message = EngineError::NoProjectName { path: path.clone() };
                 CliError::usage(message)

@@ -134,6 +134,9 @@ pub(crate) struct DoneJson<'a> {
     added: &'a [TaskId],
     blocked_dependents: &'a [TaskId],
     hook_failures: &'a [String],
+    /// Why reactions are not done yet, if they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reactions_left: Option<String>,
 }
 
 impl<'a> From<&'a Done> for DoneJson<'a> {
@@ -144,6 +147,7 @@ impl<'a> From<&'a Done> for DoneJson<'a> {
             added: &done.added,
             blocked_dependents: &done.blocked,
             hook_failures: &done.failures,
+            reactions_left: done.left.as_ref().map(ToString::to_string),
         }
     }
 }

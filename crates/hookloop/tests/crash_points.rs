@@ -207,7 +207,7 @@ impl Course {
             let crashed = self.sandbox.snapshot();
             let recovery: &[&str] = match stored {
                 Stored::Nothing => self.command,
-                Stored::Everything => &["status"],
+                Stored::Everything => &["dispatch"],
             };
             let mut second = 1;
             while self.recover(&crashed, recovery, second) {
@@ -261,7 +261,8 @@ impl Course {
     fn recover_after_rebuild(&self, crashed: &Snapshot, recovery: &[&str]) {
         self.sandbox.restore(crashed);
         self.sandbox.rebuild();
-        self.sandbox.json(recovery);
+        let output = self.sandbox.run(recovery);
+        assert!(output.status.success(), "{recovery:?}: {output:?}");
     }
 
     /// Whether the command came as far as point `at`, and there to its end.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::repo::{Commit, Conflicted, Rebased, Worktree};
 use super::tests_of;
-use super::workshop::{Bench, Workshop, title};
+use super::workshop::{Bench, RequestSupport, Workshop, title};
 use super::{review, train};
 use crate::forge::{Request, RequestState, Wish};
 use crate::project::EngineError;
@@ -39,6 +39,8 @@ pub(crate) struct Done {
     /// In a line.
     pub(crate) said: String,
     pub(crate) values: Value,
+    /// Why the step's own work was not done, if there was none to do.
+    pub(crate) skipped: Option<&'static str>,
 }
 
 /// Runs a hook that is ours.
@@ -98,7 +100,7 @@ fn rebase_on_main(shop: &Workshop<'_>, worktree: &Worktree) -> Result<Done, Trou
             return Err(Trouble::Block { prompt: conflict_prompt(shop.base(), &conflict.files) });
         }
     };
-    Ok(Done { said, values: json!({ "base_commit": base }) })
+    Ok(Done { said, values: json!({ "base_commit": base }), skipped: None })
 }
 
 fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
@@ -117,14 +119,23 @@ fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
     prompt
 }
 
-/// Pushes the branch and asks for it to be merged. That a branch or a request is there does not say that it is what it
+/// Pushes the branch and asks for it to be merged. Where no request can be made, the step says that it made none. That a branch or a request is there does not say that it is what it
 /// should be: both are compared with the commit.
 fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done, Trouble> {
-    let Workshop { repo, forge, rules } = bench.shop;
+    let Workshop { repo, forge, requests, rules } = bench.shop;
+    requests.check("no request can be made")?;
+    let skipped = match requests {
+        RequestSupport::Local => Some("no request was made: the remote is no forge"),
+        RequestSupport::Declined => {
+            Some("no request was made: the configuration says `forge: none`")
+        }
+        RequestSupport::Forge | RequestSupport::Unknown { .. } => None,
+    };
     let head = repo.head(worktree)?;
     if repo.target().remote.is_none() {
         let said = format!("branch {} is at {}", worktree.branch, &head.as_str()[..12]);
-        return Ok(Done { said, values: json!({ "branch": worktree.branch, "head": head }) });
+        let values = json!({ "branch": worktree.branch, "head": head });
+        return Ok(Done { said, values, skipped });
     }
     announce(bench, worktree, task, &head)?;
     crash::point("push");
@@ -172,7 +183,7 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     };
     let values =
         json!({ "pr_url": url, "number": request.number, "branch": worktree.branch, "head": head });
-    Ok(Done { said, values })
+    Ok(Done { said, values, skipped })
 }
 
 /// Whether the task is still this session's, as the log has it now. A forge knows nothing of claims: who was stopped for
@@ -270,7 +281,13 @@ fn told(
 ) -> HookRun {
     let is_open = hook.options.on_failure == OnFailure::Open;
     let (outcome, said) = match done {
-        Ok(Done { said, values }) => (Outcome { values, ..Outcome::of(Status::Passed) }, said),
+        Ok(Done { said, values, skipped: None }) => {
+            (Outcome { values, ..Outcome::of(Status::Passed) }, said)
+        }
+        Ok(Done { said, values, skipped: Some(why) }) => {
+            let reason = Some(format!("{why}; {said}"));
+            (Outcome { values, reason, ..Outcome::of(Status::Skipped) }, said)
+        }
         Err(Trouble::Block { prompt }) => {
             let why = prompt.lines().next().unwrap_or_default().to_owned();
             let outcome = Outcome {

@@ -27,7 +27,7 @@ use super::steps::Done;
 use super::workshop::{Bench, Workshop, commit};
 use crate::agents::clipped;
 use crate::process::Cancel;
-use crate::project::{EngineError, Project};
+use crate::project::{self, EngineError, Project};
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner};
 use crate::session::world::Trouble;
@@ -153,7 +153,7 @@ pub(crate) fn ride(
     let ridden = train.and_then(|mut train| train.ride(&mut |_| {}).map(|()| train.arrivals));
     let arrivals = ridden.map_err(|error| Trouble::Retry { why: error.to_string() })?;
     let said: Vec<String> = arrivals.iter().map(ToString::to_string).collect();
-    Ok(Done { said: said.join("\n"), values: serde_json::Value::Null })
+    Ok(Done { said: said.join("\n"), ..Done::default() })
 }
 
 impl std::fmt::Display for Arrival {
@@ -329,6 +329,7 @@ impl<'t> Train<'t> {
             bench: Some(bench),
             changes: at.changes,
             branches: Some((&car.submission.branch, &car.submission.base)),
+            reaction: None,
         };
         let runs = turns::run_all(at.runner, hooks, &occasion);
         for ran in runs.iter().filter_map(|run| run.ran.as_ref()) {
@@ -358,7 +359,7 @@ impl<'t> Train<'t> {
         let id = car.task.id.clone();
         let command = Command::CompleteTask { id, outcome, fence: Fence::None };
         self.project.carry_out(&command)?;
-        self.project.dispatch()?;
+        self.project.settle_reactions(&mut project::Done::default())?;
         self.clean_up(car);
         self.arrive(car, Fate::Merged { commit: merged.to_string() });
         Ok(())
@@ -386,7 +387,7 @@ impl<'t> Train<'t> {
         let (head, by) = (car.head.to_string(), by.to_owned());
         let returned = Returned { head, by: by.clone(), reason: reason.clone() };
         self.project.carry_out(&Command::ReturnTask { id: car.task.id.clone(), returned })?;
-        self.project.dispatch()?;
+        self.project.settle_reactions(&mut project::Done::default())?;
         self.arrive(car, Fate::Returned { by, reason });
         Ok(())
     }
@@ -396,7 +397,7 @@ impl<'t> Train<'t> {
         let obstacle = Obstacle { reason: reason.clone(), required_knowledge: None };
         let id = car.task.id.clone();
         self.project.carry_out(&Command::BlockTask { id, obstacle, fence: Fence::None })?;
-        self.project.dispatch()?;
+        self.project.settle_reactions(&mut project::Done::default())?;
         self.arrive(car, Fate::Blocked { reason });
         Ok(())
     }

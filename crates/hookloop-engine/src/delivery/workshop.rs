@@ -27,7 +27,58 @@ const TITLE_MAX: usize = 120;
 pub(crate) struct Workshop<'r> {
     pub(crate) repo: Repo<'r>,
     pub(crate) forge: Box<dyn Forge + Send + Sync>,
+    pub(crate) requests: RequestSupport,
     pub(crate) rules: DeliveryRules,
+}
+
+/// Whether requests can be made for branches of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RequestSupport {
+    /// A forge takes them.
+    Forge,
+    /// There is no remote, or the remote is a directory: no forge is possible.
+    Local,
+    /// The configuration says `forge: none`.
+    Declined,
+    /// The remote is elsewhere, and nothing says what its forge is.
+    Unknown {
+        /// Its address, without a password.
+        remote: String,
+    },
+}
+
+impl RequestSupport {
+    fn of(wanted: ForgeName, forge: &dyn Forge, url: Option<&str>) -> RequestSupport {
+        match (wanted, url) {
+            _ if forge.name() != Branches.name() => RequestSupport::Forge,
+            (_, None) => RequestSupport::Local,
+            (_, Some(url)) if is_local(url) => RequestSupport::Local,
+            (ForgeName::None, _) => RequestSupport::Declined,
+            (_, Some(url)) => RequestSupport::Unknown { remote: without_user(url) },
+        }
+    }
+
+    /// Refuses `what` where nothing says what the forge is.
+    pub(crate) fn check(&self, what: &str) -> Result<(), Trouble> {
+        let RequestSupport::Unknown { remote } = self else { return Ok(()) };
+        Err(Trouble::NeedsHuman {
+            why: format!(
+                "{what}: {remote} is on no forge that hookloop knows; if it is GitHub Enterprise, write \
+                 `delivery: {{forge: github}}` to hookloop.yaml, and to work with branches alone, without \
+                 requests, `delivery: {{forge: none}}`"
+            ),
+        })
+    }
+}
+
+/// Whether the address of a remote is a directory of this machine, as git reads it.
+fn is_local(url: &str) -> bool {
+    let is_path = |url: &str| {
+        // A host is before a colon, and no slash is before that.
+        let colon = url.find(':');
+        !url.contains("://") && colon.is_none_or(|colon| url[..colon].contains('/'))
+    };
+    url.starts_with("file:") || is_path(url)
 }
 
 /// A workshop, and what is being worked on in it.
@@ -58,7 +109,8 @@ impl<'r> Workshop<'r> {
         let repo = Repo::open(runner, wish, cancel)?;
         let url = repo.target().remote.as_ref().map(|remote| remote.push_url.as_str());
         let forge = open_forge(runner, rules.forge, url)?;
-        Ok(Workshop { repo, forge, rules: rules.clone() })
+        let requests = RequestSupport::of(rules.forge, &*forge, url);
+        Ok(Workshop { repo, forge, requests, rules: rules.clone() })
     }
 
     pub(crate) fn base(&self) -> &str {
@@ -173,4 +225,32 @@ pub(crate) fn commit(text: &str) -> Result<Commit, Trouble> {
     text.parse().map_err(|error: super::repo::commit::NotACommit| Trouble::NeedsHuman {
         why: error.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_need_a_forge_that_is_known_or_declined() {
+        let check = |wanted, url: Option<&str>, expected: RequestSupport| {
+            assert_eq!(RequestSupport::of(wanted, &Branches, url), expected, "{url:?}");
+        };
+        let unknown = |remote: &str| RequestSupport::Unknown { remote: remote.to_owned() };
+        check(ForgeName::Auto, None, RequestSupport::Local);
+        for local in ["/srv/app.git", "../app.git", "app", "file:///srv/app.git", "./a:b"] {
+            check(ForgeName::Auto, Some(local), RequestSupport::Local);
+        }
+        let remotes = [
+            "https://gitlab.com/acme/app.git",
+            "git@codeberg.org:acme/app.git",
+            "ssh://git@ghe.example/acme/app.git",
+            "host:app.git",
+            "git://host/app.git",
+        ];
+        for remote in remotes {
+            check(ForgeName::Auto, Some(remote), unknown(&without_user(remote)));
+            check(ForgeName::None, Some(remote), RequestSupport::Declined);
+        }
+    }
 }

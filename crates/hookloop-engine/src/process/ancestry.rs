@@ -20,6 +20,7 @@ const ANCESTORS_MAX: usize = 1_000;
 const OWNER_PROJECT: &str = "HOOKLOOP_KEEPER_PROJECT";
 const OWNER_STATE: &str = "HOOKLOOP_KEEPER_STATE";
 const OWNER_HOME: &str = "HOOKLOOP_KEEPER_HOME";
+const OWNER_LOG: &str = "HOOKLOOP_KEEPER_LOG";
 
 /// The project whose hooks and agents a keeper runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,23 +31,28 @@ pub struct KeeperOwner {
     pub state: PathBuf,
     /// The home directory of the user who runs it.
     pub home: Option<PathBuf>,
+    /// A digest of what names the project's log: its store, and its name there.
+    pub log: String,
 }
 
 impl KeeperOwner {
     /// The environment of a keeper that works for this project.
     pub(super) fn variables(&self) -> impl Iterator<Item = (&'static str, OsString)> {
-        let home = self.home.iter().map(|home| (OWNER_HOME, home));
-        let named = [(OWNER_PROJECT, &self.project), (OWNER_STATE, &self.state)].into_iter();
-        named.chain(home).map(|(name, path)| (name, path.clone().into()))
+        let home = self.home.iter().map(|home| (OWNER_HOME, home.clone().into()));
+        let named = [
+            (OWNER_PROJECT, self.project.clone().into()),
+            (OWNER_STATE, self.state.clone().into()),
+            (OWNER_LOG, self.log.clone().into()),
+        ];
+        named.into_iter().chain(home)
     }
 
     fn of_variables(variables: &[OsString]) -> Option<KeeperOwner> {
-        let value = |name: &str| {
-            let value = variables.iter().find_map(|variable| os::value_of(variable, name));
-            value.map(PathBuf::from)
-        };
-        let home = value(OWNER_HOME);
-        Some(KeeperOwner { project: value(OWNER_PROJECT)?, state: value(OWNER_STATE)?, home })
+        let value = |name: &str| variables.iter().find_map(|variable| os::value_of(variable, name));
+        let path = |name: &str| value(name).map(PathBuf::from);
+        let log = value(OWNER_LOG)?.to_str()?.to_owned();
+        let (project, state) = (path(OWNER_PROJECT)?, path(OWNER_STATE)?);
+        Some(KeeperOwner { project, state, log, home: path(OWNER_HOME) })
     }
 }
 
@@ -186,8 +192,8 @@ mod tests {
 
     #[test]
     fn a_keeper_names_its_project() {
-        let home = Some("/h".into());
-        let owner = KeeperOwner { project: "/p q".into(), state: "/s=t".into(), home };
+        let (log, home) = ("0123".to_owned(), Some("/h".into()));
+        let owner = KeeperOwner { project: "/p q".into(), state: "/s=t".into(), log, home };
         let variables: Vec<OsString> = owner
             .variables()
             .map(|(name, value)| {

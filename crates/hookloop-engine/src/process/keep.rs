@@ -100,7 +100,7 @@ fn serve(socket: BorrowedFd<'_>, means: &Means) -> io::Result<()> {
             },
         };
         // A hook that is to be cancelled while none runs has just ended.
-        let Request::Run(order, [stdin, output @ ..]) = request else { continue };
+        let Request::Run { order, stdio: [stdin, output @ ..], hold } = request else { continue };
         wire::send_reply(socket, &Reply::Taken)?;
         let started = Instant::now();
         let reply = match start(&order, stdin, &output) {
@@ -112,6 +112,9 @@ fn serve(socket: BorrowedFd<'_>, means: &Means) -> io::Result<()> {
         };
         // Not before, or the program would be woken by the end of its output and again by the reply.
         drop(output);
+        // Everything that the hook started is gone, so another program may run it from here on. If this program
+        // is gone, the held file is closed by the end of this process, after the end of the hook.
+        drop(hold);
         wire::send_reply(socket, &reply)?;
         // Survivors would be taken for the next one's.
         if matches!(reply, Reply::Ended(ended) if !ended.survivors.is_empty()) {

@@ -208,6 +208,7 @@ impl Keeper {
         if encoded.len() > ORDER_MAX {
             return Err(program::explain(order.program, &order.cwd, Errno::TOOBIG.raw_os_error()));
         }
+        let hold = job.hold;
         let (mut course, theirs) = Course::new(job, order.number)?;
         let stdio = [theirs.stdin.as_fd(), theirs.stdout.as_fd(), theirs.stderr.as_fd()];
         let process = match &self.process {
@@ -218,7 +219,7 @@ impl Keeper {
                 self.process.insert(start.map_err(|source| ProcessError::Io { doing, source })?)
             }
         };
-        match wire::send_order(process.socket.as_fd(), &encoded, stdio) {
+        match wire::send_order(process.socket.as_fd(), &encoded, stdio, hold) {
             Ok(()) => {
                 course.feed();
                 let (course, keeper) = (Box::new(course), process.number);

@@ -59,7 +59,7 @@ mod watch;
 mod wire;
 
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -111,6 +111,9 @@ pub struct Job<'a> {
     /// What its processes are kept from.
     pub confinement: Option<Confinement>,
     pub limits: Limits,
+    /// A locked file that the keeper has open until everything that the job started is gone: the lock outlives this
+    /// program for as long as the job does. The job's processes do not have it.
+    pub hold: Option<BorrowedFd<'a>>,
 }
 
 impl Job<'_> {
@@ -129,6 +132,7 @@ impl Job<'_> {
             filter: None,
             confinement: None,
             limits: Limits::default(),
+            hold: None,
         }
     }
 }

@@ -27,7 +27,7 @@ const STEP_LIMIT: Duration = Duration::from_secs(5);
 pub(super) fn start(order: &Order, stdio: [OwnedFd; 3]) -> Result<Child, Reply> {
     let (socket, mut child) = begin().map_err(|error| not_started(&error))?;
     let files = [stdio[0].as_fd(), stdio[1].as_fd(), stdio[2].as_fd()];
-    let sent = wire::send_order(socket.as_fd(), &order.encode(), files);
+    let sent = wire::send_order(socket.as_fd(), &order.encode(), files, None);
     let reply = match sent {
         Ok(()) => answer(&socket),
         Err(_) => Some(Reply::NotConfined(Unconfined::Silent)),
@@ -75,7 +75,7 @@ pub fn confine() -> ExitCode {
         return ExitCode::FAILURE;
     };
     close_fds::set_fds_cloexec(FIRST_FD, &[]);
-    let Ok(Some(Request::Run(order, stdio))) = wire::receive_request(socket.as_fd()) else {
+    let Ok(Some(Request::Run { order, stdio, .. })) = wire::receive_request(socket.as_fd()) else {
         return ExitCode::FAILURE;
     };
     // There is nobody else to tell.

@@ -33,6 +33,8 @@ const QUIETLY: SendFlags = SendFlags::empty();
 
 const CANCEL: u8 = 0;
 const RUN: u8 = 1;
+/// Files that come with an order: input, output, errors, and the file that the keeper holds.
+const FILES_MAX: usize = 4;
 /// The kind, and how long the order is.
 const HEADER: usize = 5;
 const CONFINED: u64 = 1;
@@ -68,7 +70,7 @@ pub(super) struct Order {
 
 #[derive(Debug)]
 pub(super) enum Request {
-    Run(Box<Order>, [OwnedFd; 3]),
+    Run { order: Box<Order>, stdio: [OwnedFd; 3], hold: Option<OwnedFd> },
     Cancel { number: u64 },
 }
 
@@ -93,18 +95,21 @@ pub(super) struct Ended {
     pub(super) survivors: Vec<u32>,
 }
 
+/// Sends an order with the job's input and output, and the file that the keeper has open while the job runs.
 pub(super) fn send_order(
     socket: BorrowedFd<'_>,
     order: &[u8],
     stdio: [BorrowedFd<'_>; 3],
+    hold: Option<BorrowedFd<'_>>,
 ) -> rustix::io::Result<()> {
     let length = u32::try_from(order.len()).map_err(|_| Errno::TOOBIG)?;
     let mut header = [RUN; HEADER];
     header[1..].copy_from_slice(&length.to_le_bytes());
 
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
     let mut files = SendAncillaryBuffer::new(&mut space);
-    files.push(SendAncillaryMessage::ScmRights(&stdio));
+    let sent_files: Vec<BorrowedFd<'_>> = stdio.into_iter().chain(hold).collect();
+    files.push(SendAncillaryMessage::ScmRights(&sent_files));
     let parts = [IoSlice::new(&header), IoSlice::new(order)];
     let sent = retry_on_intr(|| sendmsg(socket, &parts, &mut files, QUIETLY))?;
     let of_header = sent.min(HEADER);
@@ -129,7 +134,7 @@ fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8]) -> rustix::io::Result<()> 
 /// The next request; none if the program is gone.
 pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Request>> {
     let mut kind = [0];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
     let mut files = RecvAncillaryBuffer::new(&mut space);
     // The files come with the first byte.
     let flags = RecvFlags::empty();
@@ -149,13 +154,14 @@ pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Reque
                 RecvAncillaryMessage::ScmRights(files) => files.collect(),
                 _ => Vec::new(),
             });
-            let stdio: Vec<OwnedFd> = stdio.collect();
-            // What another hook has is not for this one.
+            let mut stdio: Vec<OwnedFd> = stdio.collect();
+            // What another hook has is not for this one, and the held file is for none.
             stdio.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::CLOEXEC))?;
+            let hold = if stdio.len() == FILES_MAX { stdio.pop() } else { None };
             let stdio = stdio.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
             let Some(order) = receive_order(socket)? else { return Ok(None) };
             let order = Box::new(Order::decode(&order).ok_or(io::ErrorKind::InvalidData)?);
-            Ok(Some(Request::Run(order, stdio)))
+            Ok(Some(Request::Run { order, stdio, hold }))
         }
         _ => Err(io::ErrorKind::InvalidData.into()),
     }

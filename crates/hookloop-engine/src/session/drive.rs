@@ -28,7 +28,7 @@ use super::world::{Notice, Turn, World};
 use crate::agents::{Report, clipped};
 use crate::claim::{ClaimRequest, Wanted, WhyNone};
 use crate::fleet::Books;
-use crate::project::{EngineError, Project};
+use crate::project::{Done, EngineError, Project};
 
 /// The most of what waits that one prompt takes; the rest waits for the next.
 const PROMPT_PIPED_MAX: usize = 256 * 1024;
@@ -308,7 +308,7 @@ impl<'p, W: World> Driver<'p, W> {
         let ran = self.run_point(&Point::AfterSubmit);
         self.task = None;
         // What the hooks have led to.
-        self.journal.project.dispatch()?;
+        self.settle_reactions()?;
         ran.map(drop)
     }
 
@@ -421,11 +421,25 @@ impl<'p, W: World> Driver<'p, W> {
         duration_ms: u64,
     ) -> Result<(), EngineError> {
         (self.validated, self.proof) = (Vec::new(), None);
+        self.settle_reactions()?;
         // What the agent has said by tools came in meanwhile.
         self.journal.look()?;
         let body = self.turn_ended(kind, report, duration_ms);
         self.journal.note(body);
         Ok(())
+    }
+
+    /// Runs the reactions to what hooks and agents did with `hookloop`, which did not run them itself.
+    pub(super) fn settle_reactions(&self) -> Result<(), EngineError> {
+        let project = self.journal.project;
+        if !project.has_pending()? {
+            return Ok(());
+        }
+        project.settle_reactions(&mut Done::default())?;
+        if project.reactions_left().is_some() || project.has_dispatcher()? {
+            return Ok(());
+        }
+        project.run_workflows()
     }
 
     fn turn_ended(&mut self, turn: TurnKind, report: Report, duration_ms: u64) -> EventBody {
@@ -637,7 +651,7 @@ impl<'p, W: World> Driver<'p, W> {
         self.task = None;
         self.world.hold(None);
         // Hooks of the task's end may have something to say.
-        self.journal.project.dispatch()?;
+        self.settle_reactions()?;
         Ok(())
     }
 

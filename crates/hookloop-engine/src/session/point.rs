@@ -69,6 +69,7 @@ impl<W: World> Driver<'_, W> {
         };
         let runs = self.world.run_hooks(hooks, &call);
         self.world.notice(Notice::Ran(&runs));
+        self.settle_reactions()?;
         Ok(runs)
     }
 

@@ -449,6 +449,7 @@ impl<O: Onlooker> World for Real<'_, O> {
             bench,
             changes: changes.as_deref(),
             branches: bench.map(|bench| (bench.branch, bench.shop.base())),
+            reaction: None,
         };
         turns::run_all(&self.place, hooks, &occasion)
     }

@@ -158,7 +158,9 @@ impl<W: World> Driver<'_, W> {
             return Ok(None);
         }
         let run = runs.into_iter().next();
-        if let Some(run) = &run {
+        // A step of ours that had nothing to do proves nothing.
+        let is_proof = |run: &&HookRun| !(is_ours(hook) && run.outcome.status == Status::Skipped);
+        if let Some(run) = run.as_ref().filter(is_proof) {
             self.note_receipt(hook, &Point::BeforeSubmit, run, tree);
         }
         self.commit()?;
@@ -269,7 +271,8 @@ struct Context {
 
 impl Context {
     fn take_in(&mut self, hook: &Hook, run: &HookRun) {
-        if run.outcome.status == Status::Skipped {
+        // A branch without a request is submitted still: hooks that need that step run.
+        if run.outcome.status == Status::Skipped && !is_ours(hook) {
             self.skipped.push(hook.name.clone());
         }
         let values = &run.outcome.values;

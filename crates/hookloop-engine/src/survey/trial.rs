@@ -10,7 +10,7 @@ use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 
 use crate::config::{self, ConfigError, FILE_NAME};
-use crate::kept::Surroundings;
+use crate::kept::{self, Surroundings};
 use crate::place::Place;
 use crate::project::EngineError;
 use crate::run::HookRun;
@@ -116,7 +116,8 @@ impl Trials {
         let mut trust = Trust::load(&place.state)?;
         trust.accept(&set_digest(&seen), &seen)?;
         let environment = around.environment.clone();
-        let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
+        let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust)
+            .with_log(kept::log_digest(&settings, around));
         let is_gate = |hook: &&Hook| hook.points.contains(&Point::Stop);
         Ok(Trials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
     }
@@ -129,8 +130,17 @@ impl Trials {
         let point = Point::Stop;
         let (event, task, session, cancel) = (None, None, None, None);
         let (bench, changes, branches) = (None, None, None);
-        let occasion =
-            Occasion { point: &point, event, task, session, cancel, bench, changes, branches };
+        let occasion = Occasion {
+            point: &point,
+            event,
+            task,
+            session,
+            cancel,
+            bench,
+            changes,
+            branches,
+            reaction: None,
+        };
         let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion);
         runs.first().map_or(Trial::NotTried, Trial::of)
     }

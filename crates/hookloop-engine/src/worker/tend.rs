@@ -204,7 +204,7 @@ impl<'w> Shift<'w> {
         while !self.over.is_triggered() {
             let project = self.worker.posts[post].project();
             let done = match duty.leads.load(Ordering::SeqCst) && !duty.is_held() {
-                true => project.dispatch().and_then(|()| project.run_workflows()),
+                true => project.lead_reactions(),
                 false => Ok(()),
             };
             let waited = done.and_then(|()| Ok(project.store.wait_for_news(known, BEAT)?));

@@ -167,6 +167,16 @@ impl Pulse for Wire {
         self.log.beat(held, holder, epoch)
     }
 
+    fn take(
+        &self,
+        held: &Held,
+        holder: &str,
+        epoch: u64,
+        seen: Option<&Beat>,
+    ) -> Result<bool, LogError> {
+        self.log.take(held, holder, epoch, seen)
+    }
+
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         self.log.last_beat(held)
     }

@@ -302,6 +302,15 @@ pub(super) fn read_refusal(message: &Message) -> Result<(), JetStreamError> {
     }
 }
 
+/// Whether a message was stored after the one that it named.
+pub(super) fn was_next(message: &Message) -> Result<bool, JetStreamError> {
+    match read_refusal(message) {
+        Ok(()) => Ok(true),
+        Err(JetStreamError::Refused { code: WRONG_LAST, .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 fn read_ack(message: &Message) -> Result<Answer, JetStreamError> {
     let ack: Ack = serde_json::from_slice(&message.payload)
         .map_err(|error| JetStreamError::Answer(error.to_string()))?;

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::client::RequestErrorKind;
+use async_nats::header::{HeaderMap, NATS_EXPECTED_LAST_SUBJECT_SEQUENCE};
 use async_nats::{Message, Request, StatusCode};
 use bytes::Bytes;
 use hookloop_core::id::{ProjectName, Subject};
@@ -219,6 +220,25 @@ impl Inner {
     async fn put(&self, subject: &str, payload: &Bytes) -> Result<(), JetStreamError> {
         let answer = self.ask_patiently(subject, payload).await?;
         append::read_refusal(&answer)
+    }
+
+    /// Publishes after message `after` of the same subject; answers false if another came in between.
+    async fn put_after(
+        &self,
+        subject: &str,
+        payload: &Bytes,
+        after: u64,
+    ) -> Result<bool, JetStreamError> {
+        let mut patience = Patience::new();
+        loop {
+            let mut headers = HeaderMap::new();
+            headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string());
+            let request = Request::new().payload(payload.clone()).headers(headers);
+            match self.ask(subject, request).await? {
+                Reply::Message(message) => return append::was_next(&message),
+                Reply::Nobody(reason) => patience.pause(subject, reason).await?,
+            }
+        }
     }
 
     /// The last message on a subject, which may have wildcards: any replica answers.

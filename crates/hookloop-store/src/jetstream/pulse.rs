@@ -21,6 +21,33 @@ impl Pulse for JetStream {
         Ok(self.run(self.0.put(&subject, &Bytes::from(payload)))?)
     }
 
+    fn take(
+        &self,
+        held: &Held,
+        holder: &str,
+        epoch: u64,
+        seen: Option<&Beat>,
+    ) -> Result<bool, LogError> {
+        let message = Message { holder: holder.to_owned(), epoch };
+        let payload = serde_json::to_vec(&message).map_err(|e| LogError::Engine(Box::new(e)))?;
+        let (stream, subject) = (self.0.layout.pulse_stream(), self.0.layout.pulse(held));
+        self.run(async {
+            let last = self.0.last_on(stream, &subject).await?;
+            let last_beat = last.as_ref().map(beat).transpose()?.flatten();
+            if last_beat.as_ref() != seen {
+                return Ok(false);
+            }
+            let after = last.as_ref().map(place).transpose()?.map_or(0, |(seq, _)| seq);
+            if self.0.put_after(&subject, &Bytes::from(payload), after).await? {
+                return Ok(true);
+            }
+            // The answer to the first of two tries may have been lost.
+            let last = self.0.last_on(stream, &subject).await?;
+            let last_beat = last.as_ref().map(beat).transpose()?.flatten();
+            Ok(last_beat.is_some_and(|beat| beat.holder == holder))
+        })
+    }
+
     fn last_beat(&self, held: &Held) -> Result<Option<Beat>, LogError> {
         let (stream, subject) = (self.0.layout.pulse_stream(), self.0.layout.pulse(held));
         self.run(async {

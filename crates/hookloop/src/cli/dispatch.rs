@@ -2,15 +2,17 @@ use hookloop_core::authority::ActorKind;
 use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_engine::notify::Notifier;
+use hookloop_engine::project::Done;
 use serde_json::json;
 
 use super::{Context, inbox, machine, user_name};
+use crate::error::CliError;
 use crate::output::Result;
 
 /// Do the reactions and workflows that are waiting, and make the tasks of schedules that are due
 ///
-/// Every command does those that it leads to, unless someone stays to do them: on a store that many
-/// machines share, run this with --stay on one or more of them. One at a time has the place; another
+/// Every command that changes something does those that it leads to, unless someone stays to do them: on a
+/// store that many machines share, run this with --stay on one or more of them. One at a time has the place; another
 /// takes over within seconds of its last sign of life. It also makes tasks ready again whose holders
 /// have shown no life for their lease, and tells you what needs a human (see `hookloop inbox`).
 #[derive(clap::Args)]
@@ -24,11 +26,19 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let dispatcher = CallerIdentity::service(ActorKind::Dispatcher);
         let project = context.project()?.for_caller(Caller::known(&user_name(), dispatcher));
+        if let Some(left) = project.reactions_left() {
+            return Err(CliError::refused(format!("reactions can't be run here: {left}"))
+                .hint("hookloop dispatch, in a terminal of your own"));
+        }
         if !self.stay {
+            let mut done = Done::default();
             project.fire_schedules(project.now())?;
-            project.dispatch()?;
+            project.settle_reactions(&mut done)?;
             project.run_workflows()?;
-            return Ok(());
+            return match done.left {
+                Some(left) if !context.out.json => context.out.line(left),
+                _ => Ok(()),
+            };
         }
         let mut dispatcher = Dispatcher::new(&project, &machine())?;
         let notifier = Notifier::start(&project, context.user()?.channels)?;

@@ -129,7 +129,7 @@ impl Command {
 }
 
 pub(super) fn open(context: &mut Context) -> Result<Fleet> {
-    let project = context.project()?;
+    let project = context.project_to_read()?;
     let fleet = Fleet::beside(&project, &state_home()?, &context.surroundings()?)?;
     fleet.log().store().hold_still()?;
     Ok(fleet)

@@ -57,7 +57,7 @@ impl Command {
 }
 
 fn list(context: &mut Context) -> Result {
-    let project = context.project()?;
+    let project = context.project_to_read()?;
     let registry = project.hooks()?;
     let runs = project.read(|view| view.hook_runs())?;
     let mut hooks: Vec<&Hook> = registry.list().iter().collect();
@@ -118,7 +118,7 @@ fn points(hook: &Hook) -> String {
 }
 
 fn show(context: &mut Context, name: &str) -> Result {
-    let project = context.project()?;
+    let project = context.project_to_read()?;
     let registry = project.hooks()?;
     let Some(hook) = registry.get(name) else {
         let message = format!("there is no hook `{name}`");

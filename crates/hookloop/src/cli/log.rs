@@ -54,7 +54,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = match self.fleet {
             true => super::fleet::open(context)?.log().clone(),
-            false => context.project_to_read()?,
+            false => context.log_to_read()?,
         };
         let subject = self.task.as_ref().map(|task| subject(&project, task)).transpose()?;
         let limit = match (self.limit, context.out.terminal && !context.out.json && !self.follow) {

@@ -295,13 +295,19 @@ impl Context {
         self.directory.get_or_insert_with(|| directory.to_owned());
     }
 
-    /// Opens the project, and finishes what a process that died has left undone.
+    /// Opens the project for a command that changes something, and finishes what a process that died has left undone.
     pub(crate) fn project(&mut self) -> Result<Project> {
+        let project = self.project_to_read()?;
+        project.tend()?;
+        Ok(project)
+    }
+
+    /// Opens the project for a command that only reads: it runs no hooks and makes no tasks of schedules.
+    pub(crate) fn project_to_read(&mut self) -> Result<Project> {
         let place = self.place()?;
         let project = Project::open(&place, caller(&place), &self.surroundings()?)?;
         self.opened = Some(project.clone());
         project.store().hold_still().map_err(EngineError::from)?;
-        project.tend()?;
         Ok(project)
     }
 
@@ -327,10 +333,10 @@ impl Context {
         Ok(project)
     }
 
-    /// Opens the project to look at what happened. Where the policy lets nothing run, that can be seen still.
-    pub(crate) fn project_to_read(&mut self) -> Result<Project> {
+    /// Opens the project to read its log, also where the policy lets nothing run.
+    pub(crate) fn log_to_read(&mut self) -> Result<Project> {
         match self.check_policy() {
-            Ok(()) => self.project(),
+            Ok(()) => self.project_to_read(),
             Err(_) => self.log_alone(),
         }
     }

@@ -141,7 +141,7 @@ impl<'a> From<&'a Standing> for ScheduleJson<'a> {
 
 impl List {
     fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let schedules = project.read(|view| view.schedules())?;
         let out = &mut context.out;
         if out.json {
@@ -187,7 +187,7 @@ fn last(standing: &Standing) -> String {
 
 impl Show {
     fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let standing = existing(&project, &self.name)?;
         match context.out.json {
             true => context.out.json(&ScheduleJson::from(&standing)),

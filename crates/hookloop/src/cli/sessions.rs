@@ -36,7 +36,7 @@ pub(crate) struct List {
 
 impl List {
     fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let runner = runner(&project)?;
         let rows = project.read(|view| view.sessions(self.limit))?;
         let state = |row: &SessionRow| {
@@ -82,7 +82,7 @@ pub(crate) struct Show {
 
 impl Show {
     fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let row = open::find(&project, &self.session)?;
         let session = open::session(&project, &row.id)?;
         let events = project.log().history(&Subject::Session(row.id.clone()), usize::MAX)?;

@@ -11,7 +11,7 @@ pub(crate) struct Args {}
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let place = context.place()?;
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let (totals, claimed, stuck, due, running, problems) = project.read(|view| {
             let (stuck, due) = (view.count_stuck()?, view.count_due()?);
             let (totals, claimed) = (view.totals()?, view.count_claimed()?);

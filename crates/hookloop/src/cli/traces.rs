@@ -119,7 +119,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context) -> Result {
-        let project = context.project_to_read()?;
+        let project = context.log_to_read()?;
         let row = open::find(&project, &self.session)?;
         let plan = open::session(&project, &row.id)?.plan;
         let nowhere = || {

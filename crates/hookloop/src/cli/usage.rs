@@ -78,7 +78,7 @@ impl Args {
                 (fleet.log().clone(), fleet.budget()?)
             }
             false => {
-                let project = context.project()?;
+                let project = context.project_to_read()?;
                 let bounds = project.rules().limits.purse;
                 (project, bounds)
             }

@@ -23,7 +23,7 @@ impl Args {
             let message = "a screen needs a terminal, on standard input and output";
             return Err(CliError::usage(message).hint("hookloop log --follow"));
         }
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let wanted = self.session.as_deref();
         let session = wanted.map(|wanted| open::find(&project, wanted)).transpose()?;
         let parting = tui::watch(context.showing()?, session.map(|row| row.id))?;

@@ -39,7 +39,7 @@ pub(crate) struct Reason {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let (id, reason) = match open::find(&project, &self.what) {
             Ok(row) => {
                 let session = open::session(&project, &row.id)?;

@@ -59,7 +59,7 @@ impl<'a> From<&'a Kept> for WorktreeJson<'a> {
 
 impl List {
     fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let stop = heed_signals()?;
         let found = list(&project, runner(&project)?, stop.cancel())?;
         let out = &mut context.out;

@@ -13,7 +13,7 @@ use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::{Place, PlaceError};
-use hookloop_engine::project::Project;
+use hookloop_engine::project::{Done, EngineError, Project};
 use hookloop_engine::session::real::Stop;
 use hookloop_engine::trust;
 
@@ -107,6 +107,14 @@ impl Door {
     }
 }
 
+/// Does the reactions and workflows that calls led to.
+fn settle(project: &Project) -> Result<(), EngineError> {
+    if project.has_pending()? {
+        project.react_here(&mut Done::default())?;
+    }
+    project.tend()
+}
+
 /// What tells a file from what it was.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(Option<(u64, u64, i64, i64)>);
@@ -194,7 +202,7 @@ impl Counter {
             let Ok(_turn) = self.tending.try_lock() else { return };
             while self.is_due.swap(false, Ordering::AcqRel) {
                 // What stays undone is told by the next command that a person types.
-                let _ = project.tend();
+                let _ = settle(project);
             }
         }
     }

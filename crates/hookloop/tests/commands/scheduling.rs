@@ -143,9 +143,9 @@ fn a_schedule_is_set_shown_and_removed() {
     project.ok(&["rebuild"]);
 }
 
-/// Whatever is asked of the project next, what was due is made first.
+/// Whatever is changed in the project next, what was due is made first. A command that reads makes nothing.
 #[test]
-fn a_slot_that_passed_is_made_by_the_next_command() {
+fn a_slot_that_passed_is_made_by_the_next_command_that_changes_something() {
     let project = Project::new();
     project.ok(&["schedule", "add", "hourly", "--cron", "0 * * * *", "--goal", "Look around"]);
     // As if the program had been away since then.
@@ -153,6 +153,8 @@ fn a_slot_that_passed_is_made_by_the_next_command() {
         project.database().execute("UPDATE schedule SET next = 1767225600000", []).unwrap();
     };
     pass();
+    assert_eq!(project.goals(), [""; 0]);
+    project.fails(1, &["task", "claim", "--type", "none"]);
     let tasks = project.json(&["task", "list"]);
     assert_eq!(strings(&tasks, "goal"), ["Look around"]);
     let id = tasks[0]["id"].as_str().unwrap();

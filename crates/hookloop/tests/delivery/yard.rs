@@ -72,6 +72,15 @@ impl Yard {
         (yard, forge)
     }
 
+    /// With a remote that has this address, which git finds in the bare repository.
+    pub(crate) fn at_address(url: &str, config: &str, files: &[(&str, &str)]) -> Yard {
+        let yard = Yard::new(config, files);
+        yard.git(&["remote", "set-url", "origin", url]);
+        let instead = format!("[url \"{}\"]\n\tinsteadOf = {url}\n", yard.remote().display());
+        fs::write(yard.root.join("home/.gitconfig"), instead).unwrap();
+        yard
+    }
+
     pub(crate) fn without_remote(config: &str, files: &[(&str, &str)]) -> Yard {
         let sandbox = Sandbox::new(&format!("version: 1\n{config}"));
         let root = sandbox.project().parent().unwrap().to_owned();

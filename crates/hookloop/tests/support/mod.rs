@@ -143,6 +143,7 @@ impl Sandbox {
 
     /// Lets a process do what others left, and checks that nothing is left then.
     pub(crate) fn settle(&self) {
+        self.run(&["dispatch"]);
         let status = self.json(&["status"]);
         assert_eq!(status["reactions_due"], 0, "{status}");
         assert_eq!(status["workflows"]["running"], 0, "{status}");

@@ -55,6 +55,9 @@ impl Train<'_> {
 
     /// Whether everything that is about this task alone says yes to it.
     pub(super) fn is_cleared(&mut self, car: &Car) -> Result<bool, TrainError> {
+        if car.submission.number.is_none() {
+            self.shop.requests.check("it can't be merged into the remote's base")?;
+        }
         Ok(self.is_as_submitted(car)? && self.is_checked(car)? && self.is_reviewed(car)?)
     }
 

@@ -31,7 +31,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let point: Point =
             self.point.parse().map_err(|error: NoSuchPoint| CliError::usage(error))?;
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let task = self.task.as_deref().map(|id| find_task(&project, id)).transpose()?;
         let explained = explain(&project.hooks()?, &point, task.as_ref());
         let with_standing = |one: Explained| {

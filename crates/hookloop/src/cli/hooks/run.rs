@@ -34,7 +34,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let registry = project.hooks()?;
         let task = self.task.as_deref().map(|id| find_task(&project, id)).transpose()?;
         let task_type = task.as_ref().and_then(|task| task.spec.kind.as_deref());

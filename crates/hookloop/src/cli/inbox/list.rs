@@ -14,7 +14,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let problems = inbox::list(&project, self.limit)?;
         let lines = problems.iter().map(|problem| ProblemJson::new(&project, problem));
         let lines = lines.collect::<std::result::Result<Vec<_>, _>>()?;

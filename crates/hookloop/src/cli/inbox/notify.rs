@@ -26,7 +26,7 @@ pub(crate) struct Test {
 impl Args {
     pub(super) fn run(self, context: &mut Context) -> Result {
         let channels = context.user()?.channels;
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let report = notify::round(&project, &channels, Moment::now())?;
         tell(context, &report)?;
         if !report.failed.is_empty() {
@@ -71,7 +71,7 @@ impl Test {
         let user = context.user()?;
         let channel = user.channels.iter().find(|channel| channel.name == self.channel);
         let channel = channel.ok_or_else(|| none(&self.channel, &user.channels, &user.path))?;
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         notify::test(&project, channel).map_err(|why| {
             CliError::refused(format!("channel `{}`: {why}", channel.name))
                 .hint(format!("$EDITOR {}", user.path.display()))

@@ -22,7 +22,7 @@ struct ShownJson {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let problem = inbox::find(&project, &self.key)?;
         let evidence = inbox::evidence(&project, &problem)?;
         let mut line = ProblemJson::new(&project, &problem)?;

@@ -9,7 +9,7 @@ pub(crate) struct Args {}
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         bulk::export(&project, |line: &Line| context.out.json(line))
     }
 }

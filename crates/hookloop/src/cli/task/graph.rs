@@ -40,7 +40,7 @@ enum Format {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let picture = self.picture(&project)?;
         let out = &mut context.out;
         match (out.json, self.format) {

@@ -31,7 +31,7 @@ pub(crate) struct ListArgs {
 
 impl ListArgs {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let filter = TaskFilter {
             state: self.state,
             label: self.label,
@@ -67,7 +67,7 @@ pub(crate) struct ReadyArgs {
 
 impl ReadyArgs {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let ageing = project.rules().scheduling.ageing;
         let rows = project.read(|view| match self.types.as_slice() {

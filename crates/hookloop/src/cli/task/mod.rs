@@ -23,6 +23,7 @@ use hookloop_core::command::Command as Ask;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_engine::project::{Done, Project};
+use hookloop_engine::reactions::ReactionsLeft;
 
 use super::Context;
 use crate::output::{Result, plain, state_style};
@@ -156,8 +157,14 @@ fn show_done(
         let red = anstyle::AnsiColor::Red.on_default();
         out.line(format_args!("  {red}{}{red:#}", plain(failure)))?;
     }
-    match done.failures.len().checked_sub(FAILURES_SHOWN) {
-        Some(more) if more > 0 => out.line(format_args!("  … and {more} more: hookloop log")),
-        _ => Ok(()),
+    if let Some(more) = done.failures.len().checked_sub(FAILURES_SHOWN)
+        && more > 0
+    {
+        out.line(format_args!("  … and {more} more: hookloop log"))?;
+    }
+    match &done.left {
+        // The agent or hook that gave the command needs not know.
+        None | Some(ReactionsLeft::Above) => Ok(()),
+        Some(left) => out.line(format_args!("  {left}")),
     }
 }

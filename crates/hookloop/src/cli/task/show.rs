@@ -34,7 +34,7 @@ struct Detail {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.project()?;
+        let project = context.project_to_read()?;
         let id = ids::resolve(&project, &self.task)?;
         let tasks = |rows: Vec<TaskRow>| rows.into_iter().map(|row| row.task).collect();
         let detail = project.read(|view| -> std::result::Result<_, LogError> {

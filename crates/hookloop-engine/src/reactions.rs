@@ -1,0 +1,294 @@
+//! Which process runs the hooks of due events.
+//!
+//! The hooks of an event run once while the process that runs them lives. That process holds a lock in the project's
+//! state directory, and so does the keeper of each hook: the kernel frees the lock when the process is dead and
+//! everything that its hooks started is gone. Where several machines share the log, it has the dispatcher's seat, too.
+//! A process that finds either taken leaves the work to the holder. A process that a hook or an agent of the project
+//! started never runs hooks: the process above does, after it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use hookloop_core::cascade::{CascadeLimit, Cause};
+use hookloop_core::event::{CascadeCut, EventBody};
+use hookloop_core::id::{EventId, Subject};
+use hookloop_store::log::{EventLog, Seq};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::kept::Kept;
+use crate::place::PlaceError;
+use crate::process::{Ancestry, HiddenAncestry, KeeperOwner, ancestry};
+use crate::project::{Done, EngineError, Project, fresh_id, now};
+use crate::seat::SeatHold;
+use crate::session::StartError;
+use crate::work::{Origin, Work};
+
+/// How long a command waits for another process to run the hooks of its events.
+pub const REACTIONS_WAIT: Duration = Duration::from_secs(60);
+/// Between two looks at whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Events that are read to report what another process's run of the hooks led to.
+const NOTED_MAX: usize = 4_000;
+/// Events before the end of the log among which that run may have begun.
+const NOTED_BEFORE: Seq = 1_000;
+/// The lock of the process that runs hooks, in the project's state directory.
+const LOCK: &str = "reactions.lock";
+/// The variable by which a hook's commands know the event that the hook runs for.
+pub(crate) const CAUSE_VARIABLE: &str = "HOOKLOOP_CAUSE";
+
+/// Why the reactions to a command are not done when it returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReactionsLeft {
+    /// Another process still runs hooks.
+    Running,
+    /// A hook or an agent of the project gave the command; the process above runs them.
+    Above,
+    /// The processes above this one are hidden, so it may be such a command.
+    Hidden(HiddenAncestry),
+}
+
+impl std::fmt::Display for ReactionsLeft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ReactionsLeft::Running => f.write_str("reactions are still running in another process"),
+            ReactionsLeft::Above => {
+                f.write_str("reactions run after the hook or turn that gave this command")
+            }
+            ReactionsLeft::Hidden(why) => write!(f, "reactions were not run: {why}"),
+        }
+    }
+}
+
+/// In what role a process runs hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DispatchRole {
+    /// It has the dispatcher's seat.
+    Leader,
+    /// It takes that seat for as long as it runs hooks.
+    Command,
+}
+
+/// The right to run the hooks of due events, which no other process has meanwhile.
+#[derive(Debug)]
+pub(crate) struct ReactionHold {
+    lock: Option<File>,
+    pub(crate) role: DispatchRole,
+    /// The dispatcher's seat, taken when the first process is to be run.
+    seat: Option<SeatHold>,
+    /// The due event that the view was brought up to date for.
+    fresh: Option<Seq>,
+}
+
+impl ReactionHold {
+    /// What a keeper has to hold while it runs a hook.
+    pub(crate) fn lock(&self) -> Option<BorrowedFd<'_>> {
+        self.lock.as_ref().map(AsFd::as_fd)
+    }
+}
+
+impl Drop for ReactionHold {
+    fn drop(&mut self) {
+        // A process that is being started may have a copy of the file for a moment: closing ours would free it later.
+        if let Some(lock) = &self.lock {
+            let _ = flock(lock, FlockOperation::Unlock);
+        }
+    }
+}
+
+/// The run of a hook for an event: what its keeper holds, and what its commands are caused by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReactionRun<'a> {
+    pub(crate) lock: Option<BorrowedFd<'a>>,
+    pub(crate) event: EventId,
+    pub(crate) root: EventId,
+    pub(crate) depth: u32,
+}
+
+impl ReactionRun<'_> {
+    /// The cause of what `hook` does, as its commands read it from the environment.
+    pub(crate) fn variable(&self, hook: &str) -> OsString {
+        let ReactionRun { event, root, depth, .. } = *self;
+        let cause = Cause { event, hook: hook.to_owned(), root, depth, count: 0 };
+        serde_json::to_string(&cause).unwrap_or_default().into()
+    }
+}
+
+/// The processes above this one, as they were when this was first asked.
+fn above() -> &'static Result<Ancestry, HiddenAncestry> {
+    static ABOVE: OnceLock<Result<Ancestry, HiddenAncestry>> = OnceLock::new();
+    ABOVE.get_or_init(ancestry)
+}
+
+/// The projects whose hooks and agents this process is below; none for keepers that name no project.
+pub(crate) fn owners_above() -> &'static [Option<KeeperOwner>] {
+    above().as_ref().map_or(&[], |above| &above.keepers)
+}
+
+/// Why a process does not run the hooks of the project at `root`, if it is below one of them or of its agents.
+pub(crate) fn left_to_above(root: &Path, state: &Path) -> Option<ReactionsLeft> {
+    let is_ours = |owner: &Option<KeeperOwner>| match owner {
+        Some(owner) => owner.project == root || owner.state == state,
+        None => true,
+    };
+    match above() {
+        Ok(above) => above.keepers.iter().any(is_ours).then_some(ReactionsLeft::Above),
+        Err(hidden) => Some(ReactionsLeft::Hidden(*hidden)),
+    }
+}
+
+/// The cause that a hook's command finds in its environment.
+pub(crate) fn cause_of(environment: &[(OsString, OsString)]) -> Result<Option<Cause>, EngineError> {
+    let Some((_, value)) = environment.iter().find(|(name, _)| name == CAUSE_VARIABLE) else {
+        return Ok(None);
+    };
+    let cause = value.to_str().and_then(|text| serde_json::from_str(text).ok());
+    cause.map(Some).ok_or_else(|| EngineError::BadCause(value.to_string_lossy().into_owned()))
+}
+
+impl Project {
+    /// Why this process does not run hooks of due events; none if it may.
+    pub fn reactions_left(&self) -> Option<ReactionsLeft> {
+        let runner = self.runner.as_ref()?;
+        left_to_above(runner.home(), runner.state())
+    }
+
+    /// Takes the right to run hooks; none if another process or thread has it.
+    pub(crate) fn hold_reactions(
+        &self,
+        role: DispatchRole,
+    ) -> Result<Option<ReactionHold>, EngineError> {
+        let lock = match &self.runner {
+            Some(runner) => match runner.alone_now(LOCK).map_err(lock_error)? {
+                Some(lock) => Some(lock),
+                None => return Ok(None),
+            },
+            // Without a directory to run them in, nothing is run.
+            None => None,
+        };
+        Ok(Some(ReactionHold { lock, role, seat: None, fresh: None }))
+    }
+
+    /// Makes sure that no other machine runs the hooks of the due event at `seq`.
+    pub(crate) fn claim_event(
+        &self,
+        hold: &mut ReactionHold,
+        seq: Seq,
+    ) -> Result<EventClaim, EngineError> {
+        if matches!(self.kept, Kept::Here) || self.runner.is_none() || hold.fresh == Some(seq) {
+            return Ok(EventClaim::Had);
+        }
+        if hold.role == DispatchRole::Command && hold.seat.is_none() {
+            hold.seat = self.take_seat()?;
+            if hold.seat.is_none() {
+                return Ok(EventClaim::Others);
+            }
+        }
+        // Its hooks may have run on another machine just before.
+        self.store.hold_still()?;
+        self.store.keep_up();
+        hold.fresh = Some(seq);
+        Ok(EventClaim::LookAgain)
+    }
+
+    /// Runs what is due, or waits for the process that does: for [`REACTIONS_WAIT`] at most, and not at all below a
+    /// hook or an agent. Adds to `done` what came of it.
+    pub fn settle_reactions(&self, done: &mut Done) -> Result<(), EngineError> {
+        let until = self.store.glance(|view| Ok(view.totals()?.head))?;
+        let deadline = Instant::now() + REACTIONS_WAIT;
+        let mut has_waited = false;
+        loop {
+            let left = self.dispatch_as(DispatchRole::Command, done)?;
+            match left {
+                None => break,
+                Some(ReactionsLeft::Running) => {}
+                left => {
+                    done.left = left;
+                    return Ok(());
+                }
+            }
+            if !has_waited {
+                // Whatever machine runs the hooks, its progress has to be seen.
+                self.store.keep_up();
+                has_waited = true;
+            }
+            if self.read(|view| view.next_due())?.is_none_or(|seq| seq > until) {
+                break;
+            }
+            if Instant::now() >= deadline {
+                done.left = left;
+                return Ok(());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        if has_waited { self.note_reactions(done, until) } else { Ok(()) }
+    }
+
+    /// Adds to `done` what hooks that another process ran made of its events.
+    fn note_reactions(&self, done: &mut Done, until: Seq) -> Result<(), EngineError> {
+        let from = until.saturating_sub(NOTED_BEFORE).max(1);
+        for stored in EventLog::read(&self.store, from, NOTED_MAX)? {
+            let event = &stored.event;
+            if !event.cause.as_ref().is_some_and(|cause| done.roots.contains(&cause.root)) {
+                continue;
+            }
+            done.note_failure(event);
+            if let (EventBody::TaskCreated(_), Subject::Task(task)) = (&event.body, &event.subject)
+                && !done.added.contains(task)
+            {
+                done.added.push(task.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// The origin of a command's events. Below a hook they are caused by it, and the limits of cascades hold for them.
+    pub(crate) fn origin(&self) -> Result<Origin, EngineError> {
+        let origin = Origin::command(fresh_id(), self.actor());
+        let Some(cause) = &self.cause else { return Ok(origin) };
+        let count = self.store.glance(|view| view.cascade_count(cause.root))?;
+        let (_, limit) = self.rules.limits.cascade.allow(cause.depth, count, 1);
+        let Some(limit) = limit else {
+            let cause = Cause { count: count + 1, ..cause.clone() };
+            return Ok(Origin { cause: Some(cause), ..origin });
+        };
+        self.record_cut(cause, limit)?;
+        Err(EngineError::CascadeLimit { hook: cause.hook.clone(), limit })
+    }
+
+    /// Records that a hook's command was refused. No hook follows that: it could give the same command.
+    fn record_cut(&self, cause: &Cause, limit: CascadeLimit) -> Result<(), EngineError> {
+        let id = fresh_id();
+        self.store.transact(|unit| {
+            let mut work = Work::new(unit, &self.rules, now())?;
+            let cut = CascadeCut { hook_name: cause.hook.clone(), limit, dropped: 1 };
+            let origin = Origin::hook(id, cause.clone());
+            work.stage_quietly(origin, Subject::Project, EventBody::CascadeCut(cut))?;
+            Ok(())
+        })
+    }
+}
+
+/// Whether this process may run the hooks of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventClaim {
+    Had,
+    /// The view was brought up to date: the event may be done.
+    LookAgain,
+    /// Another machine runs hooks.
+    Others,
+}
+
+fn lock_error(error: StartError) -> EngineError {
+    match error {
+        StartError::Engine(error) => error,
+        StartError::Io { path, source } => PlaceError::Io { path, source }.into(),
+        other => {
+            let source = std::io::Error::other(other.to_string());
+            PlaceError::Io { path: LOCK.into(), source }.into()
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Remotes that are on no forge that hookloop knows.
+
+use std::fs;
+
+use super::yard::{Ran, Yard};
+
+/// GitLab, Forgejo, and GitHub Enterprise without `forge: github`.
+const ADDRESSES: [&str; 3] = [
+    "https://gitlab.example/acme/app.git",
+    "git@forgejo.example:acme/app.git",
+    "https://github.acme.example/acme/app.git",
+];
+const FILES: &[(&str, &str)] = &[("a.txt", "a\n")];
+
+/// The status of `create_pr`, and how many receipts it has.
+fn create_pr(ran: &Ran) -> (Vec<&str>, usize) {
+    let runs = ran.all("hook_ran").into_iter().filter(|ran| ran["hookName"] == "create_pr");
+    let receipts = ran.all("receipt_made").into_iter();
+    (
+        runs.map(|run| run["status"].as_str().unwrap()).collect(),
+        receipts
+            .filter(|receipt| receipt["gate"] == "create_pr" && receipt["status"] != "failed")
+            .count(),
+    )
+}
+
+#[test]
+fn a_request_that_no_forge_can_take_is_a_persons_decision() {
+    for url in ADDRESSES {
+        let hooks = "hooks:\n  after_submit: [merge]\n";
+        let yard = Yard::at_address(url, &format!("delivery: {{}}\n{hooks}"), FILES);
+        let main = yard.at_remote(&["rev-parse", "main"]);
+        yard.add("t1", &[]);
+        yard.does("t1", 1, "echo work > work.txt");
+        let ran = yard.tasks();
+        assert_eq!(ran.code, 3, "{url}: {}", ran.stderr);
+        assert_eq!(create_pr(&ran), (vec!["failed"], 0), "{url}");
+        assert_eq!(ran.submitted(), ["escalate"], "{url}");
+        let reason = yard.task("t1")["blocked"]["reason"].to_string();
+        for part in ["delivery: {forge: github}", "delivery: {forge: none}"] {
+            assert!(reason.contains(part), "{url}: {reason}");
+        }
+        assert_eq!(yard.at_remote(&["branch", "--list", "hookloop/*"]), "", "{url}");
+        assert_eq!(yard.at_remote(&["rev-parse", "main"]), main, "{url}");
+    }
+}
+
+#[test]
+fn branches_without_requests_are_a_persons_word() {
+    let yard = Yard::at_address(ADDRESSES[0], "delivery: {forge: none}\n", FILES);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(create_pr(&ran), (vec!["skipped"], 0));
+    assert_eq!(yard.at_remote(&["show", "hookloop/t1:work.txt"]), "work");
+    assert_eq!(yard.merge()["t1"].0, "merged");
+    assert_eq!(yard.on_main("work.txt"), "work\n");
+}
+
+#[test]
+fn a_merge_into_a_remote_base_without_a_forge_waits_for_a_person() {
+    let yard = Yard::at_address(ADDRESSES[1], "delivery: {forge: none}\n", FILES);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    assert_eq!(yard.tasks().code, 0);
+    let main = yard.at_remote(&["rev-parse", "main"]);
+    fs::write(yard.project().join("hookloop.yaml"), "version: 1\ndelivery: {}\n").unwrap();
+    let (fate, why) = yard.merge().remove("t1").unwrap();
+    assert_eq!(fate, "waits");
+    assert!(why.contains("delivery: {forge: none}"), "{why}");
+    assert_eq!(yard.at_remote(&["rev-parse", "main"]), main);
+    assert_eq!(yard.state("t1"), "submitted");
+}
+
+#[test]
+fn a_local_remote_has_branches_and_claims_no_request() {
+    let yard = Yard::new("delivery: {}\n", FILES);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(create_pr(&ran), (vec!["skipped"], 0));
+    assert_eq!(yard.merge()["t1"].0, "merged");
+}

@@ -1,0 +1,50 @@
+//! The process that runs hooks is killed again and again while they run.
+
+use std::time::Duration;
+
+use super::cli::Project;
+use super::is_full;
+
+/// Asks for an action that takes effect once, however often the hook runs.
+const ACTION: &str = r#"echo '{"hookloop":{"actions":[{"type":"log","payload":{"type":"done"}}]}}'
+"#;
+/// Processes that take over at the same time.
+const SUCCESSORS: usize = 3;
+
+#[test]
+fn a_reaction_of_a_killed_holder_is_taken_over_and_never_run_beside_it() {
+    let kills = if is_full() { 1_000 } else { 20 };
+    let project = Project::with_hook("task_completed", "0.05", ACTION);
+    let (mut interrupted, mut runs_before) = (0, 0);
+    for round in 0..kills {
+        let task = format!("t{round}");
+        project.ok(&["task", "add", "work", "--id", &task]);
+        let mut holder = project.start(&["task", "complete", &task]);
+        project.wait_for_start(&task, 1);
+        // At another moment of the hook each time.
+        std::thread::sleep(Duration::from_millis(round % 40));
+        holder.kill().unwrap();
+        // They begin before anything of the killed one has ended.
+        let successors = [(); SUCCESSORS].map(|()| project.start(&["dispatch"]));
+        interrupted += u64::from(holder.wait().unwrap().code().is_none());
+        for mut successor in successors {
+            assert!(successor.wait().unwrap().success());
+        }
+        let end = format!("end {task}");
+        let runs = project.runs();
+        assert!(runs[runs_before..].contains(&end), "{task} was not run to its end");
+        runs_before = runs.len();
+        project.assert_no_overlap();
+    }
+    assert!(interrupted > kills / 2, "{interrupted} of {kills} were killed in time");
+    let done = project.events_of("hook.slow.done");
+    let mut causes: Vec<String> = done.iter().map(|event| event["nodeId"].to_string()).collect();
+    causes.sort_unstable();
+    causes.dedup();
+    assert_eq!(
+        (done.len() as u64, causes.len() as u64),
+        (kills, kills),
+        "actions took effect once"
+    );
+    assert_eq!(project.json(&["status"])["reactions_due"], 0);
+}

@@ -1,0 +1,114 @@
+//! Two machines share a log, and one of them runs the hooks of an event.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hookloop_testbed::Server;
+
+use super::cli::wait_for;
+use super::nats::{Machine, hookloop};
+use super::{HOOK, lines_of};
+
+/// Both machines' hooks write to the same directory, so that two runs at a time are seen.
+fn machine(server: &Server, shared: &std::path::Path, pause: &str) -> Machine {
+    let machine = Machine::on(server, "shared");
+    let text = std::fs::read_to_string(machine.root().join("hookloop.yaml")).unwrap();
+    machine.write(
+        "hookloop.yaml",
+        &format!("{text}hooks:\n  task_created:\n    - command: sh hook.sh\n"),
+    );
+    machine.write("hook.sh", &format!("cd {}\n{HOOK}", shared.display()));
+    std::fs::write(shared.join("pause"), pause).unwrap();
+    run(&machine, &["hooks", "trust", "--yes"]);
+    machine
+}
+
+fn command(machine: &Machine, args: &[&str]) -> Command {
+    let mut command = hookloop(&machine.root());
+    command.args(args).env("HOME", machine.home()).env("PATH", "/usr/bin:/bin");
+    command
+}
+
+fn run(machine: &Machine, args: &[&str]) -> String {
+    let output = command(machine, args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn start(machine: &Machine, args: &[&str]) -> Child {
+    command(machine, args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn due(machine: &Machine) -> serde_json::Value {
+    machine.json(&["status"])["reactions_due"].clone()
+}
+
+#[test]
+fn a_slow_hook_runs_once_beside_observers_on_two_machines() {
+    let server = Server::single();
+    let shared = tempfile::tempdir().unwrap();
+    let [here, there] = [0, 1].map(|_| machine(&server, shared.path(), "1"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        for machine in [&here, &there] {
+            for args in [&["status"][..], &["task", "list"], &["log"], &["task", "ready"]] {
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::SeqCst) {
+                        run(machine, args);
+                    }
+                });
+            }
+        }
+        let adders = [(&here, "a"), (&there, "b"), (&here, "c"), (&there, "d")]
+            .map(|(m, id)| scope.spawn(move || run(m, &["task", "add", "work", "--id", id])));
+        for adder in adders {
+            adder.join().unwrap();
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    let mut runs = lines_of(shared.path(), "runs");
+    runs.sort_unstable();
+    let once = ["end a", "end b", "end c", "end d", "start a", "start b", "start c", "start d"];
+    assert_eq!(runs, once);
+    assert_eq!(lines_of(shared.path(), "overlaps"), [""; 0], "two runs at a time");
+    assert_eq!((due(&here), due(&there)), (0.into(), 0.into()));
+}
+
+#[test]
+fn a_reaction_is_taken_over_from_a_machine_that_died() {
+    let server = Server::single();
+    let shared = tempfile::tempdir().unwrap();
+    let [here, there] = [0, 1].map(|_| machine(&server, shared.path(), "2"));
+    let mut holder = start(&here, &["task", "add", "work", "--id", "a"]);
+    wait_for("the start of a hook", || (!lines_of(shared.path(), "runs").is_empty()).then_some(()));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    run(&there, &["task", "add", "work", "--id", "b"]);
+    assert_eq!(
+        lines_of(shared.path(), "runs"),
+        ["start a", "start a", "end a", "start b", "end b"]
+    );
+    assert_eq!(lines_of(shared.path(), "overlaps"), [""; 0], "two runs at a time");
+}
+
+#[test]
+fn a_dispatcher_keeps_its_seat_while_a_hook_runs_for_longer_than_its_lease() {
+    let server = Server::single();
+    let shared = tempfile::tempdir().unwrap();
+    let [here, there] = [0, 1].map(|_| machine(&server, shared.path(), "7"));
+    let mut dispatchers = [&here, &there].map(|machine| start(machine, &["dispatch", "--stay"]));
+    // A dispatcher is there before the task is.
+    wait_for("a dispatcher", || {
+        let added = run(&here, &["task", "add", "work"]);
+        (!added.is_empty() && !lines_of(shared.path(), "runs").is_empty()).then_some(())
+    });
+    wait_for("the end of all hooks", || (due(&there) == 0).then_some(()));
+    for dispatcher in &mut dispatchers {
+        dispatcher.kill().unwrap();
+        dispatcher.wait().unwrap();
+    }
+    let runs = lines_of(shared.path(), "runs");
+    assert_eq!(runs.len(), 2 * there.json(&["task", "list"]).as_array().unwrap().len(), "{runs:?}");
+    assert_eq!(lines_of(shared.path(), "overlaps"), [""; 0], "two runs at a time");
+}

@@ -153,11 +153,6 @@ pub fn compare(agreed: &GateLedger, now: &GateLedger) -> Vec<GateChange> {
 }
 
 impl GateLedger {
-    /// Returns whether there is nothing that a later set could lack.
-    pub fn is_empty(&self) -> bool {
-        self.gates.iter().all(|gate| gate.is_users) && self.limits.is_empty()
-    }
-
     /// The gates at a point, as they are resolved for the tasks and agents of `scope`.
     fn at(&self, point: &str, scope: &GateScope) -> Vec<&GateRecord> {
         let agents = scope.agent.as_ref().map(|agent| format!("{AGENT_LIST}{agent}"));
@@ -192,9 +187,8 @@ struct Changes {
 impl Changes {
     fn add(&mut self, gate: &str, scope: &GateScope, kind: GateChangeKind) {
         let is_known = |change: &GateChange| {
-            let covers = |known: &Option<String>, other: &Option<String>| {
-                known.is_none() || known == other
-            };
+            let covers =
+                |known: &Option<String>, other: &Option<String>| known.is_none() || known == other;
             change.gate == gate
                 && change.kind == kind
                 && covers(&change.scope.task_type, &scope.task_type)
@@ -240,9 +234,10 @@ impl Comparison<'_> {
 
     /// What it means that an agreed gate is not at a point any more.
     fn loss(&self, known: &GateRecord, point: &str) -> GateChangeKind {
-        let is_elsewhere = known.points.iter().filter(|other| *other != point).any(|other| {
-            self.now.at(other, self.scope).iter().any(|gate| gate.name == known.name)
-        });
+        let is_elsewhere =
+            known.points.iter().filter(|other| *other != point).any(|other| {
+                self.now.at(other, self.scope).iter().any(|gate| gate.name == known.name)
+            });
         if is_elsewhere {
             GateChangeKind::Weakened(format!("no longer runs at `{point}`"))
         } else {
@@ -397,6 +392,10 @@ fn changes_without_order(known: &GateRecord, gate: &GateRecord) -> Vec<GateChang
 }
 
 fn compare_settings(agreed: &GateLedger, now: &GateLedger, found: &mut Changes) {
+    // Without gates, stop conditions and limits bound nothing that a person agreed to.
+    if agreed.gates.is_empty() {
+        return;
+    }
     let everywhere = GateScope::default();
     if agreed.stop_when != now.stop_when {
         let (before, after) = (agreed.stop_when.join(", "), now.stop_when.join(", "));
@@ -405,9 +404,9 @@ fn compare_settings(agreed: &GateLedger, now: &GateLedger, found: &mut Changes) 
     }
     for (name, before) in &agreed.limits {
         let kind = match now.limits.get(name) {
-            None => {
-                GateChangeKind::Weakened(format!("is no longer set by the project; it was {before}"))
-            }
+            None => GateChangeKind::Weakened(format!(
+                "is no longer set by the project; it was {before}"
+            )),
             Some(after) if after > before => {
                 GateChangeKind::Weakened(format!("is {after} instead of {before}"))
             }

@@ -27,7 +27,7 @@ use crate::session::Taken;
 use crate::sought::Sought;
 use crate::spread::Spread;
 use crate::telemetry::Tracing;
-use crate::trust::{Trust, TrustError, look_at_all};
+use crate::trust::{HookOffer, Trust, TrustError};
 use crate::user::{Unlisted, User};
 use crate::work::{Origin, Work};
 
@@ -171,9 +171,9 @@ impl Project {
         let cloned_from = surroundings.cloned_from(user, place);
         let mut trust = Trust::load(&place.state)?;
         if let Some(digest) = &surroundings.trust {
-            trust.accept(digest, &look_at_all(&place.root, &settings.rules.hooks)?)?;
+            trust.accept(digest, &HookOffer::look(&place.root, &settings.rules)?)?;
         } else if user.policy.has_trust() {
-            trust.accept_if(&look_at_all(&place.root, &settings.rules.hooks)?, |digest| {
+            trust.accept_if(&HookOffer::look(&place.root, &settings.rules)?, |digest| {
                 user.policy.trusts(digest).is_some()
             });
         }

@@ -280,6 +280,11 @@ impl Runner {
         }
     }
 
+    /// What the user agreed to.
+    pub(crate) fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
     /// The ground that agents stand on.
     pub fn ground(&self) -> Ground<'_> {
         let path = self.environment.iter().find(|(name, _)| name == "PATH");

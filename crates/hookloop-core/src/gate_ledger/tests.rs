@@ -123,7 +123,7 @@ fn the_first_gate_of_before_merge_replaces_those_of_a_session() {
 fn wider_limits_and_other_stop_conditions_are_named() {
     let limited = |retries: Option<u64>| GateLedger {
         limits: retries.map(|count| ("hook_retries".to_owned(), count)).into_iter().collect(),
-        ..ledger(vec![])
+        ..ledger(vec![gate("tests")])
     };
     assert_eq!(
         words(&limited(Some(2)), &limited(Some(9))),
@@ -134,11 +134,14 @@ fn wider_limits_and_other_stop_conditions_are_named() {
         ["`limits.hook_retries` is no longer set by the project; it was 2"]
     );
     assert!(words(&limited(Some(2)), &limited(Some(1))).is_empty());
-    let now = GateLedger { stop_when: vec!["turn".to_owned()], ..ledger(vec![]) };
+    let turn = vec!["turn".to_owned()];
+    let now = GateLedger { stop_when: turn.clone(), ..ledger(vec![gate("tests")]) };
     assert_eq!(
-        words(&ledger(vec![]), &now),
+        words(&ledger(vec![gate("tests")]), &now),
         ["`loop.stop_when` is `turn` instead of `default`"]
     );
+    let now = GateLedger { stop_when: turn, ..ledger(vec![]) };
+    assert!(words(&ledger(vec![]), &now).is_empty(), "a project without gates has none to lose");
 }
 
 #[test]
@@ -187,9 +190,8 @@ fn any_ledger() -> impl Strategy<Value = GateLedger> {
             }
         }
         let lists = unique.iter().flat_map(|gate| {
-            let list = |point: &String| {
-                Some(GateList { owner: gate.list.clone()?, point: point.clone() })
-            };
+            let list =
+                |point: &String| Some(GateList { owner: gate.list.clone()?, point: point.clone() });
             gate.points.iter().filter_map(list)
         });
         GateLedger { lists: lists.collect(), ..ledger(unique.clone()) }

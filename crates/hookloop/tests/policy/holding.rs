@@ -170,9 +170,8 @@ fn a_session_that_began_with_more_is_not_resumed() {
 
 #[test]
 fn work_that_gates_do_not_pass_is_not_accepted_unasked() {
-    let project = Project::with_config(
-        "hooks: {stop: [{name: theirs, file: missing}]}\nloop: {at_retry_limit: accept}\n",
-    );
+    let project = Project::with_config("hooks: {stop: [{name: theirs, file: missing}]}\n");
+    project.write_own("loop: {at_retry_limit: accept}\n");
     project.write("turns.json", TURNS);
     project.write_policy("accept_at_retry_limit: true\n");
     let accept = ["--hook-retries", "0", "--at-retry-limit", "accept"];

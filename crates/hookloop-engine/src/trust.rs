@@ -400,7 +400,12 @@ pub(crate) fn policy_digest(root: &Path, hooks: &Registry) -> String {
 
 /// The files of the project that a hook runs.
 pub(crate) fn scripts(root: &Path, hook: &Hook) -> Vec<PathBuf> {
-    Named::look(root, hook).files.values().map(|name| root.join(name)).collect()
+    script_names(root, hook).iter().map(|name| root.join(name)).collect()
+}
+
+/// The same files, from the project's directory.
+pub(crate) fn script_names(root: &Path, hook: &Hook) -> Vec<String> {
+    Named::look(root, hook).files.into_values().collect()
 }
 
 pub(crate) fn what(handler: &Handler) -> Value {

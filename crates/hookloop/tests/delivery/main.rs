@@ -7,6 +7,7 @@ mod forge;
 mod gatekeepers;
 mod interrupted;
 mod machines;
+mod protected;
 mod submit;
 mod train;
 mod types;

@@ -54,7 +54,7 @@ const VERSION: u32 = 1;
 
 /// The agreement about the gates of one project.
 #[derive(Debug)]
-pub struct GateAgreement {
+struct GateAgreement {
     state: PathBuf,
     repository: Option<RepositoryEntry>,
 }
@@ -97,8 +97,6 @@ pub struct HookConsent {
     pub offer: HookOffer,
     /// Every difference between the agreed gates and those of now.
     pub changes: Vec<GateChange>,
-    /// The gates are exactly those that were agreed to.
-    pub is_recorded: bool,
     agreement: GateAgreement,
 }
 
@@ -109,9 +107,8 @@ impl HookConsent {
         let trust = Trust::load(state)?;
         let agreement = GateAgreement::find(root, state);
         let agreed = agreement.gates(&trust, &offer.gates)?;
-        let is_recorded = agreed.as_ref() == Some(&offer.gates);
         let changes = agreed.map(|agreed| compare(&agreed, &offer.gates)).unwrap_or_default();
-        Ok(HookConsent { trust, offer, changes, is_recorded, agreement })
+        Ok(HookConsent { trust, offer, changes, agreement })
     }
 
     /// Agrees to the hooks and gates as they were seen, and to nothing else. The project's log has it first, with
@@ -154,13 +151,18 @@ pub fn agree_to_agents(
 
 impl GateAgreement {
     /// The agreement for the project at `root`, whose state is at `state`.
-    pub fn find(root: &Path, state: &Path) -> GateAgreement {
+    fn find(root: &Path, state: &Path) -> GateAgreement {
         let repository = RepositoryEntry::find(root, state);
         GateAgreement { state: state.to_owned(), repository }
     }
 
     /// The gates that were agreed to; none if nobody has agreed to any yet.
-    pub fn gates(&self, trust: &Trust, now: &GateLedger) -> Result<Option<GateLedger>, TrustError> {
+    fn gates(&self, trust: &Trust, now: &GateLedger) -> Result<Option<GateLedger>, TrustError> {
+        Ok(self.stored()?.or_else(|| from_definitions(trust.agreed(), now)))
+    }
+
+    /// The agreement that was written; none before there was one.
+    fn stored(&self) -> Result<Option<GateLedger>, TrustError> {
         let copy: Option<ProjectLedger> = read(&self.state.join(FILE))?;
         if let Some(repository) = &self.repository {
             let is_same = copy
@@ -170,12 +172,11 @@ impl GateAgreement {
                 return Ok(Some(gates));
             }
         }
-        let copied = copy.map(|copy| copy.gates);
-        Ok(copied.or_else(|| from_definitions(trust.agreed(), now)))
+        Ok(copy.map(|copy| copy.gates))
     }
 
     /// Agrees to exactly these gates.
-    pub fn write(&self, gates: &GateLedger) -> Result<(), TrustError> {
+    fn write(&self, gates: &GateLedger) -> Result<(), TrustError> {
         let repository = self.repository.as_ref().map(|entry| entry.common.clone());
         if let Some(entry) = &self.repository {
             entry.write(gates)?;
@@ -305,7 +306,7 @@ impl Examined {
         weakened.retain(|change| {
             !matches!(change.kind, GateChangeKind::Changed(_)) || !is_trusted(&change.gate)
         });
-        let is_to_be_written = agreed.as_ref() != Some(&now) && !has_switched_off;
+        let is_to_be_written = agreement.stored()?.as_ref() != Some(&now) && !has_switched_off;
         Ok(Some(Examined { agreement, now, weakened, is_to_be_written }))
     }
 }

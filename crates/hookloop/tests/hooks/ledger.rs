@@ -268,3 +268,16 @@ fn accepting_at_the_retry_limit_is_the_users_and_no_repositorys() {
     let answered = project.events_of("retry_limit_answered");
     assert_eq!(answered.last().unwrap()["data"]["answer"], "accept", "{answered:?}");
 }
+
+#[test]
+fn projects_of_one_repository_have_an_agreement_each() {
+    let project = trusted(TESTS);
+    let inner = project.root().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(inner.join("hookloop.yaml"), "version: 1\n").unwrap();
+    std::fs::write(inner.join("turns.json"), TURNS).unwrap();
+    let args = ["run", "x", "--agent", "scripted:turns.json"];
+    let run = at(&project, &inner, &args);
+    assert_ne!(run.status.code(), Some(UNTRUSTED), "it never had a gate: {run:?}");
+    refused(&project, "", "`tests` is gone");
+}

@@ -106,6 +106,10 @@ pub enum EventBody {
     ActionError(ActionError),
     CascadeCut(CascadeCut),
     HookSwitched(HookSwitched),
+    /// Somebody agreed to the hooks and gates of the repository, as they were then.
+    HooksTrusted(HooksTrusted),
+    /// Somebody agreed to the agents of the repository, as they were then.
+    AgentsTrusted(AgentsTrusted),
     CursorMoved(CursorMoved),
     WorkflowRequested(WorkflowRequested),
     WorkflowStepCompleted(WorkflowStep),
@@ -319,6 +323,27 @@ pub struct CascadeCut {
 pub struct HookSwitched {
     pub name: String,
     pub enabled: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HooksTrusted {
+    /// The digest of all hooks and gates, as `--trust` takes it.
+    pub digest: String,
+    /// The names of all gates.
+    #[serde(default)]
+    pub gates: Vec<String>,
+    /// How the gates differ from those that were agreed to before, in words.
+    #[serde(default)]
+    pub changes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentsTrusted {
+    /// The digest of everything that the repository has for agents.
+    pub digest: String,
+    /// The names of the agents and files.
+    #[serde(default)]
+    pub agents: Vec<String>,
 }
 
 /// Reactions are done for all due events up to `seq`; where `part` is set, that one is under way.

@@ -257,6 +257,11 @@ impl Registry {
         hooks
     }
 
+    /// The lists that replace the project's: the owner of each (a task type, or [`of_agent`]), and its point.
+    pub fn own_lists(&self) -> &[(String, Point)] {
+        &self.typed
+    }
+
     /// Whether a task type has a list of its own for a point.
     pub fn is_typed(&self, point: &str, task_type: Option<&str>) -> bool {
         self.typed.iter().any(|(name, at)| Some(name.as_str()) == task_type && at.name() == point)

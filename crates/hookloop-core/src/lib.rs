@@ -17,6 +17,7 @@
 //! - [`refusal`]: why a command was not accepted
 //! - [`remark`]: what is said about a task beside its state
 //! - [`review`]: what gatekeepers answer
+//! - [`gate_ledger`]: the gates that a person agreed to, and how others differ from them
 //! - [`graph`]: the search for a path that an edge would close into a cycle
 //! - [`action`]: what a hook may ask for
 //! - [`point`]: where hooks run
@@ -55,6 +56,7 @@ pub mod delivery;
 pub mod event;
 pub mod feedback;
 pub mod fleet;
+pub mod gate_ledger;
 pub mod graph;
 pub mod hook;
 pub mod id;

@@ -4,7 +4,7 @@ pub(crate) mod agents;
 mod delivery;
 mod entry;
 mod hooks;
-mod looping;
+pub(crate) mod looping;
 pub(crate) mod notify;
 pub(crate) mod policy;
 mod scheduling;
@@ -204,6 +204,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
         let message = "`notify` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml";
         return Err(Complaint::new(entry.referenced, message));
     }
+    let set_limits = file.limits.set()?;
     let wanted = file.limits.over(user.limits)?;
     let limits = wanted.within(user.limits);
     let workflows = read_workflows(&file.workflows)?;
@@ -232,7 +233,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     reader.check_needs()?;
     let deciding = hooks.resolve(Point::StopWhen.name(), None);
     let deciding: Vec<String> = deciding.into_iter().map(|hook| hook.name.clone()).collect();
-    let mut session = file.session.read(&deciding)?;
+    let mut session = file.session.read(&deciding, user.at_retry_limit)?;
     let of_project = agents::read(file.agents, Source::Project)?;
     // What counts for nothing has to be read without a mistake nevertheless.
     let brings_nothing = user.policy.no_repository_hooks().is_some();
@@ -273,6 +274,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
             hooks,
             workflows,
             limits,
+            set_limits,
             is_limited,
             types,
             session,

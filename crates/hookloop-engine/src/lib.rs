@@ -24,6 +24,7 @@
 //! - [`explain`]: what would run at a point, in order, and why
 //! - [`doctor`]: what is likely to go wrong, of everything that takes part
 //! - [`survey`]: what a repository that is no project yet says about itself
+//! - [`gate_agreement`]: the gates that a person agreed to, kept for each branch of a repository
 //! - [`trust`]: which of a repository's hooks the user has agreed to
 //! - [`react`]: the hooks an event has, and what they ask for
 //! - [`run`]: hooks that start something, and the batch that records it
@@ -62,6 +63,7 @@ pub mod explain;
 pub mod files;
 pub mod fleet;
 pub mod forge;
+pub mod gate_agreement;
 mod git;
 pub mod guest;
 pub mod inbox;

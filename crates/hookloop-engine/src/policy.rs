@@ -65,6 +65,8 @@ pub struct Policy {
     pub no_repository_hooks: Option<At>,
     /// Digests of repositories' hooks that were agreed to.
     pub trust: Vec<Said<String>>,
+    /// Users whose agreements in a project's log count.
+    pub trust_from: Vec<Said<String>>,
     pub gates: Vec<Said<Hook>>,
     /// The widest that anybody may have; without a bound where nothing is said.
     pub limits: Limits,
@@ -145,6 +147,17 @@ impl Policies {
     pub fn trusts(&self, digest: &str) -> Option<&At> {
         let said = self.list().iter().flat_map(|policy| &policy.trust);
         said.into_iter().find(|said| said.value == digest).map(|said| &said.at)
+    }
+
+    /// Whether agreements in a project's log may count.
+    pub(crate) fn has_trust_from(&self) -> bool {
+        self.list().iter().any(|policy| !policy.trust_from.is_empty())
+    }
+
+    /// Whether the agreements of `actor` in a project's log count.
+    pub(crate) fn trusts_from(&self, actor: &str) -> bool {
+        let mut said = self.list().iter().flat_map(|policy| &policy.trust_from);
+        said.any(|said| said.value == actor)
     }
 
     pub(crate) fn has_trust(&self) -> bool {
@@ -291,6 +304,9 @@ impl Policy {
         }
         for said in &self.trust {
             add("trust", said.value.clone(), &said.at);
+        }
+        for said in &self.trust_from {
+            add("trust_from", said.value.clone(), &said.at);
         }
         for gate in &self.gates {
             let points: Vec<&str> = gate.value.points.iter().map(|point| point.name()).collect();

@@ -10,7 +10,7 @@ use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::hook::Registry;
-use hookloop_core::id::{EventId, ProjectName, TaskId};
+use hookloop_core::id::{EventId, ProjectName, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
@@ -32,7 +32,7 @@ use crate::session::{Taken, session_of};
 use crate::sought::Sought;
 use crate::spread::Spread;
 use crate::telemetry::Tracing;
-use crate::trust::{Trust, TrustError, look_at_all};
+use crate::trust::{HookOffer, Trust, TrustError};
 use crate::user::{Unlisted, User};
 use crate::work::Work;
 
@@ -160,7 +160,8 @@ impl Project {
         let settings = config::settings(&place.config(), &user)?;
         let (store, kept) =
             kept::open_store(place, &settings, &user, surroundings, AfterLoss::Refuse)?;
-        let runner = Some(Arc::new(Project::runner_at(place, &settings, &user, surroundings)?));
+        let runner = Project::runner_at(place, &settings, &user, surroundings)?;
+        let runner = Some(Arc::new(with_logged_trust(runner, &store, &settings, &user)?));
         let directory =
             || place.root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = settings.project.map_or_else(directory, |name| name.to_string());
@@ -181,6 +182,7 @@ impl Project {
         user.policy.check_project(&place.root, surroundings.cloned_from(&user, place))?;
         let settings = config::settings(&place.config(), &user)?;
         let runner = Project::runner_at(place, &settings, &user, surroundings)?;
+        let runner = with_logged_trust(runner, &self.store, &settings, &user)?;
         Ok(Project { rules: settings.rules, runner: Some(Arc::new(runner)), ..self.clone() })
     }
 
@@ -194,9 +196,9 @@ impl Project {
         let cloned_from = surroundings.cloned_from(user, place);
         let mut trust = Trust::load(&place.state)?;
         if let Some(digest) = &surroundings.trust {
-            trust.accept(digest, &look_at_all(&place.root, &settings.rules.hooks)?)?;
+            trust.accept(digest, &HookOffer::look(&place.root, &settings.rules)?)?;
         } else if user.policy.has_trust() {
-            trust.accept_if(&look_at_all(&place.root, &settings.rules.hooks)?, |digest| {
+            trust.accept_if(&HookOffer::look(&place.root, &settings.rules)?, |digest| {
                 user.policy.trusts(digest).is_some()
             });
         }
@@ -379,6 +381,35 @@ impl Project {
 
     pub fn store(&self) -> &Store {
         &self.store
+    }
+}
+
+/// Events of a project that are looked at for the last agreement to its hooks.
+const TRUST_LOOKED_AT: usize = 1_000;
+
+/// The runner, where the last agreement in the log to these very hooks and gates is by a user that a policy names.
+fn with_logged_trust(
+    runner: Runner,
+    store: &Store,
+    settings: &Settings,
+    user: &User,
+) -> Result<Runner, EngineError> {
+    if !user.policy.has_trust_from() {
+        return Ok(runner);
+    }
+    let events = store.history(&Subject::Project, TRUST_LOOKED_AT)?;
+    let agreed = events.into_iter().rev().find_map(|stored| match stored.event.body {
+        EventBody::HooksTrusted(trusted) if user.policy.trusts_from(&stored.event.actor) => {
+            Some(trusted.digest)
+        }
+        _ => None,
+    });
+    match agreed {
+        Some(digest) => {
+            let offer = HookOffer::look(runner.home(), &settings.rules)?;
+            Ok(runner.agreed_elsewhere(&offer, &digest))
+        }
+        None => Ok(runner),
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Rules {
     pub hooks: Registry,
     pub workflows: BTreeMap<String, Vec<DeclaredAction>>,
     pub limits: Limits,
+    /// The session limits that the project's file sets, by name.
+    pub set_limits: BTreeMap<String, u64>,
     /// The project asks for wider limits than the user allows.
     pub is_limited: bool,
     pub types: BTreeMap<String, TypeRules>,
@@ -193,6 +195,7 @@ impl Default for Rules {
             hooks: Registry::builtin(),
             workflows: BTreeMap::new(),
             limits: Limits::default(),
+            set_limits: BTreeMap::new(),
             is_limited: false,
             types: BTreeMap::new(),
             session: Loop::default(),

@@ -36,7 +36,7 @@ use crate::sandbox::{Prepared, Surroundings};
 use crate::secrets::{Around, SecretError, Vault};
 use crate::session::world::Call;
 use crate::session::{StartError, session_of, validate};
-use crate::trust::{self, Seen, Standing, Trust};
+use crate::trust::{self, HookOffer, Seen, Standing, Trust};
 use crate::webhook;
 
 /// Variables of the user's environment that every hook has.
@@ -306,6 +306,20 @@ impl Runner {
             true => self.trust.standing(seen),
             false => Standing::Own,
         }
+    }
+
+    /// The same runner, where somebody agreed to the digest of these hooks and gates elsewhere.
+    #[must_use]
+    pub(crate) fn agreed_elsewhere(mut self, offer: &HookOffer, digest: &str) -> Runner {
+        if self.trust.by_digest().is_none() {
+            self.trust.accept_if(offer, |found| found == digest);
+        }
+        self
+    }
+
+    /// What the user agreed to.
+    pub(crate) fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     /// The ground that agents stand on.

@@ -11,6 +11,7 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use hookloop_core::gate_ledger::GateLedger;
 use hookloop_core::hook::{CommandText, DEFAULT_PRIORITY, Handler, Hook, Registry, Source};
 use hookloop_core::options::{EnvEntry, Length, Options, PipeOutput, Retry};
 use hookloop_core::point::Point;
@@ -19,8 +20,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::gate_agreement;
 use crate::process::while_nothing_starts;
 use crate::project::fresh_id;
+use crate::rules::Rules;
 use crate::scripts::Named;
 
 const FILE: &str = "trust.json";
@@ -137,6 +140,17 @@ pub struct Trust {
     agreed: Vec<Definition>,
     /// About agents.
     agents: Vec<Definition>,
+    /// Somebody agreed to the digest of the hooks and gates as they are.
+    by_digest: Option<DigestConsent>,
+}
+
+/// Who agreed to a digest of hooks and gates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DigestConsent {
+    /// The user, for this run alone (`--trust`).
+    Once,
+    /// A policy, for as long as it holds.
+    Policy,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -176,27 +190,35 @@ impl Trust {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
             Err(source) => return Err(TrustError::Io { path, source }),
         };
-        Ok(Trust { state: state.to_owned(), agreed: file.agreed, agents: file.agents })
+        let (agreed, agents) = (file.agreed, file.agents);
+        Ok(Trust { state: state.to_owned(), agreed, agents, by_digest: None })
+    }
+
+    /// Who agreed to the hooks and gates of this run by their digest, if anybody did.
+    pub(crate) fn by_digest(&self) -> Option<DigestConsent> {
+        self.by_digest
     }
 
     pub fn agreed(&self) -> &[Definition] {
         &self.agreed
     }
 
-    /// Agrees to these hooks, as they were seen, for this run alone; `digest` has to be theirs.
-    pub fn accept(&mut self, digest: &str, seen: &[Seen]) -> Result<(), TrustError> {
-        let found = set_digest(seen);
+    /// Agrees to these hooks and gates, as they were seen, for this run alone; `digest` has to be theirs.
+    pub fn accept(&mut self, digest: &str, offer: &HookOffer) -> Result<(), TrustError> {
+        let found = offer.digest();
         if found != digest {
             return Err(TrustError::OtherDigest { given: digest.to_owned(), found });
         }
-        self.agreed = seen.iter().map(|seen| seen.definition.clone()).collect();
+        self.agreed = offer.definitions();
+        self.by_digest = Some(DigestConsent::Once);
         Ok(())
     }
 
-    /// Agrees to these hooks, as they were seen, for this run alone, if somebody did to their digest.
-    pub(crate) fn accept_if(&mut self, seen: &[Seen], agreed: impl FnOnce(&str) -> bool) {
-        if agreed(&set_digest(seen)) {
-            self.agreed = seen.iter().map(|seen| seen.definition.clone()).collect();
+    /// Agrees to these hooks and gates, as they were seen, if a policy names their digest.
+    pub(crate) fn accept_if(&mut self, offer: &HookOffer, agreed: impl FnOnce(&str) -> bool) {
+        if agreed(&offer.digest()) {
+            self.agreed = offer.definitions();
+            self.by_digest = Some(DigestConsent::Policy);
         }
     }
 
@@ -206,8 +228,8 @@ impl Trust {
     }
 
     /// Agrees to exactly these hooks, and to no others of the project.
-    pub fn agree(&mut self, seen: &[Seen]) -> Result<(), TrustError> {
-        self.agreed = seen.iter().map(|seen| seen.definition.clone()).collect();
+    pub(crate) fn agree(&mut self, offer: &HookOffer) -> Result<(), TrustError> {
+        self.agreed = offer.definitions();
         self.save()
     }
 
@@ -221,7 +243,10 @@ impl Trust {
     }
 
     /// Agrees to exactly this about agents, and to nothing else.
-    pub fn agree_to_agents(&mut self, definitions: Vec<Definition>) -> Result<(), TrustError> {
+    pub(crate) fn agree_to_agents(
+        &mut self,
+        definitions: Vec<Definition>,
+    ) -> Result<(), TrustError> {
         self.agents = definitions;
         self.save()
     }
@@ -318,7 +343,7 @@ fn starts_something(hook: &Hook) -> bool {
 }
 
 /// Looks at all hooks that need the user's word.
-pub fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, TrustError> {
+pub(crate) fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, TrustError> {
     let mut all = Vec::new();
     for hook in hooks.list().iter().filter(|hook| starts_something(hook)) {
         let seen = Seen::look(root, hook)?;
@@ -329,11 +354,36 @@ pub fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, TrustErro
     Ok(all)
 }
 
-/// The digest of a set of hooks: what `--trust` names.
-pub fn set_digest(seen: &[Seen]) -> String {
-    let mut digests: Vec<&str> = seen.iter().map(|seen| seen.digest.as_str()).collect();
-    digests.sort_unstable();
-    format!("sha256:{}", hex(digests.join("\n").as_bytes()))
+/// Everything of a repository that a person agrees to at once: hooks that start something, and all gates.
+#[derive(Clone, Debug)]
+pub struct HookOffer {
+    pub seen: Vec<Seen>,
+    pub gates: GateLedger,
+}
+
+impl HookOffer {
+    /// Looks at the hooks and gates of the project at `root`.
+    pub fn look(root: &Path, rules: &Rules) -> Result<HookOffer, TrustError> {
+        let seen = look_at_all(root, &rules.hooks)?;
+        Ok(HookOffer { seen, gates: gate_agreement::gates(root, rules, &[])? })
+    }
+
+    /// The digest of the hooks and gates: what `--trust` and policies name.
+    pub fn digest(&self) -> String {
+        let mut digests: Vec<&str> = self.seen.iter().map(|seen| seen.digest.as_str()).collect();
+        digests.sort_unstable();
+        let mut text = digests.join("\n");
+        // The user's own gates are no part of what a repository offers.
+        let mut gates = self.gates.clone();
+        gates.gates.retain(|gate| !gate.is_users);
+        text.push('\n');
+        text.push_str(&hex(&serde_json::to_vec(&gates).unwrap_or_default()));
+        format!("sha256:{}", hex(text.as_bytes()))
+    }
+
+    fn definitions(&self) -> Vec<Definition> {
+        self.seen.iter().map(|seen| seen.definition.clone()).collect()
+    }
 }
 
 /// The definitions of all hooks, in one word: what a session goes by. What their scripts hold is looked at
@@ -350,7 +400,12 @@ pub(crate) fn policy_digest(root: &Path, hooks: &Registry) -> String {
 
 /// The files of the project that a hook runs.
 pub(crate) fn scripts(root: &Path, hook: &Hook) -> Vec<PathBuf> {
-    Named::look(root, hook).files.values().map(|name| root.join(name)).collect()
+    script_names(root, hook).iter().map(|name| root.join(name)).collect()
+}
+
+/// The same files, from the project's directory.
+pub(crate) fn script_names(root: &Path, hook: &Hook) -> Vec<String> {
+    Named::look(root, hook).files.into_values().collect()
 }
 
 pub(crate) fn what(handler: &Handler) -> Value {
@@ -407,7 +462,7 @@ fn file_name(name: &str) -> &str {
 }
 
 /// Writes a file that appears whole or not at all.
-fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
     // Several hooks may name one script, and keep it at the same time.
     let new = path.with_extension(format!("{}.new", fresh_id()));
     let write = || -> std::io::Result<()> {

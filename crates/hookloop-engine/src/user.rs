@@ -12,12 +12,14 @@ use std::str::FromStr;
 
 use hookloop_core::hook::{Hook, Source as HookSource};
 use hookloop_core::id::ProjectName;
+use hookloop_core::session::AtRetryLimit;
 use hookloop_store::jetstream::{Access, Credentials, Durability};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use crate::agents::Settings;
+use crate::config::looping::OwnLoop;
 use crate::config::policy::{SecretEntries, SecretEntry, book};
 use crate::config::telemetry::TelemetryEntry;
 use crate::config::{
@@ -94,6 +96,8 @@ pub struct User {
     pub agents: Vec<Settings>,
     /// Who does the work where neither the command line nor the project names anybody.
     pub agent: Option<String>,
+    /// What happens when gates have sent the agent back as often as they may.
+    pub at_retry_limit: AtRetryLimit,
     /// Where secrets are.
     pub secrets: Book,
     /// What is above the user.
@@ -152,6 +156,9 @@ struct File {
     agents: agents::Entries,
     /// Who does the work where nobody else is named.
     agent: Option<String>,
+    /// How your sessions go.
+    #[serde(default, rename = "loop")]
+    session: OwnLoop,
     /// Where secrets are, by project and name.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
@@ -356,6 +363,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         limits: file.limits.over(rules::Limits::default())?,
         agents: agents::read(file.agents, HookSource::User)?,
         agent: file.agent,
+        at_retry_limit: file.session.at_retry_limit(),
         secrets: book(file.secrets, path, base)?,
         policy: Policies::default(),
         channels: notify::read(file.notify, base)?,

@@ -236,6 +236,9 @@ impl From<StartError> for CliError {
         match error {
             StartError::Engine(error) => error.into(),
             StartError::Untrusted(_) => CliError::untrusted(message).hint("hookloop hooks trust"),
+            StartError::WeakenedGates(_) => {
+                CliError::untrusted(message).hint("hookloop hooks trust")
+            }
             StartError::NoSuchSession(_) => {
                 CliError::refused(message).hint("hookloop sessions list")
             }

@@ -137,6 +137,10 @@ stored_types! {
         CascadeCut(CascadeCut) => "cascade_cut",
         /// Somebody switched a hook on or off.
         HookSwitched(HookSwitched) => "hook_switched",
+        /// A person agreed to the repository's hooks and gates, as they were then.
+        HooksTrusted(HooksTrusted) => "hooks_trusted",
+        /// A person agreed to the repository's agents, as they were then.
+        AgentsTrusted(AgentsTrusted) => "agents_trusted",
         /// Bookkeeping: up to where reactions are done.
         CursorMoved(CursorMoved) => "cursor_moved",
         /// A workflow is to run, with these steps.

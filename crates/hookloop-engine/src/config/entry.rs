@@ -160,6 +160,28 @@ impl PurseEntry {
 }
 
 impl Limits {
+    /// The limits of sessions that are given, by name.
+    pub(super) fn set(&self) -> Result<BTreeMap<String, u64>, Complaint> {
+        let time = |time: &Option<Located<Time>>| {
+            let length = |time: &Located<Time>| super::hooks::length(time.value.clone(), time.at);
+            time.as_ref().map(length).transpose()
+        };
+        let given = [
+            ("iterations", self.iterations.map(u64::from)),
+            ("duration", time(&self.duration)?),
+            ("turn", time(&self.turn)?),
+            ("errors", self.errors.map(u64::from)),
+            ("hook_retries", self.hook_retries.map(u64::from)),
+            ("no_progress", self.no_progress.map(u64::from)),
+            ("remediations", self.remediations.map(u64::from)),
+            ("continuations", self.continuations.map(u64::from)),
+            ("tokens", self.tokens),
+            ("cost", self.cost.map(micros)),
+        ];
+        let given = given.into_iter();
+        Ok(given.filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect())
+    }
+
     /// These limits, and `others` where nothing is said.
     pub(crate) fn over(self, others: RuleLimits) -> Result<RuleLimits, Complaint> {
         let time = |time: Option<Located<Time>>, other: u64| match time {

@@ -21,8 +21,8 @@ pub(super) struct LoopEntry {
     /// What decides that an iteration is the last one: `default`, `validation`, `promise`, `turn`, `tasks`,
     /// names of hooks at `stop_when`, or a list of them.
     stop_when: Option<Located<OneOrMany>>,
-    /// When gates have said no too often: `needs_human` or `accept`.
-    at_retry_limit: Option<AtLimitEntry>,
+    /// When gates have said no too often: `needs_human`. `accept` belongs in your own configuration.
+    at_retry_limit: Option<Located<AtLimitEntry>>,
     /// A file with the template for prompts.
     prompt: Option<Located<String>>,
     /// Who does the work where nobody is named: an agent that hookloop knows, or one of `agents`.
@@ -33,6 +33,30 @@ pub(super) struct LoopEntry {
     fallback_after: Option<u32>,
     /// Whether each iteration has a conversation of its own: `fresh` (if it is not given) or `continue`.
     conversation: Option<ConversationEntry>,
+}
+
+/// How your sessions go, in every project.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "OwnLoopEntry")]
+pub(crate) struct OwnLoop {
+    /// When gates have said no too often: `needs_human` (if it is not given) or `accept`.
+    at_retry_limit: Option<AtLimitEntry>,
+}
+
+impl OwnLoop {
+    pub(crate) fn at_retry_limit(&self) -> AtRetryLimit {
+        self.at_retry_limit.map_or(AtRetryLimit::default(), Into::into)
+    }
+}
+
+impl From<AtLimitEntry> for AtRetryLimit {
+    fn from(entry: AtLimitEntry) -> AtRetryLimit {
+        match entry {
+            AtLimitEntry::NeedsHuman => AtRetryLimit::NeedsHuman,
+            AtLimitEntry::Accept => AtRetryLimit::Accept,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
@@ -77,7 +101,12 @@ pub(super) struct DiffEntry {
 }
 
 impl LoopEntry {
-    pub(super) fn read(self, hooks_at_stop_when: &[String]) -> Result<Loop, Complaint> {
+    /// Reads the entry under what the user's own file says of the retry limit.
+    pub(super) fn read(
+        self,
+        hooks_at_stop_when: &[String],
+        users: AtRetryLimit,
+    ) -> Result<Loop, Complaint> {
         let stop_when = match self.stop_when {
             Some(Located { value, at }) => {
                 let read = |name: String| match name.parse() {
@@ -94,8 +123,14 @@ impl LoopEntry {
             None => hooks_at_stop_when.iter().cloned().map(StopWhen::Hook).collect(),
         };
         let at_retry_limit = match self.at_retry_limit {
-            None | Some(AtLimitEntry::NeedsHuman) => AtRetryLimit::NeedsHuman,
-            Some(AtLimitEntry::Accept) => AtRetryLimit::Accept,
+            None => users,
+            Some(Located { value: AtLimitEntry::NeedsHuman, .. }) => AtRetryLimit::NeedsHuman,
+            Some(Located { value: AtLimitEntry::Accept, at }) => {
+                let message = "a repository does not accept work that its gates refuse: write \
+                    `loop: {at_retry_limit: accept}` into ~/.config/hookloop/config.yaml, or run with \
+                    `--at-retry-limit accept`";
+                return Err(Complaint::new(at, message));
+            }
         };
         let agent = self.agent.map(agent).transpose()?;
         let fallback =

@@ -44,6 +44,10 @@ pub(super) struct File {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     trust: Vec<Spanned<String>>,
+    /// Users whose `hookloop hooks trust` on any machine counts here, too: their last agreement in the project's log.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    trust_from: Vec<Spanned<String>>,
     /// Gates that run for every task and agent, and that nobody switches off.
     #[serde(default)]
     #[schemars(with = "Gates")]
@@ -139,6 +143,7 @@ pub(super) fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Co
             .filter(|word| matches!(word.value, RepositoryHooks::None))
             .map(|word| at(word.at)),
         trust: file.trust.into_iter().map(said).collect(),
+        trust_from: file.trust_from.into_iter().map(said).collect(),
         gates: gates(file.gates, number)?
             .into_iter()
             .map(|(hook, location)| Said { value: hook, at: at(location) })

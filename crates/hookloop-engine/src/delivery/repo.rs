@@ -26,7 +26,7 @@ mod copied;
 mod depot;
 mod diff;
 pub mod error;
-mod found;
+pub(crate) mod found;
 mod land;
 mod listing;
 mod merge;

@@ -183,7 +183,7 @@ impl<'t> Train<'t> {
     ) -> Result<Train<'t>, TrainError> {
         let hooks = project.hooks()?;
         // A gate that may not run says nothing about anybody's work.
-        open::check_trust(runner, &hooks)?;
+        open::check_gates(project, runner, &hooks)?;
         Ok(Train {
             project,
             runner,

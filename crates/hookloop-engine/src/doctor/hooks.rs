@@ -8,10 +8,13 @@ use hookloop_core::point::{Kind, Point};
 
 use super::{Finding, FindingStatus, Group, Mend};
 use crate::condition::Condition;
+use crate::gate_agreement;
 use crate::policy::Policies;
 use crate::process::{Support, cgroup_home};
+use crate::project::{EngineError, Project};
 use crate::rules::Rules;
 use crate::runner::{BASE, Runner};
+use crate::session::open::weakened_words;
 use crate::trust::{self, Standing};
 
 /// A timeout that is longer was meant in milliseconds, probably.
@@ -43,6 +46,17 @@ pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding>
         findings.push(Group::Hooks.warning("gates", message).mended_by(mend));
     }
     findings
+}
+
+/// Looks whether the gates are fewer or weaker than those that a person agreed to; nothing is written.
+pub fn examine_gates(project: &Project) -> Result<Option<Finding>, EngineError> {
+    let Some(runner) = project.runner() else { return Ok(None) };
+    let changes = gate_agreement::weakened(project, runner)?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let finding = Group::Hooks.error("gates", weakened_words(&changes));
+    Ok(Some(finding.typed("hookloop hooks trust")))
 }
 
 /// What keeps hooks' processes, and what of it this system has.

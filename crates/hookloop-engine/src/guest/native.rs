@@ -2,6 +2,7 @@
 //! ends when the work is proven.
 
 use hookloop_core::event::EventBody;
+use hookloop_core::gate_ledger::GateChange;
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
@@ -11,6 +12,7 @@ use hookloop_core::task::Task;
 
 use super::visited::{Performed, Purpose, Visited, said};
 use crate::agents::Report;
+use crate::gate_agreement;
 use crate::project::{EngineError, Project};
 use crate::session::StartError;
 use crate::session::open::{self, machine, runner};
@@ -137,7 +139,7 @@ impl Host<'_> {
         self.sweep()?;
         match self.start() {
             Ok(visited) => Ok(Some(visited)),
-            Err(StartError::Untrusted(_)) => Ok(None),
+            Err(StartError::Untrusted(_) | StartError::WeakenedGates(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -196,11 +198,14 @@ impl Host<'_> {
         // A session that is open is held to the hooks that it began with, also where there are none any more.
         let mut visited = match self.open()? {
             Some(visited) => visited,
-            None if !self.has_hooks => return Ok(Reply::Pass { note: None }),
+            None if !self.has_hooks => return self.pass_without_hooks(),
             None => match self.start() {
                 Ok(visited) => visited,
                 Err(StartError::Untrusted(names)) => {
                     return Ok(Reply::Pass { note: Some(untrusted(&names)) });
+                }
+                Err(StartError::WeakenedGates(changes)) => {
+                    return Ok(Reply::Pass { note: Some(weakened(&changes)) });
                 }
                 Err(error) => return Err(error),
             },
@@ -221,6 +226,13 @@ impl Host<'_> {
             }
             Ok(reply(session, &step, &id))
         })
+    }
+
+    /// A project without hooks checks nothing; the user hears of it if a person agreed to gates.
+    fn pass_without_hooks(&self) -> Result<Reply, StartError> {
+        let changes = gate_agreement::weakened(self.project, runner(self.project)?)?;
+        let note = (!changes.is_empty()).then(|| weakened(&changes));
+        Ok(Reply::Pass { note })
     }
 
     fn end(&self) -> Result<Reply, StartError> {
@@ -312,6 +324,13 @@ fn untrusted(names: &[String]) -> String {
     format!(
         "hookloop: nothing was checked: nobody agreed to the hooks of this repository ({}). Try: hookloop hooks trust",
         names.join(", ")
+    )
+}
+
+fn weakened(changes: &[GateChange]) -> String {
+    format!(
+        "hookloop: nothing was checked: {}. Try: hookloop hooks trust",
+        open::weakened_words(changes)
     )
 }
 

@@ -68,6 +68,10 @@ impl From<StartError> for DeskError {
             StartError::Untrusted(_) => {
                 ("untrusted", "ask your user to run: hookloop hooks trust, and to start you again")
             }
+            StartError::WeakenedGates(_) => (
+                "untrusted",
+                "tell your user that the gates of this project are not those that they agreed to",
+            ),
             StartError::Running(_) => ("busy", "another program is at it: try again later"),
             _ => ("refused", "call iteration_start"),
         };

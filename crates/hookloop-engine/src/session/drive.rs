@@ -2,6 +2,7 @@
 
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
+use hookloop_core::delivery::{Fact, Held};
 use hookloop_core::event::{Empty, EventBody, FilesSeen};
 use hookloop_core::hook::Registry;
 use hookloop_core::id::{SessionId, TaskId};
@@ -642,7 +643,12 @@ impl<'p, W: World> Driver<'p, W> {
         };
         let left = |how, reason| EventBody::TaskLeft(TaskLeft { task: task.clone(), how, reason });
         match self.journal.change(command, left(how, reason))? {
-            Ok(stored) => self.tell_stored(&stored)?,
+            Ok(stored) => {
+                self.tell_stored(&stored)?;
+                if how == Left::Submitted {
+                    self.ask_for_consent(&task)?;
+                }
+            }
             Err(refusal) => {
                 let why = Some(refusal.to_string());
                 self.journal.note(left(Left::Lost, why));
@@ -653,6 +659,19 @@ impl<'p, W: World> Driver<'p, W> {
         // Hooks of the task's end may have something to say.
         self.settle_reactions()?;
         Ok(())
+    }
+
+    /// Asks a person about submitted work that changes the gates' own files. It is not merged before.
+    fn ask_for_consent(&mut self, task: &TaskId) -> Result<(), EngineError> {
+        let Some(submission) = self.journal.session.submission.clone() else { return Ok(()) };
+        let Some(reason) = self.world.why_consent(&submission.head) else { return Ok(()) };
+        let fact = Fact::Held(Held { head: submission.head, reason: Some(reason) });
+        let command = Command::RecordDelivery { id: task.clone(), fact };
+        match self.journal.project.execute(&command) {
+            // Others did something about it already; whoever merges looks again.
+            Err(EngineError::Refused(_)) => Ok(()),
+            done => done.map(drop),
+        }
     }
 
     /// A task that goes back too often is one for a human.

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::{Empty, EventBody};
+use hookloop_core::gate_ledger::GateChange;
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
@@ -31,6 +32,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::journal::{Journal, actor};
 use super::said;
+use crate::gate_agreement;
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::runner::Runner;
 use crate::trust;
@@ -83,6 +85,8 @@ pub enum StartError {
     Engine(#[from] EngineError),
     #[error("these hooks are not trusted: {}", .0.join(", "))]
     Untrusted(Vec<String>),
+    #[error("{}", weakened_words(.0))]
+    WeakenedGates(Vec<GateChange>),
     #[error("there is no session `{0}`")]
     NoSuchSession(String),
     #[error("there is no unfinished session")]
@@ -186,7 +190,7 @@ pub fn start_as(
     }
     let rules = project.rules();
     let hooks = project.hooks()?;
-    check_trust(runner, &hooks)?;
+    check_gates(project, runner, &hooks)?;
     tidy(runner);
     // A guest works where its user is.
     let delivers =
@@ -257,7 +261,7 @@ pub fn resume(
         return Err(StartError::Elsewhere(row.id, row.machine));
     }
     let hooks = project.hooks()?;
-    check_trust(runner, &hooks)?;
+    check_gates(project, runner, &hooks)?;
     let (directory, lock) =
         lock_patiently(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
     let mut journal = journal(project, &row.id)?;
@@ -554,7 +558,7 @@ fn is_gone(holder: &str) -> bool {
 }
 
 /// Every hook of a session has to be one that may run: a gate that may not would never pass.
-pub(crate) fn check_trust(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
+fn check_trust(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
     let is_of_session = |hook: &&Hook| {
         hook.enabled && hook.points.iter().any(|point| !matches!(point, Point::Event(_)))
     };
@@ -566,6 +570,23 @@ pub(crate) fn check_trust(runner: &Runner, hooks: &Registry) -> Result<(), Start
         true => Ok(()),
         false => Err(StartError::Untrusted(untrusted)),
     }
+}
+
+/// Nothing begins with a hook that may not run, or with fewer or weaker gates than a person agreed to.
+pub(crate) fn check_gates(
+    project: &Project,
+    runner: &Runner,
+    hooks: &Registry,
+) -> Result<(), StartError> {
+    check_trust(runner, hooks)?;
+    let weakened = gate_agreement::check(project, runner)?;
+    if weakened.is_empty() { Ok(()) } else { Err(StartError::WeakenedGates(weakened)) }
+}
+
+/// What is missing of the gates that a person agreed to, in words.
+pub fn weakened_words(changes: &[GateChange]) -> String {
+    let words: Vec<String> = changes.iter().map(ToString::to_string).collect();
+    format!("the gates are fewer or weaker than you agreed to: {}", words.join("; "))
 }
 
 /// Deletes what the oldest sessions have of their own, if they are many and over.

@@ -28,8 +28,9 @@ use super::said::Said;
 use super::world::{Call, Notice, Trouble, Turn, World, Wrapped};
 use crate::agents::crew::Crew;
 use crate::agents::{Order, Report, Tools, Update};
+use crate::delivery::protected;
 use crate::delivery::repo::Worktree;
-use crate::delivery::workshop::{Bench, Workshop};
+use crate::delivery::workshop::{Bench, Workshop, commit};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
 use crate::lifeline::Beats;
@@ -415,6 +416,13 @@ impl<O: Onlooker> World for Real<'_, O> {
         let nowhere = || Trouble::NeedsHuman { why: "the task has no place of its own".to_owned() };
         let worktree = self.worktree.clone().ok_or_else(nowhere)?;
         self.shop()?.wrap_up(&worktree, task)
+    }
+
+    fn why_consent(&mut self, head: &str) -> Option<String> {
+        let hooks = self.project.hooks().ok()?;
+        let (runner, head) = (self.runner, commit(head).ok()?);
+        // Whoever merges looks again, and merges nothing that can't be looked at.
+        protected::why_consent(runner, &hooks, self.shop().ok()?, &head).ok()?
     }
 
     fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun> {

@@ -107,6 +107,10 @@ pub trait World {
     fn enter(&mut self, task: &Task) -> Result<(), Trouble>;
     /// Puts what is not committed into a commit on the task's branch.
     fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble>;
+    /// Returns why a person has to agree before a commit of the task's is merged, if one has to.
+    fn why_consent(&mut self, _head: &str) -> Option<String> {
+        None
+    }
     /// Runs hooks in their order, and tells what came of each.
     fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun>;
     /// Has the agent take a turn.

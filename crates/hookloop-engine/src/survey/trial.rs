@@ -15,7 +15,7 @@ use crate::place::Place;
 use crate::project::EngineError;
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner};
-use crate::trust::{Trust, look_at_all, set_digest};
+use crate::trust::{HookOffer, Trust};
 use crate::turns;
 
 /// What a gate that was not tried may take; and one that took longer than [`LONG`].
@@ -112,9 +112,9 @@ impl Trials {
         place.prepare()?;
         let registry = &settings.rules.hooks;
         // For this run alone: that they are tried is agreed to, that they count is not.
-        let seen = look_at_all(&place.root, registry)?;
+        let offer = HookOffer::look(&place.root, &settings.rules)?;
         let mut trust = Trust::load(&place.state)?;
-        trust.accept(&set_digest(&seen), &seen)?;
+        trust.accept(&offer.digest(), &offer)?;
         let environment = around.environment.clone();
         let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust)
             .with_log(kept::log_digest(&settings, around));

@@ -19,7 +19,7 @@ use crate::place::Place;
 use crate::policy::PolicyFile;
 use crate::process::{Cancel, KeeperPool};
 use crate::project::{EngineError, Project};
-use crate::session::open::check_trust;
+use crate::session::open::check_gates;
 use crate::session::perform::template;
 use crate::session::{PerformError, StartError};
 
@@ -250,7 +250,7 @@ pub fn check_out(
 /// Whether a session could be started.
 pub(super) fn check(project: &Project, plan: &WorkerPlan) -> Result<(), Unfit> {
     let runner = project.runner().ok_or(Unfit::Nowhere)?;
-    check_trust(runner, &project.hooks()?)?;
+    check_gates(project, runner, &project.hooks()?)?;
     template(project, runner)?;
     let wanted = Wanted { model: plan.model.clone(), permissions: plan.permissions.clone() };
     let fallback = project.rules().session.fallback.iter();

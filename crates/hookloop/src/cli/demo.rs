@@ -5,16 +5,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use hookloop_core::session::{Conversation, Work};
+use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open::{self, Wish};
 use hookloop_engine::session::real::Stop;
-use hookloop_engine::trust::{Trust, look_at_all};
 
 use super::session::{self, Stage, runner};
 use super::{Context, machine, surroundings};
-use crate::error::CliError;
 use crate::output::{BOLD, DIM, Result};
 
 /// What the demo's project holds.
@@ -111,7 +110,8 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
 fn trust(place: &Place, around: &Surroundings) -> Result {
     let user = around.user()?;
     let settings = hookloop_engine::config::settings(&place.config(), &user)?;
-    let seen = look_at_all(&place.root, &settings.rules.hooks).map_err(CliError::from)?;
-    Trust::load(&place.state)?.agree(&seen)?;
+    let log = Project::open_log(place, super::caller(place), around)?;
+    HookConsent::look(&place.root, &place.state, &settings.rules)?.agree(&log)?;
+    log.leave();
     Ok(())
 }

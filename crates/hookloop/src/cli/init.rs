@@ -10,13 +10,14 @@ use std::path::Path;
 
 use hookloop_engine::agents::repository;
 use hookloop_engine::config::{FILE_NAME, settings_from};
+use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
 use hookloop_engine::project::{EngineError, Project, new_project_name};
 use hookloop_engine::rules::Rules;
 use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
-use hookloop_engine::trust::{Trust, look_at_all, set_digest};
+use hookloop_engine::trust::Trust;
 
 use super::{Context, caller, is_person, state_home, surroundings};
 use crate::error::CliError;
@@ -136,9 +137,11 @@ impl Args {
         }
         // What was shown, whatever the file is by now.
         let settings = settings_from(&place.config(), text.as_bytes())?;
-        let seen = look_at_all(&place.root, &settings.rules.hooks)?;
-        Trust::load(&place.state)?.agree(&seen)?;
-        Ok(Some(set_digest(&seen)))
+        let mut consent = HookConsent::look(&place.root, &place.state, &settings.rules)?;
+        let log = Project::open_log(place, caller(place), &context.surroundings()?)?;
+        consent.agree(&log)?;
+        log.leave();
+        Ok(Some(consent.offer.digest()))
     }
 }
 

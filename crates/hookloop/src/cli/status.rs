@@ -1,3 +1,4 @@
+use hookloop_engine::gate_agreement;
 use hookloop_engine::kept::Kept;
 use serde_json::{Value, json};
 
@@ -19,6 +20,7 @@ impl Args {
         })?;
         let (counts, early) = project.read(|view| Ok((view.counts()?, view.early()?)))?;
         let kept = project.kept();
+        let weakened = gate_agreement::weakened_lines(&project);
         let out = &mut context.out;
         if out.json {
             let tasks: serde_json::Map<String, serde_json::Value> =
@@ -31,6 +33,7 @@ impl Args {
                 "tasks": tasks,
                 "claimed": claimed,
                 "problems": problems,
+                "weakened_gates": weakened,
                 "waiting_on_blocked": stuck,
                 "waiting_for_time": { "tasks": early.count, "next": early.next },
                 "reactions_due": due,
@@ -56,6 +59,14 @@ impl Args {
                     let red = anstyle::AnsiColor::Red.on_default().bold();
                     out.line(format_args!("{red} UNSAFE{red:#}  {}", plain(doubt)))?;
                 }
+            }
+        }
+        if !weakened.is_empty() {
+            let red = anstyle::AnsiColor::Red.on_default().bold();
+            let text = "fewer or weaker than you agreed to: hookloop hooks trust";
+            out.line(format_args!("{red}  gates{red:#}  {text}"))?;
+            for line in &weakened {
+                out.line(format_args!("         {}", plain(line)))?;
             }
         }
         out.line(format_args!("{DIM} events{DIM:#}  {}", totals.head))?;

@@ -5,6 +5,7 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::session::{Limit, Outcome, Phase, Session};
 use hookloop_core::task::TaskState;
+use hookloop_engine::gate_agreement;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
@@ -44,7 +45,9 @@ impl Args {
             Ok(row) => {
                 let session = open::session(&project, &row.id)?;
                 let is_running = open::is_running(runner(&project)?, &row.id);
-                (row.id.to_string(), of_session(&row, &session, is_running))
+                let mut reason = of_session(&row, &session, is_running);
+                reason.reasons.extend(trust_changes(&project)?);
+                (row.id.to_string(), reason)
             }
             Err(_) => {
                 let id = ids::resolve(&project, &self.what).map_err(|_| {
@@ -136,6 +139,26 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         reasons,
         next: Some(next),
     }
+}
+
+/// The last decisions of people that left sessions with other gates, each in a line.
+fn trust_changes(project: &Project) -> Result<Vec<String>> {
+    let (mut trusted, mut switched) = (None, None);
+    for stored in project.log().history(&Subject::Project, RECORD_MAX)? {
+        let (actor, at) = (&stored.event.actor, stored.event.at.brief());
+        match &stored.event.body {
+            EventBody::HooksTrusted(trust) if !trust.changes.is_empty() => {
+                let changes = trust.changes.join("; ");
+                trusted = Some(format!("{actor} agreed to other gates on {at}: {changes}"));
+            }
+            EventBody::HookSwitched(switch) => {
+                let state = if switch.enabled { "on" } else { "off" };
+                switched = Some(format!("{actor} switched `{}` {state} on {at}", switch.name));
+            }
+            _ => {}
+        }
+    }
+    Ok(trusted.into_iter().chain(switched).collect())
 }
 
 fn of_phase(session: &Session) -> String {
@@ -230,7 +253,15 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
             let first = |reason: String| reason.lines().next().unwrap_or_default().to_owned();
             reasons
                 .extend(delivery.reason.map(|reason| format!("it went back: {}", first(reason))));
-            "hookloop run --tasks --agent …".to_owned()
+            let weakened = gate_agreement::weakened_lines(project);
+            if weakened.is_empty() {
+                "hookloop run --tasks --agent …".to_owned()
+            } else {
+                let text = "no session starts: the gates are fewer or weaker than you agreed to";
+                reasons.push(text.to_owned());
+                reasons.extend(weakened);
+                "hookloop hooks trust".to_owned()
+            }
         }
         TaskState::Active => {
             let holder = task.claim.as_ref().map_or("somebody", |claim| claim.agent.as_str());

@@ -8,6 +8,7 @@ mod gatekeepers;
 mod interrupted;
 mod machines;
 mod no_forge;
+mod protected;
 mod submit;
 mod train;
 mod types;

@@ -12,6 +12,7 @@ mod drift;
 mod import;
 mod layers;
 mod leaks;
+mod ledger;
 mod paths;
 mod protocol;
 mod running;

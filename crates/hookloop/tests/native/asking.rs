@@ -174,3 +174,28 @@ fn what_nobody_trusts_does_not_run() {
     assert_eq!(fields(&answer), ["systemMessage"].into());
     assert!(answer["systemMessage"].as_str().unwrap().contains("hookloop hooks trust"), "{answer}");
 }
+
+/// The agent may stop, and its user hears that the gates are not those that they agreed to.
+#[test]
+fn weakened_gates_are_told_to_the_user_of_an_external_session() {
+    let project = Project::with_config(GATED);
+    project.ok(&["hooks", "trust", "--yes"]);
+    let rest = "hooks: {session_end: [{name: bye, use: run_tests}]}\n";
+    for weaker in ["", rest] {
+        project.configure(weaker);
+        if weaker.is_empty() {
+            // Nothing of the project runs in a session any more.
+            assert!(!project.ok(&["hooks", "list"]).contains("stop"));
+        }
+        for (agent, event) in [("claude", "Stop"), ("codex", "Stop"), ("gemini", "AfterAgent")] {
+            let run = hook(&project, event, &of(&project, agent, event));
+            assert_eq!(run.code, 0, "{agent}: {run:?}");
+            let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+            assert_eq!(fields(&answer), ["systemMessage"].into(), "{agent}: {answer}");
+            let told = answer["systemMessage"].as_str().unwrap();
+            assert!(told.contains("nothing was checked"), "{agent}: {told}");
+            assert!(!told.contains("proven by"), "{agent}: {told}");
+        }
+    }
+    assert!(project.events_of("session_started").is_empty());
+}

@@ -182,9 +182,8 @@ fn a_session_that_began_with_more_is_not_resumed() {
 
 #[test]
 fn work_that_gates_do_not_pass_is_not_accepted_unasked() {
-    let project = Project::with_config(
-        "hooks: {stop: [{name: theirs, file: missing}]}\nloop: {at_retry_limit: accept}\n",
-    );
+    let project = Project::with_config("hooks: {stop: [{name: theirs, file: missing}]}\n");
+    project.write_own("loop: {at_retry_limit: accept}\n");
     project.write("turns.json", TURNS);
     project.write_policy("accept_at_retry_limit: true\n");
     let accept = ["--hook-retries", "0", "--at-retry-limit", "accept"];
@@ -284,4 +283,35 @@ secrets: {'*': {DEPLOY: {file: /run/secrets/deploy}}}
     assert!(shown.contains(&format!("{file}:4")), "{shown}");
     let doctor = project.under(&["doctor"]).stdout;
     assert!(doctor.contains("4 rules of"), "{doctor}");
+}
+
+/// The log is what machines share; trust and agreements are kept by each of them.
+#[test]
+fn an_agreement_in_the_log_counts_where_a_policy_names_its_user() {
+    let project = Project::with_config("hooks: {stop: [{name: green, command: 'true'}]}\n");
+    project.write("turns.json", TURNS);
+    project.write_policy("");
+    let state = project.state();
+    project.ok(&["hooks", "trust", "--yes"]);
+    let elsewhere = || {
+        for file in ["trust.json", "ledger.json"] {
+            let _ = std::fs::remove_file(state.join(file));
+        }
+    };
+    elsewhere();
+    assert_eq!(project.session(&[]).code, 3, "another machine does not know it");
+    project.write_policy("trust_from: [somebody]\n");
+    assert_eq!(project.session(&[]).code, 3, "nor does it take anybody's word");
+    project.write_policy("trust_from: [somebody, tester]\n");
+    let run = project.session(&[]);
+    assert_ne!(run.code, 3, "{run:?}");
+    // The agreement is to content, and the last one counts.
+    project.configure("");
+    let run = project.session(&[]);
+    assert_eq!(run.code, 3, "{run:?}");
+    assert!(run.stderr.contains("`green` is gone"), "{run:?}");
+    project.ok(&["hooks", "trust", "--yes"]);
+    elsewhere();
+    project.configure("hooks: {stop: [{name: green, command: 'true'}]}\n");
+    assert_eq!(project.session(&[]).code, 3, "what was agreed to before counts no more");
 }

@@ -186,6 +186,12 @@ hooks:
     child.wait().unwrap();
     let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
     assert_eq!(resumed.code, 3, "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("`gate` is gone"), "{}", resumed.stderr);
+    let loosened = command(&sandbox, &["resume", "--with-changed-hooks"]).output().unwrap();
+    assert_eq!(loosened.status.code(), Some(3), "other hooks are not fewer gates: {loosened:?}");
+    assert!(command(&sandbox, &["hooks", "trust", "--yes"]).status().unwrap().success());
+    let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
+    assert_eq!(resumed.code, 3, "{}", resumed.stderr);
     assert!(resumed.stderr.contains("--with-changed-hooks"), "{}", resumed.stderr);
     write(&sandbox, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
     let agreed = Ran::of(command(&sandbox, &["resume", "--with-changed-hooks"]).output().unwrap());

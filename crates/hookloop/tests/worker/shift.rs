@@ -207,3 +207,21 @@ fn a_project_that_can_be_worked_on_again_is_said_and_worked_on() {
     working.signal(Signal::TERM);
     working.end();
 }
+
+/// A worker takes nothing of a project with fewer gates than a person agreed to, and says why.
+#[test]
+fn a_worker_takes_no_task_of_a_project_with_weakened_gates() {
+    let gated = "version: 1\nhooks: {stop: [{name: proven, command: 'true'}]}\n";
+    let sandbox = Sandbox::new(gated);
+    sandbox.json(&["hooks", "trust", "--yes"]);
+    add(&sandbox, "a");
+    fs::write(sandbox.project().join("hookloop.yaml"), "version: 1\n").unwrap();
+    let mut working = Working::start(worker(&sandbox, &["--agent", QUICK]));
+    let unfit = working.hear(|told| is(told, "unfit") || is(told, "took"));
+    assert!(unfit["reason"].as_str().unwrap().contains("`proven` is gone"), "{unfit}");
+    assert_eq!(state(&sandbox, "a"), "ready");
+    fs::write(sandbox.project().join("hookloop.yaml"), gated).unwrap();
+    working.hear(|told| is(told, "ended") && told["outcome"] == "complete");
+    working.signal(Signal::TERM);
+    working.end();
+}

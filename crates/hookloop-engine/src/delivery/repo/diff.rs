@@ -1,6 +1,13 @@
 //! What differs between two commits, as text and as a list.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use super::asking::Objects;
 use super::error::RepoError;
+use super::merge::Merged;
 use super::{Changed, Commit, Diff, Repo};
 
 /// Files that are listed; others are counted.
@@ -24,6 +31,41 @@ impl Repo<'_> {
         let left_out_files = files.len().saturating_sub(FILES_MAX) as u64;
         files.truncate(FILES_MAX);
         Ok(Diff { text, left_out_bytes, files, left_out_files })
+    }
+}
+
+impl Repo<'_> {
+    /// Returns the paths of the project that `head` changed since it left `base`, and those that are different in
+    /// `base` once both are merged: a history can be made such that one of the two shows nothing.
+    pub(crate) fn paths_changed_by(
+        &self,
+        base: &Commit,
+        head: &Commit,
+    ) -> Result<BTreeSet<String>, RepoError> {
+        let args = ["merge-base", "--end-of-options", base.as_str(), head.as_str()];
+        let said = self.asker.depot(&args).said()?;
+        // Without a common commit, everything that differs was changed.
+        let since = match said.code {
+            1 => base.to_string(),
+            _ => String::from_utf8_lossy(&said.well("merge-base")?).trim().to_owned(),
+        };
+        let (Merged::Clean { tree } | Merged::Conflict { tree, .. }) =
+            self.asker.merge(base, head, Objects::Depot)?;
+        let mut paths = self.names_changed(&since, head.as_str())?;
+        paths.extend(self.names_changed(base.as_str(), &tree)?);
+        let in_project = |path: Vec<u8>| {
+            let path = PathBuf::from(OsString::from_vec(path));
+            let path = path.strip_prefix(&self.found.prefix).ok()?;
+            Some(path.to_string_lossy().into_owned())
+        };
+        Ok(paths.into_iter().filter_map(in_project).collect())
+    }
+
+    fn names_changed(&self, from: &str, to: &str) -> Result<BTreeSet<Vec<u8>>, RepoError> {
+        let args = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to, "--"];
+        let said = self.asker.depot(&args).long().bytes()?;
+        let names = said.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(<[u8]>::to_vec).collect())
     }
 }
 

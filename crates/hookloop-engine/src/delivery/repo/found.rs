@@ -10,17 +10,29 @@ use super::notes;
 const ELSEWHERE: &str = "gitdir: ";
 
 #[derive(Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// The checkout's top directory.
     pub(super) top: PathBuf,
     /// From there to the project.
-    pub(super) prefix: PathBuf,
+    pub(crate) prefix: PathBuf,
     /// What all worktrees of the repository share.
-    pub(super) common: PathBuf,
+    pub(crate) common: PathBuf,
 }
 
 impl Found {
-    pub(super) fn look(root: &Path) -> Result<Found, RepoError> {
+    /// The branch that is checked out; none if a commit is.
+    pub(crate) fn branch(&self) -> Option<String> {
+        let head = notes::read_line(&git_dir(&self.top).ok()?.join("HEAD")).ok()??;
+        head.strip_prefix("ref: refs/heads/").map(str::to_owned)
+    }
+
+    /// The branch that the remote `origin` calls its own, if that is known here.
+    pub(crate) fn default_branch(&self) -> Option<String> {
+        let head = notes::read_line(&self.common.join("refs/remotes/origin/HEAD")).ok()??;
+        head.strip_prefix("ref: refs/remotes/origin/").map(str::to_owned)
+    }
+
+    pub(crate) fn look(root: &Path) -> Result<Found, RepoError> {
         let root = root.canonicalize().map_err(RepoError::io(root))?;
         let Some(top) = root.ancestors().find(|directory| is_top(directory)) else {
             return Err(RepoError::NeedsHuman {

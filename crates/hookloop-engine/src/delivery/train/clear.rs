@@ -5,6 +5,7 @@ use hookloop_core::delivery::{Fact, Reviewed};
 use hookloop_core::point::Point;
 
 use super::{Car, Place, Train, TrainError, is_of_branch, reason_of};
+use crate::delivery::protected;
 use crate::delivery::workshop::commit;
 use crate::forge::{Checks, RequestState};
 use crate::session::world::Trouble;
@@ -58,7 +59,21 @@ impl Train<'_> {
         if car.submission.number.is_none() {
             self.shop.requests.check("it can't be merged into the remote's base")?;
         }
-        Ok(self.is_as_submitted(car)? && self.is_checked(car)? && self.is_reviewed(car)?)
+        Ok(self.is_as_submitted(car)?
+            && self.has_consent(car)?
+            && self.is_checked(car)?
+            && self.is_reviewed(car)?)
+    }
+
+    /// Whether the work leaves the gates' own files as they are, or a person approved this very commit.
+    fn has_consent(&mut self, car: &Car) -> Result<bool, TrainError> {
+        if car.delivery.is_approved(car.head.as_str()) {
+            return Ok(true);
+        }
+        match protected::why_consent(self.runner, &self.hooks, self.shop, &car.head)? {
+            None => Ok(true),
+            Some(why) => Err(Trouble::NeedsHuman { why }.into()),
+        }
     }
 
     /// Whether the branch is what was submitted: somebody may have pushed to it.

@@ -1,6 +1,7 @@
 //! `hookloop agents trust`
 
 use hookloop_engine::agents::repository;
+use hookloop_engine::gate_agreement::agree_to_agents;
 use hookloop_engine::trust::{Definition, Trust};
 use serde_json::json;
 
@@ -55,8 +56,10 @@ impl Args {
             )?,
         };
         if agreed {
-            trust.agree_to_agents(found.clone())?;
+            let log = context.log_alone()?;
+            agree_to_agents(&log, &mut trust, found.clone())?;
         }
+        let out = &mut context.out;
         if out.json {
             return out.json(&json!({ "trusted": agreed || !is_new, "agents": found }));
         }

@@ -255,6 +255,10 @@ fn ask_store(
             None
         }
     };
+    match doctor::examine_gates(&project) {
+        Ok(found) => findings.extend(found),
+        Err(error) => findings.push(failed(Group::Hooks, "gates", &error.into())),
+    }
     project.leave();
     (findings, hooks)
 }

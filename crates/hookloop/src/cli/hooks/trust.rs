@@ -3,8 +3,9 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use hookloop_core::hook::AGENT_LIST;
+use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::process::Support;
-use hookloop_engine::trust::{Definition, Seen, Standing, Trust, look_at_all, set_digest};
+use hookloop_engine::trust::{Definition, Standing};
 use serde_json::json;
 
 use super::Context;
@@ -16,6 +17,9 @@ use crate::output::{BOLD, DIM, Output, Result};
 /// What you agree to is content: the hooks as they are written and the bytes of the scripts in the
 /// repository that they name. A change to any of it has to be agreed to again. Programs that a hook
 /// starts by other means (`make`, `npm test`) are not looked into.
+///
+/// You also agree to the gates. If gates are gone or weaker than those that you agreed to before, the
+/// difference is shown, and no session starts until you agree to it.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Agree without a question
@@ -38,14 +42,12 @@ impl Args {
         place.prepare()?;
         let user = context.user()?;
         let settings = hookloop_engine::config::settings(&place.config(), &user)?;
-        let seen = look_at_all(&place.root, &settings.rules.hooks)?;
-        let mut trust = Trust::load(&place.state)?;
-        let digest = set_digest(&seen);
+        let mut consent = HookConsent::look(&place.root, &place.state, &settings.rules)?;
+        let digest = consent.offer.digest();
         let out = &mut context.out;
-        let is_new = |seen: &Seen| trust.standing(seen) != Standing::Trusted;
-        let changed = seen.iter().any(is_new) || trust.agreed().len() != seen.len();
+        let changed = consent.is_news();
         if !out.json {
-            screen(out, &trust, &seen, &digest)?;
+            screen(out, &consent, &digest)?;
             if let Some(at) = user.policy.trusts(&digest) {
                 out.line(format_args!("{DIM}agreed to in the policy at {at}{DIM:#}"))?;
             }
@@ -66,21 +68,26 @@ impl Args {
                 &format!("hookloop hooks trust --show, then hookloop --trust {digest} …"),
             )?,
         };
+        let words: Vec<String> = consent.changes.iter().map(ToString::to_string).collect();
         if agreed {
-            trust.agree(&seen)?;
+            let log = context.log_alone()?;
+            consent.agree(&log)?;
         }
+        let out = &mut context.out;
         if out.json {
-            let hooks: Vec<_> = seen
+            let hooks: Vec<_> = consent
+                .offer
+                .seen
                 .iter()
                 .map(|seen| {
-                    let standing = trust.standing(seen).name();
+                    let standing = consent.trust.standing(seen).name();
                     json!({ "name": seen.definition.name, "digest": seen.digest, "standing": standing,
                         "definition": seen.definition })
                 })
                 .collect();
             let policy = user.policy.trusts(&digest).map(ToString::to_string);
             return out.json(&json!({ "digest": digest, "trusted": agreed || !changed,
-                "policy": policy, "hooks": hooks }));
+                "policy": policy, "hooks": hooks, "changes": words }));
         }
         match (agreed, changed) {
             (true, _) => out.line(format_args!("Trusted {digest}")),
@@ -104,16 +111,32 @@ pub(crate) fn ask(out: &mut Output, what: &str, question: &str, hint: &str) -> R
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn screen(out: &mut Output, trust: &Trust, seen: &[Seen], digest: &str) -> Result {
+fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
+    let seen = &consent.offer.seen;
     if seen.is_empty() {
-        return out.line("This repository brings no hooks that run something.");
+        out.line("This repository brings no hooks that run something.")?;
+    } else {
+        let found: Vec<&Definition> = seen.iter().map(|seen| &seen.definition).collect();
+        compare(out, consent.trust.agreed(), &found)?;
     }
-    let found: Vec<&Definition> = seen.iter().map(|seen| &seen.definition).collect();
-    compare(out, trust.agreed(), &found)?;
     if seen.iter().any(|one| one.definition.sandbox.is_some()) {
         out.line(format_args!("{DIM}sandbox: {}{DIM:#}", Support::of_this_system()))?;
     }
-    out.line(format_args!("{DIM}{digest}{DIM:#}"))
+    let (weaker, stronger): (Vec<_>, Vec<_>) =
+        consent.changes.iter().partition(|change| change.needs_consent());
+    if !weaker.is_empty() {
+        out.line(format_args!("{BOLD}Fewer or weaker gates than you agreed to:{BOLD:#}"))?;
+    }
+    for change in weaker {
+        out.line(format_args!("  - {}", visible(&change.to_string())))?;
+    }
+    for change in stronger {
+        out.line(format_args!("  + {}", visible(&change.to_string())))?;
+    }
+    if !seen.is_empty() || !consent.offer.gates.gates.is_empty() || !consent.changes.is_empty() {
+        out.line(format_args!("{DIM}{digest}{DIM:#}"))?;
+    }
+    Ok(())
 }
 
 /// What there is to agree to, beside what was agreed to.

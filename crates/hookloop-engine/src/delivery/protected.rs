@@ -1,0 +1,57 @@
+//! Files that decide whether work is done: `hookloop.yaml`, and the scripts that gates run.
+//!
+//! Work that changes one of them is not merged before a person has approved that very commit. Its own gates are no
+//! proof: they were what it changed.
+
+use std::collections::BTreeSet;
+
+use hookloop_core::hook::{Hook, Registry};
+use hookloop_core::point::{Kind, Point};
+
+use super::repo::Commit;
+use super::workshop::Workshop;
+use crate::config::FILE_NAME;
+use crate::runner::Runner;
+use crate::session::world::Trouble;
+use crate::trust::Definition;
+
+/// Files that a reason names; others are counted.
+const NAMED_MAX: usize = 10;
+
+/// Returns why a person has to agree before `head` is merged; none if it leaves the gates' files as they are.
+pub(crate) fn why_consent(
+    runner: &Runner,
+    hooks: &Registry,
+    shop: &Workshop<'_>,
+    head: &Commit,
+) -> Result<Option<String>, Trouble> {
+    let base = shop.repo.newest_base()?;
+    let changed = shop.repo.paths_changed_by(&base, head)?;
+    let protected = files(runner, hooks);
+    let touched: Vec<String> =
+        changed.into_iter().filter(|path| protected.contains(path)).collect();
+    if touched.is_empty() {
+        return Ok(None);
+    }
+    let named: Vec<&str> = touched.iter().take(NAMED_MAX).map(String::as_str).collect();
+    let more = touched.len() - named.len();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Ok(Some(format!(
+        "the work changes what decides whether work is done: {}{more}; a person has to approve it",
+        named.join(", ")
+    )))
+}
+
+/// The protected files, from the project's directory.
+fn files(runner: &Runner, hooks: &Registry) -> BTreeSet<String> {
+    let is_gate = |hook: &&Hook| hook.points.iter().any(|point| point.kind() == Kind::Gate);
+    let gates = hooks.list().iter().filter(is_gate);
+    let now = gates.flat_map(|hook| crate::trust::script_names(runner.home(), hook));
+    let is_gate = |definition: &&Definition| {
+        let mut points = definition.points.iter().filter_map(|name| name.parse::<Point>().ok());
+        points.any(|point| point.kind() == Kind::Gate)
+    };
+    let agreed = runner.trust().agreed().iter().filter(is_gate);
+    let agreed = agreed.flat_map(|definition| definition.scripts.keys().cloned());
+    now.chain(agreed).chain([FILE_NAME.to_owned()]).collect()
+}

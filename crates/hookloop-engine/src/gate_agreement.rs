@@ -1,0 +1,470 @@
+//! The gates that a person agreed to, kept for each branch of a repository.
+//!
+//! - The agreement is kept outside of the repository, in the state directory of all projects. Its key is the
+//!   repository's common git directory and the project's path in it, so linked worktrees share one agreement.
+//! - Each branch has an entry of its own. A branch without one is held to the entry of the default branch
+//!   (`origin/HEAD`, else `main` or `master`), else to the entry that was written last.
+//! - The project's own state directory has a copy of the last entry. The copy is used outside of git, and wherever
+//!   the project is not in the repository that the copy was made in: neither deleting `.git` nor pointing it
+//!   elsewhere loses the agreement.
+//! - `hookloop hooks trust` and `init` write the agreement. A session that begins with the same or stronger gates
+//!   writes it, too: a gate that was in force once is part of it.
+//! - A project that was trusted before there was a ledger gets it from the definitions in `trust.json`.
+//!
+//! An agent that works in the repository does not meet these files. Nothing here keeps a process of the same user
+//! from writing to them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use hookloop_core::authority::ControlledAction;
+use hookloop_core::event::{AgentsTrusted, EventBody, HooksTrusted};
+use hookloop_core::gate_ledger::{
+    GateChange, GateChangeKind, GateLedger, GateList, GateRecord, GateScope, compare,
+};
+use hookloop_core::hook::{Handler, Hook, Source};
+use hookloop_core::id::Subject;
+use hookloop_core::options::{Length, OnFailure, Options};
+use hookloop_core::point::{Kind, Point};
+use hookloop_core::time::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::delivery::repo::found::Found;
+use crate::project::{EngineError, Project, now};
+use crate::rules::Rules;
+use crate::runner::Runner;
+use crate::trust::{
+    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, what, write_whole,
+};
+
+const FILE: &str = "ledger.json";
+const LOCK: &str = "ledger.lock";
+/// Agreements of repositories, in the directory of all states.
+const REPOSITORIES: &str = "_repos";
+/// The entry of a checkout that is on no branch.
+const NO_BRANCH: &str = "(no branch)";
+/// Branches of one repository that have an entry. The entry that was written first goes first.
+const BRANCHES_MAX: usize = 1_000;
+const VERSION: u32 = 1;
+
+/// The agreement about the gates of one project.
+#[derive(Debug)]
+struct GateAgreement {
+    state: PathBuf,
+    repository: Option<RepositoryEntry>,
+}
+
+/// Where the agreement of a repository's branch is.
+#[derive(Debug)]
+struct RepositoryEntry {
+    /// The common git directory.
+    common: PathBuf,
+    directory: PathBuf,
+    branch: String,
+    default_branch: Option<String>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct RepositoryLedger {
+    version: u32,
+    branches: BTreeMap<String, BranchLedger>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct BranchLedger {
+    agreed_at: Timestamp,
+    gates: GateLedger,
+}
+
+/// The copy in a project's own state.
+#[derive(Serialize, Deserialize)]
+struct ProjectLedger {
+    version: u32,
+    /// The common git directory that the project was in.
+    repository: Option<PathBuf>,
+    gates: GateLedger,
+}
+
+/// What a person is shown and agrees to with `hookloop hooks trust`.
+#[derive(Debug)]
+pub struct HookConsent {
+    pub trust: Trust,
+    pub offer: HookOffer,
+    /// Every difference between the agreed gates and those of now.
+    pub changes: Vec<GateChange>,
+    agreement: GateAgreement,
+}
+
+impl HookConsent {
+    /// Looks at the project at `root`, whose state is at `state`.
+    pub fn look(root: &Path, state: &Path, rules: &Rules) -> Result<HookConsent, TrustError> {
+        let offer = HookOffer::look(root, rules)?;
+        let trust = Trust::load(state)?;
+        let agreement = GateAgreement::find(root, state);
+        let agreed = agreement.gates(&trust, &offer.gates)?;
+        let changes = agreed.map(|agreed| compare(&agreed, &offer.gates)).unwrap_or_default();
+        Ok(HookConsent { trust, offer, changes, agreement })
+    }
+
+    /// Agrees to the hooks and gates as they were seen, and to nothing else. The project's log has it first, with
+    /// whoever acts there.
+    pub fn agree(&mut self, log: &Project) -> Result<(), EngineError> {
+        log.authorize(ControlledAction::TrustHooks)?;
+        let gates = self.offer.gates.gates.iter().filter(|gate| !gate.is_users);
+        let trusted = HooksTrusted {
+            digest: self.offer.digest(),
+            gates: gates.map(|gate| gate.name.clone()).collect(),
+            changes: self.changes.iter().map(ToString::to_string).collect(),
+        };
+        log.append(&Subject::Project, EventBody::HooksTrusted(trusted))?;
+        self.trust.agree(&self.offer)?;
+        Ok(self.agreement.write(&self.offer.gates)?)
+    }
+
+    /// Whether something would be different after [`HookConsent::agree`].
+    pub fn is_news(&self) -> bool {
+        let is_new = |seen: &Seen| self.trust.standing(seen) != Standing::Trusted;
+        self.offer.seen.iter().any(is_new)
+            || self.trust.agreed().len() != self.offer.seen.len()
+            || self.changes.iter().any(GateChange::needs_consent)
+    }
+}
+
+/// Agrees to exactly this about agents, and to nothing else. The project's log has it first.
+pub fn agree_to_agents(
+    log: &Project,
+    trust: &mut Trust,
+    definitions: Vec<Definition>,
+) -> Result<(), EngineError> {
+    log.authorize(ControlledAction::TrustAgents)?;
+    let text = serde_json::to_vec(&definitions).unwrap_or_default();
+    let trusted = AgentsTrusted {
+        digest: format!("sha256:{}", hex(&text)),
+        agents: definitions.iter().map(|definition| definition.name.clone()).collect(),
+    };
+    log.append(&Subject::Project, EventBody::AgentsTrusted(trusted))?;
+    Ok(trust.agree_to_agents(definitions)?)
+}
+
+impl GateAgreement {
+    /// The agreement for the project at `root`, whose state is at `state`.
+    fn find(root: &Path, state: &Path) -> GateAgreement {
+        let repository = RepositoryEntry::find(root, state);
+        GateAgreement { state: state.to_owned(), repository }
+    }
+
+    /// The gates that were agreed to; none if nobody has agreed to any yet.
+    fn gates(&self, trust: &Trust, now: &GateLedger) -> Result<Option<GateLedger>, TrustError> {
+        Ok(self.stored()?.or_else(|| from_definitions(trust.agreed(), now)))
+    }
+
+    /// The agreement that was written; none before there was one.
+    fn stored(&self) -> Result<Option<GateLedger>, TrustError> {
+        let copy: Option<ProjectLedger> = read(&self.state.join(FILE))?;
+        if let Some(repository) = &self.repository {
+            let is_same = copy
+                .as_ref()
+                .is_none_or(|copy| copy.repository.as_ref() == Some(&repository.common));
+            if let Some(gates) = repository.gates()?.filter(|_| is_same) {
+                return Ok(Some(gates));
+            }
+        }
+        Ok(copy.map(|copy| copy.gates))
+    }
+
+    /// Agrees to exactly these gates.
+    fn write(&self, gates: &GateLedger) -> Result<(), TrustError> {
+        let repository = self.repository.as_ref().map(|entry| entry.common.clone());
+        if let Some(entry) = &self.repository {
+            entry.write(gates)?;
+        }
+        let copy = ProjectLedger { version: VERSION, repository, gates: gates.clone() };
+        make_directory(&self.state)?;
+        store(&self.state.join(FILE), &copy)
+    }
+}
+
+impl RepositoryEntry {
+    /// None outside of git, and where git's files can't be read: the project's copy counts then.
+    fn find(root: &Path, state: &Path) -> Option<RepositoryEntry> {
+        let found = Found::look(root).ok()?;
+        let mut key = found.common.as_os_str().as_encoded_bytes().to_vec();
+        key.push(0);
+        key.extend(found.prefix.as_os_str().as_encoded_bytes());
+        let digest = Sha256::digest(&key);
+        let key: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let directory = state.parent()?.join(REPOSITORIES).join(key);
+        let branch = found.branch().unwrap_or_else(|| NO_BRANCH.to_owned());
+        let default_branch = found.default_branch();
+        Some(RepositoryEntry { common: found.common, directory, branch, default_branch })
+    }
+
+    fn gates(&self) -> Result<Option<GateLedger>, TrustError> {
+        let ledger: RepositoryLedger = read(&self.directory.join(FILE))?.unwrap_or_default();
+        let names = [Some(self.branch.as_str()), self.default_branch.as_deref()];
+        let names = names.into_iter().flatten().chain(["main", "master"]);
+        let named = names.filter_map(|name| ledger.branches.get(name)).next();
+        let last = || ledger.branches.values().max_by_key(|entry| entry.agreed_at);
+        Ok(named.or_else(last).map(|entry| entry.gates.clone()))
+    }
+
+    fn write(&self, gates: &GateLedger) -> Result<(), TrustError> {
+        make_directory(&self.directory)?;
+        let _alone = self.lock()?;
+        let path = self.directory.join(FILE);
+        let mut ledger: RepositoryLedger = read(&path)?.unwrap_or_default();
+        ledger.version = VERSION;
+        let entry = BranchLedger { agreed_at: now(), gates: gates.clone() };
+        ledger.branches.insert(self.branch.clone(), entry);
+        while ledger.branches.len() > BRANCHES_MAX {
+            let others = ledger.branches.iter().filter(|(name, _)| **name != self.branch);
+            let oldest = others.min_by_key(|(_, entry)| entry.agreed_at);
+            let Some(oldest) = oldest.map(|(name, _)| name.clone()) else { break };
+            ledger.branches.remove(&oldest);
+        }
+        store(&path, &ledger)
+    }
+
+    /// Keeps other processes from writing until the file is dropped.
+    fn lock(&self) -> Result<File, TrustError> {
+        let path = self.directory.join(LOCK);
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true).mode(0o600);
+        let locked = options.open(&path).and_then(|file| {
+            flock(&file, FlockOperation::LockExclusive)?;
+            Ok(file)
+        });
+        locked.map_err(|source| TrustError::Io { path, source })
+    }
+}
+
+/// Returns how the project's gates are fewer or weaker than those that a person agreed to.
+///
+/// A gate that a person switched off is not missed. Changes to what a gate runs are left to [`Trust`] where that
+/// agreed to the gate's content.
+pub fn weakened(project: &Project, runner: &Runner) -> Result<Vec<GateChange>, EngineError> {
+    Ok(Examined::look(project, runner)?.map(|found| found.weakened).unwrap_or_default())
+}
+
+/// Returns the same in words, a line each, for people who look; what can't be told is one of the lines.
+pub fn weakened_lines(project: &Project) -> Vec<String> {
+    let Some(runner) = project.runner() else { return Vec::new() };
+    match weakened(project, runner) {
+        Ok(changes) => changes.iter().map(ToString::to_string).collect(),
+        Err(error) => vec![format!("the gates could not be compared: {error}")],
+    }
+}
+
+/// The same as [`weakened`]; without such a change, the gates of now become part of the agreement.
+pub(crate) fn check(project: &Project, runner: &Runner) -> Result<Vec<GateChange>, EngineError> {
+    let Some(found) = Examined::look(project, runner)? else { return Ok(Vec::new()) };
+    if found.weakened.is_empty() && found.is_to_be_written {
+        found.agreement.write(&found.now)?;
+    }
+    Ok(found.weakened)
+}
+
+struct Examined {
+    agreement: GateAgreement,
+    now: GateLedger,
+    weakened: Vec<GateChange>,
+    is_to_be_written: bool,
+}
+
+impl Examined {
+    /// None where the repository's gates do not count, or somebody agreed to them for this run alone.
+    fn look(project: &Project, runner: &Runner) -> Result<Option<Examined>, EngineError> {
+        let rules = project.rules();
+        let by_digest = runner.trust().by_digest();
+        let counts_for_nothing = rules.policy.no_repository_hooks().is_some();
+        if counts_for_nothing || by_digest == Some(DigestConsent::Once) {
+            return Ok(None);
+        }
+        let switches = project.read(|view| view.hook_switches())?;
+        let now = gates(runner.home(), rules, &switches)?;
+        let agreement = GateAgreement::find(runner.home(), runner.state());
+        let agreed = agreement.gates(runner.trust(), &now)?;
+        let mut weakened = match (&agreed, by_digest) {
+            (Some(agreed), None) => compare(agreed, &now),
+            _ => Vec::new(),
+        };
+        weakened.retain(GateChange::needs_consent);
+        let missed = weakened.len();
+        weakened.retain(|change| {
+            let is_off = switches.iter().any(|(name, is_on)| *name == change.gate && !is_on);
+            !is_off || change.scope != GateScope::default()
+        });
+        // The agreement keeps a gate that is switched off, in case that it is switched on again.
+        let has_switched_off = weakened.len() < missed;
+        let is_trusted = |name: &str| {
+            let mut hooks = rules.hooks.list().iter().filter(|hook| hook.name == name).peekable();
+            hooks.peek().is_some() && hooks.all(|hook| runner.standing(hook) == Standing::Trusted)
+        };
+        weakened.retain(|change| {
+            !matches!(change.kind, GateChangeKind::Changed(_)) || !is_trusted(&change.gate)
+        });
+        let is_to_be_written = agreement.stored()?.as_ref() != Some(&now) && !has_switched_off;
+        Ok(Some(Examined { agreement, now, weakened, is_to_be_written }))
+    }
+}
+
+/// Returns the gates of the project at `root`. A gate that a person switched on is on.
+pub(crate) fn gates(
+    root: &Path,
+    rules: &Rules,
+    switches: &[(String, bool)],
+) -> Result<GateLedger, TrustError> {
+    let mut ledger = GateLedger {
+        stop_when: rules.session.stop_when.iter().map(ToString::to_string).collect(),
+        limits: rules.set_limits.clone(),
+        ..GateLedger::default()
+    };
+    let is_gate = |point: &Point| point.kind() == Kind::Gate;
+    let lists = rules.hooks.own_lists().iter().filter(|(_, point)| is_gate(point));
+    ledger.lists = lists
+        .map(|(owner, point)| GateList { owner: owner.clone(), point: point.name().to_owned() })
+        .collect();
+    for hook in rules.hooks.list().iter().filter(|hook| judges(hook)) {
+        let is_switched_on = switches
+            .iter()
+            .any(|(name, is_on)| hook.task_type.is_none() && *name == hook.name && *is_on);
+        let enabled = hook.enabled || is_switched_on;
+        let definition = match Seen::look(root, hook) {
+            Ok(seen) => Some(seen.definition),
+            // Whatever a gate names that never runs does not matter.
+            Err(_) if !enabled => None,
+            Err(error) => return Err(error),
+        };
+        let gate = GateRecord { enabled, ..record(hook, definition.as_ref()) };
+        if !gate.points.is_empty() {
+            ledger.gates.push(gate);
+        }
+    }
+    Ok(ledger)
+}
+
+/// Whether a hook says yes or no about work, and a repository or the user wrote it. Steps of a delivery judge nothing,
+/// and nothing takes an operator's gates away.
+fn judges(hook: &Hook) -> bool {
+    let is_judge = match hook.handler {
+        Handler::Builtin(builtin) => builtin == hookloop_core::builtin::Builtin::RunTests,
+        Handler::Declared(_) => false,
+        Handler::Command(_)
+        | Handler::Http { .. }
+        | Handler::Gatekeepers { .. }
+        | Handler::Rule(_) => true,
+    };
+    is_judge && hook.source != Source::Operator
+}
+
+fn record(hook: &Hook, definition: Option<&Definition>) -> GateRecord {
+    let options = &hook.options;
+    let points = hook.points.iter().filter(|point| point.kind() == Kind::Gate);
+    GateRecord {
+        name: hook.name.clone(),
+        list: hook.task_type.clone(),
+        points: points.map(|point| point.name().to_owned()).collect(),
+        is_users: hook.source == Source::User,
+        enabled: hook.enabled,
+        handler: what(&hook.handler),
+        scripts: definition.map(|known| known.scripts.clone()).unwrap_or_default(),
+        blocks_on_failure: options.on_failure == OnFailure::Closed,
+        any_of: options.any_of.clone(),
+        when: options.when.clone(),
+        needs: options.needs.clone(),
+        timeout_ms: options.timeout_at(Kind::Gate),
+        attempts: options.retry.attempts,
+        surroundings: definition.map_or(Value::Null, surroundings),
+    }
+}
+
+fn surroundings(definition: &Definition) -> Value {
+    let Definition { env, cwd, sandbox, limits, links, .. } = definition;
+    if env.is_empty() && cwd.is_none() && sandbox.is_none() && limits.is_none() && links.is_empty()
+    {
+        return Value::Null;
+    }
+    json!({ "env": env, "cwd": cwd, "sandbox": sandbox, "limits": limits, "links": links })
+}
+
+/// The gates that a person agreed to before there was a ledger. What a definition does not say is as it is now.
+fn from_definitions(agreed: &[Definition], now: &GateLedger) -> Option<GateLedger> {
+    let gates: Vec<GateRecord> =
+        agreed.iter().filter_map(|definition| gate_of(definition, now)).collect();
+    if gates.is_empty() {
+        return None;
+    }
+    let lists = gates.iter().flat_map(|gate| {
+        let list =
+            |point: &String| Some(GateList { owner: gate.list.clone()?, point: point.clone() });
+        gate.points.iter().filter_map(list)
+    });
+    let lists = lists.chain(now.lists.iter().cloned()).collect();
+    Some(GateLedger { lists, gates, ..now.clone() })
+}
+
+fn gate_of(definition: &Definition, now: &GateLedger) -> Option<GateRecord> {
+    let is_gate =
+        |name: &&String| name.parse::<Point>().is_ok_and(|point| point.kind() == Kind::Gate);
+    let points: Vec<String> = definition.points.iter().filter(is_gate).cloned().collect();
+    let step = definition.what.get("use").and_then(Value::as_str);
+    if points.is_empty() || step.is_some_and(|name| name != "run_tests") {
+        return None;
+    }
+    let is_same =
+        |gate: &&GateRecord| (&gate.name, &gate.list) == (&definition.name, &definition.task_type);
+    let same = now.gates.iter().find(is_same);
+    let option = |name: &str| definition.options.get(name).map(String::as_str);
+    let timeout = option("timeout").and_then(|text| text.parse::<Length>().ok());
+    let attempts = option("retry").and_then(|text| text.split(' ').next()?.parse().ok());
+    let needs = option("needs").map(|names| names.split(", ").map(str::to_owned).collect());
+    Some(GateRecord {
+        name: definition.name.clone(),
+        list: definition.task_type.clone(),
+        points,
+        is_users: same.is_some_and(|gate| gate.is_users),
+        enabled: same.is_none_or(|gate| gate.enabled),
+        handler: definition.what.clone(),
+        scripts: definition.scripts.clone(),
+        blocks_on_failure: option("on_failure") != Some("open"),
+        any_of: same.and_then(|gate| gate.any_of.clone()),
+        when: definition.when.clone(),
+        needs: needs.unwrap_or_default(),
+        timeout_ms: timeout.map_or(Options::default().timeout_at(Kind::Gate), |length| length.ms),
+        attempts: attempts.unwrap_or(Options::default().retry.attempts),
+        surroundings: surroundings(definition),
+    })
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, TrustError> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(TrustError::Io { path: path.to_owned(), source }),
+    };
+    let unreadable = |error: serde_json::Error| TrustError::Unreadable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    serde_json::from_slice(&text).map(Some).map_err(unreadable)
+}
+
+fn store(path: &Path, ledger: &impl Serialize) -> Result<(), TrustError> {
+    let text = serde_json::to_vec_pretty(ledger).map_err(|error| TrustError::Unreadable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    write_whole(path, &text, 0o600)
+}
+
+fn make_directory(path: &Path) -> Result<(), TrustError> {
+    let mut builder = fs::DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(path);
+    made.map_err(|source| TrustError::Io { path: path.to_owned(), source })
+}

@@ -1,0 +1,283 @@
+//! No session starts with fewer or weaker gates than a person agreed to.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::cli::Project;
+
+const UNTRUSTED: i32 = 3;
+const TURNS: &str = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
+/// A gate that refuses everything.
+const TESTS: &str = "hooks: {stop: [{name: tests, command: exit 2}]}\nlimits: {hook_retries: 0}\n";
+
+fn git(directory: &Path, args: &[&str]) {
+    let name = ["-c", "user.name=t", "-c", "user.email=t@example.invalid"];
+    let done = Command::new("git").args(name).args(args).current_dir(directory).output().unwrap();
+    assert!(done.status.success(), "git {args:?}: {done:?}");
+}
+
+fn commit(project: &Project) {
+    git(&project.root(), &["add", "."]);
+    git(&project.root(), &["commit", "-qm", "work"]);
+}
+
+/// A repository with a configuration that a person agreed to.
+fn trusted(config: &str) -> Project {
+    let project = Project::with_config(config);
+    project.write("turns.json", TURNS);
+    git(&project.root(), &["init", "-q", "-b", "main"]);
+    commit(&project);
+    project.ok(&["hooks", "trust", "--yes"]);
+    project
+}
+
+fn session(project: &Project) -> crate::cli::Run {
+    project.run(&["run", "x", "--agent", "scripted:turns.json"])
+}
+
+/// Checks that no session starts with `config`, and that the refusal has these words.
+fn refused(project: &Project, config: &str, words: &str) {
+    project.configure(config);
+    let before = project.events_of("session_started").len();
+    let run = session(project);
+    assert_eq!(run.code, UNTRUSTED, "{config}: {run:?}");
+    assert!(run.stderr.contains(words), "{config}: {}", run.stderr);
+    assert!(run.stderr.contains("hookloop hooks trust"), "{}", run.stderr);
+    assert_eq!(project.events_of("session_started").len(), before, "{config}");
+}
+
+/// What `why` says of the only session.
+fn why_of_session(project: &Project) -> String {
+    let sessions = project.json(&["sessions", "list"]);
+    assert_eq!(sessions.as_array().map(Vec::len), Some(1), "{sessions}");
+    project.ok(&["why", sessions[0]["id"].as_str().unwrap()])
+}
+
+fn digest(project: &Project) -> String {
+    project.json(&["hooks", "trust", "--show"])["digest"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_gate_that_is_gone_needs_a_persons_word() {
+    let project = trusted(TESTS);
+    refused(&project, "", "`tests` is gone");
+    let status = project.json(&["status"]);
+    assert_eq!(status["weakened_gates"][0], "`tests` is gone", "{status}");
+    assert!(project.ok(&["status"]).contains("`tests` is gone"));
+    let doctor = project.run(&["doctor"]);
+    assert!(doctor.stdout.contains("`tests` is gone"), "{doctor:?}");
+    let task = project.add("Goal", &[]);
+    let why = project.json(&["why", &task]);
+    assert!(why["reasons"].to_string().contains("`tests` is gone"), "{why}");
+    assert_eq!(why["next"], "hookloop hooks trust", "{why}");
+    // A person agrees, and is shown the difference before.
+    assert!(project.ok(&["hooks", "trust", "--show"]).contains("`tests` is gone"));
+    let agreed = project.json(&["hooks", "trust", "--yes"]);
+    assert_eq!(agreed["changes"][0], "`tests` is gone", "{agreed}");
+    let run = session(&project);
+    assert_ne!(run.code, UNTRUSTED, "{run:?}");
+    let why = why_of_session(&project);
+    assert!(why.contains("tester agreed to other gates"), "{why}");
+    // What is put back is more than was agreed to; taking it away again is less.
+    project.configure(TESTS);
+    project.ok(&["hooks", "trust", "--yes"]);
+    refused(&project, "", "`tests` is gone");
+}
+
+#[test]
+fn a_weaker_gate_needs_a_persons_word() {
+    let project = trusted(TESTS);
+    let with = |rest: &str| {
+        format!(
+            "hooks: {{stop: [{{name: tests, command: exit 2{rest}}}]}}\nlimits: {{hook_retries: 0}}\n"
+        )
+    };
+    refused(&project, &with(", enabled: false"), "`tests` is switched off");
+    let replaced = TESTS.replace("command: exit 2", "file: turns.json");
+    refused(&project, &replaced, "`tests` is now `file turns.json` instead of `exit 2`");
+    let grouped = with(", any_of: g}, {name: r, file: turns.json, any_of: g");
+    refused(&project, &grouped, "`tests` may now be replaced by `r`");
+    let limits = TESTS.replace("hook_retries: 0", "hook_retries: 9");
+    refused(&project, &limits, "`limits.hook_retries` is 9 instead of 0");
+    let stop = format!("{TESTS}loop: {{stop_when: turn}}\n");
+    refused(&project, &stop, "`loop.stop_when` is `turn` instead of `default`");
+    let typed = format!("{TESTS}task_types: {{fix: {{hooks: {{stop: []}}}}}}\n");
+    refused(&project, &typed, "`tests` is gone, for tasks of type `fix`");
+    // Anything else about a command is another command.
+    project.configure(&with(", on_failure: open"));
+    assert_eq!(session(&project).code, UNTRUSTED);
+    let shown = project.ok(&["hooks", "trust", "--show"]);
+    assert!(shown.contains("`tests` no longer blocks when it crashes or times out"), "{shown}");
+    // As it was agreed to, it runs.
+    project.configure(TESTS);
+    assert_eq!(project.events_of("session_started").len(), 0);
+    session(&project);
+    assert_eq!(project.events_of("session_started").len(), 1);
+}
+
+/// A rule starts nothing, so no trust is needed for it; it is a gate nevertheless.
+#[test]
+fn a_rule_that_was_in_force_once_is_part_of_the_agreement() {
+    let project = Project::with_config("hooks: {stop: [{name: r, file: missing}]}\n");
+    project.write("turns.json", TURNS);
+    assert_eq!(
+        project.run(&["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"]).code,
+        3
+    );
+    assert_eq!(project.events_of("session_started").len(), 1);
+    refused(&project, "", "`r` is gone");
+    refused(
+        &project,
+        "hooks: {stop: [{name: r, file: turns.json}]}\n",
+        "`r` is now `file turns.json` instead of `file missing`",
+    );
+    // More gates need no word.
+    project.configure("hooks: {stop: [{name: r, file: missing}, {name: s, file: turns.json}]}\n");
+    session(&project);
+    assert_eq!(project.events_of("session_started").len(), 2);
+    refused(&project, "hooks: {stop: [{name: r, file: missing}]}\n", "`s` is gone");
+}
+
+#[test]
+fn a_person_switches_a_gate_off_and_the_agreement_keeps_it() {
+    let project = trusted(TESTS);
+    project.ok(&["hooks", "disable", "tests"]);
+    let run = session(&project);
+    assert_ne!(run.code, UNTRUSTED, "{run:?}");
+    let why = why_of_session(&project);
+    assert!(why.contains("tester switched `tests` off"), "{why}");
+    project.ok(&["hooks", "enable", "tests"]);
+    refused(&project, "", "`tests` is gone");
+}
+
+#[test]
+fn the_agreement_is_kept_for_each_branch_and_shared_by_worktrees() {
+    let project = trusted(TESTS);
+    // Another branch is held to the agreement, too, and then has one of its own.
+    git(&project.root(), &["checkout", "-qb", "loose"]);
+    refused(&project, "", "`tests` is gone");
+    project.ok(&["hooks", "trust", "--yes"]);
+    commit(&project);
+    assert_ne!(session(&project).code, UNTRUSTED);
+    git(&project.root(), &["checkout", "-q", "main"]);
+    refused(&project, "", "`tests` is gone");
+    git(&project.root(), &["checkout", "-q", "hookloop.yaml"]);
+    // A linked worktree has another state and the same agreement.
+    let other = project.home().join("linked");
+    git(&project.root(), &["worktree", "add", "-q", "-b", "more", other.to_str().unwrap()]);
+    std::fs::write(other.join("hookloop.yaml"), "version: 1\n").unwrap();
+    let run = at(&project, &other, &["run", "x", "--agent", "scripted:turns.json"]);
+    assert_eq!(run.status.code(), Some(UNTRUSTED), "{run:?}");
+    assert!(String::from_utf8_lossy(&run.stderr).contains("`tests` is gone"), "{run:?}");
+}
+
+/// Runs the program in another directory.
+fn at(project: &Project, directory: &Path, args: &[&str]) -> Output {
+    project.hookloop(args).current_dir(directory).output().unwrap()
+}
+
+#[test]
+fn the_agreement_outlives_what_is_done_to_the_repository() {
+    let project = trusted(TESTS);
+    project.configure("");
+    let git_dir = project.root().join(".git");
+    let moved: PathBuf = project.home().join("moved.git");
+    std::fs::rename(&git_dir, &moved).unwrap();
+    refused(&project, "", "`tests` is gone");
+    git(&project.root(), &["init", "-q", "-b", "fresh"]);
+    refused(&project, "", "`tests` is gone");
+    std::fs::remove_dir_all(&git_dir).unwrap();
+    let elsewhere = project.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    git(&elsewhere, &["init", "-q", "-b", "main"]);
+    let link = format!("gitdir: {}\n", elsewhere.join(".git").display());
+    std::fs::write(&git_dir, link).unwrap();
+    refused(&project, "", "`tests` is gone");
+}
+
+#[test]
+fn a_project_that_was_trusted_before_there_was_a_ledger_has_one() {
+    let project = trusted(TESTS);
+    let state = project.state();
+    std::fs::remove_file(state.join("ledger.json")).unwrap();
+    std::fs::remove_dir_all(state.parent().unwrap().join("_repos")).unwrap();
+    assert!(state.join("trust.json").exists());
+    refused(&project, "", "`tests` is gone");
+    project.configure(TESTS);
+    session(&project);
+    assert_eq!(project.events_of("session_started").len(), 1);
+}
+
+#[test]
+fn a_digest_stands_for_the_gates_too() {
+    let project = trusted(TESTS);
+    let agreed = digest(&project);
+    project.configure("");
+    let loosened = digest(&project);
+    assert_ne!(agreed, loosened);
+    let run = |digest: &str| {
+        project.run(&["run", "x", "--agent", "scripted:turns.json", "--trust", digest])
+    };
+    assert_eq!(run(&agreed).code, UNTRUSTED);
+    assert_ne!(run(&loosened).code, UNTRUSTED, "a person agreed, for this run");
+    assert_eq!(session(&project).code, UNTRUSTED, "and for no other");
+}
+
+#[test]
+fn a_ledger_that_can_not_be_read_lets_nothing_start() {
+    let project = trusted(TESTS);
+    let state = project.state();
+    let repositories = std::fs::read_dir(state.parent().unwrap().join("_repos")).unwrap();
+    let directory = repositories.flatten().next().unwrap().path();
+    std::fs::write(directory.join("ledger.json"), "{").unwrap();
+    let run = session(&project);
+    assert_ne!(run.code, 0, "{run:?}");
+    assert!(run.stderr.contains("ledger.json"), "{}", run.stderr);
+    assert!(project.events_of("session_started").is_empty());
+}
+
+#[test]
+fn trusting_hooks_is_an_event_with_its_actor_and_digest() {
+    let project = trusted(TESTS);
+    let event = &project.events_of("hooks_trusted")[0];
+    assert_eq!(event["metadata"]["triggeredBy"], "tester", "{event}");
+    assert_eq!(event["data"]["digest"], digest(&project).as_str(), "{event}");
+    assert_eq!(event["data"]["gates"], serde_json::json!(["tests"]), "{event}");
+    project.configure("");
+    project.ok(&["hooks", "trust", "--yes"]);
+    let changes = &project.events_of("hooks_trusted")[1]["data"]["changes"];
+    assert_eq!(changes[0], "`tests` is gone", "{changes}");
+    project.configure("agents: {mine: {kind: command, command: 'true'}}\n");
+    project.ok(&["agents", "trust", "--yes"]);
+    let event = &project.events_of("agents_trusted")[0];
+    assert_eq!(event["metadata"]["triggeredBy"], "tester", "{event}");
+    assert!(event["data"]["digest"].as_str().unwrap().starts_with("sha256:"), "{event}");
+}
+
+#[test]
+fn accepting_at_the_retry_limit_is_the_users_and_no_repositorys() {
+    let project = trusted(TESTS);
+    project.configure(&format!("{TESTS}loop: {{at_retry_limit: accept}}\n"));
+    let run = session(&project);
+    assert_eq!(run.code, 2, "{run:?}");
+    assert!(run.stderr.contains("--at-retry-limit accept"), "{}", run.stderr);
+    project.configure(TESTS);
+    assert_eq!(session(&project).code, 3, "the gate refuses");
+    project.write_own("loop: {at_retry_limit: accept}\n");
+    session(&project);
+    let answered = project.events_of("retry_limit_answered");
+    assert_eq!(answered.last().unwrap()["data"]["answer"], "accept", "{answered:?}");
+}
+
+#[test]
+fn projects_of_one_repository_have_an_agreement_each() {
+    let project = trusted(TESTS);
+    let inner = project.root().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    std::fs::write(inner.join("hookloop.yaml"), "version: 1\n").unwrap();
+    std::fs::write(inner.join("turns.json"), TURNS).unwrap();
+    let args = ["run", "x", "--agent", "scripted:turns.json"];
+    let run = at(&project, &inner, &args);
+    assert_ne!(run.status.code(), Some(UNTRUSTED), "it never had a gate: {run:?}");
+    refused(&project, "", "`tests` is gone");
+}

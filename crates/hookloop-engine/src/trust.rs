@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use hookloop_core::hook::{CommandText, DEFAULT_PRIORITY, Handler, Hook, Registry, Source};
-use hookloop_core::options::{EnvEntry, Length, Options, PipeOutput, Retry};
+use hookloop_core::options::{AllowedAnswers, EnvEntry, Length, Options, PipeOutput, Retry};
 use hookloop_core::point::Point;
 use hookloop_core::review::Quorum;
 use serde::{Deserialize, Serialize};
@@ -379,6 +379,7 @@ fn options(hook: &Hook) -> BTreeMap<String, String> {
     let given = [
         ("priority", (hook.priority != DEFAULT_PRIORITY).then(|| hook.priority.to_string())),
         ("timeout", options.timeout_ms.map(|ms| Length { ms }.to_string())),
+        ("answers", (options.answers == AllowedAnswers::Json).then(|| "json".to_owned())),
         ("on_failure", (options.on_failure != defaults.on_failure).then(|| "open".to_owned())),
         (
             "pipe_output",

@@ -268,6 +268,8 @@ pub(super) struct HookEntry {
     pub(super) pipe_output: Option<Located<Pipe>>,
     /// Whether a gate that fails blocks (`closed`) or passes with a warning (`open`).
     pub(super) on_failure: Option<Located<Failure>>,
+    /// What the JSON that a gate prints may do: with `json` it may act, without it only make the gate stricter.
+    pub(super) answers: Option<Located<AnswersEntry>>,
     /// Names of variables to let through, or names with values.
     pub(super) env: Option<Located<Env>>,
     /// Where it runs, from the project's directory.
@@ -333,6 +335,14 @@ pub(super) enum Network {
 pub(super) enum Failure {
     Open,
     Closed,
+}
+
+/// What the JSON that a gate prints may do.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AnswersEntry {
+    /// It may act.
+    Json,
 }
 
 /// Exactly one action.

@@ -273,6 +273,7 @@ impl Scene {
         self.story.borrow_mut().outputs += 1;
         let stdout = format!("out-{}", self.story.borrow().outputs);
         let ran = HookRan {
+            message: None,
             hook_name: hook.name.clone(),
             point: point.name().into(),
             status: outcome.status.name().into(),

@@ -59,6 +59,7 @@ pub mod explain;
 pub mod files;
 pub mod fleet;
 pub mod forge;
+mod frozen_hooks;
 mod git;
 pub mod guest;
 pub mod inbox;

@@ -28,6 +28,7 @@ use crate::agents::repository::Ground;
 use crate::artifacts;
 use crate::delivery::workshop::Bench;
 use crate::explain::task_value;
+use crate::frozen_hooks::FrozenHooks;
 use crate::process::{Cancel, Filter, Job, KeeperOwner, KeeperPool, Ran, Stored};
 use crate::record::{self, Said};
 use crate::run::HookRun;
@@ -59,6 +60,8 @@ pub struct Runner {
     configured: Vec<(String, OsString)>,
     keepers: Arc<KeeperPool>,
     trust: Trust,
+    /// The hooks of the session that this is for; none outside of sessions.
+    frozen: Option<Arc<FrozenHooks>>,
     secrets: Arc<Vault>,
     /// Made when it is needed first: most commands run no hook.
     redactor: Arc<OnceLock<Known>>,
@@ -89,6 +92,28 @@ impl Known {
 impl std::fmt::Debug for Runner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Runner in {}", self.root.display())
+    }
+}
+
+/// Why a hook does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunRefusal {
+    /// For everyone, the agent among them.
+    pub(crate) reason: String,
+    /// For the user alone: a command that only a person may type.
+    pub(crate) hint: Option<String>,
+}
+
+impl RunRefusal {
+    fn untrusted(reason: &str) -> RunRefusal {
+        let hint = Some("to trust it, run `hookloop hooks trust`".to_owned());
+        RunRefusal { reason: reason.to_owned(), hint }
+    }
+}
+
+impl From<String> for RunRefusal {
+    fn from(reason: String) -> RunRefusal {
+        RunRefusal { reason, hint: None }
     }
 }
 
@@ -151,7 +176,29 @@ impl Runner {
         let keepers = Arc::new(KeeperPool::of_this_program().working_for(owner));
         let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
         let secrets = Arc::default();
-        Runner { home, root, state, environment, configured, keepers, trust, secrets, redactor }
+        let frozen = None;
+        Runner {
+            home,
+            root,
+            state,
+            environment,
+            configured,
+            keepers,
+            trust,
+            frozen,
+            secrets,
+            redactor,
+        }
+    }
+
+    /// The same for a session, whose hooks are those that it froze.
+    #[must_use]
+    pub(crate) fn held_to(&self, frozen: Option<Arc<FrozenHooks>>) -> Runner {
+        Runner { frozen, ..self.clone() }
+    }
+
+    pub(crate) fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     /// The same hooks and agents, for work that is done in another directory.
@@ -273,7 +320,7 @@ impl Runner {
         }
     }
 
-    fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
+    pub(crate) fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
         match trust::needs_trust(hook, seen) {
             true => self.trust.standing(seen),
             false => Standing::Own,
@@ -374,14 +421,15 @@ impl Runner {
     }
 
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
-    pub(crate) fn may_run(&self, hook: &Hook) -> Result<Seen, String> {
+    pub(crate) fn may_run(&self, hook: &Hook) -> Result<Seen, RunRefusal> {
+        if let Some(frozen) = self.frozen.as_ref().filter(|_| hook.source != Source::Builtin) {
+            return Ok(frozen.may_run(&self.home, hook)?);
+        }
         let seen = Seen::look(&self.home, hook).map_err(|error| error.to_string())?;
         match self.standing_of(hook, &seen) {
             Standing::Own | Standing::Trusted => Ok(seen),
-            Standing::Modified => {
-                Err("it changed since it was trusted: hookloop hooks trust".to_owned())
-            }
-            Standing::Untrusted => Err("it is not trusted: hookloop hooks trust".to_owned()),
+            Standing::Modified => Err(RunRefusal::untrusted("it changed since it was trusted")),
+            Standing::Untrusted => Err(RunRefusal::untrusted("it is not trusted")),
         }
     }
 
@@ -390,21 +438,21 @@ impl Runner {
         &self,
         hook: &Hook,
         occasion: &Occasion<'_>,
-    ) -> Result<Invocation, String> {
+    ) -> Result<Invocation, RunRefusal> {
         let seen = self.may_run(hook)?;
         let Handler::Command(text) = &hook.handler else {
-            return Err("it is not a hook that starts something".to_owned());
+            return Err("it is not a hook that starts something".to_owned().into());
         };
         // Who looks again when it runs may find another file there.
         if let Some(absent) = &seen.named.absent {
-            return Err(format!("it runs `{absent}`, which is not there"));
+            return Err(format!("it runs `{absent}`, which is not there").into());
         }
         let kept = self.trust.keep(&seen).map_err(|error| error.to_string())?;
         let text = seen.named.pinned(&self.home, text, &kept)?;
         let line = text.compile(occasion.point.variables()).map_err(|error| error.to_string())?;
         let values = self.values(occasion);
         let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
-        line.invocation(&value).map_err(|error| error.to_string())
+        Ok(line.invocation(&value).map_err(|error| error.to_string())?)
     }
 
     /// The variables of the occasion. What has no value there is empty.

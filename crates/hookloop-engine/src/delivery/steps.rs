@@ -235,8 +235,8 @@ fn body(task: &Task) -> String {
 /// Runs the project's tests: all kinds that it has.
 fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     let unable = |why: String| HookRun::unable(hook, occasion.point, Status::NotStarted, why);
-    if let Err(why) = runner.may_run(hook) {
-        return unable(why);
+    if let Err(refusal) = runner.may_run(hook) {
+        return HookRun::refused(hook, occasion.point, refusal);
     }
     let commands = match tests_of::runnable(runner.root(), runner.ground().path) {
         Ok(commands) => commands,

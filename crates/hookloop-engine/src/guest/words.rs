@@ -65,9 +65,10 @@ impl From<StartError> for DeskError {
         let message = error.to_string();
         let (code, next) = match error {
             StartError::Engine(error) => return error.into(),
-            StartError::Untrusted(_) => {
-                ("untrusted", "ask your user to run: hookloop hooks trust, and to start you again")
-            }
+            StartError::Untrusted(_) => (
+                "untrusted",
+                "tell your user: only a person can trust hooks, and then start you again",
+            ),
             StartError::Running(_) => ("busy", "another program is at it: try again later"),
             _ => ("refused", "call iteration_start"),
         };

@@ -122,6 +122,7 @@ impl Nature {
             at_retry_limit: self.at_retry_limit,
             limits: self.limits,
             hooks: String::new(),
+            scripts: None,
             fence: "fence".into(),
             machine: "sim".into(),
             delivers: false,

@@ -51,7 +51,7 @@ fn actions_that_a_gate_prints_count_only_with_answers_json_and_a_pass() {
         let ran = scripted(&sandbox, CLAIM, &["--hook-retries", "0"]);
         let passes = code == "0" || options.contains("open");
         assert_eq!(ran.code == 0, passes, "{options} {code}: {}", ran.stderr);
-        let expected = if counts { "completed" } else { "pending" };
+        let expected = if counts { "completed" } else { "ready" };
         assert_eq!(state_of(&sandbox, "other"), expected, "{options} {code}");
         let message = message(&ran, "tests");
         match (options, code) {
@@ -166,7 +166,7 @@ fn answers_json_is_part_of_the_trusted_definition() {
     super::write(&sandbox, "hookloop.yaml", with);
     let ran = scripted(&sandbox, CLAIM, &[]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert_eq!(state_of(&sandbox, "other"), "pending");
+    assert_eq!(state_of(&sandbox, "other"), "ready");
     for (answers, told) in [("yes", "json"), ("[json]", "json"), ("JSON", "json")] {
         let unknown = with.replace("answers: json", &format!("answers: {answers}"));
         super::write(&sandbox, "hookloop.yaml", &unknown);

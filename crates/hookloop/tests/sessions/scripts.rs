@@ -141,18 +141,18 @@ hooks:
   stop:
     - {name: gate, command: 'timeout 20 ./late.sh'}
 ";
-    let sandbox = project(config, &[("gate.sh", RED)]);
-    let turns = r##"[{"write": {"late.sh": "#!/bin/sh\ntouch evil\n"}, "say": "<promise>COMPLETE</promise>"}]"##;
-    write(
-        &sandbox,
-        "agent.sh",
-        "#!/bin/sh\ncat > /dev/null\nprintf '#!/bin/sh\\ntouch evil\\n' > late.sh\nchmod +x late.sh\necho '<promise>COMPLETE</promise>'\n",
-    );
-    for args in [["x", "--agent", "command:./agent.sh", "--hook-retries", "0"]] {
-        let ran = super::run(&sandbox, &args);
-        assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
-    }
-    assert!(!sandbox.project().join("evil").exists(), "{turns}");
+    let agent = r"#!/bin/sh
+cat > /dev/null
+printf '#!/bin/sh\ntouch evil\n' > late.sh
+chmod +x late.sh
+echo '<promise>COMPLETE</promise>'
+";
+    let sandbox = project(config, &[("agent.sh", agent)]);
+    let args = ["x", "--agent", "command:./agent.sh", "--hook-retries", "0"];
+    let ran = super::run(&sandbox, &args);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert!(sandbox.project().join("late.sh").exists());
+    assert!(!sandbox.project().join("evil").exists());
 }
 
 /// Without the kept copies the session can't go on as it began, and says so.
@@ -207,4 +207,30 @@ fn an_unchanged_script_needs_no_agreement() {
     let later =
         scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
     assert_eq!(later.code, 3, "{}", later.stderr);
+}
+
+/// A reaction that may not run says why in the agent's prompt, and not how a person would change that.
+#[test]
+fn a_reaction_that_is_not_trusted_tells_the_agent_no_command() {
+    let config = "version: 1
+hooks:
+  task_created:
+    - {name: note, command: ./note.sh, pipe_output: true}
+  post_iteration:
+    - {name: more, command: ./more.sh, when: 'iteration == 1'}
+";
+    let more = r#"#!/bin/sh
+cat > /dev/null
+echo '{"hookloop": {"actions": [{"type": "create_task", "payload": {"goal": "More"}}]}}'
+"#;
+    let sandbox = project(config, &[("note.sh", "#!/bin/sh\n"), ("more.sh", more)]);
+    write(&sandbox, "note.sh", "#!/bin/sh\ntouch evil\n");
+    write(&sandbox, "agent.sh", "#!/bin/sh\ncat >> prompts\n");
+    let args = ["x", "--agent", "command:./agent.sh", "--max-iterations", "3"];
+    let ran = super::run(&sandbox, &args);
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    let prompts = read(&sandbox, "prompts");
+    assert!(prompts.contains("it changed since it was trusted"), "{prompts}");
+    assert!(!prompts.contains("hooks trust"), "{prompts}");
+    assert!(!sandbox.project().join("evil").exists());
 }

@@ -95,6 +95,17 @@ impl std::fmt::Debug for Runner {
     }
 }
 
+/// Why a hook does not run that nobody trusts as it is.
+const NOT_TRUSTED: &str = "it is not trusted";
+const CHANGED: &str = "it changed since it was trusted";
+/// The command that changes that, for people alone.
+const TRUST_COMMAND: &str = "hookloop hooks trust";
+
+/// The command that a person types about a recorded failure, if there is one.
+pub(crate) fn command_for(failure: &str) -> Option<&'static str> {
+    [NOT_TRUSTED, CHANGED].contains(&failure).then_some(TRUST_COMMAND)
+}
+
 /// Why a hook does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunRefusal {
@@ -106,8 +117,7 @@ pub(crate) struct RunRefusal {
 
 impl RunRefusal {
     fn untrusted(reason: &str) -> RunRefusal {
-        let hint = Some("to trust it, run `hookloop hooks trust`".to_owned());
-        RunRefusal { reason: reason.to_owned(), hint }
+        RunRefusal { reason: reason.to_owned(), hint: Some(TRUST_COMMAND.to_owned()) }
     }
 }
 
@@ -428,8 +438,8 @@ impl Runner {
         let seen = Seen::look(&self.home, hook).map_err(|error| error.to_string())?;
         match self.standing_of(hook, &seen) {
             Standing::Own | Standing::Trusted => Ok(seen),
-            Standing::Modified => Err(RunRefusal::untrusted("it changed since it was trusted")),
-            Standing::Untrusted => Err(RunRefusal::untrusted("it is not trusted")),
+            Standing::Modified => Err(RunRefusal::untrusted(CHANGED)),
+            Standing::Untrusted => Err(RunRefusal::untrusted(NOT_TRUSTED)),
         }
     }
 

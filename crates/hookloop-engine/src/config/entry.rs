@@ -338,8 +338,7 @@ pub(super) enum Failure {
 }
 
 /// What the JSON that a gate prints may do.
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy)]
 pub(super) enum AnswersEntry {
     /// It may act.
     Json,
@@ -551,6 +550,15 @@ impl<'de> Deserialize<'de> for GivenEntry {
     }
 }
 
+impl<'de> Deserialize<'de> for AnswersEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_str: Some(|text| (text == "json").then_some(AnswersEntry::Json)),
+            ..Forms::new("`json`")
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for Pipe {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Forms {
@@ -647,6 +655,7 @@ schema!(Time, _generator => json_schema!({
         { "type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)$" }
     ]
 }));
+schema!(AnswersEntry, _generator => json_schema!({ "enum": ["json"] }));
 schema!(Pipe, _generator => json_schema!({ "enum": [true, false, "on_failure"] }));
 schema!(Env, _generator => json_schema!({
     "oneOf": [

@@ -95,7 +95,8 @@ fn changes() -> Vec<(&'static str, fn(&Project))> {
         }),
         ("no copies", |project| {
             write(project, GREEN);
-            fs::remove_dir_all(project.state().join("trusted")).unwrap();
+            // It may not be there yet.
+            let _ = fs::remove_dir_all(project.state().join("trusted"));
         }),
     ]
 }
@@ -151,7 +152,7 @@ fn the_user_is_told_how_to_trust() {
 fn the_skill_names_no_command_that_trusts() {
     let project = project();
     for agent in ["claude", "codex", "gemini"] {
-        project.run(&["install", agent]);
+        project.ok(&["install", agent, "--yes"]);
         let skill = project.root().join(format!(".{agent}/skills/hookloop/SKILL.md"));
         let skill = fs::read_to_string(skill).unwrap();
         assert!(OF_PEOPLE.iter().all(|command| !skill.contains(command)), "{agent}: {skill}");

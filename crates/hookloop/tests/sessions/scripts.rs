@@ -214,21 +214,17 @@ fn an_unchanged_script_needs_no_agreement() {
 fn a_reaction_that_is_not_trusted_tells_the_agent_no_command() {
     let config = "version: 1
 hooks:
-  task_created:
+  task_completed:
     - {name: note, command: ./note.sh, pipe_output: true}
-  post_iteration:
-    - {name: more, command: ./more.sh, when: 'iteration == 1'}
 ";
-    let more = r#"#!/bin/sh
-cat > /dev/null
-echo '{"hookloop": {"actions": [{"type": "create_task", "payload": {"goal": "More"}}]}}'
-"#;
-    let sandbox = project(config, &[("note.sh", "#!/bin/sh\n"), ("more.sh", more)]);
+    let agent = "#!/bin/sh\ncat >> prompts\necho '<promise>COMPLETE</promise>'\n";
+    let sandbox = project(config, &[("note.sh", "#!/bin/sh\n"), ("agent.sh", agent)]);
+    for id in ["a", "b"] {
+        super::json(&sandbox, &["task", "add", "Goal", "--id", id]);
+    }
     write(&sandbox, "note.sh", "#!/bin/sh\ntouch evil\n");
-    write(&sandbox, "agent.sh", "#!/bin/sh\ncat >> prompts\n");
-    let args = ["x", "--agent", "command:./agent.sh", "--max-iterations", "3"];
-    let ran = super::run(&sandbox, &args);
-    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    let ran = super::run(&sandbox, &["--tasks", "--agent", "command:./agent.sh"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
     let prompts = read(&sandbox, "prompts");
     assert!(prompts.contains("it changed since it was trusted"), "{prompts}");
     assert!(!prompts.contains("hooks trust"), "{prompts}");

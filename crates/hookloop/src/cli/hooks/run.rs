@@ -112,7 +112,7 @@ fn print(context: &mut Context, point: &Point, run: &HookRun) -> Result {
         out.line(format_args!("  {}", plain(reason)))?;
     }
     for line in run.outcome.message.iter().flat_map(|message| message.lines()) {
-        out.line(format_args!("  note: {}", plain(line)))?;
+        out.line(format_args!("  {DIM}note:{DIM:#} {}", plain(line)))?;
     }
     for text in [&run.stdout, &run.stderr] {
         for line in text.lines() {

@@ -6,12 +6,18 @@
 #![no_main]
 
 use hookloop_core::answer::{
-    ACTIONS_MAX, ANSWER_MAX, Ended, Outcome, Printed, Status, Verdict, interpret, merge,
+    ACTIONS_MAX, ANSWER_MAX, AnswerRules, Ended, Outcome, Printed, Status, Verdict, interpret,
+    merge,
 };
-use hookloop_core::options::OnFailure;
+use hookloop_core::options::{AllowedAnswers, OnFailure};
 use hookloop_core::point::Kind;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
+
+/// A gate whose JSON may act.
+const ACTING: AnswerRules =
+    AnswerRules { kind: Kind::Gate, on_failure: OnFailure::Closed, answers: AllowedAnswers::Json };
+const STRICTER: AnswerRules = AnswerRules { answers: AllowedAnswers::Stricter, ..ACTING };
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, text)) = data.split_first() else { return };
@@ -29,12 +35,13 @@ fuzz_target!(|data: &[u8]| {
         _ => Ended::NotStarted("gone".to_owned()),
     };
     let printed = Printed { stdout: &stdout, stderr: &stderr, is_cut: choice & 8 != 0 };
-    let read = |kind, on_failure| interpret(&ended, printed, kind, on_failure);
-    let closed = read(Kind::Gate, OnFailure::Closed);
-    let open = read(Kind::Gate, OnFailure::Open);
-    let reaction = read(Kind::Reaction, OnFailure::Closed);
-    assert_eq!(closed, read(Kind::Gate, OnFailure::Closed), "not the same twice");
+    let read = |rules| interpret(&ended, printed, rules);
+    let closed = read(ACTING);
+    let open = read(AnswerRules { on_failure: OnFailure::Open, ..ACTING });
+    let reaction = read(AnswerRules { kind: Kind::Reaction, ..ACTING });
+    assert_eq!(closed, read(ACTING), "not the same twice");
 
+    check_stricter(&closed, &read(STRICTER));
     check_closed(&closed, &ended, printed);
     check_open(&closed, &open, &ended);
     check_reaction(&closed, &reaction);
@@ -92,6 +99,14 @@ fn check_answer(outcome: &Outcome, answer: &Value, printed: Printed<'_>) {
     }
 }
 
+/// Without permission to act the verdict is the same, and nothing acts.
+fn check_stricter(acting: &Outcome, stricter: &Outcome) {
+    assert_eq!(acting.verdict, stricter.verdict);
+    assert!(stricter.actions.is_empty() && stricter.values.is_null());
+    assert!(stricter.next_prompt.is_none() && stricter.checkpoint.is_none());
+    assert_ne!(stricter.status, Status::Skipped);
+}
+
 /// `on_failure: open` turns failures into passes, and nothing else.
 fn check_open(closed: &Outcome, open: &Outcome, ended: &Ended) {
     assert_eq!(closed.status, open.status);
@@ -107,9 +122,13 @@ fn check_open(closed: &Outcome, open: &Outcome, ended: &Ended) {
 fn check_reaction(gate: &Outcome, reaction: &Outcome) {
     assert!(!matches!(reaction.verdict, Verdict::Block { .. }), "there is nothing to block");
     assert_ne!(reaction.status, Status::Blocked);
-    assert_eq!(gate.actions, reaction.actions);
     let passed = |outcome: &Outcome| matches!(outcome.status, Status::Passed | Status::Skipped);
     assert_eq!(passed(gate), passed(reaction));
+    if passed(gate) {
+        assert_eq!(gate.actions, reaction.actions);
+    } else {
+        assert!(gate.actions.is_empty() && gate.values.is_null());
+    }
 }
 
 /// Text that is no answer decides nothing.
@@ -118,7 +137,7 @@ fn check_text(outcome: &Outcome, ended: &Ended, printed: Printed<'_>) {
         return;
     }
     let plain = Printed { stdout: "text", ..printed };
-    let other = interpret(ended, plain, Kind::Gate, OnFailure::Closed);
+    let other = interpret(ended, plain, ACTING);
     assert_eq!(outcome.status, other.status);
     assert_eq!(kind_of(&outcome.verdict), kind_of(&other.verdict));
     assert!(outcome.actions.is_empty());

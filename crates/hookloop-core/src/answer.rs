@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::action::Action;
 use crate::limits::Limit;
-use crate::options::OnFailure;
+use crate::options::{AllowedAnswers, OnFailure};
 use crate::point::Kind;
 
 /// Standard output that is longer is no answer.
@@ -20,6 +20,13 @@ pub const ACTIONS_MAX: usize = 64;
 /// What a hook's author should hear.
 const BESIDE_TEXT: &str = "it printed an answer beside other text, so all of it counts as text; \
                            print the rest to standard error";
+
+/// The part of an answer that says that the hook had nothing to do.
+pub const SKIP: &str = "skip";
+
+/// Why the parts of a gate's answer that act did not count.
+const NOT_ALLOWED: &str = "add `answers: json` to the hook to let it";
+const NOT_PASSED: &str = "a gate that does not pass acts on nothing";
 
 /// How a hook's process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +104,16 @@ pub struct Outcome {
     pub checkpoint: Option<Value>,
     /// Its plain output stays out of the transcript.
     pub is_quiet: bool,
+    /// Parts of its answer that did not count, by their names; [`Outcome::message`] tells the user.
+    pub ignored: Vec<&'static str>,
+}
+
+/// How the output of a hook is read: by its point and its definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerRules {
+    pub kind: Kind,
+    pub on_failure: OnFailure,
+    pub answers: AllowedAnswers,
 }
 
 /// What a run printed: as much of it as is kept.
@@ -142,6 +159,27 @@ struct Ours {
     skip: bool,
 }
 
+impl Answer {
+    /// The answer with the parts that make a gate stricter alone, and the names of the parts that were there
+    /// beside them.
+    fn without_acts(mut self) -> (Answer, Vec<&'static str>) {
+        let Some(ours) = self.hookloop.take() else { return (self, Vec::new()) };
+        let acts = [
+            ("actions", !ours.actions.is_empty()),
+            ("checkpoint", ours.checkpoint.is_some()),
+            ("nextPrompt", ours.next_prompt.is_some()),
+            ("context", !ours.context.is_null()),
+            ("metadata", !ours.metadata.is_null()),
+            (SKIP, ours.skip),
+        ];
+        let ignored = acts.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name);
+        let ignored = ignored.collect();
+        let (action, reason) = (ours.action, ours.reason);
+        self.hookloop = Some(Ours { action, reason, ..Ours::default() });
+        (self, ignored)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Ask {
@@ -151,12 +189,7 @@ enum Ask {
 }
 
 /// Reads what a process said.
-pub fn interpret(
-    ended: &Ended,
-    printed: Printed<'_>,
-    kind: Kind,
-    on_failure: OnFailure,
-) -> Outcome {
+pub fn interpret(ended: &Ended, printed: Printed<'_>, rules: AnswerRules) -> Outcome {
     let status = match ended {
         Ended::Exited(0) => Status::Passed,
         Ended::Exited(2) => Status::Blocked,
@@ -175,12 +208,21 @@ pub fn interpret(
             message: Some(BESIDE_TEXT.to_owned()),
             ..said(status, Answer::default(), printed, ended)
         },
-        Ok(answer) => said(status, answer.unwrap_or_default(), printed, ended),
+        Ok(answer) => {
+            let answer = answer.unwrap_or_default();
+            let may_act = rules.kind == Kind::Reaction || rules.answers == AllowedAnswers::Json;
+            if may_act {
+                said(status, answer, printed, ended).without_unproven_acts(rules.kind)
+            } else {
+                let (answer, ignored) = answer.without_acts();
+                said(status, answer, printed, ended).reporting(ignored, NOT_ALLOWED)
+            }
+        }
         // It said no by its exit code, whatever else it tried to say.
         Err(_) if status == Status::Blocked => said(status, Answer::default(), printed, ended),
         Err(why) => Outcome { reason: Some(why), ..Outcome::of(Status::Failed) },
     };
-    outcome.judged(kind, on_failure, printed)
+    outcome.judged(rules.kind, rules.on_failure, printed)
 }
 
 impl Outcome {
@@ -196,7 +238,39 @@ impl Outcome {
             values: Value::Null,
             checkpoint: None,
             is_quiet: false,
+            ignored: Vec::new(),
         }
+    }
+
+    /// Drops the parts of a gate's answer that reach beyond its session, if the gate did not pass. The next
+    /// prompt and the checkpoint stay: both are for the agent that is sent back.
+    fn without_unproven_acts(mut self, kind: Kind) -> Outcome {
+        if kind == Kind::Reaction || matches!(self.status, Status::Passed | Status::Skipped) {
+            return self;
+        }
+        let mut ignored = Vec::new();
+        if !std::mem::take(&mut self.actions).is_empty() {
+            ignored.push("actions");
+        }
+        if !std::mem::take(&mut self.values).is_null() {
+            ignored.push("context");
+        }
+        self.reporting(ignored, NOT_PASSED)
+    }
+
+    /// Tells the user which parts of the answer did not count, and why.
+    fn reporting(mut self, ignored: Vec<&'static str>, why: &str) -> Outcome {
+        if ignored.is_empty() {
+            return self;
+        }
+        let names: Vec<String> = ignored.iter().map(|name| format!("`{name}`")).collect();
+        let report = format!("it printed JSON that acts ({}); {why}", names.join(", "));
+        self.message = Some(match self.message {
+            Some(message) => format!("{message}\n{report}"),
+            None => report,
+        });
+        self.ignored = ignored;
+        self
     }
 
     /// A hook that could not say anything, and why: for a gate that is closed, a no.
@@ -304,6 +378,7 @@ fn said(status: Status, answer: Answer, printed: Printed<'_>, ended: &Ended) -> 
         values: if ours.context.is_null() { ours.metadata } else { ours.context },
         checkpoint: ours.checkpoint,
         is_quiet: answer.suppress_output,
+        ignored: Vec::new(),
         verdict,
     }
 }
@@ -364,8 +439,17 @@ mod tests {
 
     fn gate(ended: Ended, stdout: &str, stderr: &str) -> Outcome {
         let printed = Printed { stdout, stderr, is_cut: false };
-        interpret(&ended, printed, Kind::Gate, OnFailure::Closed)
+        interpret(&ended, printed, GATE)
     }
+
+    const GATE: AnswerRules = AnswerRules {
+        kind: Kind::Gate,
+        on_failure: OnFailure::Closed,
+        answers: AllowedAnswers::Stricter,
+    };
+    const OPEN: AnswerRules = AnswerRules { on_failure: OnFailure::Open, ..GATE };
+    const ACTING: AnswerRules = AnswerRules { answers: AllowedAnswers::Json, ..GATE };
+    const REACTION: AnswerRules = AnswerRules { kind: Kind::Reaction, ..GATE };
 
     fn block(feedback: &str) -> Verdict {
         Verdict::Block { feedback: feedback.to_owned() }
@@ -400,18 +484,18 @@ mod tests {
     fn an_open_gate_passes_what_failed_but_not_what_blocks() {
         let printed = Printed { stdout: "", stderr: "no", is_cut: false };
         for ended in [Ended::Exited(1), Ended::TimedOut, Ended::NotStarted("gone".to_owned())] {
-            let outcome = interpret(&ended, printed, Kind::Gate, OnFailure::Open);
+            let outcome = interpret(&ended, printed, OPEN);
             assert_eq!(outcome.verdict, Verdict::Pass);
             assert_ne!(outcome.status, Status::Passed);
         }
-        let outcome = interpret(&Ended::Exited(2), printed, Kind::Gate, OnFailure::Open);
+        let outcome = interpret(&Ended::Exited(2), printed, OPEN);
         assert_eq!(outcome.verdict, block("no"));
     }
 
     #[test]
     fn a_reaction_blocks_nothing() {
         let printed = Printed { stdout: "", stderr: "no", is_cut: false };
-        let outcome = interpret(&Ended::Exited(2), printed, Kind::Reaction, OnFailure::Closed);
+        let outcome = interpret(&Ended::Exited(2), printed, REACTION);
         assert_eq!((outcome.status, outcome.verdict), (Status::Failed, Verdict::Pass));
     }
 
@@ -432,7 +516,7 @@ mod tests {
             Status::Blocked,
             escalate("r"),
         );
-        check(r#"{"hookloop":{"skip":true}}"#, Status::Skipped, Verdict::Pass);
+        check(r#"{"hookloop":{"skip":true}}"#, Status::Passed, Verdict::Pass);
         check(r#"{"hookloop":{"action":"complete"}}"#, Status::Passed, Verdict::Pass);
         check(
             r#"{"hookloop":{"action":"continue","reason":"go on"}}"#,
@@ -457,11 +541,11 @@ mod tests {
     #[test]
     fn an_answer_that_is_cut_is_a_failed_gate() {
         let printed = Printed { stdout: "{\"a\":\"[…]\"}", stderr: "", is_cut: true };
-        let outcome = interpret(&Ended::Exited(0), printed, Kind::Gate, OnFailure::Closed);
+        let outcome = interpret(&Ended::Exited(0), printed, GATE);
         assert_eq!(outcome.status, Status::Failed);
         assert!(matches!(outcome.verdict, Verdict::Block { .. }));
         let plain = Printed { stdout: "a […] b", ..printed };
-        let outcome = interpret(&Ended::Exited(0), plain, Kind::Gate, OnFailure::Closed);
+        let outcome = interpret(&Ended::Exited(0), plain, GATE);
         assert_eq!(outcome.verdict, Verdict::Pass);
     }
 
@@ -487,7 +571,7 @@ mod tests {
     fn an_answer_that_is_not_whole_is_a_failed_gate() {
         let cut = |stdout| {
             let printed = Printed { stdout, stderr: "", is_cut: true };
-            interpret(&Ended::Exited(0), printed, Kind::Gate, OnFailure::Closed)
+            interpret(&Ended::Exited(0), printed, GATE)
         };
         let outcome = cut("{\"decision\":\"block\",\"reason\":\"… 9 bytes …\"}\n");
         assert_eq!(outcome.status, Status::Failed);
@@ -504,8 +588,11 @@ mod tests {
                 Verdict::Escalate { reason: "a hook asked for a human".to_owned() },
             ),
         ] {
-            let outcome = gate(Ended::Exited(0), answer, "");
-            assert_eq!((outcome.status, outcome.verdict), (Status::Blocked, verdict), "{answer}");
+            for rules in [GATE, ACTING] {
+                let printed = Printed { stdout: answer, stderr: "", is_cut: false };
+                let outcome = interpret(&Ended::Exited(0), printed, rules);
+                assert_eq!((outcome.status, &outcome.verdict), (Status::Blocked, &verdict));
+            }
         }
     }
 
@@ -513,7 +600,8 @@ mod tests {
     fn exit_code_2_blocks_whatever_the_json_says() {
         for on_failure in [OnFailure::Closed, OnFailure::Open] {
             let printed = Printed { stdout: "{broken}", stderr: "because", is_cut: false };
-            let outcome = interpret(&Ended::Exited(2), printed, Kind::Gate, on_failure);
+            let rules = AnswerRules { on_failure, ..GATE };
+            let outcome = interpret(&Ended::Exited(2), printed, rules);
             assert_eq!((outcome.status, outcome.verdict), (Status::Blocked, block("because")));
         }
         let outcome = gate(Ended::Exited(2), r#"{"decision":"approve"}"#, "because");
@@ -535,5 +623,61 @@ mod tests {
         assert_eq!(merge([]), Verdict::Pass);
         assert_eq!(merge([Verdict::Pass, block("a"), block("b")]), block("a\n\nb"));
         assert_eq!(merge([block("a"), escalate(), Verdict::Pass]), escalate());
+    }
+
+    /// Every part that acts, with what it makes of an outcome.
+    const ACTS: [(&str, &str); 6] = [
+        ("actions", r#""actions":[{"type":"create_task","payload":{"goal":"g"}}]"#),
+        ("checkpoint", r#""checkpoint":{"a":1}"#),
+        ("nextPrompt", r#""nextPrompt":"p""#),
+        ("context", r#""context":{"pr_url":"u"}"#),
+        ("metadata", r#""metadata":{"m":1}"#),
+        ("skip", r#""skip":true"#),
+    ];
+
+    #[test]
+    fn json_of_a_gate_acts_only_where_its_definition_allows_it() {
+        for (name, part) in ACTS {
+            let stdout = format!("{{\"hookloop\":{{{part}}}}}");
+            let printed = Printed { stdout: &stdout, stderr: "", is_cut: false };
+            let outcome = interpret(&Ended::Exited(0), printed, GATE);
+            assert_eq!(outcome.ignored, [name]);
+            let message = outcome.message.clone().unwrap_or_default();
+            assert!(message.contains(&format!("`{name}`")) && message.contains(NOT_ALLOWED));
+            let silent = Outcome { message: None, ignored: Vec::new(), ..outcome };
+            assert_eq!(silent, Outcome::of(Status::Passed), "{name}");
+            for rules in [ACTING, REACTION] {
+                let outcome = interpret(&Ended::Exited(0), printed, rules);
+                assert_eq!((&outcome.message, &outcome.ignored), (&None, &Vec::new()), "{name}");
+                assert_ne!(outcome, Outcome::of(Status::Passed), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_gate_that_does_not_pass_acts_on_nothing() {
+        let all: Vec<&str> = ACTS.iter().map(|(_, part)| *part).collect();
+        let asked = format!("{{\"decision\":\"block\",\"hookloop\":{{{}}}}}", all.join(","));
+        let exited = format!("{{\"hookloop\":{{{}}}}}", all.join(","));
+        let escalated = format!("{{\"continue\":false,\"hookloop\":{{{}}}}}", all.join(","));
+        for (code, stdout) in [(0, &asked), (2, &exited), (0, &escalated), (1, &exited)] {
+            let printed = Printed { stdout, stderr: "", is_cut: false };
+            for rules in [GATE, ACTING, OPEN, AnswerRules { answers: AllowedAnswers::Json, ..OPEN }]
+            {
+                let outcome = interpret(&Ended::Exited(code), printed, rules);
+                assert!(outcome.actions.is_empty() && outcome.values.is_null(), "{code} {stdout}");
+                assert!(!matches!(outcome.status, Status::Passed | Status::Skipped), "{stdout}");
+                let is_for_agent = code != 1 && rules.answers == AllowedAnswers::Json;
+                assert_eq!(outcome.next_prompt.is_some(), is_for_agent, "{code} {stdout}");
+                assert_eq!(outcome.checkpoint.is_some(), is_for_agent, "{code} {stdout}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_for_the_user_is_kept_beside_the_report() {
+        let answer = r#"{"systemMessage":"hello","hookloop":{"skip":true}}"#;
+        let message = gate(Ended::Exited(0), answer, "").message.unwrap_or_default();
+        assert!(message.starts_with("hello\n") && message.contains("`skip`"), "{message}");
     }
 }

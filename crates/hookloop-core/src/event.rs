@@ -287,6 +287,9 @@ pub struct HookRan {
     /// Why it did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// What the user should know about the run, such as parts of its answer that did not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
     /// Where this machine keeps the whole output.

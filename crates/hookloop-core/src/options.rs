@@ -22,6 +22,7 @@ pub struct Options {
     pub timeout_ms: Option<u64>,
     pub pipe_output: PipeOutput,
     pub on_failure: OnFailure,
+    pub answers: AllowedAnswers,
     pub env: Vec<EnvEntry>,
     /// Where it runs, from the project's directory.
     pub cwd: Option<String>,
@@ -63,6 +64,16 @@ pub enum OnFailure {
     Closed,
     /// It passes, with a warning.
     Open,
+}
+
+/// Which parts of the JSON that a gate prints count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AllowedAnswers {
+    /// The parts that make the gate stricter. A test runner prints whatever the code under test prints.
+    #[default]
+    Stricter,
+    /// Also the parts that act: actions, a checkpoint, the next prompt, values for later steps, a skip.
+    Json,
 }
 
 /// A variable of a hook's environment.

@@ -29,6 +29,8 @@ pub use facts::{
     SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage,
     Verdict,
 };
-pub use plan::{AtRetryLimit, Conversation, Fallback, Limit, Limits, Plan, StopWhen, Work};
+pub use plan::{
+    AtRetryLimit, Conversation, Fallback, FrozenScript, Limit, Limits, Plan, StopWhen, Work,
+};
 pub use state::{Phase, Session, Talk};
 pub use step::{Pause, Step, next_step};

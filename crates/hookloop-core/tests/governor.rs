@@ -62,6 +62,7 @@ fn plan() -> Plan {
         at_retry_limit: AtRetryLimit::NeedsHuman,
         limits: Limits::default(),
         hooks: String::new(),
+        scripts: None,
         fence: "f".into(),
         machine: "m".into(),
         delivers: false,

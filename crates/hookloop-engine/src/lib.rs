@@ -63,6 +63,7 @@ pub mod explain;
 pub mod files;
 pub mod fleet;
 pub mod forge;
+mod frozen_hooks;
 pub mod gate_agreement;
 mod git;
 pub mod guest;

@@ -26,7 +26,7 @@ use crate::place::{Place, PlaceError};
 use crate::policy::Forbidden;
 use crate::reactions::{ReactionsLeft, cause_of, left_to_above};
 use crate::rules::Rules;
-use crate::runner::Runner;
+use crate::runner::{Runner, command_for};
 use crate::secrets::{Vault, Whose};
 use crate::session::{Taken, session_of};
 use crate::sought::Sought;
@@ -100,7 +100,10 @@ impl Done {
         let hook = event.cause.as_ref().map_or("", |cause| cause.hook.as_str());
         match &event.body {
             EventBody::HookError(error) => {
-                self.failures.push(format!("hook `{hook}` failed: {}", error.error));
+                // These are for people: the log and the agent have the error alone.
+                let hint = command_for(&error.error).map(|command| format!(": {command}"));
+                let (error, hint) = (&error.error, hint.unwrap_or_default());
+                self.failures.push(format!("hook `{hook}` failed: {error}{hint}"));
             }
             EventBody::ActionError(error) => {
                 let (action, why) = (&error.action_type, &error.error);

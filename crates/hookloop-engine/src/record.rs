@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use hookloop_core::answer::{ANSWER_MAX, Ended, Printed, interpret, looks_like_answer};
+use hookloop_core::answer::{
+    ANSWER_MAX, AnswerRules, Ended, Printed, interpret, looks_like_answer,
+};
 use hookloop_core::event::HookRan;
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
@@ -75,7 +77,13 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
         stderr: &said.stderr,
         is_cut: said.whole.is_none(),
     };
-    let outcome = interpret(&said.ended, printed, point.kind(), hook.options.on_failure);
+    let rules = AnswerRules {
+        kind: point.kind(),
+        on_failure: hook.options.on_failure,
+        answers: hook.options.answers,
+    };
+    let outcome = interpret(&said.ended, printed, rules);
+    let kept = |text: &String| text.chars().take(REASON_MAX).collect::<String>();
     let ran = HookRan {
         hook_name: hook.name.clone(),
         point: point.name().to_owned(),
@@ -87,7 +95,8 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
         duration_ms: u64::try_from(said.duration.as_millis()).unwrap_or(u64::MAX),
         ended_at: Some(crate::project::now()),
         attempts,
-        reason: outcome.reason.as_ref().map(|reason| reason.chars().take(REASON_MAX).collect()),
+        reason: outcome.reason.as_ref().map(kept),
+        message: outcome.message.as_ref().map(kept),
         stdout_bytes: said.stdout_bytes,
         stderr_bytes: said.stderr_bytes,
         artifact: said.artifact,

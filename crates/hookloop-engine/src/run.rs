@@ -15,7 +15,7 @@ use hookloop_store::log::Seq;
 use crate::kept::Kept;
 use crate::project::{EngineError, Project, now};
 use crate::reactions::{EventClaim, ReactionHold, ReactionRun};
-use crate::runner::{Occasion, Runner};
+use crate::runner::{Occasion, RunRefusal, Runner};
 use crate::turns;
 use crate::work::Work;
 
@@ -65,6 +65,14 @@ impl HookRun {
     /// Whether it may go better another time.
     pub(crate) fn has_failed(&self) -> bool {
         matches!(self.outcome.status, Status::Failed | Status::TimedOut | Status::Killed)
+    }
+
+    /// A hook that was refused, and why.
+    pub(crate) fn refused(hook: &Hook, point: &Point, refusal: RunRefusal) -> HookRun {
+        let RunRefusal { reason, hint } = refusal;
+        let mut run = HookRun::unable(hook, point, Status::NotStarted, reason);
+        run.outcome.message = hint;
+        run
     }
 
     /// A hook that could not be run, and why.

@@ -28,6 +28,7 @@ use crate::agents::repository::Ground;
 use crate::artifacts;
 use crate::delivery::workshop::Bench;
 use crate::explain::task_value;
+use crate::frozen_hooks::FrozenHooks;
 use crate::process::{Cancel, Filter, Job, KeeperOwner, KeeperPool, Ran, Stored};
 use crate::reactions::{CAUSE_VARIABLE, ReactionRun};
 use crate::record::{self, Said};
@@ -63,6 +64,8 @@ pub struct Runner {
     configured: Vec<(String, OsString)>,
     keepers: Arc<KeeperPool>,
     trust: Trust,
+    /// The hooks of the session that this is for; none outside of sessions.
+    frozen: Option<Arc<FrozenHooks>>,
     secrets: Arc<Vault>,
     /// Made when it is needed first: most commands run no hook.
     redactor: Arc<OnceLock<Known>>,
@@ -93,6 +96,38 @@ impl Known {
 impl std::fmt::Debug for Runner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Runner in {}", self.root.display())
+    }
+}
+
+/// Why a hook does not run that nobody trusts as it is.
+const NOT_TRUSTED: &str = "it is not trusted";
+const CHANGED: &str = "it changed since it was trusted";
+/// The command that changes that, for people alone.
+const TRUST_COMMAND: &str = "hookloop hooks trust";
+
+/// The command that a person types about a recorded failure, if there is one.
+pub(crate) fn command_for(failure: &str) -> Option<&'static str> {
+    [NOT_TRUSTED, CHANGED].contains(&failure).then_some(TRUST_COMMAND)
+}
+
+/// Why a hook does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunRefusal {
+    /// For everyone, the agent among them.
+    pub(crate) reason: String,
+    /// For the user alone: a command that only a person may type.
+    pub(crate) hint: Option<String>,
+}
+
+impl RunRefusal {
+    fn untrusted(reason: &str) -> RunRefusal {
+        RunRefusal { reason: reason.to_owned(), hint: Some(TRUST_COMMAND.to_owned()) }
+    }
+}
+
+impl From<String> for RunRefusal {
+    fn from(reason: String) -> RunRefusal {
+        RunRefusal { reason, hint: None }
     }
 }
 
@@ -172,7 +207,25 @@ impl Runner {
         let keepers = keepers_of(owner(&root, &state, &environment, String::new()));
         let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
         let secrets = Arc::default();
-        Runner { home, root, state, environment, configured, keepers, trust, secrets, redactor }
+        let frozen = None;
+        Runner {
+            home,
+            root,
+            state,
+            environment,
+            configured,
+            keepers,
+            trust,
+            frozen,
+            secrets,
+            redactor,
+        }
+    }
+
+    /// The same for a session, whose hooks are those that it froze.
+    #[must_use]
+    pub(crate) fn held_to(&self, frozen: Option<Arc<FrozenHooks>>) -> Runner {
+        Runner { frozen, ..self.clone() }
     }
 
     /// The same hooks and agents, for work that is done in another directory.
@@ -301,7 +354,7 @@ impl Runner {
         }
     }
 
-    fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
+    pub(crate) fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
         match trust::needs_trust(hook, seen) {
             true => self.trust.standing(seen),
             false => Standing::Own,
@@ -416,14 +469,15 @@ impl Runner {
     }
 
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
-    pub(crate) fn may_run(&self, hook: &Hook) -> Result<Seen, String> {
+    pub(crate) fn may_run(&self, hook: &Hook) -> Result<Seen, RunRefusal> {
+        if let Some(frozen) = self.frozen.as_ref().filter(|_| hook.source != Source::Builtin) {
+            return Ok(frozen.may_run(&self.home, hook)?);
+        }
         let seen = Seen::look(&self.home, hook).map_err(|error| error.to_string())?;
         match self.standing_of(hook, &seen) {
             Standing::Own | Standing::Trusted => Ok(seen),
-            Standing::Modified => {
-                Err("it changed since it was trusted: hookloop hooks trust".to_owned())
-            }
-            Standing::Untrusted => Err("it is not trusted: hookloop hooks trust".to_owned()),
+            Standing::Modified => Err(RunRefusal::untrusted(CHANGED)),
+            Standing::Untrusted => Err(RunRefusal::untrusted(NOT_TRUSTED)),
         }
     }
 
@@ -432,21 +486,21 @@ impl Runner {
         &self,
         hook: &Hook,
         occasion: &Occasion<'_>,
-    ) -> Result<Invocation, String> {
+    ) -> Result<Invocation, RunRefusal> {
         let seen = self.may_run(hook)?;
         let Handler::Command(text) = &hook.handler else {
-            return Err("it is not a hook that starts something".to_owned());
+            return Err("it is not a hook that starts something".to_owned().into());
         };
         // Who looks again when it runs may find another file there.
         if let Some(absent) = &seen.named.absent {
-            return Err(format!("it runs `{absent}`, which is not there"));
+            return Err(format!("it runs `{absent}`, which is not there").into());
         }
         let kept = self.trust.keep(&seen).map_err(|error| error.to_string())?;
         let text = seen.named.pinned(&self.home, text, &kept)?;
         let line = text.compile(occasion.point.variables()).map_err(|error| error.to_string())?;
         let values = self.values(occasion);
         let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
-        line.invocation(&value).map_err(|error| error.to_string())
+        Ok(line.invocation(&value).map_err(|error| error.to_string())?)
     }
 
     /// The variables of the occasion. What has no value there is empty.

@@ -53,11 +53,16 @@ struct Word {
 impl Named {
     /// Looks at what a hook's command names.
     pub(crate) fn look(root: &Path, hook: &Hook) -> Named {
+        Named::look_beside(root, hook, &BTreeMap::new())
+    }
+
+    /// Looks at what a hook's command names, but for the words whose files are `known`.
+    pub(crate) fn look_beside(root: &Path, hook: &Hook, known: &BTreeMap<usize, String>) -> Named {
         let Handler::Command(text) = &hook.handler else { return Named::default() };
         let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
         let mut named = Named::default();
         for (place, word) in words(root, text).into_iter().enumerate() {
-            if word.text.is_empty() || word.is_written {
+            if word.text.is_empty() || word.is_written || known.contains_key(&place) {
                 continue;
             }
             let path = base.join(&word.text);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use hookloop_core::gate_ledger::GateLedger;
 use hookloop_core::hook::{CommandText, DEFAULT_PRIORITY, Handler, Hook, Registry, Source};
-use hookloop_core::options::{EnvEntry, Length, Options, PipeOutput, Retry};
+use hookloop_core::options::{AllowedAnswers, EnvEntry, Length, Options, PipeOutput, Retry};
 use hookloop_core::point::Point;
 use hookloop_core::review::Quorum;
 use serde::{Deserialize, Serialize};
@@ -262,7 +262,7 @@ impl Trust {
         let mut kept = BTreeMap::new();
         for (name, bytes) in &seen.bytes {
             let digest = &seen.definition.scripts[name];
-            let path = self.state.join(SCRIPTS).join(digest).join(file_name(name));
+            let path = kept_path(&self.state, digest, name);
             // What is there should be the same; what is not is put right.
             if fs::read(&path).ok().as_ref() != Some(bytes) {
                 let directory = path.parent().unwrap_or(&self.state);
@@ -298,26 +298,43 @@ impl Seen {
             bytes.insert(name.clone(), read);
         }
         let scripts = bytes.iter().map(|(name, bytes)| (name.clone(), hex(bytes))).collect();
-        let definition =
-            Definition {
-                name: hook.name.clone(),
-                task_type: hook.task_type.clone(),
-                points: hook.points.iter().map(|point| Point::name(point).to_owned()).collect(),
-                what: what(&hook.handler),
-                when: hook.options.when.clone(),
-                env: hook.options.env.iter().map(variable).collect(),
-                cwd: hook.options.cwd.clone(),
-                sandbox: hook.options.sandbox.as_ref().map(
-                    |sandbox| json!({ "no_network": sandbox.no_network, "write": sandbox.write }),
-                ),
-                limits: Some(hook.options.limits.to_string()).filter(|limits| !limits.is_empty()),
-                options: options(hook),
-                links: named.links.clone(),
-                scripts,
-            };
-        let digest = hex(&serde_json::to_vec(&definition).unwrap_or_default());
+        let definition = definition(hook, &named, scripts);
+        let digest = definition_digest(&definition);
         Ok(Seen { definition, digest, bytes, named })
     }
+}
+
+/// The definition of a hook that names these links and runs scripts of these digests.
+pub(crate) fn definition(
+    hook: &Hook,
+    named: &Named,
+    scripts: BTreeMap<String, String>,
+) -> Definition {
+    let sandbox = hook.options.sandbox.as_ref();
+    Definition {
+        name: hook.name.clone(),
+        task_type: hook.task_type.clone(),
+        points: hook.points.iter().map(|point| Point::name(point).to_owned()).collect(),
+        what: what(&hook.handler),
+        when: hook.options.when.clone(),
+        env: hook.options.env.iter().map(variable).collect(),
+        cwd: hook.options.cwd.clone(),
+        sandbox: sandbox
+            .map(|sandbox| json!({ "no_network": sandbox.no_network, "write": sandbox.write })),
+        limits: Some(hook.options.limits.to_string()).filter(|limits| !limits.is_empty()),
+        options: options(hook),
+        links: named.links.clone(),
+        scripts,
+    }
+}
+
+pub(crate) fn definition_digest(definition: &Definition) -> String {
+    hex(&serde_json::to_vec(definition).unwrap_or_default())
+}
+
+/// Where the agreed bytes of a script are kept.
+pub(crate) fn kept_path(state: &Path, digest: &str, name: &str) -> PathBuf {
+    state.join(SCRIPTS).join(digest).join(file_name(name))
 }
 
 /// Whether a hook needs the user's word: it starts something, and a repository brought it, or brings a
@@ -334,7 +351,8 @@ pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
         }
 }
 
-fn starts_something(hook: &Hook) -> bool {
+/// Whether a hook starts a process or asks something outside.
+pub(crate) fn starts_something(hook: &Hook) -> bool {
     match hook.handler {
         Handler::Command(_) | Handler::Http { .. } | Handler::Gatekeepers { .. } => true,
         Handler::Builtin(builtin) => !builtin.is_reaction(),
@@ -386,8 +404,8 @@ impl HookOffer {
     }
 }
 
-/// The definitions of all hooks, in one word: what a session goes by. What their scripts hold is looked at
-/// when they run.
+/// The digest of the definitions of all hooks without the bytes of their scripts, which a session freezes by
+/// themselves ([`crate::frozen_hooks`]).
 pub(crate) fn policy_digest(root: &Path, hooks: &Registry) -> String {
     let definition = |hook: &Hook| {
         let seen = Seen::look(root, hook).map(|seen| seen.definition);
@@ -434,6 +452,7 @@ fn options(hook: &Hook) -> BTreeMap<String, String> {
     let given = [
         ("priority", (hook.priority != DEFAULT_PRIORITY).then(|| hook.priority.to_string())),
         ("timeout", options.timeout_ms.map(|ms| Length { ms }.to_string())),
+        ("answers", (options.answers == AllowedAnswers::Json).then(|| "json".to_owned())),
         ("on_failure", (options.on_failure != defaults.on_failure).then(|| "open".to_owned())),
         (
             "pipe_output",

@@ -210,8 +210,8 @@ impl<'r> InTurn<'r> {
                 Ok(Ok(Begun { invocation, sandbox: runner.sandbox(hook)?, secrets }))
             }),
         };
-        begun.unwrap_or_else(|why| {
-            Err(Box::new(HookRun::unable(hook, occasion.point, Status::NotStarted, why)))
+        begun.unwrap_or_else(|refusal| {
+            Err(Box::new(HookRun::refused(hook, occasion.point, refusal)))
         })
     }
 

@@ -254,6 +254,9 @@ impl From<StartError> for CliError {
             StartError::OtherHooks(id) => CliError::untrusted(message).hint(format!(
                 "put hookloop.yaml back, or hookloop resume {id} --with-changed-hooks"
             )),
+            StartError::OtherScripts { session: id, .. } => CliError::untrusted(message).hint(
+                format!("put the scripts back, or hookloop resume {id} --with-changed-hooks"),
+            ),
             StartError::Elsewhere(id, _) => {
                 CliError::refused(message).hint(format!("hookloop resume {id} --take-over"))
             }

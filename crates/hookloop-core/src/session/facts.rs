@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plan::{Limit, counted};
+use super::plan::{FrozenScript, Limit, counted};
 use crate::delivery::Submission;
 use crate::id::TaskId;
 use crate::promise::Promise;
@@ -373,6 +373,9 @@ pub struct SessionResumed {
     /// The hooks that it has from now on, if the user agreed to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hooks: Option<String>,
+    /// The scripts that its hooks run from now on, if those are others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripts: Option<Vec<FrozenScript>>,
 }
 
 /// Hooks are not what they were when the session began. It goes on with those that it had.

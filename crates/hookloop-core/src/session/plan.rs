@@ -268,6 +268,23 @@ impl Limit {
 /// How the agent of a session is called that hookloop does not start.
 pub const GUEST: &str = "guest:";
 
+/// A script of the project that a hook of a session runs, with the digest of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FrozenScript {
+    /// The hook.
+    pub hook: String,
+    /// The list that the hook is in: a task type's, or an agent's; none for the project's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<String>,
+    /// Which word of the hook's command names the script, from 0.
+    pub word: u32,
+    /// The script, from the project's root.
+    pub path: String,
+    /// The digest of its bytes.
+    pub sha256: String,
+}
+
 /// Everything that a session is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -291,6 +308,9 @@ pub struct Plan {
     pub limits: Limits,
     /// The hooks that the session has, by digest: with others it is not resumed unasked.
     pub hooks: String,
+    /// The scripts that its hooks run; none where an older version started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripts: Option<Vec<FrozenScript>>,
     /// Random, so that nothing that a hook prints can end the part of a prompt that it stands in.
     pub fence: String,
     pub machine: String,

@@ -136,6 +136,8 @@ pub struct Session {
     /// The gates have not seen what the files are now.
     pub is_stale: bool,
     pub checkpoint: Option<Value>,
+    /// Files that decide what hooks are and that changed since it began.
+    pub drifted: BTreeSet<String>,
     pub pause_requested: bool,
     pub outcome: Option<Outcome>,
     /// Turns of final delivery.
@@ -188,6 +190,7 @@ impl Session {
             green: None,
             is_stale: true,
             checkpoint: None,
+            drifted: BTreeSet::new(),
             pause_requested: false,
             outcome: None,
             deliveries: 0,
@@ -275,6 +278,7 @@ impl Session {
             EventBody::TaskTaken(taken) => self.take_task(taken.clone()),
             EventBody::TaskLeft(left) => self.leave_task(left),
             EventBody::CheckpointMade(made) => self.checkpoint = Some(made.data.clone()),
+            EventBody::TrustDrifted(drift) => self.drifted.extend(drift.what.iter().cloned()),
             EventBody::FilesSeen(seen) => self.see_files(&seen.files),
             EventBody::PauseRequested(_) => self.pause_requested = true,
             EventBody::SessionPaused(_) => self.phase = Phase::Paused,
@@ -285,6 +289,9 @@ impl Session {
                 self.shortage = None;
                 if let Some(hooks) = &resumed.hooks {
                     self.plan.hooks.clone_from(hooks);
+                }
+                if resumed.scripts.is_some() {
+                    self.plan.scripts.clone_from(&resumed.scripts);
                 }
                 if self.phase == Phase::Paused {
                     self.phase = Phase::Ready;

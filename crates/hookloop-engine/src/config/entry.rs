@@ -290,6 +290,8 @@ pub(super) struct HookEntry {
     pub(super) pipe_output: Option<Located<Pipe>>,
     /// Whether a gate that fails blocks (`closed`) or passes with a warning (`open`).
     pub(super) on_failure: Option<Located<Failure>>,
+    /// What the JSON that a gate prints may do: with `json` it may act, without it only make the gate stricter.
+    pub(super) answers: Option<Located<AnswersEntry>>,
     /// Names of variables to let through, or names with values.
     pub(super) env: Option<Located<Env>>,
     /// Where it runs, from the project's directory.
@@ -355,6 +357,13 @@ pub(super) enum Network {
 pub(super) enum Failure {
     Open,
     Closed,
+}
+
+/// What the JSON that a gate prints may do.
+#[derive(Clone, Copy)]
+pub(super) enum AnswersEntry {
+    /// It may act.
+    Json,
 }
 
 /// Exactly one action.
@@ -563,6 +572,15 @@ impl<'de> Deserialize<'de> for GivenEntry {
     }
 }
 
+impl<'de> Deserialize<'de> for AnswersEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_str: Some(|text| (text == "json").then_some(AnswersEntry::Json)),
+            ..Forms::new("`json`")
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for Pipe {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Forms {
@@ -659,6 +677,7 @@ schema!(Time, _generator => json_schema!({
         { "type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)$" }
     ]
 }));
+schema!(AnswersEntry, _generator => json_schema!({ "enum": ["json"] }));
 schema!(Pipe, _generator => json_schema!({ "enum": [true, false, "on_failure"] }));
 schema!(Env, _generator => json_schema!({
     "oneOf": [

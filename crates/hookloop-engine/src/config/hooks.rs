@@ -7,7 +7,7 @@ use hookloop_core::hook::{
 };
 use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
-    ATTEMPTS_MAX, EnvEntry, Length, OnFailure, Options, PipeOutput, Retry, Sandbox,
+    ATTEMPTS_MAX, AllowedAnswers, EnvEntry, Length, OnFailure, Options, PipeOutput, Retry, Sandbox,
     is_dangerous_variable,
 };
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
@@ -17,8 +17,8 @@ use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
 use super::entry::{
-    ActionEntry, Entry, Env, Failure, HookEntry, LimitsEntry, Located, OneOrMany, Pipe, Points,
-    RetryEntry, SandboxEntry, Time,
+    ActionEntry, AnswersEntry, Entry, Env, Failure, HookEntry, LimitsEntry, Located, OneOrMany,
+    Pipe, Points, RetryEntry, SandboxEntry, Time,
 };
 use super::{Complaint, Workflows, check_name, looping};
 use crate::condition::Condition;
@@ -228,6 +228,10 @@ impl<'a> Reader<'a> {
             let message = "`sandbox` is for commands: nothing else starts a process";
             return Err(Complaint::new(sandbox.at, message));
         }
+        if let (None, None, Some(answers)) = (&entry.command, &entry.http, &entry.answers) {
+            let message = "`answers` is for `command` and `http`: nothing else prints JSON";
+            return Err(Complaint::new(answers.at, message));
+        }
         if let Some(rule) = looping::rule(point, entry, at)? {
             return Ok(Handler::Rule(rule));
         }
@@ -407,6 +411,13 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         let message = format!("`on_failure` is for gates; a failure at `{point}` stops nothing");
         return Err(Complaint::new(*at, message));
     }
+    if let Some(Located { at, .. }) = &entry.answers
+        && point.kind() != Kind::Gate
+    {
+        let message =
+            format!("`answers` is for gates; the JSON of a hook at `{point}` always acts");
+        return Err(Complaint::new(*at, message));
+    }
     if entry.any_of.is_some() && point.kind() != Kind::Gate {
         let message = format!("`any_of` is for gates; nothing has to pass at `{point}`");
         return Err(Complaint { at: None, message });
@@ -431,6 +442,10 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
         on_failure: match entry.on_failure.take().map(|failure| failure.value) {
             None | Some(Failure::Closed) => OnFailure::Closed,
             Some(Failure::Open) => OnFailure::Open,
+        },
+        answers: match entry.answers.take().map(|answers| answers.value) {
+            None => AllowedAnswers::Stricter,
+            Some(AnswersEntry::Json) => AllowedAnswers::Json,
         },
         env: entry.env.take().map(environment).transpose()?.unwrap_or_default(),
         cwd: entry.cwd.take().map(inside).transpose()?,

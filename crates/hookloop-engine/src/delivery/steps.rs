@@ -11,7 +11,7 @@ use hookloop_core::decide::check_fence;
 use hookloop_core::event::HookRan;
 use hookloop_core::hook::{CommandText, Handler, Hook, Source};
 use hookloop_core::id::Subject;
-use hookloop_core::options::OnFailure;
+use hookloop_core::options::{AllowedAnswers, OnFailure, Options};
 use hookloop_core::task::Task;
 use hookloop_store::crash;
 use serde_json::{Value, json};
@@ -246,8 +246,8 @@ fn body(task: &Task) -> String {
 /// Runs the project's tests: all kinds that it has.
 fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     let unable = |why: String| HookRun::unable(hook, occasion.point, Status::NotStarted, why);
-    if let Err(why) = runner.may_run(hook) {
-        return unable(why);
+    if let Err(refusal) = runner.may_run(hook) {
+        return HookRun::refused(hook, occasion.point, refusal);
     }
     let commands = match tests_of::runnable(runner.root(), runner.ground().path) {
         Ok(commands) => commands,
@@ -257,8 +257,9 @@ fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     for command in commands {
         let of_runner = Hook {
             handler: Handler::Command(CommandText::Exec(command.argv)),
-            // The user agreed to the tests, whatever they are.
+            // The user agreed to the tests, whatever they are; what they print decides nothing else.
             source: Source::Builtin,
+            options: Options { answers: AllowedAnswers::Stricter, ..hook.options.clone() },
             ..hook.clone()
         };
         let run =
@@ -319,6 +320,7 @@ fn told(
         ended_at: Some(crate::project::now()),
         attempts: 1,
         reason: outcome.reason.clone(),
+        message: None,
         stdout_bytes: said.len() as u64,
         stderr_bytes: 0,
         artifact: None,

@@ -169,7 +169,7 @@ impl Books {
             work => work.clone(),
         };
         let name = format!("{}:{}", self.project, plan.name);
-        Plan { name, work, fence: String::new(), ..plan.clone() }
+        Plan { name, work, fence: String::new(), scripts: None, ..plan.clone() }
     }
 }
 

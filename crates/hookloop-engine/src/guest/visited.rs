@@ -88,7 +88,7 @@ impl Visited {
         stop: &Stop,
         what: impl FnOnce(&mut Performed<'_>) -> Result<T, EngineError>,
     ) -> Result<T, StartError> {
-        let runner = runner(project)?;
+        let runner = &runner(project)?.held_to(self.opened.frozen.clone());
         let hooks = project.hooks()?;
         let around = Surroundings {
             project,
@@ -97,7 +97,7 @@ impl Visited {
             template: String::new(),
             onlooker: Unwatched,
             stop: stop.clone(),
-            drift: Drift::default(),
+            drift: Drift::of_scripts(runner, self.opened.frozen.as_deref()),
             active_ms: self.opened.active_ms,
             duration_ms: self.opened.plan.limits.duration_ms,
             rest: Rest::default(),

@@ -65,9 +65,10 @@ impl From<StartError> for DeskError {
         let message = error.to_string();
         let (code, next) = match error {
             StartError::Engine(error) => return error.into(),
-            StartError::Untrusted(_) => {
-                ("untrusted", "ask your user to run: hookloop hooks trust, and to start you again")
-            }
+            StartError::Untrusted(_) => (
+                "untrusted",
+                "tell your user: only a person can trust hooks, and then start you again",
+            ),
             StartError::WeakenedGates(_) => (
                 "untrusted",
                 "tell your user that the gates of this project are not those that they agreed to",

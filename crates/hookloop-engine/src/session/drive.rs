@@ -319,7 +319,11 @@ impl<'p, W: World> Driver<'p, W> {
         if !self.may_begin()? {
             return Ok(());
         }
-        let what = self.world.drifted();
+        let mut what = self.world.drifted();
+        // Each visit of a guest compares anew: what is in the log already is not news.
+        if self.journal.session.plan.has_guest() {
+            what.retain(|path| !self.journal.session.drifted.contains(path));
+        }
         if !what.is_empty() {
             self.journal.note(EventBody::TrustDrifted(TrustDrifted { what }));
         }

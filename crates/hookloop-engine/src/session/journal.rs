@@ -410,7 +410,12 @@ mod tests {
     }
 
     fn resumed(run: u32) -> EventBody {
-        EventBody::SessionResumed(SessionResumed { run, machine: "m".to_owned(), hooks: None })
+        EventBody::SessionResumed(SessionResumed {
+            run,
+            machine: "m".to_owned(),
+            hooks: None,
+            scripts: None,
+        })
     }
 
     fn is_taken<T>(answer: Result<T, EngineError>) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hookloop_core::answer::{Status, Verdict as Said};
+use hookloop_core::answer::{SKIP, Status, Verdict as Said};
 use hookloop_core::event::EventBody;
 use hookloop_core::feedback::feedback;
 use hookloop_core::hook::Hook;
@@ -144,6 +144,10 @@ impl<W: World> Driver<'_, W> {
         let why = |usual: &str| reason.clone().unwrap_or_else(|| usual.to_owned());
         let said = match (&run.outcome.status, &run.outcome.verdict) {
             (_, Said::Escalate { reason }) => stop::Said::new(Decision::Escalate, reason.clone()),
+            // Not allowed to skip is not permission to complete.
+            (Status::Passed, Said::Pass) if run.outcome.ignored.contains(&SKIP) => {
+                stop::Said::new(Decision::Continue, why("it had nothing to say"))
+            }
             (Status::Passed, Said::Pass) => stop::Said::new(Decision::Complete, why("it says so")),
             (Status::Blocked, Said::Block { feedback }) => {
                 // Who says no by an exit code has printed why.

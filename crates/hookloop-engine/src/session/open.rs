@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::{Empty, EventBody};
-use hookloop_core::gate_ledger::GateChange;
+use hookloop_core::gate_ledger::{GateChange, GateChangeKind};
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
@@ -32,10 +32,11 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::journal::{Journal, actor};
 use super::said;
+use crate::frozen_hooks::{FrozenHooks, FrozenSession};
 use crate::gate_agreement;
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::runner::Runner;
-use crate::trust;
+use crate::trust::{self, Standing};
 use crate::work::{Origin, Work as Batch};
 
 const DIRECTORY: &str = "sessions";
@@ -99,6 +100,11 @@ pub enum StartError {
     Elsewhere(SessionId, String),
     #[error("the hooks are not those that session {0} began with")]
     OtherHooks(SessionId),
+    #[error(
+        "the scripts are not those that session {session} began with, and this machine has no copy of those: {}",
+        paths.join(", ")
+    )]
+    OtherScripts { session: SessionId, paths: Vec<String> },
     #[error("session {0} is a review: what is reviewed asks for another")]
     Review(SessionId),
     #[error("session {0} is its agent's own: it goes on where that is")]
@@ -130,6 +136,8 @@ pub struct Opened {
     pub is_ending: bool,
     /// Where it keeps what is its own.
     pub directory: PathBuf,
+    /// The hooks that it has; none where an older version started it.
+    pub(crate) frozen: Option<Arc<FrozenHooks>>,
     /// Held for as long as this is.
     _lock: File,
 }
@@ -146,7 +154,9 @@ impl Opened {
         let Session { run, plan, active_ms, .. } = journal(project, id)?.session;
         let active_ms = active_ms.max(Clock::read(&directory));
         let id = id.clone();
-        Ok(Opened { id, run, plan, active_ms, is_ending: false, directory, _lock: lock })
+        let frozen = recalled(project, runner, (&id, &plan), &directory)?;
+        let is_ending = false;
+        Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock })
     }
 
     /// The trace that it is shown in, if it is shown to anybody.
@@ -190,7 +200,17 @@ pub fn start_as(
     }
     let rules = project.rules();
     let hooks = project.hooks()?;
-    check_gates(project, runner, &hooks)?;
+    if !matches!(wish.work, Work::Review(_)) {
+        check_agreement(gate_agreement::check(project, runner)?)?;
+    }
+    let frozen = match wish.work {
+        // Nothing of the project's runs for a review.
+        Work::Review(_) => {
+            check_trust(runner, &hooks)?;
+            None
+        }
+        _ => Some(FrozenHooks::freeze(runner, &hooks)?),
+    };
     tidy(runner);
     // A guest works where its user is.
     let delivers =
@@ -211,6 +231,7 @@ pub fn start_as(
         // Who starts it may want more than their own configuration says, and no more than the policy.
         limits: wish.limits.within(rules.policy.limits().session),
         hooks: trust::policy_digest(runner.root(), &hooks),
+        scripts: frozen.as_ref().map(FrozenHooks::scripts),
         fence: random_word(),
         machine: wish.machine,
         delivers,
@@ -219,9 +240,10 @@ pub fn start_as(
     };
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
     be_here(&directory, 1);
+    mark(&id, &plan, &directory)?;
     project.append(&Subject::Session(id.clone()), EventBody::SessionStarted(plan.clone()))?;
-    let (run, active_ms) = (1, 0);
-    Ok(Opened { id, run, plan, active_ms, is_ending: false, directory, _lock: lock })
+    let (run, active_ms, is_ending, frozen) = (1, 0, false, frozen.map(Arc::new));
+    Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock })
 }
 
 /// Takes a session on that has not ended: the one that is named, else the last.
@@ -261,7 +283,11 @@ pub fn resume(
         return Err(StartError::Elsewhere(row.id, row.machine));
     }
     let hooks = project.hooks()?;
-    check_gates(project, runner, &hooks)?;
+    check_known(runner, &hooks)?;
+    // The session has its own copies of the scripts: only gates that are gone or weaker matter.
+    let mut weakened = gate_agreement::weakened(project, runner)?;
+    weakened.retain(|change| !matches!(change.kind, GateChangeKind::Changed(_)));
+    check_agreement(weakened)?;
     let (directory, lock) =
         lock_patiently(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
     let mut journal = journal(project, &row.id)?;
@@ -271,14 +297,49 @@ pub fn resume(
     if is_other && !how.with_changed_hooks {
         return Err(StartError::OtherHooks(row.id));
     }
+    let id = row.id;
+    let plan = &journal.session.plan;
+    let frozen = match &plan.scripts {
+        Some(scripts) if !how.with_changed_hooks => {
+            let directory = &directory;
+            FrozenHooks::recall(runner, &hooks, &FrozenSession { id: &id, scripts, directory })?
+        }
+        _ => FrozenHooks::freeze(runner, &hooks)?,
+    };
+    let scripts = Some(frozen.scripts()).filter(|scripts| plan.scripts.as_ref() != Some(scripts));
     let (run, machine) = (journal.session.run + 1, machine.to_owned());
     be_here(&directory, run);
     let hooks = is_other.then_some(now);
-    journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks }));
+    journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks, scripts }));
+    mark(&id, &journal.session.plan, &directory)?;
     journal.commit()?;
     let Session { run, plan, active_ms, .. } = journal.session;
     let active_ms = active_ms.max(Clock::read(&directory));
-    Ok(Opened { id: row.id, run, plan, active_ms, is_ending: false, directory, _lock: lock })
+    let (is_ending, frozen) = (false, Some(Arc::new(frozen)));
+    Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock })
+}
+
+/// The hooks that a session froze. Where they are not to be had, the session goes on and each hook that it
+/// comes to says so.
+fn recalled(
+    project: &Project,
+    runner: &Runner,
+    (id, plan): (&SessionId, &Plan),
+    directory: &Path,
+) -> Result<Option<Arc<FrozenHooks>>, StartError> {
+    let Some(scripts) = &plan.scripts else { return Ok(None) };
+    let session = FrozenSession { id, scripts, directory };
+    let found = FrozenHooks::recall(runner, &project.hooks()?, &session);
+    let frozen = found.unwrap_or_else(|error| FrozenHooks::unavailable(&error));
+    Ok(Some(Arc::new(frozen)))
+}
+
+/// Remembers that this machine trusts the scripts of a session.
+fn mark(id: &SessionId, plan: &Plan, directory: &Path) -> Result<(), StartError> {
+    match &plan.scripts {
+        Some(scripts) => FrozenSession { id, scripts, directory }.mark(),
+        None => Ok(()),
+    }
 }
 
 /// Sessions of this machine whose program died. They are over, but for their session_end.
@@ -297,7 +358,12 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
         }
         let (run, machine) = (session.run + 1, row.machine);
         be_here(&directory, run);
-        journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
+        journal.note(EventBody::SessionResumed(SessionResumed {
+            run,
+            machine,
+            hooks: None,
+            scripts: None,
+        }));
         // One that was about to end ends as it would have, if that takes nothing but session_end.
         let session = &journal.session;
         let is_settled = session.outcome.is_some()
@@ -310,7 +376,9 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
         journal.commit()?;
         let Session { run, plan, active_ms, .. } = journal.session;
         let (id, active_ms) = (row.id, active_ms.max(Clock::read(&directory)));
-        found.push(Opened { id, run, plan, active_ms, is_ending: true, directory, _lock: lock });
+        let frozen = recalled(project, runner, (&id, &plan), &directory)?;
+        let is_ending = true;
+        found.push(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock });
     }
     Ok(found)
 }
@@ -362,11 +430,14 @@ pub fn bury(
     let run = journal.session.run + 1;
     be_here(&directory, run);
     let machine = machine.to_owned();
-    journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
+    let (hooks, scripts) = (None, None);
+    journal.note(EventBody::SessionResumed(SessionResumed { run, machine, hooks, scripts }));
     journal.note(EventBody::SessionEnding(Outcome::Interrupted));
     journal.commit()?;
     let Session { run, plan, active_ms, .. } = journal.session;
-    Ok(Some(Opened { id: row.id, run, plan, active_ms, is_ending: true, directory, _lock: lock }))
+    let (id, is_ending) = (row.id, true);
+    let frozen = recalled(project, runner, (&id, &plan), &directory)?;
+    Ok(Some(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock }))
 }
 
 /// Whether the turns of a session are taken by an agent that came by itself.
@@ -559,10 +630,24 @@ fn is_gone(holder: &str) -> bool {
 
 /// Every hook of a session has to be one that may run: a gate that may not would never pass.
 fn check_trust(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
+    check_standing(runner, hooks, Standing::may_run)
+}
+
+/// A hook of a session that goes on may have changed since it was trusted: the session has it as it was. One
+/// that nobody trusts, or trusts any more, does not run at all.
+fn check_known(runner: &Runner, hooks: &Registry) -> Result<(), StartError> {
+    check_standing(runner, hooks, |standing| standing != Standing::Untrusted)
+}
+
+fn check_standing(
+    runner: &Runner,
+    hooks: &Registry,
+    is_enough: impl Fn(Standing) -> bool,
+) -> Result<(), StartError> {
     let is_of_session = |hook: &&Hook| {
         hook.enabled && hook.points.iter().any(|point| !matches!(point, Point::Event(_)))
     };
-    let may_not_run = |hook: &&Hook| !runner.standing(hook).may_run();
+    let may_not_run = |hook: &&Hook| !is_enough(runner.standing(hook));
     let of_session = hooks.list().iter().filter(is_of_session);
     let untrusted: Vec<String> =
         of_session.filter(may_not_run).map(|hook| hook.name.clone()).collect();
@@ -579,7 +664,10 @@ pub(crate) fn check_gates(
     hooks: &Registry,
 ) -> Result<(), StartError> {
     check_trust(runner, hooks)?;
-    let weakened = gate_agreement::check(project, runner)?;
+    check_agreement(gate_agreement::check(project, runner)?)
+}
+
+fn check_agreement(weakened: Vec<GateChange>) -> Result<(), StartError> {
     if weakened.is_empty() { Ok(()) } else { Err(StartError::WeakenedGates(weakened)) }
 }
 
@@ -675,13 +763,33 @@ pub struct Drift {
 
 /// What tells a file from what it was.
 type Stamp = (u64, u64, i64, i64);
+/// What no file has.
+const OTHER: Stamp = (0, 0, 0, 0);
 
 impl Drift {
-    pub fn new(runner: &Runner, config: &Path, hooks: &Registry) -> Drift {
+    pub(crate) fn new(
+        runner: &Runner,
+        config: &Path,
+        hooks: &Registry,
+        frozen: Option<&FrozenHooks>,
+    ) -> Drift {
         let scripts = hooks.list().iter().flat_map(|hook| trust::scripts(runner.root(), hook));
         let paths = scripts.chain([config.to_owned()]);
-        let known = paths.map(|path| {
-            let stamp = stamp(&path);
+        let mut known: BTreeMap<PathBuf, Option<Stamp>> = paths
+            .map(|path| {
+                let stamp = stamp(&path);
+                (path, stamp)
+            })
+            .collect();
+        known.extend(Drift::of_scripts(runner, frozen).known);
+        Drift { known }
+    }
+
+    /// The scripts that a session froze. One that is different by now has changed at the first look.
+    pub(crate) fn of_scripts(runner: &Runner, frozen: Option<&FrozenHooks>) -> Drift {
+        let compared = frozen.map(|frozen| frozen.compare(runner.home())).unwrap_or_default();
+        let known = compared.into_iter().map(|(path, is_same)| {
+            let stamp = if is_same { stamp(&path) } else { Some(OTHER) };
             (path, stamp)
         });
         Drift { known: known.collect() }

@@ -49,6 +49,7 @@ pub fn perform<O: Onlooker>(
     // What others say to the session is seen when they say it.
     project.store().go_live().map_err(EngineError::from)?;
     let runner = project.runner().ok_or(PerformError::Nowhere)?;
+    let runner = &runner.held_to(opened.frozen.clone());
     let rules = project.rules();
     let crew = match opened.is_ending {
         // Nobody is asked any more: it need not be there.
@@ -72,7 +73,7 @@ pub fn perform<O: Onlooker>(
         },
         onlooker,
         stop,
-        drift: Drift::new(runner, config, &hooks),
+        drift: Drift::new(runner, config, &hooks, opened.frozen.as_deref()),
         active_ms: opened.active_ms,
         duration_ms: opened.plan.limits.duration_ms,
         rest,

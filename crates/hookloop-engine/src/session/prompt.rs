@@ -114,6 +114,7 @@ mod tests {
             at_retry_limit: AtRetryLimit::NeedsHuman,
             limits: Limits::default(),
             hooks: String::new(),
+            scripts: None,
             fence: "f00d".into(),
             machine: "here".into(),
             delivers: false,

@@ -102,7 +102,11 @@ fn take_on(log: &MemoryLog, subject: &Subject) {
         return;
     }
     let (run, machine) = (session.run + 1, "sim".to_owned());
-    append(log, subject, EventBody::SessionResumed(SessionResumed { run, machine, hooks: None }));
+    append(
+        log,
+        subject,
+        EventBody::SessionResumed(SessionResumed { run, machine, hooks: None, scripts: None }),
+    );
 }
 
 pub(crate) fn append(log: &MemoryLog, subject: &Subject, body: EventBody) {

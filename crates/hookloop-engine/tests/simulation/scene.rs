@@ -122,6 +122,7 @@ impl Nature {
             at_retry_limit: self.at_retry_limit,
             limits: self.limits,
             hooks: String::new(),
+            scripts: None,
             fence: "fence".into(),
             machine: "sim".into(),
             delivers: false,
@@ -273,6 +274,7 @@ impl Scene {
         self.story.borrow_mut().outputs += 1;
         let stdout = format!("out-{}", self.story.borrow().outputs);
         let ran = HookRan {
+            message: None,
             hook_name: hook.name.clone(),
             point: point.name().into(),
             status: outcome.status.name().into(),

@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// Its id, the start of it, or its name
     session: Option<String>,
 
-    /// Go on although the hooks are not those that it began with
+    /// Use the current hooks and scripts, not those that it began with
     #[arg(long)]
     with_changed_hooks: bool,
 

@@ -57,8 +57,9 @@ impl From<CliError> for Refusal {
             Kind::Untrusted => "untrusted",
             Kind::System => "system",
         };
-        // What the command line hints at is for the person at it.
-        let next = match error.tip() {
+        // The command line's hint is for the person at it. An agent is never given a command that trusts
+        // something: it might type it.
+        let next = match error.tip().filter(|tip| !tip.contains("trust")) {
             Some(tip) => format!("ask your user to run: {tip}"),
             None => "tell your user".to_owned(),
         };

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use hookloop_core::answer::{Ended, Printed, interpret};
-use hookloop_core::options::OnFailure;
+use hookloop_core::answer::{AnswerRules, Ended, Printed, interpret};
+use hookloop_core::options::{AllowedAnswers, OnFailure};
 use hookloop_core::point::Kind;
 use serde_json::Value;
 
 use crate::documents::{blocks, table};
 use crate::structure::pages_under;
 
+const GATE: AnswerRules =
+    AnswerRules { kind: Kind::Gate, on_failure: OnFailure::Closed, answers: AllowedAnswers::Json };
 const PAGE: &str = "docs/reference/protocol.md";
 
 /// What hooks were seen to read, on the pages of points.
@@ -42,7 +44,7 @@ fn every_field_of_the_input_is_there() {
 fn every_field_of_an_answer_is_there() {
     let stdout = r#"{"hookloop": {"nonsense": 1}}"#;
     let printed = Printed { stdout, stderr: "", is_cut: false };
-    let outcome = interpret(&Ended::Exited(0), printed, Kind::Gate, OnFailure::Closed);
+    let outcome = interpret(&Ended::Exited(0), printed, GATE);
     let told = outcome.reason.unwrap();
     let known: BTreeSet<String> = told.split('`').skip(3).step_by(2).map(str::to_owned).collect();
     assert!(known.len() > 5, "{told}");
@@ -75,5 +77,5 @@ fn every_other_field_of_an_answer_means_something() {
 
 fn outcome(stdout: &str) -> String {
     let printed = Printed { stdout, stderr: "", is_cut: false };
-    format!("{:?}", interpret(&Ended::Exited(0), printed, Kind::Gate, OnFailure::Closed))
+    format!("{:?}", interpret(&Ended::Exited(0), printed, GATE))
 }

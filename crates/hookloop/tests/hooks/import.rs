@@ -66,3 +66,29 @@ fn nothing_to_take_over_is_an_error() {
     assert!(error.contains("nothing that has a place here"), "{error}");
     assert!(!project.root().join("hookloop.yaml").exists());
 }
+
+/// A script that was written for an agent may say all that it can say; a test runner prints what the code prints.
+#[test]
+fn imported_scripts_may_answer_in_json_and_test_runners_may_not() {
+    let command = |command: &str| json!({"type": "command", "command": command});
+    let (project, printed) = imported(&json!({
+        "hooks": {
+            "SessionStart": [{"hooks": [command("./.claude/hooks/start.sh")]}],
+            "Stop": [{"hooks": [
+                command("\"$CLAUDE_PROJECT_DIR\"/.claude/hooks/gate.sh"),
+                command("npm test"),
+                command("./run-tests.sh"),
+            ]}],
+        },
+    }));
+    assert_eq!(printed.matches("`answers: json`").count(), 1, "{printed}");
+    let yaml = std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap();
+    let allowed: Vec<&str> =
+        yaml.split("command: ").filter(|it| it.contains("answers: json")).collect();
+    assert!(allowed.len() == 1 && allowed[0].contains("gate.sh"), "{yaml}");
+    let shown = project.json(&["hooks", "trust", "--show"]);
+    let hooks = shown["hooks"].as_array().unwrap();
+    let acting: Vec<&Value> =
+        hooks.iter().filter(|hook| hook["definition"]["options"]["answers"] == "json").collect();
+    assert!(acting.len() == 1 && acting[0]["name"] == "gate", "{shown}");
+}

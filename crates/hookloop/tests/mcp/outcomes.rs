@@ -230,3 +230,45 @@ fn the_end_of_input_ends_what_is_running() {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// Only a person trusts hooks: no tool tells an agent the command for it.
+#[test]
+fn a_refusal_names_no_command_that_trusts() {
+    let gated = "version: 1\nhooks:\n  stop: [{name: gate, command: 'exit 2'}]\n";
+    let sandbox = Sandbox::new(gated);
+    let mut client = Client::ready(&sandbox);
+    let task = task(&mut client);
+    let refused = client.refused("iteration_start", json!({ "taskId": task }));
+    assert_eq!(refused["code"], "untrusted", "{refused}");
+    let told = refused.to_string();
+    assert!(told.contains("only a person"), "{told}");
+    assert!(!told.contains("hooks trust") && !told.contains("--trust"), "{told}");
+    // A record of trust that can't be read.
+    let state = sandbox.json(&["status"])["state"].clone();
+    fs::write(Path::new(state.as_str().unwrap()).join("trust.json"), "{").unwrap();
+    let mut client = Client::ready(&sandbox);
+    let refused = client.refused("iteration_start", json!({ "taskId": task })).to_string();
+    assert!(!refused.contains("hooks trust") && !refused.contains("--trust"), "{refused}");
+}
+
+/// An iteration loop that an agent leads runs the scripts that it began with.
+#[test]
+fn an_iteration_loop_runs_the_scripts_that_it_began_with() {
+    let config = "version: 1\nhooks:\n  stop: [{name: gate, command: sh gate.sh}]\n";
+    let sandbox = Sandbox::new(config);
+    let script = sandbox.project().join("gate.sh");
+    fs::write(&script, "echo old >> runs\nexit 2\n").unwrap();
+    sandbox.json(&["hooks", "trust", "--yes"]);
+    let mut client = Client::ready(&sandbox);
+    let task = task(&mut client);
+    client.ok("hook_register", json!({ "taskId": task }));
+    let id = iteration(&mut client, &task);
+    fs::write(&script, "echo new >> runs\nexit 0\n").unwrap();
+    sandbox.json(&["hooks", "trust", "--yes"]);
+    let said = json!({ "iterationId": id, "agentOutput": "Done.\n<promise>COMPLETE</promise>" });
+    let judged = client.ok("iteration_validate", said);
+    assert_eq!(judged["completionSignal"], "CONTINUE", "{judged}");
+    assert!(!judged.to_string().contains("hooks trust"), "{judged}");
+    let runs = fs::read_to_string(sandbox.project().join("runs")).unwrap();
+    assert!(!runs.is_empty() && runs.lines().all(|run| run == "old"), "{runs}");
+}

@@ -15,7 +15,7 @@ fn payloads(project: &Project) -> Vec<Value> {
     lines.map(|line| serde_json::from_str(&line).unwrap()).collect()
 }
 
-fn of(project: &Project, agent: &str, event: &str) -> Value {
+pub(crate) fn of(project: &Project, agent: &str, event: &str) -> Value {
     let is_it = |payload: &&Value| {
         payload["hook_event_name"] == event
             && payload["transcript_path"].as_str().unwrap().contains(agent)
@@ -23,7 +23,7 @@ fn of(project: &Project, agent: &str, event: &str) -> Value {
     payloads(project).iter().find(is_it).unwrap().clone()
 }
 
-fn hook(project: &Project, event: &str, payload: &Value) -> Run {
+pub(crate) fn hook(project: &Project, event: &str, payload: &Value) -> Run {
     project.run_with_input(&["hook", event], &payload.to_string())
 }
 

@@ -7,4 +7,5 @@
 mod cli;
 
 mod asking;
+mod frozen;
 mod installing;

@@ -1,11 +1,13 @@
 //! Sessions of the real program with real hooks and agents that are scripts.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod answers;
 mod commands;
 mod ending;
 mod gates;
 mod governor;
 mod lifecycle;
+mod scripts;
 mod stopping;
 mod tasks;
 

@@ -68,7 +68,7 @@ hooks:
   validation:
     - {name: tests_pass, command: './test.sh'}
   stop_when:
-    - {name: tdd, command: './tdd.sh'}
+    - {name: tdd, command: './tdd.sh', answers: json}
 ";
     let sandbox = project(
         config,
@@ -134,7 +134,7 @@ else
   echo '{"hookloop": {"action": "continue", "reason": "Iteration in progress"}}'
 fi
 "#;
-    let config = "version: 1\nhooks:\n  stop_when:\n    - {name: half, command: ./decide.sh}\n";
+    let config = "version: 1\nhooks:\n  stop_when:\n    - {name: half, command: ./decide.sh, answers: json}\n";
     let agent = "#!/bin/sh\ncat > prompt-$HOOKLOOP_ITERATION\n";
     let sandbox = project(config, &[("decide.sh", decide), ("agent.sh", agent)]);
     let ran =

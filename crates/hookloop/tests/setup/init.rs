@@ -150,6 +150,7 @@ fn from_nothing_to_a_gated_run(shape: &Shape) {
     assert!(made["trusted"].as_str().unwrap().starts_with("sha256:"), "{made:#}");
     assert!(project.config().lines().count() < 50, "{}", project.config());
     assert!(project.config().contains("# Fails now"), "{}", project.config());
+    assert!(!project.config().contains("answers"), "what tests print acts on nothing");
 
     let done = run(&project, &["run", "Make the tests pass", "--agent", "scripted:turns.json"]);
     assert_eq!(done.code, 0, "{done:?}");

@@ -111,6 +111,9 @@ fn print(context: &mut Context, point: &Point, run: &HookRun) -> Result {
     if let Some(reason) = &run.outcome.reason {
         out.line(format_args!("  {}", plain(reason)))?;
     }
+    for line in run.outcome.message.iter().flat_map(|message| message.lines()) {
+        out.line(format_args!("  {DIM}note:{DIM:#} {}", plain(line)))?;
+    }
     for text in [&run.stdout, &run.stderr] {
         for line in text.lines() {
             out.line(format_args!("  {DIM}|{DIM:#} {}", plain(line)))?;

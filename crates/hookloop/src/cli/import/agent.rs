@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Tool;
+use super::script_command::is_script;
 use super::source::Source;
 use super::taken::{Fields, Found, Taken};
 
@@ -171,6 +172,10 @@ fn hook(event: &str, point: &str, is_gate: bool, unit: Unit, mut entry: Fields, 
     if is_gate {
         changes.push("`on_failure: open`: there, only exit code 2 stops the agent".to_owned());
         found = found.with("on_failure", "open");
+        if is_script(&command) {
+            changes.push("`answers: json`: all parts of the JSON that it prints count".to_owned());
+            found = found.with("answers", "json");
+        }
     } else if point != "session_end" {
         // What such a hook prints is for the agent.
         found = found.with("pipe_output", true);

@@ -17,6 +17,7 @@ mod lefthook;
 mod octopoid;
 mod ralph;
 mod report;
+mod script_command;
 mod source;
 mod taken;
 mod tasks;

@@ -1,7 +1,7 @@
 //! The events of a session in the words of someone who watches.
 
 use hookloop_core::delivery::Submission;
-use hookloop_core::event::EventBody;
+use hookloop_core::event::{EventBody, HookRan};
 use hookloop_core::inbox::one_line;
 use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
@@ -21,6 +21,8 @@ use crate::output::plain;
 const HASH_SHOWN: usize = 10;
 /// Characters of an agent's last words that are shown.
 const SAID_SHOWN: usize = 100;
+/// Characters of a hook's message to the user that are shown.
+const MESSAGE_SHOWN: usize = 200;
 /// Checks and files that a line names.
 const NAMES_SHOWN: usize = 4;
 
@@ -60,9 +62,12 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
         EventBody::HookRan(ran) => {
             let reason = ran.reason.as_deref().and_then(|reason| reason.lines().next());
             let reason = reason.map_or_else(String::new, |reason| format!("  {}", plain(reason)));
+            let message = ran.message.as_deref().map_or_else(String::new, |message| {
+                format!("  ({})", plain(&one_line(message, MESSAGE_SHOWN)))
+            });
             let took = duration(ran.duration_ms);
-            let text =
-                format!("{:<14} {:<24} {} {took}{reason}", ran.point, ran.hook_name, ran.status);
+            let HookRan { point, hook_name, status, .. } = ran;
+            let text = format!("{point:<14} {hook_name:<24} {status} {took}{reason}{message}");
             let weight = match ran.status.as_str() {
                 "passed" | "skipped" => Weight::Plain,
                 _ => Weight::Bad,

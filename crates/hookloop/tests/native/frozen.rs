@@ -1,0 +1,160 @@
+//! The scripts of an external session stay those that it began with, and no reply tells the agent how to trust others.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::asking::{hook, of};
+use crate::cli::Project;
+
+const CONFIG: &str = "hooks:
+  session_start: [{name: hello, command: echo hello, pipe_output: true}]
+  stop: [{name: gate, command: ./gate.sh}]
+";
+const RED: &str = "#!/bin/sh\necho the old gate >&2\nexit 2\n";
+const GREEN: &str = "#!/bin/sh\nexit 0\n";
+/// Each agent with its name for the end of a turn, and its word for a refusal.
+const AGENTS: [(&str, &str, &str); 3] =
+    [("claude", "Stop", "block"), ("codex", "Stop", "block"), ("gemini", "AfterAgent", "deny")];
+/// Commands that only a person may type.
+const OF_PEOPLE: [&str; 4] = ["hooks trust", "agents trust", "--trust", "--with-changed-hooks"];
+
+fn project() -> Project {
+    let project = Project::with_config(CONFIG);
+    write(&project, RED);
+    project.ok(&["hooks", "trust", "--yes"]);
+    project
+}
+
+fn write(project: &Project, script: &str) {
+    let path = project.write("gate.sh", script);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// What the agent is answered.
+fn reply(project: &Project, agent: &str, event: &str) -> Value {
+    let run = hook(project, event, &of(project, agent, event));
+    assert!(run.code == 0 && run.stderr.is_empty(), "{agent} {event}: {run:?}");
+    match run.stdout.as_str() {
+        "" => Value::Null,
+        printed => serde_json::from_str(printed).unwrap(),
+    }
+}
+
+#[test]
+fn an_external_session_runs_the_scripts_that_it_began_with() {
+    for (agent, stop, refusal) in AGENTS {
+        let project = project();
+        reply(&project, agent, "SessionStart");
+        assert_eq!(reply(&project, agent, stop)["decision"], refusal, "{agent}");
+        for trusts in [false, true] {
+            write(&project, GREEN);
+            if trusts {
+                project.ok(&["hooks", "trust", "--yes"]);
+            }
+            let answer = reply(&project, agent, stop);
+            assert_eq!(answer["decision"], refusal, "{agent} {trusts}: {answer}");
+            assert!(answer["reason"].as_str().unwrap().contains("the old gate"), "{answer}");
+        }
+        assert_eq!(project.events_of("trust_drift").len(), 1, "{agent}: it is noted once");
+        let drift = project.event("trust_drift");
+        assert!(drift["data"]["what"][0].as_str().unwrap().ends_with("gate.sh"), "{drift}");
+        // The next session is one with the scripts of now.
+        reply(&project, agent, "SessionEnd");
+        assert_eq!(
+            reply(&project, agent, stop),
+            json!({ "systemMessage": "hookloop: proven by gate" })
+        );
+    }
+}
+
+/// What may be different by the time an agent asks.
+fn changes() -> Vec<(&'static str, fn(&Project))> {
+    fn config(project: &Project, yaml: &str) {
+        project.configure(yaml);
+    }
+    vec![
+        ("nothing", |_| {}),
+        ("an edited script", |project| write(project, GREEN)),
+        ("an edited and trusted script", |project| {
+            write(project, GREEN);
+            project.ok(&["hooks", "trust", "--yes"]);
+        }),
+        ("a deleted script", |project| fs::remove_file(project.root().join("gate.sh")).unwrap()),
+        ("another command", |project| {
+            config(project, "hooks: {stop: [{name: gate, command: 'true'}]}\n")
+        }),
+        ("no hooks", |project| config(project, "hooks: {}\n")),
+        ("a broken file", |project| config(project, "hooks: 1\n")),
+        ("nothing trusted", |project| {
+            fs::remove_file(project.state().join("trust.json")).unwrap();
+        }),
+        ("a broken record of trust", |project| {
+            fs::write(project.state().join("trust.json"), "{").unwrap();
+        }),
+        ("no copies", |project| {
+            write(project, GREEN);
+            // It may not be there yet.
+            let _ = fs::remove_dir_all(project.state().join("trusted"));
+        }),
+    ]
+}
+
+/// The part of a reply that the user sees and the model does not.
+const FOR_THE_USER: &str = "systemMessage";
+
+#[test]
+fn no_reply_tells_an_agent_how_to_trust() {
+    let mut told = 0;
+    for (agent, stop, _) in AGENTS {
+        for (what, change) in changes() {
+            for begins_before in [true, false] {
+                let project = project();
+                if begins_before {
+                    reply(&project, agent, "SessionStart");
+                }
+                change(&project);
+                for event in ["SessionStart", stop, stop] {
+                    let mut answer = reply(&project, agent, event);
+                    if let Some(object) = answer.as_object_mut() {
+                        object.remove(FOR_THE_USER);
+                    }
+                    let read = answer.to_string();
+                    for command in OF_PEOPLE {
+                        assert!(!read.contains(command), "{agent}, {what}, {event}: {read}");
+                    }
+                    told += usize::from(!answer.is_null());
+                }
+            }
+        }
+    }
+    assert!(told > 100, "{told} replies");
+}
+
+/// The user is told, where the user looks.
+#[test]
+fn the_user_is_told_how_to_trust() {
+    for (agent, stop, _) in AGENTS {
+        let project = Project::with_config(CONFIG);
+        write(&project, RED);
+        let answer = reply(&project, agent, stop);
+        let fields: Vec<&String> = answer.as_object().unwrap().keys().collect();
+        assert_eq!(fields, [FOR_THE_USER], "{agent}");
+        assert!(
+            answer[FOR_THE_USER].as_str().unwrap().contains("hookloop hooks trust"),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn the_skill_names_no_command_that_trusts() {
+    let project = project();
+    for agent in ["claude", "codex", "gemini"] {
+        project.ok(&["install", agent, "--yes"]);
+        let skill = project.root().join(format!(".{agent}/skills/hookloop/SKILL.md"));
+        let skill = fs::read_to_string(skill).unwrap();
+        assert!(OF_PEOPLE.iter().all(|command| !skill.contains(command)), "{agent}: {skill}");
+    }
+}

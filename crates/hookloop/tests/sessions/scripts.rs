@@ -1,0 +1,232 @@
+//! A session runs the bytes of the scripts that it began with, to its end.
+
+use std::process::{Child, Stdio};
+
+use super::support::Sandbox;
+use super::{Ran, command, eventually, project, read, scripted, write};
+
+const CONFIG: &str = "version: 1
+hooks:
+  stop:
+    - {name: gate, command: ./gate.sh}
+";
+const RED: &str = "#!/bin/sh\necho red >> runs\nexit 2\n";
+const GREEN: &str = "#!/bin/sh\necho green >> runs\nexit 0\n";
+/// Waits in its first turn, and claims to be done once the file `go` is there.
+const AGENT: &str = "#!/bin/sh
+cat >> prompts
+echo begun >> begun
+if [ ! -f go ]; then sleep 97.531; fi
+date +%N > work
+echo '<promise>COMPLETE</promise>'
+";
+
+fn sandbox() -> Sandbox {
+    let ignored = "runs\nbegun\nprompts\ngo\nturns.json\n";
+    project(CONFIG, &[("gate.sh", RED), ("agent.sh", AGENT), (".gitignore", ignored)])
+}
+
+/// A session whose agent is in its first turn.
+fn start(sandbox: &Sandbox) -> Child {
+    let args = ["run", "x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
+    let child = command(sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
+    eventually("the agent begins", || !read(sandbox, "begun").is_empty());
+    child
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn trust(sandbox: &Sandbox) {
+    let trusted = command(sandbox, &["hooks", "trust", "--yes"]).output().unwrap();
+    assert!(trusted.status.success(), "{trusted:?}");
+}
+
+fn resume(sandbox: &Sandbox, args: &[&str]) -> Ran {
+    let all: Vec<&str> = ["resume"].into_iter().chain(args.iter().copied()).collect();
+    Ran::of(command(sandbox, &all).output().unwrap())
+}
+
+fn runs(sandbox: &Sandbox) -> Vec<String> {
+    read(sandbox, "runs").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_resumed_session_runs_the_scripts_that_it_began_with() {
+    let sandbox = sandbox();
+    let child = start(&sandbox);
+    write(&sandbox, "gate.sh", GREEN);
+    trust(&sandbox);
+    kill(child);
+    write(&sandbox, "go", "");
+    let resumed = resume(&sandbox, &[]);
+    assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
+    assert_eq!(runs(&sandbox), ["red", "red"]);
+    let drift = resumed.all("trust_drift");
+    assert!(drift[0]["what"][0].as_str().unwrap().ends_with("gate.sh"), "{drift:?}");
+}
+
+#[test]
+fn changed_scripts_are_run_after_resume_with_changed_hooks() {
+    let sandbox = sandbox();
+    let child = start(&sandbox);
+    write(&sandbox, "gate.sh", GREEN);
+    kill(child);
+    // The new bytes have to be trusted, too.
+    let refused = resume(&sandbox, &["--with-changed-hooks"]);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert!(refused.stderr.contains("not trusted"), "{}", refused.stderr);
+    trust(&sandbox);
+    write(&sandbox, "go", "");
+    let resumed = resume(&sandbox, &["--with-changed-hooks"]);
+    assert_eq!((resumed.code, resumed.outcome()), (0, "complete"), "{}", resumed.stderr);
+    assert_eq!(runs(&sandbox), ["green"]);
+    assert_eq!(resumed.all("session_resumed")[0]["scripts"][0]["path"], "gate.sh");
+}
+
+/// A session that was resumed with other scripts runs those to its end.
+#[test]
+fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
+    let sandbox = sandbox();
+    let child = start(&sandbox);
+    write(&sandbox, "gate.sh", &RED.replace("red", "second"));
+    trust(&sandbox);
+    kill(child);
+    std::fs::remove_file(sandbox.project().join("begun")).unwrap();
+    let args = ["resume", "--with-changed-hooks"];
+    let child = command(&sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
+    eventually("the agent begins", || !read(&sandbox, "begun").is_empty());
+    write(&sandbox, "gate.sh", GREEN);
+    trust(&sandbox);
+    kill(child);
+    write(&sandbox, "go", "");
+    let resumed = resume(&sandbox, &[]);
+    assert_eq!(resumed.code, 3, "{}", resumed.stderr);
+    assert_eq!(runs(&sandbox), ["second", "second"]);
+}
+
+/// Whatever the agent makes of the script, the bytes that the session began with run.
+#[test]
+fn a_script_that_changes_in_a_session_still_runs_as_it_was() {
+    for change in [
+        "printf '#!/bin/sh\\nexit 0\\n' > gate.sh",
+        "rm gate.sh",
+        "rm gate.sh; mkdir gate.sh",
+        "printf '#!/bin/sh\\nexit 0\\n' > o; chmod +x o; ln -sf o gate.sh",
+        "ln -sf /bin/true gate.sh",
+        "chmod -x gate.sh; echo plain > gate.sh",
+        "head -c 5000000 /dev/zero > gate.sh",
+    ] {
+        let sandbox = sandbox();
+        let agent =
+            format!("#!/bin/sh\ncat >> prompts\n{change}\necho '<promise>COMPLETE</promise>'\n");
+        write(&sandbox, "agent.sh", &agent);
+        let args = ["x", "--agent", "command:./agent.sh", "--hook-retries", "1"];
+        let ran = super::run(&sandbox, &args);
+        assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{change}: {}", ran.stderr);
+        assert_eq!(runs(&sandbox), ["red", "red"], "{change}");
+        assert!(ran.count("trust_drift") >= 1, "{change}");
+        let prompts = read(&sandbox, "prompts");
+        assert!(!prompts.contains("trust"), "{change}: {prompts}");
+    }
+}
+
+/// A word of a gate's command that named no file when the session began runs no file that appears later.
+#[test]
+fn a_file_that_appears_in_a_session_is_not_run() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: gate, command: 'timeout 20 ./late.sh'}
+";
+    let agent = r"#!/bin/sh
+cat > /dev/null
+printf '#!/bin/sh\ntouch evil\n' > late.sh
+chmod +x late.sh
+echo '<promise>COMPLETE</promise>'
+";
+    let sandbox = project(config, &[("agent.sh", agent)]);
+    let args = ["x", "--agent", "command:./agent.sh", "--hook-retries", "0"];
+    let ran = super::run(&sandbox, &args);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert!(sandbox.project().join("late.sh").exists());
+    assert!(!sandbox.project().join("evil").exists());
+}
+
+/// Without the kept copies the session can't go on as it began, and says so.
+#[test]
+fn a_resume_without_the_kept_scripts_needs_agreement() {
+    let sandbox = sandbox();
+    let child = start(&sandbox);
+    write(&sandbox, "gate.sh", GREEN);
+    trust(&sandbox);
+    kill(child);
+    write(&sandbox, "go", "");
+    let state = super::json(&sandbox, &["status"])["state"].clone();
+    let kept = std::path::Path::new(state.as_str().unwrap()).join("trusted");
+    std::fs::remove_dir_all(kept).unwrap();
+    let refused = resume(&sandbox, &[]);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert!(refused.stderr.contains("gate.sh"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--with-changed-hooks"), "{}", refused.stderr);
+    let resumed = resume(&sandbox, &["--with-changed-hooks"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+}
+
+/// A kept copy that is not the bytes that its digest names is not run.
+#[test]
+fn a_kept_script_that_was_altered_is_not_run() {
+    let sandbox = sandbox();
+    let child = start(&sandbox);
+    write(&sandbox, "gate.sh", GREEN);
+    trust(&sandbox);
+    kill(child);
+    write(&sandbox, "go", "");
+    let state = super::json(&sandbox, &["status"])["state"].clone();
+    let kept = std::path::Path::new(state.as_str().unwrap()).join("trusted");
+    for entry in std::fs::read_dir(kept).unwrap().flatten() {
+        std::fs::write(entry.path().join("gate.sh"), GREEN).unwrap();
+    }
+    let refused = resume(&sandbox, &[]);
+    assert_eq!(refused.code, 3, "{}", refused.stderr);
+    assert_eq!(runs(&sandbox), [""; 0]);
+}
+
+/// A session of nothing but unchanged scripts is resumed as before.
+#[test]
+fn an_unchanged_script_needs_no_agreement() {
+    let sandbox = sandbox();
+    kill(start(&sandbox));
+    write(&sandbox, "go", "");
+    let resumed = resume(&sandbox, &[]);
+    assert_eq!((resumed.code, resumed.outcome()), (3, "needs_human"), "{}", resumed.stderr);
+    assert_eq!(runs(&sandbox), ["red", "red"]);
+    assert_eq!(resumed.count("trust_drift"), 0);
+    let later =
+        scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &["--hook-retries", "0"]);
+    assert_eq!(later.code, 3, "{}", later.stderr);
+}
+
+/// A reaction that may not run says why in the agent's prompt, and not how a person would change that.
+#[test]
+fn a_reaction_that_is_not_trusted_tells_the_agent_no_command() {
+    let config = "version: 1
+hooks:
+  task_completed:
+    - {name: note, command: ./note.sh, pipe_output: true}
+";
+    let agent = "#!/bin/sh\ncat >> prompts\necho '<promise>COMPLETE</promise>'\n";
+    let sandbox = project(config, &[("note.sh", "#!/bin/sh\n"), ("agent.sh", agent)]);
+    for id in ["a", "b"] {
+        super::json(&sandbox, &["task", "add", "Goal", "--id", id]);
+    }
+    write(&sandbox, "note.sh", "#!/bin/sh\ntouch evil\n");
+    let ran = super::run(&sandbox, &["--tasks", "--agent", "command:./agent.sh"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let prompts = read(&sandbox, "prompts");
+    assert!(prompts.contains("it changed since it was trusted"), "{prompts}");
+    assert!(!prompts.contains("hooks trust"), "{prompts}");
+    assert!(!sandbox.project().join("evil").exists());
+}

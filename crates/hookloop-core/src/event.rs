@@ -22,7 +22,7 @@ use crate::schedule::{Fired, Resumed, Set};
 use crate::session::facts::{
     CheckpointMade, Claimed, GatesJudged, IterationStarted, Outcome as SessionOutcome, Piped,
     PointPassed, Receipt, RetryLimitAnswered, RetryLimitAsked, SessionResumed, StopDecided,
-    SubmitJudged, TaskLeft, TaskTaken, TrustDrifted, TurnEnded, TurnStarted,
+    SubmitJudged, TaskLeft, TaskTaken, TrustDrifted, TurnEnded, TurnStarted, WorktreeRecreated,
 };
 use crate::session::plan::Plan;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
@@ -136,6 +136,8 @@ pub enum EventBody {
     TaskLeft(TaskLeft),
     CheckpointMade(CheckpointMade),
     TrustDrifted(TrustDrifted),
+    /// The worktree of a held task was gone or damaged, and was made anew.
+    WorktreeRecreated(WorktreeRecreated),
     PauseRequested(Empty),
     SessionPaused(Empty),
     SessionResumed(SessionResumed),

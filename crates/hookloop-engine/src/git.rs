@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) use call::{Answer, Call, Said};
 pub(crate) use settings::{HARMLESS, Variable, variables};
 
-use crate::process::{Cancel, KeeperPool};
+use crate::process::{Cancel, GitLocks, KeeperPool, is_git_at_work};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Names of changed files, together.
@@ -69,6 +69,11 @@ impl Git {
         let mut lines = found.lines().map(|line| git.root.join(line));
         let (objects, index) = (lines.next()?, lines.next()?);
         fs::create_dir_all(git.state.join("objects")).ok()?;
+        // A git that was killed leaves a lock that is in the way of all that follow.
+        let lock = git.state.join("index.lock");
+        if lock.exists() && !is_git_at_work(&[&git.state], GitLocks::All) {
+            let _ = fs::remove_file(lock);
+        }
         // Files that are ignored and yet in the index are known from there.
         if !git.index().exists() && index.exists() {
             fs::copy(index, git.index()).ok()?;

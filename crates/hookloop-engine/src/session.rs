@@ -20,6 +20,7 @@ pub(crate) mod journal;
 mod judge;
 pub mod open;
 pub mod perform;
+mod place;
 pub(crate) mod point;
 pub mod prompt;
 mod purse;

@@ -40,6 +40,39 @@ pub(crate) fn run_all(runner: &Runner, hooks: &[Hook], occasion: &Occasion<'_>) 
     runs
 }
 
+/// Runs the hooks of an occasion, each of them after `guard` said that their directory is what it should be. Once it
+/// is not, the hooks that are left are not started.
+pub(crate) fn run_guarded(
+    runner: &Runner,
+    hooks: &[Hook],
+    occasion: &Occasion<'_>,
+    guard: &dyn Fn() -> Result<(), String>,
+) -> Vec<HookRun> {
+    let mut runs: Vec<HookRun> = Vec::new();
+    while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
+        if let Err(why) = guard() {
+            let unable = |hook| {
+                HookRun::unable(
+                    hook,
+                    occasion.point,
+                    Status::NotStarted,
+                    format!("not started: {why}"),
+                )
+            };
+            runs.extend(rest.iter().map(unable));
+            break;
+        }
+        let beside = side_by_side(rest);
+        let done = if beside > 1 {
+            together(runner, &rest[..beside], occasion, &runs)
+        } else {
+            in_turn(runner, &rest[..1], occasion, &runs)
+        };
+        runs.extend(done);
+    }
+    runs
+}
+
 /// How many hooks from the first on may run at the same time: they say so, and none needs another.
 fn side_by_side(hooks: &[Hook]) -> usize {
     let is_apart = |(index, hook): (usize, &Hook)| {

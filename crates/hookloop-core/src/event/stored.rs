@@ -189,6 +189,8 @@ stored_types! {
         CheckpointMade(CheckpointMade) => "checkpoint_made",
         /// Hooks are not what they were when the session began. It goes on with those that it had.
         TrustDrifted(TrustDrifted) => "trust_drift",
+        /// The worktree of the session's task was gone or damaged, and was made anew from the task's branch.
+        WorktreeRecreated(WorktreeRecreated) => "worktree_recreated",
         /// It is to rest before its next iteration.
         PauseRequested(Empty) => "pause_requested",
         /// It rests.

@@ -385,6 +385,19 @@ pub struct TrustDrifted {
     pub what: Vec<String>,
 }
 
+/// The worktree of a task that the session holds was gone or damaged, and was made anew from the task's branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorktreeRecreated {
+    pub task: TaskId,
+    /// The commit that the new worktree is at. Work since this commit is lost, unless `saved` names it.
+    pub commit: String,
+    /// What was wrong with the old worktree.
+    pub reason: String,
+    /// The ref that has the files of the old worktree, if they could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved: Option<String>,
+}
+
 /// How a session ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]

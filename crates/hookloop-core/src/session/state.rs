@@ -110,6 +110,8 @@ pub struct Session {
     pub regates: u32,
     /// How often a submission did not work out, and may another time.
     pub submit_tries: u32,
+    /// How often the worktree of this task was made anew.
+    pub recreations: u32,
     /// What the gates passed, as a git tree.
     pub gated_tree: Option<String>,
     /// What is about to be submitted.
@@ -175,6 +177,7 @@ impl Session {
             remediations: 0,
             regates: 0,
             submit_tries: 0,
+            recreations: 0,
             gated_tree: None,
             submission: None,
             submitted: None,
@@ -280,6 +283,7 @@ impl Session {
             EventBody::CheckpointMade(made) => self.checkpoint = Some(made.data.clone()),
             EventBody::TrustDrifted(drift) => self.drifted.extend(drift.what.iter().cloned()),
             EventBody::FilesSeen(seen) => self.see_files(&seen.files),
+            EventBody::WorktreeRecreated(_) => self.lose_worktree(),
             EventBody::PauseRequested(_) => self.pause_requested = true,
             EventBody::SessionPaused(_) => self.phase = Phase::Paused,
             EventBody::SessionResumed(resumed) => {
@@ -318,6 +322,25 @@ impl Session {
             {
                 self.phase = Phase::Gating;
             }
+        }
+    }
+
+    /// The agent's files are not those that it made a claim about, so the claim is void and the agent goes on.
+    fn lose_worktree(&mut self) {
+        self.recreations = self.recreations.saturating_add(1);
+        self.void();
+        self.gated_tree = None;
+        let has_claim = matches!(
+            self.phase,
+            Phase::After
+                | Phase::Deciding
+                | Phase::Gating
+                | Phase::Submitting
+                | Phase::AtRetryLimit
+                | Phase::TaskOver { how: Left::Completed, .. }
+        );
+        if has_claim {
+            self.phase = Phase::Ready;
         }
     }
 
@@ -645,6 +668,7 @@ impl Session {
         self.conversation = None;
         (self.retries, self.was_sent_back, self.failing) = (0, false, None);
         (self.remediations, self.regates, self.submit_tries) = (0, 0, 0);
+        self.recreations = 0;
         self.submission = None;
         self.progress.restart();
         self.phase = if self.plan.delivers { Phase::Settling } else { Phase::Ready };

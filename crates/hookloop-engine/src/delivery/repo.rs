@@ -11,9 +11,10 @@
 //! - `depot`: the repository of our own
 //! - `asking`: where git is asked, and what it is asked with; `found`: where the repository is
 //! - `target`: the branch that work is for
+//! - `place`: whether a directory is a task's worktree
 //! - `slot`, `worktree`: made, or found again; `copied`: ignored files that go along; `listing`: which there are
 //! - `work`: what is in a worktree, and committing it; `moving`: from one commit to another; `diff`
-//! - `notes`: small files of our own, and locks
+//! - `notes`: small files of our own, and locks; `locks`: lock files of git's that were left behind
 //! - `merge`: two commits to one tree; `rebase`, `train`: what is made of that; `conflict`: what an agent settles
 //! - `remote`: branches elsewhere; `land`: moving the target
 //! - [`mirror`]: a repository that nobody has on this machine
@@ -29,11 +30,13 @@ pub mod error;
 pub(crate) mod found;
 mod land;
 mod listing;
+mod locks;
 mod merge;
 pub mod mirror;
 mod moving;
 pub(crate) mod names;
 mod notes;
+mod place;
 mod rebase;
 mod remote;
 mod scratch;
@@ -56,6 +59,7 @@ use slot::Slot;
 
 pub use commit::Commit;
 pub use error::{Operation, RepoError, Unfinished};
+pub use place::WorktreeLoss;
 pub use scratch::Scratch;
 
 use crate::process::{Cancel, KeeperPool};
@@ -130,6 +134,8 @@ pub struct Worktree {
     pub base: Commit,
     /// It was made just now.
     pub is_new: bool,
+    /// What was lost when it was made anew, if that is not recorded yet.
+    pub loss: Option<WorktreeLoss>,
     /// What git keeps of it.
     git_dir: PathBuf,
 }
@@ -289,9 +295,10 @@ impl<'r> Repo<'r> {
         let found = Found::look(grounds.root)?;
         let state = grounds.state.canonicalize().map_err(RepoError::io(grounds.state))?;
         let (common, depot) = (found.common.clone(), state.join("depot.git"));
-        let cancel = cancel.clone();
-        let mut asker = Asker { grounds, cancel, common, depot, ssh: Ssh::Unasked };
+        let (cancel, prefix) = (cancel.clone(), wish.prefix.clone());
+        let mut asker = Asker { grounds, cancel, common, depot, prefix, ssh: Ssh::Unasked };
         let alone = Held::wait(&grounds.state.join(LOCK), &asker.cancel)?;
+        asker.clear_depot()?;
         asker.check_whole()?;
         let remote = asker.remote(&wish, &found)?;
         asker.prepare_depot(remote.as_ref())?;
@@ -312,7 +319,9 @@ impl<'r> Repo<'r> {
 
     /// Has the depot and the refs to itself.
     fn alone(&self) -> Result<Held, RepoError> {
-        Held::wait(&self.asker.grounds.state.join(LOCK), &self.asker.cancel)
+        let alone = Held::wait(&self.asker.grounds.state.join(LOCK), &self.asker.cancel)?;
+        self.asker.clear_depot()?;
+        Ok(alone)
     }
 
     /// Has a worktree to itself, while it is made or removed.

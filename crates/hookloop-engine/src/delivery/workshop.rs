@@ -193,7 +193,9 @@ impl From<RepoError> for Trouble {
     fn from(error: RepoError) -> Trouble {
         let why = error.to_string();
         match error {
-            RepoError::Retry { .. } | RepoError::Cancelled => Trouble::Retry { why },
+            RepoError::Retry { .. } | RepoError::Locked { .. } | RepoError::Cancelled => {
+                Trouble::Retry { why }
+            }
             RepoError::Unfinished { .. } | RepoError::Dirty(_) => Trouble::Block { prompt: why },
             RepoError::NeedsHuman { hint, .. } => {
                 Trouble::NeedsHuman { why: format!("{why}; {hint}") }

@@ -7,6 +7,7 @@
 //! or when this program dies, however it dies.
 //!
 //! - `ancestry`: the processes above this one, and whether a keeper is among them
+//! - `at_work`: whether a git process is at work in a repository
 //! - `keeper`: this program's side: [`Keeper`], which runs one [`Job`] after the other
 //! - `pool`: [`KeeperPool`], several jobs at the same time
 //! - `course`: a job from its start to its end: input, output, the keeper's word
@@ -33,6 +34,7 @@
 //! process every moment.
 
 mod ancestry;
+mod at_work;
 mod cancel;
 mod capture;
 mod care;
@@ -68,6 +70,7 @@ use hookloop_core::limits::{Limit, Limits};
 pub use ancestry::{
     Ancestry, HiddenAncestry, KeeperOwner, ProcessIdentity, agent_above, ancestry, is_kept,
 };
+pub(crate) use at_work::{GitLocks, is_git_at_work};
 pub use cancel::{Cancel, Linked};
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
 pub use cgroup::home as cgroup_home;

@@ -23,6 +23,7 @@ use hookloop_store::log::StoredEvent;
 use super::journal::{Journal, Taken, actor};
 use super::judge::Proof;
 use super::open::Opened;
+use super::place::{PlaceEntry, needs_place};
 use super::point::PIPED_MAX;
 use super::purse::Allowance;
 use super::world::{Notice, Turn, World};
@@ -57,6 +58,8 @@ pub struct Driver<'p, W> {
     pub(super) proof: Option<Proof>,
     /// Set aside for the turn that is about to begin.
     pub(super) reserved: Amount,
+    /// How often the worktree was restored since the last turn.
+    pub(super) restorations: u32,
     /// How long the session had run before this program took it on.
     active_before_ms: u64,
 }
@@ -92,7 +95,17 @@ impl<'p, W: World> Driver<'p, W> {
         let active_before_ms = journal.session.active_ms;
         let (task, validated, proof) = (None, Vec::new(), None);
         let reserved = Amount::default();
-        Driver { journal, world, hooks, task, validated, proof, reserved, active_before_ms }
+        Driver {
+            journal,
+            world,
+            hooks,
+            task,
+            validated,
+            proof,
+            reserved,
+            restorations: 0,
+            active_before_ms,
+        }
     }
 
     pub(crate) fn into_parts(self) -> (Journal<'p>, W) {
@@ -139,6 +152,9 @@ impl<'p, W: World> Driver<'p, W> {
             if matches!(step, Step::Turn(_) | Step::Rest) || halts(&step) || is_left {
                 self.commit()?;
                 return Ok(step);
+            }
+            if needs_place(&step) && !self.keep_place(&step)? {
+                continue;
             }
             match step {
                 Step::Hooks(point) => self.pass(&point)?,
@@ -212,8 +228,10 @@ impl<'p, W: World> Driver<'p, W> {
 
     /// What a program that died has left.
     fn pick_up(&mut self) -> Result<(), EngineError> {
+        let recreations = self.journal.session.recreations;
         self.pick_up_task()?;
-        self.pick_up_turn()?;
+        let has_lost_work = self.journal.session.recreations > recreations;
+        self.pick_up_turn(has_lost_work)?;
         self.see_files();
         Ok(())
     }
@@ -236,12 +254,17 @@ impl<'p, W: World> Driver<'p, W> {
                 // One that is about to be settled goes there then.
                 let is_there = !self.journal.session.plan.delivers
                     || matches!(self.journal.session.phase, Phase::Settling);
-                let entered = if is_there { Ok(()) } else { self.world.enter(&task) };
-                self.hold(Some(task), taken.epoch);
-                if let Err(trouble) = entered
-                    && !self.is_stopping()
-                {
-                    self.leave_without_place(&trouble)?;
+                let entered =
+                    if is_there { Ok(None) } else { self.world.enter(&task, PlaceEntry::Again) };
+                self.hold(Some(task.clone()), taken.epoch);
+                match entered {
+                    Ok(None) => {}
+                    Ok(Some(loss)) => {
+                        self.note_loss(&task, loss)?;
+                        self.prepare_again()?;
+                    }
+                    Err(_) if self.is_stopping() => {}
+                    Err(trouble) => self.leave_without_place(&trouble)?,
                 }
             } else {
                 let reason = Some("its claim ended meanwhile".to_owned());
@@ -252,9 +275,15 @@ impl<'p, W: World> Driver<'p, W> {
         Ok(())
     }
 
-    /// A turn that was under way begins again.
-    fn pick_up_turn(&mut self) -> Result<(), EngineError> {
+    /// A turn that was under way begins again. If its worktree was lost, another turn begins instead, whose prompt
+    /// says so.
+    fn pick_up_turn(&mut self, has_lost_work: bool) -> Result<(), EngineError> {
         if let Phase::Turn(kind) = self.journal.session.phase {
+            if has_lost_work {
+                let ended = self.turn_ended(kind, Report::cancelled(), 0);
+                self.journal.note(ended);
+                return Ok(());
+            }
             let attempt = self.journal.session.attempt + 1;
             let again = |session: &Session| match kind {
                 TurnKind::Work => EventBody::IterationStarted(IterationStarted {
@@ -328,7 +357,8 @@ impl<'p, W: World> Driver<'p, W> {
             self.journal.note(EventBody::TrustDrifted(TrustDrifted { what }));
         }
         self.run_point(&Point::PreIteration)?;
-        if !self.may_begin()? {
+        // A worktree that a hook has damaged is restored before the prompt is fixed.
+        if !self.may_begin()? || self.check_place().is_err() {
             return Ok(());
         }
         let started = |session: &Session| {
@@ -404,7 +434,19 @@ impl<'p, W: World> Driver<'p, W> {
             allowance: allowance.as_ref(),
         };
         let before = self.world.elapsed_ms();
-        let report = self.world.take_turn(&turn);
+        self.restorations = 0;
+        // The turn is not started in any other directory than the task's.
+        let report = match self.check_place() {
+            Ok(()) => self.world.take_turn(&turn),
+            Err(damage) => Report::failed(format!("the turn was not started: {damage}")),
+        };
+        let report = match self.check_place() {
+            Err(damage) if report.result == TurnResult::Finished => {
+                let error = format!("the agent left no working directory: {damage}");
+                Report { result: TurnResult::Failed { error }, ..report }
+            }
+            _ => report,
+        };
         let shortage = allowance.as_ref().and_then(Allowance::shortage);
         let duration_ms = self.world.elapsed_ms().saturating_sub(before);
         let is_ended_by_us = self.is_stopping() || shortage.is_some();
@@ -447,7 +489,12 @@ impl<'p, W: World> Driver<'p, W> {
         project.run_workflows()
     }
 
-    fn turn_ended(&mut self, turn: TurnKind, report: Report, duration_ms: u64) -> EventBody {
+    pub(super) fn turn_ended(
+        &mut self,
+        turn: TurnKind,
+        report: Report,
+        duration_ms: u64,
+    ) -> EventBody {
         let look = self.world.look_at_files();
         let (files, mut changed) =
             look.map_or((None, Vec::new()), |look| (Some(look.digest), look.changed));

@@ -47,8 +47,8 @@ impl<W: World> Driver<'_, W> {
         {
             said.reason = format!("{}: {why}", said.reason);
         }
-        // Who was ended in the middle of it has not decided.
-        if self.is_stopping() {
+        // Who was ended in the middle of it has not decided, nor has one without the task's files.
+        if self.is_stopping() || self.check_place().is_err() {
             return Ok(());
         }
         if let Some(prompt) = &said.next_prompt {
@@ -196,7 +196,7 @@ impl<W: World> Driver<'_, W> {
             Some(before) => self.prove_gates(&gates, &rules, before)?,
             None => self.prove_all(&gates, &rules)?,
         };
-        if self.is_stopping() {
+        if self.is_stopping() || self.check_place().is_err() {
             return Ok(());
         }
         self.note_receipts(&gates, &Point::Stop, &proof);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use hookloop_core::answer::Status;
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
@@ -23,13 +24,14 @@ use serde_json::json;
 
 use super::drive::LEASE;
 use super::open::{Clock, Drift, GIT};
+use super::place::{DirectoryIdentity, PlaceDamage, PlaceEntry};
 use super::prompt::{self, Parts};
 use super::said::Said;
 use super::world::{Call, Notice, Trouble, Turn, World, Wrapped};
 use crate::agents::crew::Crew;
 use crate::agents::{Order, Report, Tools, Update};
 use crate::delivery::protected;
-use crate::delivery::repo::Worktree;
+use crate::delivery::repo::{Worktree, WorktreeLoss};
 use crate::delivery::workshop::{Bench, Workshop, commit};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
@@ -192,9 +194,14 @@ pub struct Real<'p, O> {
     runner: &'p Runner,
     /// The same at the place where the work is done.
     place: Runner,
+    /// The project's directory as the session found it; none if it was not there.
+    root_identity: Option<DirectoryIdentity>,
     /// Where tasks are delivered from; opened when the first is.
     shop: Option<Workshop<'p>>,
+    /// The worktree of the task that was entered last.
     worktree: Option<Worktree>,
+    /// Whether the session holds the task of that worktree.
+    is_held: bool,
     project: &'p Project,
     crew: Crew,
     template: String,
@@ -260,8 +267,10 @@ impl<'p, O: Onlooker> Real<'p, O> {
         Ok(Real {
             runner,
             place: runner.clone(),
+            root_identity: DirectoryIdentity::of(runner.root()).ok(),
             shop: None,
             worktree: None,
+            is_held: false,
             project,
             crew,
             template,
@@ -371,12 +380,34 @@ impl<'p, O: Onlooker> Real<'p, O> {
 }
 
 impl<O: Onlooker> Real<'_, O> {
-    /// The place of a task that is merged is gone.
-    fn come_home(&mut self) {
-        if self.worktree.is_some() && !self.place.root().is_dir() {
+    /// Goes back to the project's directory once the task is not held any more and its worktree was removed, as
+    /// that of a merged task is. The worktree of a held task stays the place, whatever became of it.
+    fn leave_removed_worktree(&mut self) {
+        if !self.is_held && self.worktree.is_some() && self.check_worktree().is_err() {
             (self.place, self.worktree) = (self.runner.clone(), None);
             (self.files, self.git) = (Files::default(), None);
         }
+    }
+
+    /// Checks the directory that hooks are about to run in.
+    fn check_current_place(&self) -> Result<(), PlaceDamage> {
+        self.check_root()?;
+        if self.is_held { self.check_worktree() } else { Ok(()) }
+    }
+
+    fn check_root(&self) -> Result<(), PlaceDamage> {
+        let root = self.runner.root();
+        match &self.root_identity {
+            Some(identity) => identity.check(root),
+            None => Err(PlaceDamage::Root { why: format!("{} was not there", root.display()) }),
+        }
+    }
+
+    /// Checks the worktree that was entered, if one was.
+    fn check_worktree(&self) -> Result<(), PlaceDamage> {
+        let (Some(worktree), Some(shop)) = (&self.worktree, &self.shop) else { return Ok(()) };
+        let checked = shop.repo.check_worktree(worktree);
+        checked.map_err(|why| PlaceDamage::Worktree { why })
     }
 
     fn shop(&mut self) -> Result<&Workshop<'_>, Trouble> {
@@ -391,17 +422,46 @@ impl<O: Onlooker> Real<'_, O> {
 }
 
 impl<O: Onlooker> World for Real<'_, O> {
-    fn enter(&mut self, task: &Task) -> Result<(), Trouble> {
+    fn check_place(&self, task: Option<&Task>) -> Result<(), PlaceDamage> {
+        self.check_root()?;
+        match (task, &self.worktree) {
+            (None, _) => Ok(()),
+            (Some(task), Some(worktree)) if worktree.task == task.id => self.check_worktree(),
+            (Some(task), _) => {
+                let why = format!("the worktree of task `{}` was not entered", task.id);
+                Err(PlaceDamage::Worktree { why })
+            }
+        }
+    }
+
+    fn loss_recorded(&mut self, task: &Task) {
+        if let Some(shop) = &self.shop {
+            // A note that stays is recorded a second time.
+            let _ = shop.repo.forget_loss(&task.id);
+        }
+    }
+
+    fn enter(&mut self, task: &Task, entry: PlaceEntry) -> Result<Option<WorktreeLoss>, Trouble> {
         // What is wrong here is wrong for every task.
         let of_all = |trouble: Trouble| Trouble::Retry { why: trouble.reason().to_owned() };
         let delivery = self.project.read(|view| view.delivery(&task.id));
         let delivery = delivery.map_err(|error| Trouble::Retry { why: error.to_string() })?;
         let pushed = delivery.submission.and_then(|submission| submission.head.parse().ok());
+        let is_known = self.worktree.as_ref().is_some_and(|worktree| worktree.task == task.id);
         let shop = self.shop().map_err(of_all)?;
-        shop.repo.newest_base().map_err(|error| of_all(error.into()))?;
-        let worktree = shop.repo.worktree_from(&task.id, pushed.as_ref())?;
+        let worktree = if is_known && entry == PlaceEntry::Again {
+            shop.repo.worktree_again(&task.id, None)?
+        } else {
+            shop.repo.newest_base().map_err(|error| of_all(error.into()))?;
+            match entry {
+                PlaceEntry::First => shop.repo.worktree_from(&task.id, pushed.as_ref())?,
+                PlaceEntry::Again => shop.repo.worktree_again(&task.id, pushed.as_ref())?,
+            }
+        };
+        let loss = worktree.loss.clone();
         self.place = self.runner.at(worktree.project.clone());
         self.worktree = Some(worktree);
+        self.is_held = true;
         // What was known is about another place.
         (self.files, self.git) = (Files::default(), None);
         self.git_state = self.directory.join(format!("{GIT}-{}", task.id));
@@ -409,11 +469,14 @@ impl<O: Onlooker> World for Real<'_, O> {
         if let Ok(hooks) = self.project.hooks() {
             self.remember_base_for(&hooks);
         }
-        Ok(())
+        Ok(loss)
     }
 
     fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble> {
         let nowhere = || Trouble::NeedsHuman { why: "the task has no place of its own".to_owned() };
+        // The next try begins with a worktree that was made anew, and the agent goes on there.
+        let gone = |damage: PlaceDamage| Trouble::Retry { why: damage.to_string() };
+        self.check_place(Some(task)).map_err(gone)?;
         let worktree = self.worktree.clone().ok_or_else(nowhere)?;
         self.shop()?.wrap_up(&worktree, task)
     }
@@ -426,7 +489,12 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun> {
-        self.come_home();
+        self.leave_removed_worktree();
+        if let Err(damage) = self.check_current_place() {
+            let why = format!("not started: {damage}");
+            let unable = |hook| HookRun::unable(hook, call.point, Status::NotStarted, why.clone());
+            return hooks.iter().map(unable).collect();
+        }
         // A program that takes the session on when its task is submitted has not been anywhere yet.
         if call.session.plan.delivers && matches!(call.point, Point::AfterSubmit) {
             // A hook that needs it says that it is not there.
@@ -459,10 +527,20 @@ impl<O: Onlooker> World for Real<'_, O> {
             branches: bench.map(|bench| (bench.branch, bench.shop.base())),
             reaction: None,
         };
-        turns::run_all(&self.place, hooks, &occasion)
+        if self.is_held {
+            // A hook runs what the agent wrote, which may lead the next hook elsewhere.
+            let guard = || self.check_current_place().map_err(|damage| damage.to_string());
+            turns::run_guarded(&self.place, hooks, &occasion, &guard)
+        } else {
+            turns::run_all(&self.place, hooks, &occasion)
+        }
     }
 
     fn take_turn(&mut self, turn: &Turn<'_>) -> Report {
+        if let (Some(worktree), Some(shop)) = (&self.worktree, &self.shop) {
+            // A lock that stays is in the way of the agent's git alone, which says so.
+            let _ = shop.repo.clear_worktree_locks(worktree);
+        }
         let work = match self.work(turn.session) {
             Ok(work) => work,
             Err(error) => return Report::failed(error),
@@ -537,10 +615,12 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn look_at_files(&mut self) -> Option<Look> {
+        self.check_current_place().ok()?;
         self.files.look(self.place.root())
     }
 
     fn tree(&mut self) -> Option<String> {
+        self.check_current_place().ok()?;
         self.git()?.tree().ok()
     }
 
@@ -591,6 +671,8 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn hold(&mut self, task: Option<(&Task, u64)>) {
+        let entered = self.worktree.as_ref().map(|worktree| &worktree.task);
+        self.is_held = task.is_some_and(|(task, _)| Some(&task.id) == entered);
         // Where nobody takes turns here, who does shows the signs of life.
         let task = task.filter(|_| !self.crew.is_empty());
         self.beats = task.map(|(task, epoch)| {

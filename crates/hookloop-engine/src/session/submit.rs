@@ -16,6 +16,7 @@ use hookloop_core::task::Task;
 use serde_json::Value;
 
 use super::drive::Driver;
+use super::place::PlaceEntry;
 use super::point::REASON_MAX;
 use super::world::{Notice, Trouble, World, Wrapped};
 use crate::agents::clipped;
@@ -39,12 +40,18 @@ impl<W: World> Driver<'_, W> {
             self.pass_start();
             return Ok(());
         };
-        let entered = self.world.enter(&task);
+        let entered = self.world.enter(&task, PlaceEntry::First);
         if self.is_stopping() {
             return Ok(());
         }
-        if let Err(trouble) = entered {
-            return self.leave_without_place(&trouble);
+        match entered {
+            Ok(None) => {}
+            Ok(Some(loss)) => self.note_loss(&task, loss)?,
+            Err(trouble) => return self.leave_without_place(&trouble),
+        }
+        if let Err(damage) = self.check_place() {
+            let reason = format!("no place to work in: {damage}");
+            return self.leave_task(Left::Blocked, Some(reason));
         }
         self.see_files();
         self.run_point(&Point::SessionStart)?;

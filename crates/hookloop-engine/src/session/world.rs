@@ -10,8 +10,10 @@ use hookloop_core::session::{Answer, Session, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
 
+pub use super::place::{PlaceDamage, PlaceEntry};
 use super::purse::Allowance;
 use crate::agents::Report;
+pub use crate::delivery::repo::WorktreeLoss;
 use crate::files::Look;
 use crate::run::HookRun;
 
@@ -103,8 +105,14 @@ pub struct Wrapped {
 }
 
 pub trait World {
-    /// Goes to the task's own place, which is made if it is not there.
-    fn enter(&mut self, task: &Task) -> Result<(), Trouble>;
+    /// Goes to the task's worktree, which is made if it is not there, and made anew if it is damaged. Returns what
+    /// was lost in that case; until [`World::loss_recorded`] each further call returns the same.
+    fn enter(&mut self, task: &Task, entry: PlaceEntry) -> Result<Option<WorktreeLoss>, Trouble>;
+    /// The loss of a task's worktree is in the log.
+    fn loss_recorded(&mut self, _: &Task) {}
+    /// Checks that the working directory is the worktree of this task; without a task, that the project's directory
+    /// is the one that the session began in. Changes nothing.
+    fn check_place(&self, task: Option<&Task>) -> Result<(), PlaceDamage>;
     /// Puts what is not committed into a commit on the task's branch.
     fn wrap_up(&mut self, task: &Task) -> Result<Wrapped, Trouble>;
     /// Returns why a person has to agree before a commit of the task's is merged, if one has to.

@@ -23,7 +23,9 @@ use hookloop_engine::config;
 use hookloop_engine::files::Look;
 use hookloop_engine::rules::Rules;
 use hookloop_engine::run::HookRun;
-use hookloop_engine::session::world::{Call, Notice, Trouble, Turn, World, Wrapped};
+use hookloop_engine::session::world::{
+    Call, Notice, PlaceDamage, PlaceEntry, Trouble, Turn, WorktreeLoss, World, Wrapped,
+};
 use hookloop_store::memory::MemoryLog;
 
 use crate::append;
@@ -342,8 +344,12 @@ pub(crate) fn passes(gate: &str, files: u64) -> bool {
 }
 
 impl World for Scene {
-    fn enter(&mut self, _: &Task) -> Result<(), Trouble> {
+    fn enter(&mut self, _: &Task, _: PlaceEntry) -> Result<Option<WorktreeLoss>, Trouble> {
         self.may_crash();
+        Ok(None)
+    }
+
+    fn check_place(&self, _: Option<&Task>) -> Result<(), PlaceDamage> {
         Ok(())
     }
 

@@ -12,6 +12,7 @@ mod protected;
 mod submit;
 mod train;
 mod types;
+mod vanished;
 mod yard;
 
 #[allow(dead_code, reason = "each test uses its part")]

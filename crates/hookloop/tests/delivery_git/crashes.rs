@@ -241,18 +241,6 @@ fn locks_that_were_left_while_a_worktree_was_made_are_in_nobodys_way() {
     assert_eq!(bed.git(&w.path, &["status", "--porcelain"]), "");
 }
 
-/// Whose lock it is can't be told; it may be gone in a moment.
-#[test]
-fn what_somebody_else_has_locked_is_no_humans_business() {
-    let bed = Bed::new();
-    let repo = bed.repo();
-    let branches = bed.checkout().join(".git/refs/heads/hookloop");
-    fs::create_dir_all(&branches).unwrap();
-    fs::write(branches.join("t1.lock"), "").unwrap();
-    let refused = repo.worktree(&task("t1"));
-    assert!(matches!(refused, Err(RepoError::Retry { .. })), "{refused:?}");
-}
-
 #[test]
 fn an_object_that_the_user_threw_away_is_fetched_again() {
     let bed = Bed::new();

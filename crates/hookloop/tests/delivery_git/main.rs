@@ -8,6 +8,7 @@ mod course;
 mod crashes;
 mod hostile;
 mod landing;
+mod locks;
 mod places;
 mod pushing;
 mod rebasing;

@@ -223,3 +223,102 @@ fn a_branch_that_the_user_works_on_is_left_alone() {
     assert!(matches!(refused, RepoError::NeedsHuman { .. }), "{refused}");
     assert_eq!(bed.in_checkout(&["branch", "--show-current"]), "hookloop/t1");
 }
+
+#[test]
+fn a_worktree_is_checked_before_it_is_worked_in() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let id = task("t1");
+    let w = repo.worktree(&id).unwrap();
+    assert_eq!(repo.check_worktree(&w), Ok(()));
+    let git_dir = bed.checkout().join(".git/worktrees/t1");
+    let users_git = bed.checkout().join(".git");
+    let aside = bed.path().join("aside");
+    let link = w.path.join(".git");
+    let damages: [(&str, &dyn Fn()); 8] = [
+        ("gone", &|| fs::remove_dir_all(&w.path).unwrap()),
+        ("a link", &|| {
+            fs::remove_dir_all(&w.path).unwrap();
+            symlink(bed.checkout(), &w.path).unwrap();
+        }),
+        ("a file", &|| {
+            fs::remove_dir_all(&w.path).unwrap();
+            fs::write(&w.path, "").unwrap();
+        }),
+        ("empty", &|| {
+            fs::remove_dir_all(&w.path).unwrap();
+            fs::create_dir(&w.path).unwrap();
+        }),
+        ("led to the user's repository", &|| {
+            fs::write(&link, format!("gitdir: {}\n", users_git.display())).unwrap();
+        }),
+        ("without its link", &|| fs::remove_file(&link).unwrap()),
+        ("of another repository", &|| {
+            fs::write(git_dir.join("commondir"), "/nowhere\n").unwrap();
+        }),
+        ("forgotten", &|| {
+            let _ = fs::remove_dir_all(&aside);
+            fs::rename(&git_dir, &aside).unwrap();
+        }),
+    ];
+    for (what, damage) in damages {
+        damage();
+        assert!(repo.check_worktree(&w).is_err(), "{what}");
+        let w = repo.worktree_again(&id, None).unwrap();
+        assert_eq!(repo.check_worktree(&w), Ok(()), "{what}");
+        assert_eq!(read(&w, "file"), "1\n2\n3\n4\n5\n", "{what}");
+        repo.forget_loss(&id).unwrap();
+    }
+    // The user's own repository is what it was.
+    assert_eq!(bed.in_checkout(&["branch", "--show-current"]), "main");
+    assert_eq!(bed.in_checkout(&["status", "--porcelain"]), "");
+}
+
+/// `rm -rf "$PWD"` of an agent that works in a directory further down.
+#[test]
+fn the_rest_of_a_worktree_whose_project_is_gone_is_saved() {
+    let mut bed = Bed::new();
+    bed.others_change("deep/project/hookloop.yaml", "version: 1\n");
+    bed.in_checkout(&["pull", "--quiet"]);
+    bed.root = bed.checkout().join("deep/project");
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    write(&w, "beside", "work\n");
+    fs::remove_dir_all(&w.project).unwrap();
+    assert!(repo.check_worktree(&w).is_err());
+    let again = repo.worktree_again(&w.task, None).unwrap();
+    assert_eq!(repo.check_worktree(&again), Ok(()));
+    assert_eq!(read(&again, "deep/project/hookloop.yaml"), "version: 1\n");
+    let loss = again.loss.unwrap();
+    assert_eq!(bed.in_checkout(&["show", &format!("{}:beside", loss.saved.unwrap())]), "work");
+    // It is told until it is recorded, whoever asks.
+    assert!(bed.repo().worktree(&w.task).unwrap().loss.is_some());
+    repo.forget_loss(&w.task).unwrap();
+    assert_eq!(repo.worktree(&w.task).unwrap().loss, None);
+    // A project that leads elsewhere is none.
+    fs::remove_dir_all(&w.project).unwrap();
+    symlink(bed.checkout().join("deep/project"), &w.project).unwrap();
+    assert!(repo.check_worktree(&w).is_err());
+    let again = repo.worktree_again(&w.task, None).unwrap();
+    assert_eq!(repo.check_worktree(&again), Ok(()));
+    assert!(bed.checkout().join("deep/project/hookloop.yaml").exists());
+}
+
+#[test]
+fn work_whose_branch_is_gone_is_not_thrown_away() {
+    let bed = Bed::new();
+    let repo = bed.repo();
+    let w = repo.worktree(&task("t1")).unwrap();
+    write(&w, "own", "own\n");
+    bed.in_checkout(&["update-ref", "-d", "refs/heads/hookloop/t1"]);
+    for entered in [repo.worktree(&w.task), repo.worktree_again(&w.task, None)] {
+        assert!(matches!(entered, Err(RepoError::NeedsHuman { .. })), "{entered:?}");
+        assert_eq!(read(&w, "own"), "own\n");
+    }
+    // Nothing is left of one that the user removed with its branch: it begins anew.
+    fs::remove_dir_all(&w.path).unwrap();
+    bed.in_checkout(&["worktree", "unlock", "t1"]);
+    bed.in_checkout(&["worktree", "prune"]);
+    assert!(repo.worktree_again(&w.task, None).is_err(), "not in the middle of a session");
+    assert_eq!(repo.worktree(&w.task).unwrap().loss, None);
+}

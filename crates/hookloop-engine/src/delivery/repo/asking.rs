@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::error::RepoError;
+use super::locks::LockWait;
 use super::{Commit, Grounds};
 use crate::git::{Answer, Call, HARMLESS, Said, Variable, variables};
 use crate::process::Cancel;
@@ -62,6 +63,8 @@ pub(super) struct Asker<'r> {
     pub(super) common: PathBuf,
     /// The repository of our own.
     pub(super) depot: PathBuf,
+    /// What the names of task branches begin with.
+    pub(super) prefix: String,
     pub(super) ssh: Ssh,
 }
 
@@ -195,8 +198,21 @@ impl Question<'_, '_> {
         self
     }
 
-    /// What it said, whatever that is.
+    /// What it said, whatever that is. A lock that is in the way is waited for, and removed if it is a leftover.
     pub(super) fn said(self) -> Result<Said, RepoError> {
+        let mut wait = LockWait::new();
+        loop {
+            let said = self.said_once()?;
+            let lock = self.asker.lock_in_the_way(&said);
+            // A remote speaks of its own files: what it says names none of ours.
+            match lock.filter(|_| !matches!(self.scope, Scope::Network)) {
+                None => return Ok(said),
+                Some(lock) => wait.next(self.asker, &lock)?,
+            }
+        }
+    }
+
+    fn said_once(&self) -> Result<Said, RepoError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let env = self.environment();
         let (asker, grounds) = (self.asker, self.asker.grounds);
@@ -214,10 +230,10 @@ impl Question<'_, '_> {
             _ => grounds.state,
         };
         let call = Call {
-            args: self.args,
+            args: self.args.clone(),
             env,
             cwd: cwd.to_owned(),
-            stdin: self.stdin,
+            stdin: self.stdin.clone(),
             timeout: self.timeout,
             answer,
         };

@@ -19,6 +19,13 @@ pub enum RepoError {
     /// Somebody has to do something first.
     #[error("{why}")]
     NeedsHuman { why: String, hint: String },
+    /// Another git has locked something of the repository, or left the lock when it was killed.
+    #[error(
+        "git can't lock {0}: {1} exists. Another git process is at work there, or was killed; if none runs: rm {1}",
+        path.with_extension("").display(),
+        path.display()
+    )]
+    Locked { path: PathBuf },
     /// The user wants everything to end.
     #[error("it was cancelled")]
     Cancelled,

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use hookloop_core::id::TaskId;
 
 use super::error::RepoError;
+use super::place::is_directory;
 use super::slot::Slot;
 use super::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, Worktree, WorktreeInfo, notes};
 
@@ -45,15 +46,15 @@ impl Repo<'_> {
     }
 
     /// A worktree that is there, as it is.
-    fn found_worktree(&self, slot: &Slot) -> Result<Option<Worktree>, RepoError> {
+    pub(super) fn found_worktree(&self, slot: &Slot) -> Result<Option<Worktree>, RepoError> {
         let git_dir = self.asker.registration(&slot.path)?;
         let made = notes::read_line(&slot.made())?.and_then(|line| line.parse().ok());
-        let (Some(git_dir), Some(base), true) = (git_dir, made, slot.path.is_dir()) else {
+        let (Some(git_dir), Some(base), true) = (git_dir, made, is_directory(&slot.path)) else {
             return Ok(None);
         };
         let Slot { task, path, branch, .. } = slot.clone();
         let project = path.join(&self.found.prefix);
-        Ok(Some(Worktree { task, path, project, branch, base, is_new: false, git_dir }))
+        Ok(Some(Worktree { task, path, project, branch, base, is_new: false, loss: None, git_dir }))
     }
 
     /// Removes a task's worktree, and what is asked of its branch.
@@ -110,8 +111,8 @@ impl Repo<'_> {
         }
     }
 
-    /// Keeps a worktree's files and head, as they are, in a commit.
-    fn keep_all(&self, w: &Worktree) -> Result<(), RepoError> {
+    /// Keeps a worktree's files and head, as they are, in a commit. Returns the commit and the ref that has it.
+    pub(super) fn keep_all(&self, w: &Worktree) -> Result<(Commit, String), RepoError> {
         let head = self.head(w)?;
         let tree = self.tree_of_files(w, &head)?;
         let commit = match tree == self.tree_of(&head)? {
@@ -122,6 +123,7 @@ impl Repo<'_> {
                 "hookloop: the files of a worktree that was removed",
             )?,
         };
-        self.asker.keep(&w.task, &commit)
+        let name = self.asker.keep(&w.task, &commit)?;
+        Ok((commit, name))
     }
 }

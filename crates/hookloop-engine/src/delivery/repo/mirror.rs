@@ -53,9 +53,11 @@ pub fn check_out(
         cancel: cancel.clone(),
         common: git_dir.clone(),
         depot: mirror.clone(),
+        prefix: String::new(),
         ssh: Ssh::Unasked,
     };
     let _alone = Held::wait(&mirror.with_extension(LOCK), cancel)?;
+    asker.clear_depot()?;
     prepare(&mirror, &source.url)?;
     asker.find_ssh()?;
     let branch = match &source.branch {
@@ -143,8 +145,10 @@ impl Asker<'_> {
             cancel: self.cancel.clone(),
             common: git_dir.to_owned(),
             depot: git_dir.to_owned(),
+            prefix: String::new(),
             ssh: self.ssh,
         };
+        own.clear_checkout(branch)?;
         for name in [format!("refs/heads/{branch}"), format!("refs/remotes/origin/{branch}")] {
             own.depot(&["update-ref", "--no-deref", "--", &name, commit.as_str()]).done()?;
         }

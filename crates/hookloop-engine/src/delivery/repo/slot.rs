@@ -40,6 +40,11 @@ impl Slot {
         self.notes.join("conflict")
     }
 
+    /// What was lost when it was made anew, until that is recorded.
+    pub(super) fn lost(&self) -> PathBuf {
+        self.notes.join("lost")
+    }
+
     /// Written whenever somebody begins to work there.
     pub(super) fn used(&self) -> PathBuf {
         self.notes.join("used")
@@ -138,16 +143,16 @@ impl Asker<'_> {
         Ok(std::iter::once(self.common.clone()).chain(linked).find(is_rebased))
     }
 
-    /// Keeps a commit that is about to be in no branch any more.
-    pub(super) fn keep(&self, task: &TaskId, commit: &Commit) -> Result<(), RepoError> {
+    /// Keeps a commit that is about to be in no branch any more. Returns the ref that has it.
+    pub(super) fn keep(&self, task: &TaskId, commit: &Commit) -> Result<String, RepoError> {
         let under = format!("refs/hookloop/kept/{task}/");
         let args =
             ["for-each-ref", "--sort=version:refname", "--format=%(objectname) %(refname)", "--"];
         let said = self.users(&args).arg(&under).text()?;
         let kept: Vec<(&str, &str)> =
             said.lines().filter_map(|line| line.split_once(' ')).collect();
-        if kept.iter().any(|(known, _)| *known == commit.as_str()) {
-            return Ok(());
+        if let Some((_, name)) = kept.iter().find(|(known, _)| *known == commit.as_str()) {
+            return Ok((*name).to_owned());
         }
         let number = |(_, name): &(&str, &str)| name.strip_prefix(&under)?.parse::<u64>().ok();
         let next = kept.iter().filter_map(number).max().unwrap_or(0) + 1;
@@ -156,7 +161,7 @@ impl Asker<'_> {
         for (_, name) in kept.iter().take((kept.len() + 1).saturating_sub(KEPT_MAX)) {
             self.users(&["update-ref", "-d", "--no-deref", "--", name]).done()?;
         }
-        Ok(())
+        Ok(name)
     }
 
     /// Moves a branch of the user's repository, if it still is where it was.

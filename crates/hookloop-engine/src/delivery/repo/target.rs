@@ -213,6 +213,7 @@ impl Repo<'_> {
     /// Notes that the target was seen at `commit`.
     pub(super) fn set_known_target(&self, commit: &Commit) -> Result<(), RepoError> {
         let full = self.known_target_name();
+        let _alone = self.alone()?;
         self.asker.depot(&["update-ref", "--", &full, commit.as_str()]).done()
     }
 

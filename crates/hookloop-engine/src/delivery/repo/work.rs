@@ -164,7 +164,6 @@ impl Repo<'_> {
     /// Makes our index that of `head`; what it knows about files stays.
     pub(super) fn refresh_index(&self, slot: &Slot, head: &Commit) -> Result<(), RepoError> {
         let index = slot.index();
-        notes::remove(&index.with_extension("lock"))?;
         let read = |how: &[&str]| {
             let question = self.asker.ask(slot.files(&index), how).arg(head.as_str());
             question.objects(Objects::Users).done()
@@ -215,8 +214,8 @@ impl Repo<'_> {
 
     /// Makes the worktree's own index what ours is.
     pub(super) fn show_index(&self, w: &Worktree) -> Result<(), RepoError> {
-        // Nobody works there now: a lock was left by somebody who was killed.
-        notes::remove(&w.git_dir.join("index.lock"))?;
+        // The agent is not at work: its lock is a leftover. One that a person's git holds is gone in a moment.
+        self.asker.clear_leftover(&w.git_dir.join("index.lock"))?;
         copy_index(&self.slot_of(w).index(), &w.git_dir.join("index"))
     }
 }

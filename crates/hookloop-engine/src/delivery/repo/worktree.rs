@@ -7,8 +7,10 @@ use hookloop_core::id::TaskId;
 
 use super::asking::Objects;
 use super::error::RepoError;
+use super::place::is_directory;
 use super::slot::{Slot, copy_index};
 use super::{Commit, Repo, Worktree, copied, notes};
+use crate::session::world::PlaceEntry;
 
 impl Repo<'_> {
     /// The worktree of a task, which is made if it is not there.
@@ -22,20 +24,45 @@ impl Repo<'_> {
         task: &TaskId,
         pushed: Option<&Commit>,
     ) -> Result<Worktree, RepoError> {
+        self.enter_worktree(task, pushed, PlaceEntry::First)
+    }
+
+    /// The worktree of a task that is worked on. Its branch has to be there: without it nobody can tell what the work
+    /// was, and a new beginning is a person's decision.
+    pub fn worktree_again(
+        &self,
+        task: &TaskId,
+        pushed: Option<&Commit>,
+    ) -> Result<Worktree, RepoError> {
+        self.enter_worktree(task, pushed, PlaceEntry::Again)
+    }
+
+    fn enter_worktree(
+        &self,
+        task: &TaskId,
+        pushed: Option<&Commit>,
+        entry: PlaceEntry,
+    ) -> Result<Worktree, RepoError> {
         let slot = self.slot(task);
         super::names::check_branch(&slot.branch)?;
+        self.check_worktrees_directory()?;
         notes::make_directory(&slot.notes)?;
         let _alone = self.alone_in(&slot)?;
-        // Whoever had it is gone, perhaps in the middle of something.
-        notes::remove(&slot.index().with_extension("lock"))?;
         self.bring_back(&slot)?;
-        let is_made = slot.made().exists()
-            && slot.path.is_dir()
-            && self.asker.users_ref(&slot.full_branch())?.is_some();
-        let git_dir = match is_made {
-            true => self.mend(&slot)?,
-            false => self.make(&slot, pushed)?,
+        let was_made = slot.made().exists();
+        let head = self.asker.users_ref(&slot.full_branch())?;
+        let damage = self.missing_files(&slot).filter(|_| was_made);
+        let is_made = was_made && head.is_some() && damage.is_none();
+        let git_dir = match (was_made, &head, &damage) {
+            (true, Some(_), None) => self.mend(&slot)?,
+            (true, Some(head), Some(reason)) => self.recreate(&slot, head, reason)?,
+            (true, None, damage) if entry == PlaceEntry::Again || damage.is_none() => {
+                let base = notes::read_line(&slot.made())?;
+                return Err(branch_gone(&slot, base.as_deref()));
+            }
+            _ => self.make(&slot, pushed)?,
         };
+        let loss = self.loss(&slot)?;
         let base = self.base_of(&slot)?;
         notes::remove(&slot.used())?;
         notes::write(&slot.used(), b"")?;
@@ -47,8 +74,10 @@ impl Repo<'_> {
             branch: slot.branch,
             base,
             is_new: !is_made,
+            loss,
             git_dir,
         };
+        self.clear_worktree_locks(&w)?;
         self.finish_moving(&w)?;
         if let Some(pushed) = pushed.filter(|_| is_made) {
             self.catch_up(&w, pushed)?;
@@ -59,16 +88,7 @@ impl Repo<'_> {
     /// Makes it from the branch, which is made if it is not there.
     fn make(&self, slot: &Slot, pushed: Option<&Commit>) -> Result<PathBuf, RepoError> {
         let branch = slot.full_branch();
-        match self.asker.checkout_of(&branch)? {
-            Some(path) if path != slot.path => return Err(used_elsewhere(slot, &path)),
-            _ => {}
-        }
-        self.unregister(slot)?;
-        // Nobody has worked there: it was not made to the end, or is gone.
-        notes::remove_all(&slot.path)?;
-        for note in [slot.moving(), slot.conflict(), slot.index(), slot.made()] {
-            notes::remove(&note)?;
-        }
+        self.check_not_elsewhere(slot)?;
         let base = self.newest_base()?;
         self.hand_over_base(&base)?;
         let head = match self.asker.users_ref(&branch)? {
@@ -81,6 +101,25 @@ impl Repo<'_> {
                 start
             }
         };
+        self.lay_out(slot, &head, &base)
+    }
+
+    /// Registers a new worktree at `head`. What is left of an old one goes: nobody has worked there, or it is damaged.
+    pub(super) fn lay_out(
+        &self,
+        slot: &Slot,
+        head: &Commit,
+        base: &Commit,
+    ) -> Result<PathBuf, RepoError> {
+        self.unregister(slot)?;
+        if is_directory(&slot.path) {
+            notes::remove_all(&slot.path)?;
+        } else {
+            notes::remove(&slot.path)?;
+        }
+        for note in [slot.moving(), slot.conflict(), slot.index(), slot.made()] {
+            notes::remove(&note)?;
+        }
         let git_dir = self.register(slot)?;
         let index = slot.index();
         let files =
@@ -90,6 +129,13 @@ impl Repo<'_> {
         copied::copy(self, slot)?;
         notes::write(&slot.made(), format!("{base}\n").as_bytes())?;
         Ok(git_dir)
+    }
+
+    pub(super) fn check_not_elsewhere(&self, slot: &Slot) -> Result<(), RepoError> {
+        match self.asker.checkout_of(&slot.full_branch())? {
+            Some(path) if path != slot.path => Err(used_elsewhere(slot, &path)),
+            _ => Ok(()),
+        }
     }
 
     /// Goes on with what another machine has pushed since, if what is here is part of that or was pushed before it.
@@ -128,6 +174,16 @@ impl Repo<'_> {
             return self.register_anew(slot);
         };
         let link = slot.path.join(".git");
+        if is_directory(&link) {
+            return Err(RepoError::NeedsHuman {
+                why: format!(
+                    "{} is a repository of its own, and not a worktree",
+                    slot.path.display()
+                ),
+                hint: format!("move it away: mv {} {}.git", link.display(), slot.path.display()),
+            });
+        }
+        notes::write(&git_dir.join("commondir"), b"../..\n")?;
         let expected = format!("gitdir: {}\n", git_dir.display());
         // An agent may have led it elsewhere.
         if notes::read(&link).ok().flatten().as_deref() != Some(expected.as_bytes()) {
@@ -215,6 +271,17 @@ impl Repo<'_> {
             // They have nothing in common.
             _ => made.ok_or_else(|| RepoError::permanent("the target is not known")),
         }
+    }
+}
+
+fn branch_gone(slot: &Slot, base: Option<&str>) -> RepoError {
+    let Slot { branch, task, .. } = slot;
+    let base = base.unwrap_or("<commit>");
+    RepoError::NeedsHuman {
+        why: format!("branch `{branch}`, which has the work of task `{task}`, is gone"),
+        hint: format!(
+            "bring it back with the commit that it had, or begin anew: git branch {branch} {base}"
+        ),
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use super::super::KILL_PAUSE;
 pub(in super::super) use super::table::{
     all_processes, arguments, machine_memory, own_memory, program_name, real_user, sees_itself,
-    stat, variables, variables_of, written,
+    stat, variables, variables_of, working_directory, written,
 };
 
 /// Whether processes that lose their parents can be had as children.

@@ -141,6 +141,11 @@ pub(in super::super) fn arguments(pid: Pid) -> Vec<OsString> {
     words(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
 }
 
+/// The directory that a process is in, as far as this user may know.
+pub(in super::super) fn working_directory(pid: Pid) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
 /// What ends with a zero byte each.
 fn words(text: &[u8]) -> Vec<OsString> {
     let words = text.split_inclusive(|byte| *byte == 0);

@@ -38,6 +38,13 @@ pub(in super::super) fn arguments(pid: Pid) -> Vec<OsString> {
     one(pid, wanted, |process| process.cmd().to_vec()).unwrap_or_default()
 }
 
+/// The directory that a process is in, as far as this user may know.
+#[cfg(not(target_os = "linux"))]
+pub(in super::super) fn working_directory(pid: Pid) -> Option<std::path::PathBuf> {
+    let wanted = ProcessRefreshKind::nothing().with_cwd(UpdateKind::Always);
+    one(pid, wanted, |process| process.cwd().map(std::path::Path::to_owned)).flatten()
+}
+
 /// The user that started a process.
 pub(in super::super) fn real_user(pid: Pid) -> Option<u32> {
     let wanted = ProcessRefreshKind::nothing().with_user(UpdateKind::Always);

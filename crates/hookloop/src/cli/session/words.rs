@@ -161,6 +161,17 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                 format!("changed since the session began, and not used: {}", drift.what.join(", "));
             return Some((Weight::Bad, text));
         }
+        EventBody::WorktreeRecreated(recreated) => {
+            let lost = match &recreated.saved {
+                Some(name) => format!("its files are in {name}"),
+                None => format!("work since commit {} is lost", short_hash(&recreated.commit)),
+            };
+            let text = format!(
+                "the worktree of task {} was gone or damaged, and was made anew; {lost} ({})",
+                recreated.task, recreated.reason
+            );
+            return Some((Weight::Bad, text));
+        }
         EventBody::PurseExhausted(shortage) => {
             return Some((
                 Weight::Bad,

@@ -1,0 +1,203 @@
+//! The directory that a session works in: checked before each step that runs something there.
+//!
+//! A held task has one worktree, and a session without delivery has the project's directory. Neither is ever
+//! exchanged for the other. A worktree that is gone or damaged is made anew; if that does not work, a person decides.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use hookloop_core::event::EventBody;
+use hookloop_core::point::Point;
+use hookloop_core::session::facts::{Left, WorktreeRecreated};
+use hookloop_core::session::{Outcome, Step, TurnKind};
+use hookloop_core::task::Task;
+
+use super::drive::Driver;
+use super::world::World;
+use crate::agents::Report;
+use crate::delivery::repo::WorktreeLoss;
+use crate::project::EngineError;
+
+/// How often the worktree of a task is made anew in one session, before a person decides.
+const RECREATIONS_MAX: u32 = 3;
+/// How often a worktree is restored between two turns, before a person decides: hooks damage it, not the agent.
+const RESTORATIONS_MAX: u32 = 5;
+/// The sender of texts that no hook wrote.
+const US: &str = "hookloop";
+
+/// Why nothing may run in the working directory.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceDamage {
+    /// The directory is not the worktree of the held task.
+    #[error("{why}")]
+    Worktree { why: String },
+    /// The project's directory is not the one that the session began in.
+    #[error("{why}")]
+    Root { why: String },
+}
+
+/// Whether a task's worktree is entered for the first time in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceEntry {
+    First,
+    /// The session holds the task, and has worked in the worktree.
+    Again,
+}
+
+/// A directory, told from another one at the same path. It is kept open, so that the system gives its number to no
+/// other directory.
+#[derive(Debug)]
+pub(super) struct DirectoryIdentity {
+    handle: fs::File,
+}
+
+impl DirectoryIdentity {
+    pub(super) fn of(path: &Path) -> io::Result<DirectoryIdentity> {
+        Ok(DirectoryIdentity { handle: fs::File::open(path)? })
+    }
+
+    /// Checks that the directory at `path` still is this one.
+    pub(super) fn check(&self, path: &Path) -> Result<(), PlaceDamage> {
+        let damage = |why: String| PlaceDamage::Root { why: format!("{}: {why}", path.display()) };
+        let known = self.handle.metadata().map_err(|error| damage(error.to_string()))?;
+        let found = fs::metadata(path).map_err(|error| damage(error.to_string()))?;
+        let is_same = (found.dev(), found.ino()) == (known.dev(), known.ino());
+        if found.is_dir() && is_same { Ok(()) } else { Err(damage("it was replaced".to_owned())) }
+    }
+}
+
+/// Whether a step runs an agent, a hook or git in the working directory of the session.
+pub(super) fn needs_place(step: &Step) -> bool {
+    match step {
+        Step::Begin(_) | Step::StartTurn(_) | Step::Decide | Step::Gate | Step::Submit { .. } => {
+            true
+        }
+        // The task is not held any more, and the session may be over because its directory is gone.
+        Step::Hooks(point) => !matches!(point, Point::AfterSubmit | Point::SessionEnd),
+        Step::TakeTask
+        | Step::Settle
+        | Step::Turn(_)
+        | Step::AnswerRetryLimit
+        | Step::LeaveTask { .. }
+        | Step::End(_)
+        | Step::Pause
+        | Step::Rest => false,
+    }
+}
+
+impl<W: World> Driver<'_, W> {
+    /// Checks that the working directory is that of the held task, or the project's.
+    pub(super) fn check_place(&self) -> Result<(), PlaceDamage> {
+        self.world.check_place(self.task_with_worktree())
+    }
+
+    fn task_with_worktree(&self) -> Option<&Task> {
+        self.task.as_ref().filter(|_| self.journal.session.plan.delivers)
+    }
+
+    /// Makes sure that the working directory is the right one. Returns whether the step may be performed; if not,
+    /// the session's next step is another one.
+    pub(super) fn keep_place(&mut self, step: &Step) -> Result<bool, EngineError> {
+        match self.check_place() {
+            Ok(()) => Ok(true),
+            Err(PlaceDamage::Root { why }) => {
+                self.end_without_root(step, why);
+                Ok(false)
+            }
+            Err(PlaceDamage::Worktree { why }) => self.restore_place(&why),
+        }
+    }
+
+    fn end_without_root(&mut self, step: &Step, why: String) {
+        let is_in_need = matches!(self.journal.session.outcome, Some(Outcome::NeedsHuman { .. }));
+        if is_in_need && matches!(step, Step::StartTurn(TurnKind::Delivery)) {
+            // No turn tells the agent what is left to say.
+            let ended = self.turn_ended(TurnKind::Delivery, Report::cancelled(), 0);
+            self.journal.note(ended);
+            return;
+        }
+        let reason =
+            format!("the project's directory is not the one that the session began in: {why}");
+        self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
+    }
+
+    /// Enters the task's worktree again, which repairs it or makes it anew.
+    fn restore_place(&mut self, why: &str) -> Result<bool, EngineError> {
+        self.commit()?;
+        let Some(task) = self.task.clone() else { return Ok(false) };
+        self.restorations += 1;
+        if self.restorations > RESTORATIONS_MAX {
+            let reason = format!(
+                "no place to work in: {why}; it was restored {RESTORATIONS_MAX} times since the last turn"
+            );
+            self.leave_task(Left::Blocked, Some(reason))?;
+            return Ok(false);
+        }
+        let entered = self.world.enter(&task, PlaceEntry::Again);
+        if self.is_stopping() {
+            return Ok(false);
+        }
+        let loss = match entered {
+            Ok(loss) => loss,
+            Err(trouble) => {
+                self.leave_without_place(&trouble)?;
+                return Ok(false);
+            }
+        };
+        if let Err(damage) = self.check_place() {
+            let reason =
+                format!("no place to work in: {why}; and after it was made anew: {damage}");
+            self.leave_task(Left::Blocked, Some(reason))?;
+            return Ok(false);
+        }
+        match loss {
+            // Nothing was lost: the step goes on where it is.
+            None => {
+                let text = format!(
+                    "The worktree of this task was damaged ({why}), and was repaired. Work only in this directory, \
+                     and leave its `.git` file as it is."
+                );
+                self.tell(US, &Point::SessionStart, None, text);
+                Ok(true)
+            }
+            Some(loss) => {
+                self.note_loss(&task, loss)?;
+                self.prepare_again()?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Records that a worktree was made anew, and tells the agent what it lost.
+    pub(super) fn note_loss(&mut self, task: &Task, loss: WorktreeLoss) -> Result<(), EngineError> {
+        let WorktreeLoss { commit, reason, saved } = loss;
+        let kept = match &saved {
+            Some(name) => format!("the files that were left are in `{name}`"),
+            None => "work since that commit is lost".to_owned(),
+        };
+        let text = format!(
+            "The worktree of this task was gone or damaged ({reason}). It was made anew from the last commit of \
+             its branch, {commit}; {kept}. Work only in this directory, and do not delete or move it."
+        );
+        let commit = commit.to_string();
+        let recreated = WorktreeRecreated { task: task.id.clone(), commit, reason, saved };
+        self.journal.note(EventBody::WorktreeRecreated(recreated));
+        self.tell(US, &Point::SessionStart, None, text);
+        self.commit()?;
+        self.world.loss_recorded(task);
+        Ok(())
+    }
+
+    /// Does in a new worktree what session_start does in each, unless it was made anew too often.
+    pub(super) fn prepare_again(&mut self) -> Result<(), EngineError> {
+        let times = self.journal.session.recreations;
+        if times > RECREATIONS_MAX {
+            let reason = format!("its worktree was gone or damaged {times} times in one session");
+            return self.leave_task(Left::Blocked, Some(reason));
+        }
+        self.see_files();
+        self.run_point(&Point::SessionStart).map(drop)
+    }
+}

@@ -253,6 +253,47 @@ pub struct GatesJudged {
     pub files: Option<String>,
     /// Checks that fail, by gate.
     pub failing: Vec<String>,
+    /// The gates that ran and passed, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<String>,
+    /// The gates that did not run, by name: `when` does not hold, or the gate answered `skip`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+    /// The gates that failed and do not block, by name: `on_failure: open`, or another gate of the
+    /// `any_of` group passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+}
+
+impl GatesJudged {
+    /// Whether at least one gate ran and passed, and none blocks.
+    pub fn is_proof(&self) -> bool {
+        self.verdict == Verdict::Pass && !self.passed.is_empty()
+    }
+}
+
+/// Which gates passed, were skipped or failed: "2 passed, 1 skipped: lint".
+impl fmt::Display for GatesJudged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let apart = [
+            (&self.passed, "passed"),
+            (&self.skipped, "skipped"),
+            (&self.failed, "failed without blocking"),
+        ];
+        let mut is_first = true;
+        for (names, word) in apart {
+            if names.is_empty() {
+                continue;
+            }
+            let comma = if is_first { "" } else { ", " };
+            write!(f, "{comma}{} {word}", names.len())?;
+            is_first = false;
+        }
+        if is_first {
+            f.write_str(&counted(self.gates, "gate", "gates"))?;
+        }
+        Ok(())
+    }
 }
 
 /// What came of submitting a task's work.

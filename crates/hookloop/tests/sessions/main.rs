@@ -6,6 +6,7 @@ mod ending;
 mod gates;
 mod governor;
 mod lifecycle;
+mod proven;
 mod stopping;
 mod tasks;
 

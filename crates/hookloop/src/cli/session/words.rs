@@ -5,7 +5,7 @@ use hookloop_core::event::EventBody;
 use hookloop_core::inbox::one_line;
 use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::facts::Left;
+use hookloop_core::session::facts::{GatesJudged, Left};
 use hookloop_core::session::plan::Dollars;
 pub(crate) use hookloop_core::session::plan::counted;
 use hookloop_core::session::{
@@ -89,11 +89,9 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                     .tree
                     .as_deref()
                     .map_or_else(String::new, |tree| format!(" on tree {}", short_hash(tree)));
-                let gates = match judged.gates {
-                    1 => "the gate passes".to_owned(),
-                    count => format!("all {count} gates pass"),
-                };
-                return Some((Weight::Good, format!("{gates}{tree}")));
+                let gates = gates_line(judged);
+                let weight = if judged.is_proof() { Weight::Good } else { Weight::Bad };
+                return Some((weight, format!("{gates}{tree}")));
             }
             Verdict::Block => {
                 return Some((Weight::Bad, sent_back(&judged.failing)));
@@ -261,6 +259,22 @@ pub(crate) fn some(names: &[String]) -> String {
     match names.len().checked_sub(NAMES_SHOWN) {
         None | Some(0) => shown,
         Some(more) => format!("{shown} and {more} more"),
+    }
+}
+
+/// How the gates of a verdict that does not block ended, each kind apart.
+fn gates_line(judged: &GatesJudged) -> String {
+    let others = judged.skipped.len() + judged.failed.len();
+    match (judged.passed.len(), others) {
+        (1, 0) => "the gate passes".to_owned(),
+        (count, 0) if count > 0 => format!("all {count} gates pass"),
+        _ => {
+            let named = [&judged.skipped, &judged.failed];
+            let named: Vec<String> = named.into_iter().flatten().cloned().collect();
+            let named =
+                if named.is_empty() { String::new() } else { format!(" ({})", some(&named)) };
+            format!("gates: {judged}{named}")
+        }
     }
 }
 

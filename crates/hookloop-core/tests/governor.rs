@@ -66,6 +66,7 @@ fn plan() -> Plan {
         machine: "m".into(),
         delivers: false,
         worker: None,
+        no_changes_ok: false,
         trace_parent: None,
     }
 }
@@ -73,7 +74,7 @@ fn plan() -> Plan {
 /// After how many iterations hookloop stops it.
 fn ours(run: Run) -> Option<u32> {
     let mut session = Session::new(plan());
-    session.apply(&EventBody::FilesSeen(FilesSeen { files: "start".into() }));
+    session.apply(&EventBody::FilesSeen(FilesSeen { files: "start".into(), head: None }));
     let passed = |point: &str| EventBody::PointPassed(PointPassed { point: point.to_owned() });
     session.apply(&passed("session_start"));
     for number in 1..=LENGTH {

@@ -94,6 +94,8 @@ pub struct User {
     pub agents: Vec<Settings>,
     /// Who does the work where neither the command line nor the project names anybody.
     pub agent: Option<String>,
+    /// No gates are wanted: work that no gate proved releases its dependents.
+    pub wants_no_gates: bool,
     /// Where secrets are.
     pub secrets: Book,
     /// What is above the user.
@@ -152,6 +154,9 @@ struct File {
     agents: agents::Entries,
     /// Who does the work where nobody else is named.
     agent: Option<String>,
+    /// `none`: you want no gates, so completed tasks release their dependents without proof.
+    #[schemars(with = "Option<String>")]
+    gates: Option<Spanned<String>>,
     /// Where secrets are, by project and name.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
@@ -227,6 +232,20 @@ struct Entry {
     /// `safe` (the default): servers that could lose what they acknowledge are refused. `unsafe`: they are used.
     #[schemars(with = "Option<String>")]
     durability: Option<Spanned<String>>,
+}
+
+/// The one word that `gates` may have.
+struct NoGates;
+
+impl FromStr for NoGates {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(NoGates),
+            _ => Err(format!("`gates` is `none` or not given, not `{text}`")),
+        }
+    }
 }
 
 struct Word(Durability);
@@ -356,6 +375,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         limits: file.limits.over(rules::Limits::default())?,
         agents: agents::read(file.agents, HookSource::User)?,
         agent: file.agent,
+        wants_no_gates: file.gates.map(read_word::<NoGates>).transpose()?.is_some(),
         secrets: book(file.secrets, path, base)?,
         policy: Policies::default(),
         channels: notify::read(file.notify, base)?,

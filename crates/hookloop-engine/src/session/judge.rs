@@ -10,7 +10,9 @@ use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::stop::{self, Validated, Way};
-use hookloop_core::session::{Decision, GatesJudged, Receipt, StopDecided, StopWhen, Verdict};
+use hookloop_core::session::{
+    Decision, GatesJudged, Outcome, Receipt, StopDecided, StopWhen, Verdict,
+};
 
 use super::drive::Driver;
 use super::point::REASON_MAX;
@@ -209,7 +211,20 @@ impl<W: World> Driver<'_, W> {
         self.note_receipts(&rules, &Point::Validation, &proof);
         let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
         let judged = self.judge(&all, proof);
+        let has_passed = judged.verdict == Verdict::Pass;
         self.journal.note(EventBody::GatesJudged(judged));
+        // What is submitted is compared with its base when it is.
+        let session = &self.journal.session;
+        let is_compared = has_passed
+            && !session.plan.delivers
+            && !matches!(session.outcome, Some(Outcome::Limit { .. }));
+        if is_compared && self.must_change_files() && self.has_changed_nothing() {
+            let finding = match self.task {
+                Some(_) => "no file changed since you were given this task",
+                None => "no file changed since this session began",
+            };
+            self.find_no_changes(finding);
+        }
         Ok(())
     }
 

@@ -118,6 +118,7 @@ mod tests {
             machine: "here".into(),
             delivers: false,
             worker: None,
+            no_changes_ok: false,
             trace_parent: None,
         });
         (session.iteration, session.bound) = (3, bound);

@@ -543,6 +543,10 @@ impl<O: Onlooker> World for Real<'_, O> {
         self.git()?.tree().ok()
     }
 
+    fn head(&mut self) -> Option<String> {
+        self.git()?.head()
+    }
+
     fn drifted(&mut self) -> Vec<String> {
         let mut drifted = self.drift.look();
         drifted.extend(self.crew.news());

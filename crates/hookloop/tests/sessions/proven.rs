@@ -4,7 +4,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{Ran, command, project, scripted};
+use super::support::Sandbox;
+use super::{Ran, command, json as print_json, project, run_as_it_is, scripted, write};
 
 /// Writes a file and claims to be done.
 const WORK: &str =
@@ -151,4 +152,161 @@ fn every_name_of_a_condition_has_a_value_in_a_session() {
         assert!(!runs.is_empty(), "{name} did not run");
         assert!(runs.iter().all(|ran| ran["status"] == "passed"), "{name}: {runs:?}");
     }
+}
+
+/// `hookloop run` with these turns, and nothing that loosens a rule.
+fn honest(sandbox: &Sandbox, turns: &str, args: &[&str]) -> Ran {
+    write(sandbox, "../turns.json", turns);
+    let agent = ["work", "--agent", "scripted:../turns.json"];
+    run_as_it_is(sandbox, &[&agent[..], args].concat())
+}
+
+fn is_proven(ran: &Ran) -> bool {
+    ran.all("session_ended").last().unwrap()["proven"].as_bool().unwrap()
+}
+
+const TESTS: &str = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n";
+const CLAIM: &str = r#"[{"say": "Done.\n<promise>COMPLETE</promise>"}]"#;
+
+#[test]
+fn complete_without_a_gate_that_passed_is_exit_code_6() {
+    let check = |config: &str, code: i32, proven: bool| {
+        let sandbox = project(config, &[]);
+        let ran = honest(&sandbox, WORK, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
+        assert_eq!((ran.code, ran.outcome()), (code, "complete"), "{config}: {}", ran.stderr);
+        assert_eq!(is_proven(&ran), proven, "{config}");
+        let listed = print_json(&sandbox, &["sessions", "list"]);
+        assert_eq!(listed[0]["proven"], proven, "{config}");
+    };
+    check(TESTS, 0, true);
+    check("version: 1\n", 6, false);
+    let skipped = TESTS.replace("command: 'true'", "command: 'true', when: 'iteration > 9'");
+    check(&skipped, 6, false);
+    let open = TESTS.replace("command: 'true'", "command: 'exit 1', on_failure: open");
+    check(&open, 6, false);
+    let accepted = TESTS.replace("'true'", "'exit 2'");
+    check(&accepted, 6, false);
+}
+
+#[test]
+fn a_session_that_had_nothing_to_do_is_not_unproven_work() {
+    let sandbox = project(TESTS, &[("turns.json", CLAIM)]);
+    let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:turns.json"]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert!(!is_proven(&ran));
+}
+
+#[test]
+fn a_task_says_whether_its_work_is_proven() {
+    let check = |config: &str, code: i32, proven: bool| {
+        let sandbox = project(config, &[]);
+        write(&sandbox, "../turns.json", WORK);
+        print_json(&sandbox, &["task", "add", "x", "--id", "x"]);
+        let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:../turns.json"]);
+        assert_eq!(ran.code, code, "{config}: {}", ran.stderr);
+        assert_eq!(is_proven(&ran), proven);
+        assert_eq!(print_json(&sandbox, &["task", "show", "x"])["proven"], proven);
+    };
+    check(TESTS, 0, true);
+}
+
+#[test]
+fn a_task_that_somebody_else_completed_is_not_the_sessions_success() {
+    let sandbox = project("version: 1\n", &[]);
+    print_json(&sandbox, &["task", "add", "x", "--id", "x"]);
+    let agent = "#!/bin/sh\ncat > /dev/null\ntouch work began\nwhile [ ! -f go ]; do sleep 0.02; done\n\
+                 echo '<promise>COMPLETE</promise>'\n";
+    write(&sandbox, "agent.sh", agent);
+    let args = ["run", "--tasks", "--agent", "command:./agent.sh"];
+    let child = command(&sandbox, &args).spawn().unwrap();
+    super::eventually("the turn", || sandbox.project().join("began").exists());
+    print_json(&sandbox, &["task", "complete", "x", "--force"]);
+    write(&sandbox, "go", "");
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert!(!is_proven(&ran));
+}
+
+#[test]
+fn a_claim_without_a_change_is_asked_about_once_and_then_needs_a_person() {
+    let sandbox = project(TESTS, &[]);
+    let ran = honest(&sandbox, CLAIM, &[]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert_eq!(ran.count("iteration_started"), 2);
+    let ended = ran.all("session_ended")[0];
+    assert!(ended["reason"].as_str().unwrap().starts_with("no changes"), "{ended}");
+    let asked = ran.all("output_piped");
+    assert!(asked[0]["text"].as_str().unwrap().contains("no file changed"), "{asked:?}");
+    let found: Vec<&Value> =
+        ran.all("empty_difference_found").into_iter().map(|found| &found["was_asked"]).collect();
+    assert_eq!(found, [&json!(false), &json!(true)]);
+}
+
+#[test]
+fn an_agent_that_changes_something_when_asked_completes() {
+    let turns = r#"[{"say": "<promise>COMPLETE</promise>"},
+        {"write": {"work.txt": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    let sandbox = project(TESTS, &[]);
+    let ran = honest(&sandbox, turns, &[]);
+    assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
+}
+
+#[test]
+fn a_commit_is_a_change() {
+    let sandbox = project(TESTS, &[]);
+    let commit = "git -c user.name=t -c user.email=t@example.invalid commit -q --allow-empty -m x";
+    let turns = json!([{ "run": commit, "say": "<promise>COMPLETE</promise>" }]).to_string();
+    let ran = honest(&sandbox, &turns, &[]);
+    assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
+}
+
+#[test]
+fn no_changes_are_fine_if_a_person_or_the_task_type_says_so() {
+    let sandbox = project(TESTS, &[]);
+    let ran = honest(&sandbox, CLAIM, &["--no-changes-ok"]);
+    assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
+    let config = format!("{TESTS}task_types:\n  question: {{no_changes_ok: true}}\n");
+    let check = |kind: &str, code: i32, state: &str| {
+        let sandbox = project(&config, &[]);
+        write(&sandbox, "../turns.json", CLAIM);
+        print_json(&sandbox, &["task", "add", "x", "--id", "x", "--type", kind]);
+        let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:../turns.json"]);
+        assert_eq!(ran.code, code, "{kind}: {}", ran.stderr);
+        assert_eq!(print_json(&sandbox, &["task", "show", "x"])["state"], state);
+    };
+    check("question", 0, "completed");
+    check("fix", 3, "blocked");
+}
+
+#[test]
+fn no_turn_follows_an_acceptance_or_the_retry_limit() {
+    for (answer, code) in [("accept", 6), ("needs_human", 3)] {
+        let config = TESTS.replace("'true'", "'echo no >&2; exit 2'");
+        let sandbox = project(&config, &[]);
+        // A turn after the decision would write another file.
+        let turns = r#"[{"write": {"first": "x"}, "say": "<promise>COMPLETE</promise>"},
+            {"write": {"second": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
+        let ran = honest(&sandbox, turns, &["--hook-retries", "0", "--at-retry-limit", answer]);
+        assert_eq!(ran.code, code, "{answer}: {}", ran.stderr);
+        assert_eq!(ran.count("turn_ended"), 1, "{answer}");
+        assert!(!sandbox.project().join("second").exists(), "{answer}");
+    }
+}
+
+#[test]
+fn a_final_turn_after_the_iterations_limit_is_judged_for_the_record() {
+    let config = "version: 1
+hooks:
+  post_iteration:
+    - {name: hint, command: 'echo look', pipe_output: true}
+  stop:
+    - {name: tests, command: 'true'}
+";
+    let sandbox = project(config, &[]);
+    let turns = r#"[{"write": {"first": "x"}, "say": "Not yet."},
+        {"write": {"second": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    let ran = honest(&sandbox, turns, &["--max-iterations", "1"]);
+    assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
+    assert_eq!((ran.count("turn_started"), ran.count("gates_judged")), (1, 1));
+    assert!(!is_proven(&ran));
 }

@@ -100,6 +100,10 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                 return Some((Weight::Bad, format!("a gate asks for a human: {reason}")));
             }
         },
+        EventBody::EmptyDifferenceFound(found) => {
+            let what = if found.was_asked { "a human is needed" } else { "the agent is asked why" };
+            return Some((Weight::Bad, format!("no file changed: {what}")));
+        }
         EventBody::SubmitJudged(judged) => {
             let hook = judged.hook.as_deref().unwrap_or("it");
             match &judged.verdict {
@@ -321,14 +325,13 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
         Some(Outcome::Complete { unproven: true }) => {
             (Weight::Bad, format!("accepted without proof after {count}"), why)
         }
-        Some(Outcome::Complete { .. }) if session.iteration == 0 => {
+        Some(Outcome::Complete { .. }) if session.had_nothing_to_do() => {
             (Weight::Plain, "complete: there was nothing to do".to_owned(), None)
         }
-        Some(Outcome::Complete { .. }) if session.receipts.is_empty() => {
-            let text =
-                format!("complete after {count}, by the agent's word alone: there are no gates");
+        Some(Outcome::Complete { .. }) if !session.is_proven() => {
+            let text = format!("complete after {count}, not proven: {}", why_unproven(session));
             (
-                Weight::Plain,
+                Weight::Bad,
                 text,
                 Some("add a `stop` hook to hookloop.yaml, such as your tests".to_owned()),
             )
@@ -351,6 +354,18 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
         Some(Outcome::Cancelled) => (Weight::Bad, format!("cancelled after {count}"), log),
         Some(Outcome::Interrupted) => (Weight::Bad, format!("interrupted after {count}"), log),
         None => (Weight::Plain, format!("paused after {count}"), resume),
+    }
+}
+
+/// Why a complete session is not proven.
+pub(crate) fn why_unproven(session: &Session) -> String {
+    if !session.tasks_unproven.is_empty() {
+        let names: Vec<String> = session.tasks_unproven.iter().map(ToString::to_string).collect();
+        format!("no gate passed for {}", some(&names))
+    } else if session.receipts.is_empty() {
+        "no gate ran".to_owned()
+    } else {
+        "no gate passed".to_owned()
     }
 }
 

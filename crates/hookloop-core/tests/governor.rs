@@ -67,6 +67,7 @@ fn plan() -> Plan {
         delivers: false,
         worker: None,
         no_changes_ok: false,
+        wants_no_gates: false,
         trace_parent: None,
     }
 }

@@ -300,6 +300,9 @@ pub struct Plan {
     /// Completing without any change is fine, by the word of the person who started it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_changes_ok: bool,
+    /// The user's own file says `gates: none`: tasks are completed without proof.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_no_gates: bool,
     /// The worker whose session it is: nobody watches it, and who takes its task next may be elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,

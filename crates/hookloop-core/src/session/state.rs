@@ -608,7 +608,7 @@ impl Session {
                     // Final delivery has changed something, and it is still as it should be.
                     (Some(_), _) => Phase::Ending,
                     (None, Some(_)) if self.plan.delivers => Phase::Submitting,
-                    (None, Some(_)) => Phase::TaskOver { how: Left::Completed, reason: None },
+                    (None, Some(_)) => self.complete_task(None),
                     (None, None) => {
                         self.outcome = Some(Outcome::Complete { unproven: false });
                         Phase::Ending
@@ -632,6 +632,20 @@ impl Session {
         }
     }
 
+    /// Completes the task at hand, which releases the tasks that depend on it. Without proof that takes a
+    /// person, unless the user wants no gates.
+    fn complete_task(&self, reason: Option<String>) -> Phase {
+        if self.has_proven_task() || self.is_accepted || self.plan.wants_no_gates {
+            return Phase::TaskOver { how: Left::Completed, reason };
+        }
+        let id = self.task.as_ref().map(|taken| taken.task.to_string()).unwrap_or_default();
+        let reason = format!(
+            "completed without proof: no gate passed. Accept it with `hookloop task unblock {id} && hookloop task \
+             complete {id}`, or add a `stop` hook to hookloop.yaml"
+        );
+        Phase::TaskOver { how: Left::Blocked, reason: Some(reason) }
+    }
+
     /// The agent is asked once what that means, then a person.
     fn find_no_changes(&mut self, was_asked: bool) {
         self.outcome = None;
@@ -652,11 +666,10 @@ impl Session {
             SubmitVerdict::Pass { submission } => {
                 self.is_submission_proof = !judged.passed.is_empty();
                 self.submission.clone_from(submission);
-                let (how, reason) = match submission {
-                    Some(_) => (Left::Submitted, None),
-                    None => (Left::Completed, Some("there is nothing to submit".to_owned())),
-                };
-                Phase::TaskOver { how, reason }
+                match submission {
+                    Some(_) => Phase::TaskOver { how: Left::Submitted, reason: None },
+                    None => self.complete_task(Some("there is nothing to submit".to_owned())),
+                }
             }
             SubmitVerdict::Block => self.send_back(judged.hook.as_deref().unwrap_or("a hook")),
             SubmitVerdict::Regate => {

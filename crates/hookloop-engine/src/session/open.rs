@@ -208,6 +208,7 @@ pub fn start_as(
         machine: wish.machine,
         delivers,
         no_changes_ok: wish.no_changes_ok,
+        wants_no_gates: rules.wants_no_gates,
         worker: wish.worker,
         trace_parent: project.tracing.as_ref().and_then(|tracing| tracing.parent),
     };

@@ -129,6 +129,7 @@ impl Nature {
             delivers: false,
             worker: None,
             no_changes_ok: self.no_changes_ok,
+            wants_no_gates: false,
             trace_parent: None,
         }
     }

@@ -310,3 +310,70 @@ hooks:
     assert_eq!((ran.count("turn_started"), ran.count("gates_judged")), (1, 1));
     assert!(!is_proven(&ran));
 }
+
+const TWO_TASKS: [&[&str]; 2] = [
+    &["task", "add", "first", "--id", "first"],
+    &["task", "add", "second", "--id", "second", "--depends-on", "first"],
+];
+
+/// Runs two tasks, the second of which depends on the first; answers the states that they are in.
+fn two_tasks(sandbox: &Sandbox) -> (i32, [String; 2]) {
+    for add in TWO_TASKS {
+        print_json(sandbox, add);
+    }
+    let agent = "#!/bin/sh\ncat > /dev/null\necho work >> work-$HOOKLOOP_TASK_ID\n\
+                 echo '<promise>COMPLETE</promise>'\n";
+    write(sandbox, "agent.sh", agent);
+    let ran = run_as_it_is(sandbox, &["--tasks", "--agent", "command:./agent.sh"]);
+    let state =
+        |id: &str| print_json(sandbox, &["task", "show", id])["state"].as_str().unwrap().to_owned();
+    (ran.code, ["first", "second"].map(state))
+}
+
+fn own_file(sandbox: &Sandbox, text: &str) {
+    let path = sandbox.project().join("../home/.config/hookloop/config.yaml");
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_task_without_proof_does_not_release_its_dependents() {
+    let sandbox = project("version: 1\n", &[]);
+    own_file(&sandbox, "version: 1\n");
+    let (code, states) = two_tasks(&sandbox);
+    assert_eq!((code, states[0].as_str()), (3, "blocked"));
+    assert_ne!(states[1], "completed");
+    let shown = print_json(&sandbox, &["task", "show", "first"]);
+    let reason = shown["blocked"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("completed without proof"), "{reason}");
+    assert!(reason.contains("hookloop task complete first"), "{reason}");
+    // A person's word releases the dependent, and proves nothing.
+    print_json(&sandbox, &["task", "unblock", "first"]);
+    print_json(&sandbox, &["task", "complete", "first"]);
+    assert_eq!(print_json(&sandbox, &["task", "show", "first"])["proven"], false);
+    assert_eq!(print_json(&sandbox, &["task", "show", "second"])["open_dependencies"], 0);
+}
+
+#[test]
+fn who_wants_no_gates_has_dependents_released_and_exit_code_6() {
+    let sandbox = project("version: 1\n", &[]);
+    own_file(&sandbox, "version: 1\ngates: none\n");
+    let (code, states) = two_tasks(&sandbox);
+    assert_eq!((code, states), (6, ["completed", "completed"].map(str::to_owned)));
+}
+
+#[test]
+fn tasks_that_gates_proved_release_their_dependents() {
+    let sandbox = project(TESTS, &[]);
+    own_file(&sandbox, "version: 1\n");
+    let (code, states) = two_tasks(&sandbox);
+    assert_eq!((code, states), (0, ["completed", "completed"].map(str::to_owned)));
+}
+
+#[test]
+fn a_repository_does_not_say_that_no_gates_are_wanted() {
+    let sandbox = project(TESTS, &[]);
+    write(&sandbox, "hookloop.yaml", &format!("{TESTS}gates: none\n"));
+    let ran = honest(&sandbox, WORK, &[]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("not a repository's"), "{}", ran.stderr);
+}

@@ -55,7 +55,25 @@ impl Train<'_> {
 
     /// Whether everything that is about this task alone says yes to it.
     pub(super) fn is_cleared(&mut self, car: &Car) -> Result<bool, TrainError> {
-        Ok(self.is_as_submitted(car)? && self.is_checked(car)? && self.is_reviewed(car)?)
+        Ok(self.is_proven(car)?
+            && self.is_as_submitted(car)?
+            && self.is_checked(car)?
+            && self.is_reviewed(car)?)
+    }
+
+    /// Whether gates proved the work or will prove the merge, or a person accepted it without them.
+    fn is_proven(&mut self, car: &Car) -> Result<bool, TrainError> {
+        let is_fine = car.submission.proven
+            || self.project.rules().wants_no_gates
+            || car.delivery.is_approved(car.head.as_str())
+            || !self.gates(car).is_empty()
+            || !self.tests(car).is_empty();
+        if !is_fine {
+            let reason = "completed without proof: no gate passed. Accept it with `hookloop inbox approve`, or add a \
+                          `stop` hook to hookloop.yaml";
+            self.block(car, reason.to_owned())?;
+        }
+        Ok(is_fine)
     }
 
     /// Whether the branch is what was submitted: somebody may have pushed to it.

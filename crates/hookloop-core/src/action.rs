@@ -124,7 +124,11 @@ impl UpdateTask {
             TaskChange::Submit => Command::SubmitTask { id, fence, submission: None },
             TaskChange::Complete => Command::CompleteTask {
                 id,
-                outcome: Outcome { result: payload.result, artifacts: payload.artifacts },
+                outcome: Outcome {
+                    result: payload.result,
+                    artifacts: payload.artifacts,
+                    proven: false,
+                },
                 fence,
             },
             TaskChange::Block => Command::BlockTask {

@@ -414,25 +414,6 @@ fn why(ended: &Ended) -> Option<String> {
     }
 }
 
-/// What several hooks of a gate say together: a human wins over a block, a block over a pass; what
-/// blocks is told in the order the hooks run.
-pub fn merge(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
-    let mut blocks: Vec<String> = Vec::new();
-    let mut escalation = None;
-    for verdict in verdicts {
-        match verdict {
-            Verdict::Pass => {}
-            Verdict::Block { feedback } => blocks.push(feedback),
-            Verdict::Escalate { reason } => escalation = escalation.or(Some(reason)),
-        }
-    }
-    match (escalation, blocks.is_empty()) {
-        (Some(reason), _) => Verdict::Escalate { reason },
-        (None, false) => Verdict::Block { feedback: blocks.join("\n\n") },
-        (None, true) => Verdict::Pass,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -615,14 +596,6 @@ mod tests {
         for text in ["[Hook command failed: x]", "[Hook feedback] block", "decision: block"] {
             assert_eq!(gate(Ended::Exited(0), text, text).verdict, Verdict::Pass);
         }
-    }
-
-    #[test]
-    fn together_a_human_wins_and_blocks_add_up() {
-        let escalate = || Verdict::Escalate { reason: "h".to_owned() };
-        assert_eq!(merge([]), Verdict::Pass);
-        assert_eq!(merge([Verdict::Pass, block("a"), block("b")]), block("a\n\nb"));
-        assert_eq!(merge([block("a"), escalate(), Verdict::Pass]), escalate());
     }
 
     /// Every part that acts, with what it makes of an outcome.

@@ -71,6 +71,9 @@ pub struct Submission {
     pub url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
+    /// Whether gates passed on the files of this commit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proven: bool,
 }
 
 /// What one gate said to a submission.
@@ -318,7 +321,14 @@ mod tests {
     fn submitted(head: &str) -> EventBody {
         let word = |text: &str| text.to_owned();
         let (branch, base) = (word("b"), word("main"));
-        let submission = Submission { branch, head: word(head), base, url: None, number: Some(7) };
+        let submission = Submission {
+            branch,
+            head: word(head),
+            base,
+            url: None,
+            number: Some(7),
+            proven: false,
+        };
         EventBody::TaskSubmitted(Submitted { submission: Some(submission) })
     }
 

@@ -20,9 +20,10 @@ use crate::purse::{Amount, Shortage};
 use crate::remark::{Checkpointed, Noted, StopHook};
 use crate::schedule::{Fired, Resumed, Set};
 use crate::session::facts::{
-    CheckpointMade, Claimed, GatesJudged, IterationStarted, Outcome as SessionOutcome, Piped,
-    PointPassed, Receipt, RetryLimitAnswered, RetryLimitAsked, SessionResumed, StopDecided,
-    SubmitJudged, TaskLeft, TaskTaken, TrustDrifted, TurnEnded, TurnStarted, WorktreeRecreated,
+    CheckpointMade, Claimed, EmptyDifferenceFound, GatesJudged, IterationStarted,
+    Outcome as SessionOutcome, Piped, PointPassed, Receipt, RetryLimitAnswered, RetryLimitAsked,
+    SessionEnded, SessionResumed, StopDecided, SubmitJudged, TaskLeft, TaskTaken, TrustDrifted,
+    TurnEnded, TurnStarted, WorktreeRecreated,
 };
 use crate::session::plan::Plan;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
@@ -128,6 +129,8 @@ pub enum EventBody {
     StopDecided(StopDecided),
     ReceiptMade(Receipt),
     GatesJudged(GatesJudged),
+    /// A claim or a submission changes nothing.
+    EmptyDifferenceFound(EmptyDifferenceFound),
     /// What came of submitting a task's work.
     SubmitJudged(SubmitJudged),
     RetryLimitAsked(RetryLimitAsked),
@@ -142,7 +145,7 @@ pub enum EventBody {
     SessionPaused(Empty),
     SessionResumed(SessionResumed),
     SessionEnding(SessionOutcome),
-    SessionEnded(SessionOutcome),
+    SessionEnded(SessionEnded),
     /// Something of the purse is set aside for a turn that is about to begin, or needs more.
     TurnReserved(TurnReserved),
     /// There is not enough in the purse for another turn.
@@ -385,6 +388,9 @@ pub struct WorkflowRequested {
 pub struct FilesSeen {
     /// A digest of all of them.
     pub files: String,
+    /// The commit that is checked out; none outside of git.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
 }
 
 /// What is set aside for a session's turn, beside what was before.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::EventBody;
 use crate::id::{SessionId, Subject, TaskId};
 use crate::session::facts::Left;
-use crate::session::{Limit, Outcome, Plan, Work};
+use crate::session::{Limit, Outcome, Plan, SessionEnded, Work};
 use crate::time::Timestamp;
 
 /// The longest text about a problem that leaves the project.
@@ -240,16 +240,23 @@ pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
         (EventBody::SessionPaused(_), _) => arises(Kind::SessionPaused, "it was asked to pause"),
         (EventBody::RetryLimitAsked(asked), _) => arises(Kind::SessionAsks, &asked.to_string()),
         (
-            EventBody::SessionEnded(Outcome::NeedsHuman { reason }),
+            EventBody::SessionEnded(SessionEnded {
+                outcome: Outcome::NeedsHuman { reason }, ..
+            }),
             Asks::Always | Asks::WhenStuck,
         ) => arises(Kind::SessionEnded, reason),
         // An empty purse is one problem, whoever meets it.
-        (EventBody::SessionEnded(Outcome::Limit { limit: Limit::Purse }), _) => {
-            Some(Change::Passes)
-        }
-        (EventBody::SessionEnded(Outcome::Limit { limit }), Asks::Always) => {
-            arises(Kind::SessionEnded, &format!("its limit of {} was reached", limit.name()))
-        }
+        (
+            EventBody::SessionEnded(SessionEnded {
+                outcome: Outcome::Limit { limit: Limit::Purse },
+                ..
+            }),
+            _,
+        ) => Some(Change::Passes),
+        (
+            EventBody::SessionEnded(SessionEnded { outcome: Outcome::Limit { limit }, .. }),
+            Asks::Always,
+        ) => arises(Kind::SessionEnded, &format!("its limit of {} was reached", limit.name())),
         (
             EventBody::SessionEnded(_)
             | EventBody::SessionResumed(_)
@@ -340,8 +347,8 @@ mod tests {
 
     #[test]
     fn a_session_asks_where_no_task_does() {
-        let stuck = EventBody::SessionEnded(Outcome::NeedsHuman { reason: "why".into() });
-        let limit = |limit| EventBody::SessionEnded(Outcome::Limit { limit });
+        let stuck = EventBody::SessionEnded(Outcome::NeedsHuman { reason: "why".into() }.into());
+        let limit = |limit| EventBody::SessionEnded(Outcome::Limit { limit }.into());
         let check = |body: &EventBody, asks: Asks, expected: Option<&str>| {
             let reason = match of_session(body, asks) {
                 Some(Change::Arises { reason, .. }) => Some(reason),

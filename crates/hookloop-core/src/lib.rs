@@ -28,6 +28,7 @@
 //! - [`answer`]: what a hook's exit code and output mean
 //! - [`promise`]: an agent's promises in its final message
 //! - [`checks`]: what test runners print about what fails
+//! - [`gates`]: what several gates say together
 //! - [`feedback`]: what an agent is told about a gate that said no
 //! - [`builtin`]: the hooks that come with the product
 //! - [`template`]: `{{name}}` in the actions that a configuration declares
@@ -57,6 +58,7 @@ pub mod event;
 pub mod feedback;
 pub mod fleet;
 pub mod gate_ledger;
+pub mod gates;
 pub mod graph;
 pub mod hook;
 pub mod id;

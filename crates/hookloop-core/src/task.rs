@@ -163,6 +163,9 @@ pub struct Outcome {
     pub result: Option<String>,
     #[serde(default)]
     pub artifacts: Vec<String>,
+    /// Whether gates passed on the work. A person who completes a task proves nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proven: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ const LOOPS_MAX: usize = 2;
 const PATTERNS_MAX: usize = 4;
 const PATTERN_MAX_BYTES: usize = 64 * 1024;
 const MATCHES: &str = "matches";
+const TASK: &str = "task";
 
 /// Conditions that are kept read; when there are more, all are read again.
 const KEPT_MAX: usize = 2_048;
@@ -57,6 +58,9 @@ pub enum ConditionError {
     UnknownName { name: String, point: String, known: String },
     #[error("it is {0}, not true or false")]
     NotBool(String),
+    /// The name is known at the point, and has no value this time.
+    #[error("`{0}` has no value here")]
+    NoValue(&'static str),
     #[error("{0}")]
     Evaluation(String),
 }
@@ -116,6 +120,9 @@ impl Condition {
     }
 
     /// Whether it holds for these values: an object with the names of the point.
+    ///
+    /// A name without a value is an error, not null: a condition on null would switch a gate off. Only
+    /// `task` may be null, which says that the session has no task.
     pub fn holds(&self, values: &Value) -> Result<bool, ConditionError> {
         let failed = |error: &dyn std::fmt::Display| {
             ConditionError::Evaluation(in_a_line(&error.to_string()))
@@ -123,12 +130,19 @@ impl Condition {
         let mut context = Context::with_env(Arc::clone(&FUNCTIONS));
         context.add_function(MATCHES, matches).map_err(|error| failed(&error))?;
         for name in &self.names {
-            let value = values.get(name).unwrap_or(&Value::Null);
+            let value = match values.get(name) {
+                None => return Err(ConditionError::NoValue(name)),
+                Some(Value::Null) if *name != TASK => return Err(ConditionError::NoValue(name)),
+                Some(value) => value,
+            };
             context.add_variable(*name, value).map_err(|error| failed(&error))?;
         }
         match self.program.execute(&context) {
             Ok(cel::Value::Bool(holds)) => Ok(holds),
             Ok(other) => Err(ConditionError::NotBool(format!("{:?}", other.type_of()))),
+            Err(_) if self.names.contains(&TASK) && values[TASK].is_null() => {
+                Err(ConditionError::NoValue(TASK))
+            }
             Err(error) => Err(failed(&error)),
         }
     }
@@ -215,9 +229,11 @@ fn names(point: &Point) -> Vec<&'static str> {
     let mut names = vec!["point", "project"];
     match point {
         Point::Event(_) => names.extend(["event", "task"]),
-        Point::BeforeSubmit | Point::AfterSubmit | Point::BeforeMerge | Point::AfterMerge => {
+        Point::BeforeSubmit | Point::AfterSubmit => {
             names.extend(["session", "task", "branch", "base_branch"]);
         }
+        // A merge is no session's.
+        Point::BeforeMerge | Point::AfterMerge => names.extend(["task", "branch", "base_branch"]),
         Point::SessionStart | Point::SessionEnd => names.extend(["session", "task"]),
         Point::PreIteration
         | Point::PostIteration
@@ -273,6 +289,22 @@ mod tests {
         check("task.labels.exists(l, l.startsWith('urg'))", true);
         check("event == 'task_created'", false);
         check("task.id.matches('^[0-9]+$')", false);
+    }
+
+    #[test]
+    fn a_name_without_a_value_fails_the_condition() {
+        let stop = Point::BeforeSubmit;
+        let check = |text: &str, values: Value, expected: Result<bool, &'static str>| {
+            let found = Condition::compile(text, &stop).unwrap().holds(&values);
+            assert_eq!(found, expected.map_err(ConditionError::NoValue), "{text} {values}");
+        };
+        check("branch == 'main'", json!({}), Err("branch"));
+        check("branch == 'main'", json!({ "branch": null }), Err("branch"));
+        check("branch != 'main'", json!({ "branch": null }), Err("branch"));
+        check("branch == 'main'", json!({ "branch": "main" }), Ok(true));
+        check("task == null", json!({ "task": null }), Ok(true));
+        check("task.type == 'fix'", json!({ "task": null }), Err("task"));
+        check("task.type == 'fix'", json!({}), Err("task"));
     }
 
     #[test]

@@ -204,6 +204,10 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
         let message = "`notify` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml";
         return Err(Complaint::new(entry.referenced, message));
     }
+    if let Some(entry) = &file.gates {
+        let message = "`gates` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml";
+        return Err(Complaint::new(entry.referenced, message));
+    }
     let set_limits = file.limits.set()?;
     let wanted = file.limits.over(user.limits)?;
     let limits = wanted.within(user.limits);
@@ -224,7 +228,13 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     for (name, task_type) in file.task_types {
         delivery::check_type_name(&name, &task_type)?;
         reader.read(task_type.value.hooks, Some(&name))?;
-        types.insert(name, TypeRules { agents: task_type.value.agents });
+        types.insert(
+            name,
+            TypeRules {
+                agents: task_type.value.agents,
+                no_changes_ok: task_type.value.no_changes_ok,
+            },
+        );
     }
     for (name, hooks) in agents::own_hooks(&mut file.agents) {
         reader.read_of_agent(hooks, &name)?;
@@ -283,6 +293,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
             gatekeepers,
             policy: user.policy.clone(),
             scheduling: file.scheduling.read()?,
+            wants_no_gates: user.wants_no_gates,
         },
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),

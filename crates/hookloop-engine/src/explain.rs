@@ -96,6 +96,8 @@ fn runs(hook: &Hook, point: &Point, task: Option<&Task>) -> Runs {
     match condition.and_then(|condition| condition.holds(&values(point, Some(task)))) {
         Ok(true) => Runs::Yes,
         Ok(false) => Runs::NotNow,
+        // The session, the branch and such are known when it runs.
+        Err(ConditionError::NoValue(_)) => Runs::Depends,
         Err(error) => Runs::Unclear(error),
     }
 }

@@ -96,6 +96,12 @@ impl Git {
         Ok(self.ask(&["write-tree"])?.trim().to_owned())
     }
 
+    /// The commit that is checked out; none in a repository without commits.
+    pub(crate) fn head(&self) -> Option<String> {
+        let head = self.ask(&["rev-parse", "--verify", "--quiet", "HEAD"]).ok()?;
+        Some(head.trim().to_owned()).filter(|head| !head.is_empty())
+    }
+
     /// What it said, of which there may be much, about what it was told.
     fn long(&self, args: &[&str], stdin: Vec<u8>) -> Result<Vec<u8>, GitError> {
         let directory = self.state.join("answer");

@@ -34,6 +34,8 @@ pub struct Rules {
     /// What holds whatever the rest says.
     pub policy: Policies,
     pub scheduling: Scheduling,
+    /// The user's own file says that no gates are wanted.
+    pub wants_no_gates: bool,
 }
 
 /// Which tasks are taken, and how many at once.
@@ -187,6 +189,8 @@ pub const GATEKEEPER: &str = "gatekeeper";
 pub struct TypeRules {
     /// Which agents may work on them, by role.
     pub agents: BTreeMap<String, Vec<String>>,
+    /// A task of this type may be complete without any change.
+    pub no_changes_ok: bool,
 }
 
 impl Default for Rules {
@@ -204,6 +208,7 @@ impl Default for Rules {
             gatekeepers: Vec::new(),
             policy: Policies::default(),
             scheduling: Scheduling::default(),
+            wants_no_gates: false,
         }
     }
 }
@@ -212,6 +217,11 @@ impl Rules {
     /// Who may work on tasks of a type; none if anybody may.
     pub fn implementers(&self, kind: &str) -> Option<&[String]> {
         self.types.get(kind)?.agents.get(IMPLEMENTER).map(Vec::as_slice)
+    }
+
+    /// Whether a task of this type may be complete without any change.
+    pub fn allows_no_changes(&self, kind: Option<&str>) -> bool {
+        kind.and_then(|kind| self.types.get(kind)).is_some_and(|rules| rules.no_changes_ok)
     }
 
     /// The types that `worker` does not work on.

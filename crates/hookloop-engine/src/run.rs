@@ -80,6 +80,26 @@ impl HookRun {
         let outcome = Outcome::unable(status, reason, point.kind(), hook.options.on_failure);
         HookRun::without(hook, outcome)
     }
+
+    /// A hook whose condition can't be evaluated: it did not run, and the log says why.
+    pub(crate) fn undecided(hook: &Hook, point: &Point, reason: String) -> HookRun {
+        let run = HookRun::unable(hook, point, Status::Failed, reason);
+        let ran = HookRan {
+            hook_name: hook.name.clone(),
+            point: point.name().to_owned(),
+            status: run.outcome.status.name().to_owned(),
+            exit_code: None,
+            duration_ms: 0,
+            ended_at: Some(now()),
+            attempts: 0,
+            reason: run.outcome.reason.clone(),
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            artifact: None,
+            message: None,
+        };
+        HookRun { ran: Some(ran), ..run }
+    }
 }
 
 impl Project {

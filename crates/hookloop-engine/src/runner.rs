@@ -705,8 +705,9 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
         input["stop_hook_active"] = json!(session.was_sent_back);
     }
     let limits = &session.plan.limits;
-    let results =
-        validated.iter().map(|result| json!({ "ruleName": result.rule, "passed": result.passed }));
+    let results = validated
+        .iter()
+        .map(|result| json!({ "ruleName": result.rule, "passed": result.has_passed() }));
     let promises =
         context.call.promises().iter().map(|promise| json!({ "type": promise, "detected": true }));
     let ours = &mut input["hookloop"];

@@ -11,6 +11,7 @@ use hookloop_core::answer::Status;
 use hookloop_core::command_line::Invocation;
 use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::options::Retry;
+use serde_json::Value;
 
 use crate::condition::Condition;
 use crate::delivery::steps;
@@ -225,7 +226,7 @@ impl<'r> InTurn<'r> {
     fn begin(&self, hook: &Hook) -> Result<Begun, Box<HookRun>> {
         let (runner, occasion) = (self.runner, self.occasion);
         let ran = self.before.iter().chain(self.runs.iter().flatten());
-        if let Some(run) = skipped(hook, occasion, ran) {
+        if let Some(run) = skipped(runner, hook, occasion, ran) {
             return Err(Box::new(run));
         }
         let begun = match &hook.handler {
@@ -295,6 +296,7 @@ fn pause(retry: Retry, number: u32) -> Duration {
 
 /// Why a hook does not run this time; `ran` are those that came before it.
 fn skipped<'h>(
+    runner: &Runner,
     hook: &Hook,
     occasion: &Occasion<'_>,
     mut ran: impl Iterator<Item = &'h HookRun>,
@@ -306,13 +308,7 @@ fn skipped<'h>(
     }
     let when = hook.options.when.as_deref()?;
     let condition = Condition::compile(when, occasion.point);
-    let mut values = values(occasion.point, occasion.task);
-    if let Some(session) = occasion.session {
-        let call = session.call;
-        values["session"] = call.session.plan.name.clone().into();
-        values["iteration"] = call.session.iteration.into();
-        values["error"] = call.error.unwrap_or_default().into();
-    }
+    let values = condition_values(runner, occasion);
     match condition.and_then(|condition| condition.holds(&values)) {
         Ok(true) => None,
         Ok(false) => {
@@ -321,7 +317,29 @@ fn skipped<'h>(
         }
         Err(error) => {
             let reason = format!("its condition failed: {error}");
-            Some(HookRun::unable(hook, occasion.point, Status::Failed, reason))
+            Some(HookRun::undecided(hook, occasion.point, reason))
         }
     }
+}
+
+/// The values of the names that conditions of the point may use. A name that has no value is left out.
+fn condition_values(runner: &Runner, occasion: &Occasion<'_>) -> Value {
+    let mut values = values(occasion.point, occasion.task);
+    values["project"] = runner.root().display().to_string().into();
+    if let Some(session) = occasion.session {
+        let call = session.call;
+        values["session"] = call.session.plan.name.clone().into();
+        values["iteration"] = call.session.iteration.into();
+        if let Some(error) = call.error {
+            values["error"] = error.into();
+        }
+    }
+    if let Some((branch, base)) = occasion.branches {
+        for (name, value) in [("branch", branch), ("base_branch", base)] {
+            if !value.is_empty() {
+                values[name] = value.into();
+            }
+        }
+    }
+    values
 }

@@ -98,6 +98,8 @@ pub struct User {
     pub agent: Option<String>,
     /// What happens when gates have sent the agent back as often as they may.
     pub at_retry_limit: AtRetryLimit,
+    /// No gates are wanted: work that no gate proved releases its dependents.
+    pub wants_no_gates: bool,
     /// Where secrets are.
     pub secrets: Book,
     /// What is above the user.
@@ -159,6 +161,9 @@ struct File {
     /// How your sessions go.
     #[serde(default, rename = "loop")]
     session: OwnLoop,
+    /// `none`: you want no gates, so completed tasks release their dependents without proof.
+    #[schemars(with = "Option<String>")]
+    gates: Option<Spanned<String>>,
     /// Where secrets are, by project and name.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
@@ -234,6 +239,20 @@ struct Entry {
     /// `safe` (the default): servers that could lose what they acknowledge are refused. `unsafe`: they are used.
     #[schemars(with = "Option<String>")]
     durability: Option<Spanned<String>>,
+}
+
+/// The one word that `gates` may have.
+struct NoGates;
+
+impl FromStr for NoGates {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "none" => Ok(NoGates),
+            _ => Err(format!("`gates` is `none` or not given, not `{text}`")),
+        }
+    }
 }
 
 struct Word(Durability);
@@ -364,6 +383,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         agents: agents::read(file.agents, HookSource::User)?,
         agent: file.agent,
         at_retry_limit: file.session.at_retry_limit(),
+        wants_no_gates: file.gates.map(read_word::<NoGates>).transpose()?.is_some(),
         secrets: book(file.secrets, path, base)?,
         policy: Policies::default(),
         channels: notify::read(file.notify, base)?,

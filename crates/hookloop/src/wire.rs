@@ -37,6 +37,8 @@ pub(crate) struct TaskJson<'a> {
     blocked: Option<BlockedJson<'a>>,
     result: Option<&'a str>,
     artifacts: &'a [String],
+    /// Whether gates passed on the work of a completed task.
+    proven: bool,
     epoch: u64,
     claim: Option<ClaimJson<'a>>,
 }
@@ -57,6 +59,8 @@ pub(crate) struct SessionJson<'a> {
     cost_micros: u64,
     started_at: Timestamp,
     ended_at: Option<Timestamp>,
+    /// Whether gates passed on the files as they were at the end.
+    proven: bool,
 }
 
 impl<'a> SessionJson<'a> {
@@ -75,6 +79,7 @@ impl<'a> SessionJson<'a> {
             cost_micros: row.cost_micros,
             started_at: row.started_at,
             ended_at: row.ended_at,
+            proven: row.proven,
         }
     }
 }
@@ -115,6 +120,7 @@ impl<'a> From<&'a Task> for TaskJson<'a> {
             }),
             result: task.outcome.as_ref().and_then(|outcome| outcome.result.as_deref()),
             artifacts: task.outcome.as_ref().map_or(&[], |outcome| &outcome.artifacts),
+            proven: task.outcome.as_ref().is_some_and(|outcome| outcome.proven),
             epoch: task.epoch,
             claim: task.claim.as_ref().map(|claim| ClaimJson {
                 agent: &claim.agent,

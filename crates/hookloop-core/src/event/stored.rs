@@ -175,6 +175,8 @@ stored_types! {
         ReceiptMade(Receipt) => "receipt_made",
         /// What the gates said together to a claim.
         GatesJudged(GatesJudged) => "gates_judged",
+        /// The agent claims to be done, or its work is to be submitted, and nothing changed since the work began.
+        EmptyDifferenceFound(EmptyDifferenceFound) => "empty_difference_found",
         /// What came of submitting a task's work.
         SubmitJudged(SubmitJudged) => "submit_judged",
         /// Gates have sent the agent back as often as they may, and somebody is asked what to do.
@@ -199,8 +201,8 @@ stored_types! {
         SessionResumed(SessionResumed) => "session_resumed",
         /// How it will end; what is left to say is delivered first.
         SessionEnding(SessionOutcome) => "session_ending",
-        /// How it ended.
-        SessionEnded(SessionOutcome) => "session_ended",
+        /// How the session ended, and whether its work is proven.
+        SessionEnded(SessionEnded) => "session_ended",
     }
     "The purse" {
         /// Bookkeeping: something is set aside for a turn that is about to begin, or needs more.

@@ -253,6 +253,47 @@ pub struct GatesJudged {
     pub files: Option<String>,
     /// Checks that fail, by gate.
     pub failing: Vec<String>,
+    /// The gates that ran and passed, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<String>,
+    /// The gates that did not run, by name: `when` does not hold, or the gate answered `skip`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+    /// The gates that failed and do not block, by name: `on_failure: open`, or another gate of the
+    /// `any_of` group passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
+}
+
+impl GatesJudged {
+    /// Whether at least one gate ran and passed, and none blocks.
+    pub fn is_proof(&self) -> bool {
+        self.verdict == Verdict::Pass && !self.passed.is_empty()
+    }
+}
+
+/// Which gates passed, were skipped or failed: "2 passed, 1 skipped: lint".
+impl fmt::Display for GatesJudged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let apart = [
+            (&self.passed, "passed"),
+            (&self.skipped, "skipped"),
+            (&self.failed, "failed without blocking"),
+        ];
+        let mut is_first = true;
+        for (names, word) in apart {
+            if names.is_empty() {
+                continue;
+            }
+            let comma = if is_first { "" } else { ", " };
+            write!(f, "{comma}{} {word}", names.len())?;
+            is_first = false;
+        }
+        if is_first {
+            f.write_str(&counted(self.gates, "gate", "gates"))?;
+        }
+        Ok(())
+    }
 }
 
 /// What came of submitting a task's work.
@@ -263,6 +304,9 @@ pub struct SubmitJudged {
     /// The hook that it was up to, if it did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<String>,
+    /// The hooks of `before_submit` that checked the submitted files and passed, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub passed: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -419,6 +463,29 @@ pub enum Outcome {
     Interrupted,
 }
 
+/// How a session ended, and whether its work is proven.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionEnded {
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// Whether gates ran and passed on the files as they are at the end.
+    #[serde(default)]
+    pub proven: bool,
+}
+
+impl From<Outcome> for SessionEnded {
+    fn from(outcome: Outcome) -> SessionEnded {
+        SessionEnded { outcome, proven: false }
+    }
+}
+
+/// A claim or a submission changes nothing: the files and the commit are those that the work began with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EmptyDifferenceFound {
+    /// The agent was asked about it before, so a person is asked now.
+    pub was_asked: bool,
+}
+
 impl Outcome {
     pub fn name(&self) -> &'static str {
         match self {
@@ -430,13 +497,13 @@ impl Outcome {
         }
     }
 
-    /// Whether the agent is still told what it was not told: not by one who may use no more time or
-    /// money, nor by an agent that only fails.
+    /// Whether pending output is sent to the agent in a final turn. No turn follows a person's decision or
+    /// a session that gave up, and none follows a limit of time, money or errors.
     pub(super) fn delivers(&self) -> bool {
         match self {
-            Outcome::Complete { .. } | Outcome::NeedsHuman { .. } => true,
+            Outcome::Complete { unproven } => !unproven,
             Outcome::Limit { limit } => *limit == Limit::Iterations,
-            Outcome::Cancelled | Outcome::Interrupted => false,
+            Outcome::NeedsHuman { .. } | Outcome::Cancelled | Outcome::Interrupted => false,
         }
     }
 }

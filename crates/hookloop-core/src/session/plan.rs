@@ -317,6 +317,12 @@ pub struct Plan {
     /// Its tasks are worked on in worktrees of their own, and submitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delivers: bool,
+    /// Completing without any change is fine, by the word of the person who started it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_changes_ok: bool,
+    /// The user's own file says `gates: none`: tasks are completed without proof.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_no_gates: bool,
     /// The worker whose session it is: nobody watches it, and who takes its task next may be elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
@@ -326,6 +332,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether work that changes nothing is in question. External sessions and reviews may only answer.
+    pub fn must_change_files(&self) -> bool {
+        let is_work = !matches!(self.work, Work::Own | Work::Review(_));
+        is_work && !self.has_guest() && !self.no_changes_ok
+    }
+
     /// Whether nobody sees how often it is begun anew.
     pub fn is_unwatched(&self) -> bool {
         self.has_guest() || self.worker.is_some()

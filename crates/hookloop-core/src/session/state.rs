@@ -12,7 +12,7 @@ use super::facts::{
 use super::plan::{Conversation, Plan};
 use super::progress::Progress;
 use crate::delivery::Submission;
-use crate::event::EventBody;
+use crate::event::{EventBody, FilesSeen};
 use crate::id::TaskId;
 use crate::point::Point;
 use crate::purse::{Amount, Shortage};
@@ -133,6 +133,18 @@ pub struct Session {
     pub failing: Option<BTreeSet<String>>,
     /// Of the gates' last run.
     pub receipts: Vec<Receipt>,
+    /// The last verdict of the gates is proof: at least one gate passed, and none blocks.
+    pub is_proof: bool,
+    /// The files that the work at hand began with.
+    pub start: Option<FilesSeen>,
+    /// A turn has begun in the work at hand.
+    pub has_worked: bool,
+    /// The agent was asked why nothing changed.
+    pub was_asked_for_changes: bool,
+    /// The files as the last look found them.
+    files: Option<String>,
+    /// The last turn changed files, and no gate has seen them since.
+    pub is_unjudged: bool,
     /// What the files were when the gates said yes.
     green: Option<Option<String>>,
     /// The gates have not seen what the files are now.
@@ -148,11 +160,17 @@ pub struct Session {
     pub undelivered: usize,
     /// A task was taken as it is, without proof.
     pub has_accepted: bool,
+    /// The task at hand was.
+    pub is_accepted: bool,
+    /// Hooks of `before_submit` have checked the files that are submitted.
+    is_submission_proof: bool,
     pub tasks_completed: Vec<TaskId>,
     pub tasks_submitted: Vec<TaskId>,
     pub tasks_blocked: Vec<TaskId>,
-    /// Others have a task that was held here.
-    pub has_lost: bool,
+    /// Completed and submitted tasks whose work no gate has proven.
+    pub tasks_unproven: Vec<TaskId>,
+    /// Tasks that this session worked on and somebody else completed, released or took over.
+    pub tasks_lost: Vec<TaskId>,
 }
 
 impl Session {
@@ -190,6 +208,12 @@ impl Session {
             decided: None,
             failing: None,
             receipts: Vec::new(),
+            is_proof: false,
+            start: None,
+            has_worked: false,
+            was_asked_for_changes: false,
+            files: None,
+            is_unjudged: false,
             green: None,
             is_stale: true,
             checkpoint: None,
@@ -199,10 +223,13 @@ impl Session {
             deliveries: 0,
             undelivered: 0,
             has_accepted: false,
+            is_accepted: false,
+            is_submission_proof: false,
             tasks_completed: Vec::new(),
             tasks_submitted: Vec::new(),
             tasks_blocked: Vec::new(),
-            has_lost: false,
+            tasks_unproven: Vec::new(),
+            tasks_lost: Vec::new(),
         }
     }
 
@@ -222,6 +249,39 @@ impl Session {
     pub fn is_unproven(&self) -> bool {
         let has_changed = !self.plan.work.is_of_tasks() || self.deliveries > 0;
         self.outcome == Some(Outcome::Complete { unproven: false }) && self.is_stale && has_changed
+    }
+
+    /// Whether the session is complete and its work is proven: gates ran and passed on the files as they
+    /// are, and nobody accepted anything without them. With tasks, this holds for each of them.
+    pub fn is_proven(&self) -> bool {
+        let is_green = self.is_proof && !self.is_stale;
+        if self.outcome != (Some(Outcome::Complete { unproven: false })) {
+            false
+        } else if self.plan.work.is_of_tasks() {
+            let has_done = !self.tasks_completed.is_empty() || !self.tasks_submitted.is_empty();
+            has_done
+                && self.tasks_unproven.is_empty()
+                && self.tasks_lost.is_empty()
+                && (self.deliveries == 0 || is_green)
+        } else {
+            is_green
+        }
+    }
+
+    /// Whether the final turn of a session that reached its limit changed files that no gate has seen.
+    pub fn has_unjudged_end(&self) -> bool {
+        let is_at_limit = matches!(self.outcome, Some(Outcome::Limit { .. }));
+        is_at_limit && self.deliveries > 0 && self.is_unjudged
+    }
+
+    /// Whether gates have proven the work on the task at hand.
+    pub fn has_proven_task(&self) -> bool {
+        !self.is_accepted && (self.is_proof && !self.is_stale || self.is_submission_proof)
+    }
+
+    /// Whether the session was over before it did anything.
+    pub fn had_nothing_to_do(&self) -> bool {
+        self.turns == 0 && self.iteration == 0 && self.tasks_lost.is_empty()
     }
 
     pub fn is_over(&self) -> bool {
@@ -276,13 +336,14 @@ impl Session {
             EventBody::StopDecided(decided) => self.decide(decided),
             EventBody::ReceiptMade(receipt) => self.keep(receipt.clone()),
             EventBody::GatesJudged(judged) => self.judge(judged),
+            EventBody::EmptyDifferenceFound(found) => self.find_no_changes(found.was_asked),
             EventBody::SubmitJudged(judged) => self.judge_submission(judged),
             EventBody::RetryLimitAnswered(answered) => self.answer(answered.answer),
             EventBody::TaskTaken(taken) => self.take_task(taken.clone()),
             EventBody::TaskLeft(left) => self.leave_task(left),
             EventBody::CheckpointMade(made) => self.checkpoint = Some(made.data.clone()),
             EventBody::TrustDrifted(drift) => self.drifted.extend(drift.what.iter().cloned()),
-            EventBody::FilesSeen(seen) => self.see_files(&seen.files),
+            EventBody::FilesSeen(seen) => self.see_files(seen),
             EventBody::WorktreeRecreated(_) => self.lose_worktree(),
             EventBody::PauseRequested(_) => self.pause_requested = true,
             EventBody::SessionPaused(_) => self.phase = Phase::Paused,
@@ -312,7 +373,12 @@ impl Session {
     }
 
     /// What the files are when a program takes the session on: somebody may have changed them.
-    fn see_files(&mut self, files: &str) {
+    fn see_files(&mut self, seen: &FilesSeen) {
+        let files = seen.files.as_str();
+        if !self.has_worked {
+            self.start = Some(seen.clone());
+        }
+        self.files = Some(files.to_owned());
         self.progress.begin(files);
         let is_green = |green: &Option<String>| green.as_deref() == Some(files);
         if self.green.as_ref().is_some_and(|green| !is_green(green)) {
@@ -347,6 +413,8 @@ impl Session {
     /// A change voids what the gates said, also one that is taken back.
     fn void(&mut self) {
         (self.is_stale, self.green) = (true, None);
+        self.is_proof = false;
+        self.is_submission_proof = false;
         self.receipts.clear();
     }
 
@@ -379,6 +447,7 @@ impl Session {
             self.bound = self.pending.drain(..count(started.items, &self.pending)).collect();
         }
         (self.iteration, self.attempt) = (started.number, started.attempt);
+        self.has_worked = true;
         self.claims.clear();
         self.phase = Phase::Turn(TurnKind::Work);
     }
@@ -418,6 +487,8 @@ impl Session {
         if ended.files.is_none() || self.green.as_ref() != Some(&ended.files) {
             self.void();
         }
+        self.is_unjudged |= ended.files.is_none() || self.files != ended.files;
+        self.files.clone_from(&ended.files);
         match &ended.result {
             TurnResult::Finished => self.bound.clear(),
             _ => self.unbind(),
@@ -546,7 +617,18 @@ impl Session {
 
     fn judge(&mut self, judged: &GatesJudged) {
         self.is_stale = judged.verdict != Verdict::Pass;
+        self.is_proof = judged.is_proof();
+        self.is_unjudged = false;
+        if judged.files.is_some() {
+            self.files.clone_from(&judged.files);
+        }
         let is_better = self.note_failing(Some(&judged.failing));
+        // A session that has reached its limit has its last turn judged for the record alone.
+        if matches!(self.outcome, Some(Outcome::Limit { .. })) {
+            self.drop_pending();
+            self.phase = Phase::Ending;
+            return;
+        }
         match &judged.verdict {
             Verdict::Pass => {
                 self.green = Some(judged.files.clone());
@@ -556,7 +638,7 @@ impl Session {
                     // Final delivery has changed something, and it is still as it should be.
                     (Some(_), _) => Phase::Ending,
                     (None, Some(_)) if self.plan.delivers => Phase::Submitting,
-                    (None, Some(_)) => Phase::TaskOver { how: Left::Completed, reason: None },
+                    (None, Some(_)) => self.complete_task(None),
                     (None, None) => {
                         self.outcome = Some(Outcome::Complete { unproven: false });
                         Phase::Ending
@@ -580,15 +662,44 @@ impl Session {
         }
     }
 
+    /// Completes the task at hand, which releases the tasks that depend on it. Without proof that takes a
+    /// person, unless the user wants no gates.
+    fn complete_task(&self, reason: Option<String>) -> Phase {
+        if self.has_proven_task() || self.is_accepted || self.plan.wants_no_gates {
+            return Phase::TaskOver { how: Left::Completed, reason };
+        }
+        let id = self.task.as_ref().map(|taken| taken.task.to_string()).unwrap_or_default();
+        let reason = format!(
+            "completed without proof: no gate passed. Accept it with `hookloop task unblock {id} && hookloop task \
+             complete {id}`, or add a `stop` hook to hookloop.yaml"
+        );
+        Phase::TaskOver { how: Left::Blocked, reason: Some(reason) }
+    }
+
+    /// The agent is asked once what that means, then a person.
+    fn find_no_changes(&mut self, was_asked: bool) {
+        self.outcome = None;
+        self.phase = if was_asked {
+            let since =
+                if self.task.is_some() { "the task was taken" } else { "the session began" };
+            self.in_need(format!(
+                "no changes: the agent reported COMPLETE again, and no file changed since {since}"
+            ))
+        } else {
+            self.was_asked_for_changes = true;
+            Phase::Ready
+        };
+    }
+
     fn judge_submission(&mut self, judged: &SubmitJudged) {
         self.phase = match &judged.verdict {
             SubmitVerdict::Pass { submission } => {
+                self.is_submission_proof = !judged.passed.is_empty();
                 self.submission.clone_from(submission);
-                let (how, reason) = match submission {
-                    Some(_) => (Left::Submitted, None),
-                    None => (Left::Completed, Some("there is nothing to submit".to_owned())),
-                };
-                Phase::TaskOver { how, reason }
+                match submission {
+                    Some(_) => Phase::TaskOver { how: Left::Submitted, reason: None },
+                    None => self.complete_task(Some("there is nothing to submit".to_owned())),
+                }
             }
             SubmitVerdict::Block => self.send_back(judged.hook.as_deref().unwrap_or("a hook")),
             SubmitVerdict::Regate => {
@@ -624,6 +735,11 @@ impl Session {
         if self.phase != Phase::AtRetryLimit {
             return;
         }
+        if answer != Answer::Continue {
+            // No turn follows in which the agent could act on what gates said.
+            self.drop_pending();
+        }
+        self.is_accepted = answer == Answer::Accept;
         self.phase = match answer {
             Answer::Continue => {
                 self.retries = 0;
@@ -652,6 +768,17 @@ impl Session {
         };
     }
 
+    /// Gives up what waits for a prompt: with a task at hand, only what gates said about that task.
+    fn drop_pending(&mut self) {
+        let before = self.pending.len();
+        if self.task.is_some() {
+            self.pending.retain(|piped| !is_feedback(piped));
+        } else {
+            self.pending.clear();
+        }
+        self.undelivered += before - self.pending.len();
+    }
+
     /// Nobody goes on without a human: with the task, or with the session.
     fn in_need(&mut self, reason: String) -> Phase {
         match self.task {
@@ -669,12 +796,17 @@ impl Session {
         (self.retries, self.was_sent_back, self.failing) = (0, false, None);
         (self.remediations, self.regates, self.submit_tries) = (0, 0, 0);
         self.recreations = 0;
-        self.submission = None;
+        (self.submission, self.start) = (None, None);
+        (self.has_worked, self.was_asked_for_changes) = (false, false);
+        (self.is_accepted, self.is_submission_proof) = (false, false);
         self.progress.restart();
         self.phase = if self.plan.delivers { Phase::Settling } else { Phase::Ready };
     }
 
     fn leave_task(&mut self, left: &TaskLeft) {
+        if matches!(left.how, Left::Completed | Left::Submitted) && !self.has_proven_task() {
+            self.tasks_unproven.push(left.task.clone());
+        }
         self.task = None;
         self.unbind();
         match left.how {
@@ -684,7 +816,7 @@ impl Session {
                 self.submitted = Some(left.task.clone());
             }
             Left::Blocked => self.tasks_blocked.push(left.task.clone()),
-            Left::Lost => self.has_lost = true,
+            Left::Lost => self.tasks_lost.push(left.task.clone()),
             Left::Released | Left::Returned => {}
         }
         if !matches!(self.phase, Phase::Ending) {
@@ -698,6 +830,12 @@ impl Session {
         self.outcome = Some(outcome);
         self.phase = Phase::Ending;
     }
+}
+
+/// Whether it is what a gate said about the work.
+fn is_feedback(piped: &Piped) -> bool {
+    let point = piped.point.parse();
+    matches!(point, Ok(Point::Stop | Point::Validation | Point::BeforeSubmit))
 }
 
 fn count(items: u32, pending: &VecDeque<Piped>) -> usize {

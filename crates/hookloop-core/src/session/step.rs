@@ -144,15 +144,21 @@ fn after_task(session: &Session) -> Step {
         let reason = format!("task `{id}` needs a human");
         return Step::End(Outcome::NeedsHuman { reason });
     }
-    match session.has_lost {
-        // Somebody else has it now, or will: no human has to do anything.
-        true if session.plan.worker.is_some() => Step::End(Outcome::Interrupted),
-        true => {
-            let reason = format!("task `{id}` is not in these hands any more");
-            Step::End(Outcome::NeedsHuman { reason })
-        }
-        false => Step::TakeTask,
+    if session.tasks_lost.is_empty() { Step::TakeTask } else { Step::End(lost(session)) }
+}
+
+/// How a session ends whose task somebody else completed, released or took over.
+pub fn lost(session: &Session) -> Outcome {
+    // Somebody else has it now, or will: no human has to do anything.
+    if session.plan.worker.is_some() {
+        return Outcome::Interrupted;
     }
+    let names: Vec<String> = session.tasks_lost.iter().map(|id| format!("`{id}`")).collect();
+    let reason = format!(
+        "this session lost task {}: somebody else completed, released or took it over",
+        names.join(", ")
+    );
+    Outcome::NeedsHuman { reason }
 }
 
 fn pause(session: &Session) -> Pause {
@@ -216,6 +222,10 @@ fn ending(session: &Session, is_over: bool) -> Step {
         && ending_limit(session).is_none();
     if may_speak && !session.pending.is_empty() {
         return Step::StartTurn(TurnKind::Delivery);
+    }
+    // A turn that changed files is judged, also the last one.
+    if session.has_unjudged_end() && !is_over && ending_limit(session).is_none() {
+        return Step::Gate;
     }
     // What was proven may have been changed by final delivery.
     let is_unproven = session.is_unproven();

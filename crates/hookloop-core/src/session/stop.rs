@@ -2,6 +2,7 @@
 
 use super::facts::Decision;
 use super::plan::StopWhen;
+use crate::gates::GateResult;
 use crate::promise::Promise;
 
 /// A way to stop, and what it is called: a registered one has an id.
@@ -32,13 +33,17 @@ impl Said {
     }
 }
 
-/// A validation rule and what came of it on the files as they are now.
+/// A validation rule and its result on the files as they are now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validated {
     pub rule: String,
-    pub passed: bool,
-    /// Rules of one group pass if one of them does.
-    pub any_of: Option<String>,
+    pub result: GateResult,
+}
+
+impl Validated {
+    pub fn has_passed(&self) -> bool {
+        self.result == GateResult::Passed
+    }
 }
 
 /// What can be said without asking anybody; none if it takes a command or the graph.
@@ -64,22 +69,26 @@ pub fn by_validation(results: &[Validated]) -> Said {
     if results.is_empty() {
         return Said::new(Decision::Continue, "there are no validation rules");
     }
-    match failing(results) {
-        names if names.is_empty() => Said::new(Decision::Complete, "all validation rules pass"),
-        names => {
-            Said::new(Decision::Continue, format!("validation rules fail: {}", names.join(", ")))
-        }
+    let names = failing(results);
+    if !names.is_empty() {
+        let reason = format!("validation rules fail: {}", names.join(", "));
+        return Said::new(Decision::Continue, reason);
+    }
+    let passed = results.iter().filter(|result| result.has_passed()).count();
+    if passed == results.len() {
+        Said::new(Decision::Complete, "all validation rules pass")
+    } else if passed > 0 {
+        let reason = format!("{passed} of {} validation rules pass, none blocks", results.len());
+        Said::new(Decision::Complete, reason)
+    } else {
+        Said::new(Decision::Continue, "no validation rule passed: all were skipped or failed")
     }
 }
 
-/// The rules that fail, and in whose group none passes.
+/// The rules that block.
 pub fn failing(results: &[Validated]) -> Vec<String> {
-    let is_excused = |failed: &Validated| {
-        let alike = |other: &&Validated| failed.any_of.is_some() && other.any_of == failed.any_of;
-        results.iter().filter(alike).any(|other| other.passed)
-    };
-    let failed = results.iter().filter(|result| !result.passed && !is_excused(result));
-    failed.map(|result| result.rule.clone()).collect()
+    let blocked = results.iter().filter(|result| result.result == GateResult::Blocked);
+    blocked.map(|result| result.rule.clone()).collect()
 }
 
 /// Asks each in turn: the first that does not say "continue" decides, else the last. An error means
@@ -144,19 +153,18 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_a_group_pass_with_one_of_them() {
-        let rule = |rule: &str, passed, any_of: Option<&str>| Validated {
-            rule: rule.to_owned(),
-            passed,
-            any_of: any_of.map(str::to_owned),
+    fn validation_rules_claim_completion_only_if_one_of_them_passed() {
+        use GateResult::{Blocked, Failed, Passed, Skipped};
+        let check = |results: &[GateResult], decision: Decision| {
+            let rule = |result: &GateResult| Validated { rule: "a".to_owned(), result: *result };
+            let rules: Vec<Validated> = results.iter().map(rule).collect();
+            assert_eq!(by_validation(&rules).decision, decision, "{results:?}");
         };
-        let decision = |rules: &[Validated]| by_validation(rules).decision;
-        assert_eq!(decision(&[]), Decision::Continue);
-        assert_eq!(decision(&[rule("a", true, None)]), Decision::Complete);
-        assert_eq!(decision(&[rule("a", true, None), rule("b", false, None)]), Decision::Continue);
-        let either = [rule("a", false, Some("g")), rule("b", true, Some("g"))];
-        assert_eq!(decision(&either), Decision::Complete);
-        let neither = [rule("a", false, Some("g")), rule("b", true, Some("h"))];
-        assert_eq!(failing(&neither), ["a"]);
+        check(&[], Decision::Continue);
+        check(&[Passed], Decision::Complete);
+        check(&[Passed, Skipped, Failed], Decision::Complete);
+        check(&[Passed, Blocked], Decision::Continue);
+        check(&[Skipped], Decision::Continue);
+        check(&[Skipped, Failed], Decision::Continue);
     }
 }

@@ -168,8 +168,8 @@ impl Timeline {
                 self.outcome = Some(outcome.clone());
                 self.open(PartKind::End, at);
             }
-            EventBody::SessionEnded(outcome) => {
-                self.outcome = Some(outcome.clone());
+            EventBody::SessionEnded(ended) => {
+                self.outcome = Some(ended.outcome.clone());
                 self.ended = Some(at);
                 if let Some(part) = self.parts.back_mut() {
                     part.end(at);

@@ -67,6 +67,9 @@ pub(super) struct File {
     /// Known, to say that it is not for a repository to say.
     #[schemars(skip)]
     pub(super) notify: Option<Spanned<de::IgnoredAny>>,
+    /// Known, to say that it is not for a repository to say.
+    #[schemars(skip)]
+    pub(super) gates: Option<Spanned<de::IgnoredAny>>,
 }
 
 /// Hooks under the points where they run, in the order of the file.
@@ -83,6 +86,9 @@ pub(super) struct TaskType {
     /// Which agents may work on tasks of this type, by role.
     #[serde(default)]
     pub(super) agents: BTreeMap<String, Vec<String>>,
+    /// A task of this type may be complete without any change of files; `false` if it is not given.
+    #[serde(default)]
+    pub(super) no_changes_ok: bool,
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

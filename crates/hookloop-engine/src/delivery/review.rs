@@ -231,6 +231,7 @@ fn hold(
         at_retry_limit: None,
         limits: limits.within(of_project),
         machine: machine(),
+        no_changes_ok: false,
         worker: None,
     };
     let opened = open::start(project, place, wish).map_err(|error| match error {

@@ -355,6 +355,7 @@ impl<'t> Train<'t> {
         let outcome = Outcome {
             result: Some(format!("merged as {merged}")),
             artifacts: car.submission.url.iter().cloned().collect(),
+            proven: car.submission.proven || !self.tests(car).is_empty(),
         };
         let id = car.task.id.clone();
         let command = Command::CompleteTask { id, outcome, fence: Fence::None };

@@ -1,8 +1,9 @@
 //! An iteration loop that its agent leads: each call takes the session to where the agent is due again.
 
+use hookloop_core::gates::GateResult;
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::facts::Left;
+use hookloop_core::session::facts::{Left, Receipt};
 use hookloop_core::session::stop::{self, Validated};
 use hookloop_core::session::{
     Decision, Outcome, Phase, Step, StopDecided, StopWhen, TurnKind, Work, next_step,
@@ -81,11 +82,7 @@ fn judged(
     let results: Vec<Validated> = state
         .receipts
         .iter()
-        .map(|receipt| Validated {
-            rule: receipt.gate.clone(),
-            passed: receipt.is_green(),
-            any_of: None,
-        })
+        .map(|receipt| Validated { rule: receipt.gate.clone(), result: result_of(receipt) })
         .collect();
     let mut feedback: Vec<String> = session.waiting();
     feedback.extend(told);
@@ -98,10 +95,18 @@ fn judged(
     }
     let passed = match signal {
         Signal::Complete => !state.has_accepted,
-        _ => !results.is_empty() && results.iter().all(|result| result.passed),
+        _ => !results.is_empty() && results.iter().all(Validated::has_passed),
     };
     let (id, number) = (session.journal.id.clone(), state.iteration);
     Judged { id, number, passed, signal, promises, feedback, results, hook }
+}
+
+fn result_of(receipt: &Receipt) -> GateResult {
+    match receipt.status.as_str() {
+        "passed" => GateResult::Passed,
+        "skipped" => GateResult::Skipped,
+        _ => GateResult::Failed,
+    }
 }
 
 pub(super) fn evaluated(

@@ -7,7 +7,9 @@ use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::plan::GUEST;
-use hookloop_core::session::{Limits, Outcome, Phase, Session, Step, StopWhen, TurnKind, Work};
+use hookloop_core::session::{
+    Limits, Outcome, Phase, Receipt, Session, Step, StopWhen, TurnKind, Work,
+};
 use hookloop_core::task::Task;
 
 use super::visited::{Performed, Purpose, Visited, said};
@@ -306,9 +308,23 @@ fn note(session: &Session, id: &SessionId) -> Option<String> {
             Some(format!("hookloop: the work was taken as it is, its gates do not pass ({look})"))
         }
         Outcome::Complete { unproven: false } => {
-            let gates: Vec<&str> =
-                session.receipts.iter().map(|receipt| receipt.gate.as_str()).collect();
-            (!gates.is_empty()).then(|| format!("hookloop: proven by {}", gates.join(", ")))
+            let (passed, others): (Vec<&Receipt>, Vec<&Receipt>) =
+                session.receipts.iter().partition(|receipt| receipt.is_green());
+            let names = |receipts: &[&Receipt]| {
+                let names: Vec<&str> =
+                    receipts.iter().map(|receipt| receipt.gate.as_str()).collect();
+                names.join(", ")
+            };
+            if passed.is_empty() && others.is_empty() {
+                None
+            } else if !session.is_proven() {
+                Some(format!("hookloop: not proven: no gate passed ({})", names(&others)))
+            } else if others.is_empty() {
+                Some(format!("hookloop: proven by {}", names(&passed)))
+            } else {
+                let (by, not) = (names(&passed), names(&others));
+                Some(format!("hookloop: proven by {by}; skipped or failed without blocking: {not}"))
+            }
         }
         Outcome::NeedsHuman { reason } => {
             Some(format!("hookloop: not proven, a human is needed: {reason} ({look})"))

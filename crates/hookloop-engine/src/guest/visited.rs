@@ -60,6 +60,7 @@ impl Visited {
             at_retry_limit: None,
             limits,
             machine: machine(),
+            no_changes_ok: false,
             worker: None,
         };
         let opened = open::start(project, runner, wish)?;

@@ -2,7 +2,7 @@
 
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
-use hookloop_core::delivery::{Fact, Held};
+use hookloop_core::delivery::{Fact, Held, Submission};
 use hookloop_core::event::{Empty, EventBody, FilesSeen};
 use hookloop_core::hook::Registry;
 use hookloop_core::id::{SessionId, TaskId};
@@ -10,12 +10,14 @@ use hookloop_core::point::Point;
 use hookloop_core::purse::Amount;
 use hookloop_core::refusal::Refusal;
 use hookloop_core::session::facts::{
-    Left, PointPassed, RetryLimitAnswered, RetryLimitAsked, TrustDrifted, TurnStarted,
+    EmptyDifferenceFound, Left, PointPassed, RetryLimitAnswered, RetryLimitAsked, TrustDrifted,
+    TurnStarted,
 };
 use hookloop_core::session::stop::Validated;
 use hookloop_core::session::{
-    Answer, AtRetryLimit, IterationStarted, Outcome, Pause, Phase, Piped, Session, Step, TaskLeft,
-    TaskTaken, TurnEnded, TurnKind, TurnResult, Work, next_step, step::ATTEMPTS_MAX,
+    Answer, AtRetryLimit, IterationStarted, Outcome, Pause, Phase, Piped, Session, SessionEnded,
+    Step, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Work, next_step,
+    step::{ATTEMPTS_MAX, lost},
 };
 use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
 use hookloop_store::log::StoredEvent;
@@ -217,7 +219,7 @@ impl<'p, W: World> Driver<'p, W> {
         }
         // What is complete but for its proof will not be proven any more.
         let is_ending = match session.phase {
-            Phase::Ending => !session.is_unproven(),
+            Phase::Ending => !session.is_unproven() && !session.has_unjudged_end(),
             Phase::Ended => true,
             _ => false,
         };
@@ -239,8 +241,41 @@ impl<'p, W: World> Driver<'p, W> {
     /// What the files are now is not what a turn made of them.
     pub(crate) fn see_files(&mut self) {
         if let Some(look) = self.world.look_at_files() {
-            self.journal.note(EventBody::FilesSeen(FilesSeen { files: look.digest }));
+            let head = if self.journal.session.plan.must_change_files() {
+                self.world.head()
+            } else {
+                None
+            };
+            self.journal.note(EventBody::FilesSeen(FilesSeen { files: look.digest, head }));
         }
+    }
+
+    /// Whether the files and the commit are those that the work at hand began with. Unknown is not equal.
+    pub(super) fn has_changed_nothing(&mut self) -> bool {
+        let Some(start) = self.journal.session.start.clone() else { return false };
+        let now = self.world.look_at_files().map(|look| look.digest);
+        now.as_deref() == Some(start.files.as_str()) && self.world.head() == start.head
+    }
+
+    /// Whether work that changes nothing needs an explanation.
+    pub(super) fn must_change_files(&self) -> bool {
+        let kind = self.task.as_ref().and_then(|task| task.spec.kind.as_deref());
+        let is_allowed = self.journal.project.rules().allows_no_changes(kind);
+        self.journal.session.plan.must_change_files() && !is_allowed
+    }
+
+    /// Asks the agent why nothing changed, or a person if the agent was asked before.
+    pub(super) fn find_no_changes(&mut self, finding: &str) {
+        let was_asked = self.journal.session.was_asked_for_changes;
+        if !was_asked {
+            let question = format!(
+                "You reported COMPLETE, but {finding}. If something has to change, \
+                 change it. If nothing has to change, say why and report COMPLETE again."
+            );
+            self.tell("hookloop", &Point::Stop, None, question);
+        }
+        let found = EmptyDifferenceFound { was_asked };
+        self.journal.note(EventBody::EmptyDifferenceFound(found));
     }
 
     pub(crate) fn pick_up_task(&mut self) -> Result<(), EngineError> {
@@ -317,7 +352,8 @@ impl<'p, W: World> Driver<'p, W> {
             self.run_point(point)?;
             let outcome = self.journal.session.outcome.clone();
             let outcome = outcome.unwrap_or(Outcome::Interrupted);
-            self.journal.note(EventBody::SessionEnded(outcome));
+            let proven = self.journal.session.is_proven();
+            self.journal.note(EventBody::SessionEnded(SessionEnded { outcome, proven }));
             return Ok(());
         }
         match point {
@@ -355,6 +391,10 @@ impl<'p, W: World> Driver<'p, W> {
         }
         if !what.is_empty() {
             self.journal.note(EventBody::TrustDrifted(TrustDrifted { what }));
+        }
+        if !self.journal.session.has_worked && self.journal.session.plan.must_change_files() {
+            // Hooks of session_start may have changed files; the agent's work begins here.
+            self.see_files();
         }
         self.run_point(&Point::PreIteration)?;
         // A worktree that a hook has damaged is restored before the prompt is fixed.
@@ -629,7 +669,11 @@ impl<'p, W: World> Driver<'p, W> {
 
     /// What a session comes to that finds no task.
     fn without_tasks(&self) -> Result<Outcome, EngineError> {
-        let blocked = self.journal.session.tasks_blocked.len();
+        let session = &self.journal.session;
+        if !session.tasks_lost.is_empty() {
+            return Ok(lost(session));
+        }
+        let blocked = session.tasks_blocked.len();
         let open = self.journal.project.read(|view| view.open_tasks())?;
         let reason = match (blocked, open) {
             (0, 0) => {
@@ -668,7 +712,9 @@ impl<'p, W: World> Driver<'p, W> {
         let why = reason.clone().unwrap_or_default();
         let command = match how {
             Left::Completed => {
-                let outcome = TaskOutcome { result: reason.clone(), ..TaskOutcome::default() };
+                let proven = self.journal.session.has_proven_task();
+                let result = reason.clone();
+                let outcome = TaskOutcome { result, proven, ..TaskOutcome::default() };
                 Command::CompleteTask { id, outcome, fence }
             }
             Left::Blocked => {
@@ -676,7 +722,9 @@ impl<'p, W: World> Driver<'p, W> {
                 Command::BlockTask { id, obstacle, fence }
             }
             Left::Submitted => {
+                let proven = self.journal.session.has_proven_task();
                 let submission = self.journal.session.submission.clone();
+                let submission = submission.map(|found| Submission { proven, ..found });
                 Command::SubmitTask { id, fence, submission }
             }
             Left::Returned => Command::ReleaseTask {

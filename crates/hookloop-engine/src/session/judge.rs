@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use hookloop_core::answer::{SKIP, Status, Verdict as Said};
 use hookloop_core::event::EventBody;
 use hookloop_core::feedback::feedback;
+use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::stop::{self, Validated, Way};
-use hookloop_core::session::{Decision, GatesJudged, Receipt, StopDecided, StopWhen, Verdict};
+use hookloop_core::session::{
+    Decision, GatesJudged, Outcome, Receipt, StopDecided, StopWhen, Verdict,
+};
 
 use super::drive::Driver;
 use super::point::REASON_MAX;
@@ -24,6 +27,8 @@ const ROUNDS_MAX: u32 = 3;
 /// The most that the agent is told about one gate, and about all of them.
 const FEEDBACK_MAX: usize = 16 * 1024;
 const FEEDBACKS_MAX: usize = 64 * 1024;
+/// Gates of one result that the record of a verdict names.
+const GATES_NAMED_MAX: usize = 256;
 
 /// Gates that ran, and the files that they ran on.
 #[derive(Clone, Debug)]
@@ -174,7 +179,12 @@ impl<W: World> Driver<'_, W> {
         }
         let proof = self.prove(&[(Point::Validation, rules.clone())])?;
         self.note_receipts(&rules, &Point::Validation, &proof);
-        self.validated = validated(&rules, &proof.runs);
+        let judged = verdict(&rules, &proof.runs);
+        let validated = |(run, result): (&HookRun, &GateResult)| Validated {
+            rule: run.hook.clone(),
+            result: *result,
+        };
+        self.validated = proof.runs.iter().zip(&judged.results).map(validated).collect();
         self.proof = Some(proof);
         Ok(stop::by_validation(&self.validated))
     }
@@ -183,7 +193,9 @@ impl<W: World> Driver<'_, W> {
     fn tell_failing_rules(&mut self) -> Vec<String> {
         let Some(proof) = self.proof.take() else { return Vec::new() };
         let rules = self.hooks_at(&Point::Validation);
-        let failing = self.tell_blocked(&Point::Validation, &blocked(&rules, &proof.runs));
+        let judged = verdict(&rules, &proof.runs);
+        let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
+        let failing = self.tell_blocked(&Point::Validation, &blocked);
         self.proof = Some(proof);
         failing.into_iter().collect()
     }
@@ -203,7 +215,20 @@ impl<W: World> Driver<'_, W> {
         self.note_receipts(&rules, &Point::Validation, &proof);
         let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
         let judged = self.judge(&all, proof);
+        let has_passed = judged.verdict == Verdict::Pass;
         self.journal.note(EventBody::GatesJudged(judged));
+        // What is submitted is compared with its base when it is.
+        let session = &self.journal.session;
+        let is_compared = has_passed
+            && !session.plan.delivers
+            && !matches!(session.outcome, Some(Outcome::Limit { .. }));
+        if is_compared && self.must_change_files() && self.has_changed_nothing() {
+            let finding = match self.task {
+                Some(_) => "no file changed since you were given this task",
+                None => "no file changed since this session began",
+            };
+            self.find_no_changes(finding);
+        }
         Ok(())
     }
 
@@ -239,24 +264,30 @@ impl<W: World> Driver<'_, W> {
 
     /// What the gates say together; tells the agent if that is no.
     fn judge(&mut self, gates: &[Hook], proof: Proof) -> GatesJudged {
-        let escalated = proof.runs.iter().find_map(|run| match &run.outcome.verdict {
-            Said::Escalate { reason } => Some(clipped(reason, REASON_MAX)),
-            _ => None,
-        });
-        let blocked = blocked(gates, &proof.runs);
+        let judged = verdict(gates, &proof.runs);
+        let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
         let mut failing = self.tell_blocked(&Point::Stop, &blocked);
         if failing.is_empty() && !proof.is_firm {
             let what = "files changed while the gates ran, each time: what they said is not about one state";
             self.tell("hookloop", &Point::Stop, None, what.to_owned());
             failing.insert("files change while gates run".to_owned());
         }
-        let verdict = match (escalated, failing.is_empty()) {
-            (Some(reason), _) => Verdict::Escalate { reason },
-            (None, true) => Verdict::Pass,
-            (None, false) => Verdict::Block,
+        let named = |result| {
+            let mut names = judged.names(result);
+            names.truncate(GATES_NAMED_MAX);
+            names
         };
         GatesJudged {
-            verdict,
+            passed: named(GateResult::Passed),
+            skipped: named(GateResult::Skipped),
+            failed: named(GateResult::Failed),
+            verdict: match judged.verdict {
+                Verdict::Escalate { reason } => {
+                    Verdict::Escalate { reason: clipped(&reason, REASON_MAX) }
+                }
+                Verdict::Pass if !failing.is_empty() => Verdict::Block,
+                verdict => verdict,
+            },
             gates: gates.len() as u32,
             tree: proof.tree,
             files: proof.files,
@@ -353,20 +384,24 @@ impl<W: World> Driver<'_, W> {
     }
 }
 
-/// The runs that say no, and in whose group none says yes.
-fn blocked<'r>(gates: &[Hook], runs: &'r [HookRun]) -> Vec<&'r HookRun> {
-    let names = stop::failing(&validated(gates, runs));
-    runs.iter().filter(|run| names.contains(&run.hook)).collect()
+/// What these runs of gates come to together.
+fn verdict(gates: &[Hook], runs: &[HookRun]) -> GatesVerdict {
+    let group = |run: &HookRun| {
+        let gate = gates.iter().find(|gate| gate.name == run.hook);
+        gate.and_then(|gate| gate.options.any_of.as_deref())
+    };
+    let runs: Vec<GateRun<'_>> = runs
+        .iter()
+        .map(|run| GateRun { name: &run.hook, any_of: group(run), outcome: &run.outcome })
+        .collect();
+    gates::verdict(&runs)
 }
 
-fn validated(gates: &[Hook], runs: &[HookRun]) -> Vec<Validated> {
-    let one = |run: &HookRun| {
-        let gate = gates.iter().find(|gate| gate.name == run.hook);
-        Validated {
-            rule: run.hook.clone(),
-            passed: run.outcome.verdict == Said::Pass,
-            any_of: gate.and_then(|gate| gate.options.any_of.clone()),
-        }
-    };
-    runs.iter().map(one).collect()
+fn with_result<'r>(
+    result: GateResult,
+    judged: &GatesVerdict,
+    runs: &'r [HookRun],
+) -> Vec<&'r HookRun> {
+    let runs = runs.iter().zip(&judged.results);
+    runs.filter(|(_, found)| **found == result).map(|(run, _)| run).collect()
 }

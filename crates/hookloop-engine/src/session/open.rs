@@ -75,6 +75,8 @@ pub struct Wish {
     pub at_retry_limit: Option<AtRetryLimit>,
     pub limits: Limits,
     pub machine: String,
+    /// Completing without any change is fine.
+    pub no_changes_ok: bool,
     /// The worker whose session it is.
     pub worker: Option<String>,
 }
@@ -235,6 +237,8 @@ pub fn start_as(
         fence: random_word(),
         machine: wish.machine,
         delivers,
+        no_changes_ok: wish.no_changes_ok,
+        wants_no_gates: rules.wants_no_gates,
         worker: wish.worker,
         trace_parent: project.tracing.as_ref().and_then(|tracing| tracing.parent),
     };

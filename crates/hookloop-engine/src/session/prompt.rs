@@ -119,6 +119,8 @@ mod tests {
             machine: "here".into(),
             delivers: false,
             worker: None,
+            no_changes_ok: false,
+            wants_no_gates: false,
             trace_parent: None,
         });
         (session.iteration, session.bound) = (3, bound);

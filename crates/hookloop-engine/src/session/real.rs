@@ -511,8 +511,16 @@ impl<O: Onlooker> World for Real<'_, O> {
         let trace_parent = trace_parent.as_deref();
         let session = SessionContext { call, transcript, root, trace_parent };
         let worktree = self.worktree.as_ref();
-        let branch = worktree.map_or("", |worktree| worktree.branch.as_str());
         let project = self.project;
+        let submitted = match (worktree, call.task) {
+            (None, Some(task)) => project.read(|view| view.delivery(&task.id)).ok(),
+            _ => None,
+        };
+        let submitted = submitted.and_then(|delivery| delivery.submission);
+        let branch = match worktree {
+            Some(worktree) => worktree.branch.as_str(),
+            None => submitted.as_ref().map_or("", |submission| submission.branch.as_str()),
+        };
         let left = Some(call.session.left());
         let bench = self.shop.as_ref();
         let bench = bench.map(|shop| Bench { project, shop, worktree, branch, left });
@@ -622,6 +630,10 @@ impl<O: Onlooker> World for Real<'_, O> {
     fn tree(&mut self) -> Option<String> {
         self.check_current_place().ok()?;
         self.git()?.tree().ok()
+    }
+
+    fn head(&mut self) -> Option<String> {
+        self.git()?.head()
     }
 
     fn drifted(&mut self) -> Vec<String> {

@@ -125,7 +125,13 @@ impl<W: World> Driver<'_, W> {
                 }
             };
             if wrapped.commits == 0 {
-                self.judge_submission(None, SubmitVerdict::Pass { submission: None });
+                if self.must_change_files() {
+                    self.find_no_changes(
+                        "your branch has no change that its base branch does not have",
+                    );
+                } else {
+                    self.judge_submission(None, SubmitVerdict::Pass { submission: None });
+                }
                 return Ok(());
             }
             let tree = self.world.tree();
@@ -135,12 +141,19 @@ impl<W: World> Driver<'_, W> {
                 return Ok(());
             }
             let Some(hook) = hooks.get(place) else {
+                let passed = std::mem::take(&mut context.passed);
                 let submission = Some(context.submission(wrapped));
-                self.judge_submission(None, SubmitVerdict::Pass { submission });
+                let verdict = SubmitVerdict::Pass { submission };
+                let judged = SubmitJudged { verdict, hook: None, passed };
+                self.journal.note(EventBody::SubmitJudged(judged));
                 return Ok(());
             };
             let is_excused = context.is_excused(hook) || self.has_followed_enough(hook);
-            if is_excused || self.has_passed(hook, tree.as_deref()) {
+            if is_excused {
+                continue;
+            }
+            if self.has_passed(hook, tree.as_deref()) {
+                context.passed.push(hook.name.clone());
                 continue;
             }
             let Some(run) = self.run_submit_hook(hook, tree)? else { return Ok(()) };
@@ -253,7 +266,11 @@ impl<W: World> Driver<'_, W> {
 
     fn judge_submission(&mut self, hook: Option<&Hook>, verdict: SubmitVerdict) {
         let hook = hook.map(|hook| hook.name.clone());
-        self.journal.note(EventBody::SubmitJudged(SubmitJudged { verdict, hook }));
+        self.journal.note(EventBody::SubmitJudged(SubmitJudged {
+            verdict,
+            hook,
+            passed: Vec::new(),
+        }));
     }
 }
 
@@ -274,6 +291,8 @@ struct Context {
     url: Option<String>,
     number: Option<u64>,
     skipped: Vec<String>,
+    /// Hooks that checked the files and passed.
+    passed: Vec<String>,
 }
 
 impl Context {
@@ -281,6 +300,11 @@ impl Context {
         // A branch without a request is submitted still: hooks that need that step run.
         if run.outcome.status == Status::Skipped && !is_ours(hook) {
             self.skipped.push(hook.name.clone());
+        }
+        let is_check = !is_ours(hook);
+        if is_check && run.outcome.status == Status::Passed && run.outcome.verdict == Verdict::Pass
+        {
+            self.passed.push(hook.name.clone());
         }
         let values = &run.outcome.values;
         let url =
@@ -296,6 +320,6 @@ impl Context {
 
     fn submission(self, wrapped: Wrapped) -> Submission {
         let Wrapped { branch, head, base, commits: _ } = wrapped;
-        Submission { branch, head, base, url: self.url, number: self.number }
+        Submission { branch, head, base, url: self.url, number: self.number, proven: false }
     }
 }

@@ -127,6 +127,10 @@ pub trait World {
     fn look_at_files(&mut self) -> Option<Look>;
     /// The git tree of what is there, committed or not.
     fn tree(&mut self) -> Option<String>;
+    /// The commit that is checked out; none outside of git.
+    fn head(&mut self) -> Option<String> {
+        None
+    }
     /// Hooks that are not what they were when the session began; each once.
     fn drifted(&mut self) -> Vec<String>;
     /// Time that this program has had the session, in milliseconds.

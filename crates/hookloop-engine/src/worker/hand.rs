@@ -301,6 +301,7 @@ impl<'w> Shift<'w> {
             at_retry_limit: None,
             limits: rules.limits.session,
             machine: plan.name.to_string(),
+            no_changes_ok: false,
             worker: Some(plan.name.to_string()),
         };
         let runner = runner(project)?;

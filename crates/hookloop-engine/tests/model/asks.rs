@@ -99,7 +99,7 @@ pub(crate) fn command(ask: &Ask, names: &Names) -> Command {
                 Change::Start => Command::StartTask { id, context: None },
                 Change::Submit => Command::SubmitTask { id, fence: Fence::None, submission: None },
                 Change::Complete(result) => {
-                    let outcome = Outcome { result: result.clone(), artifacts: vec![] };
+                    let outcome = Outcome { result: result.clone(), ..Outcome::default() };
                     Command::CompleteTask { id, outcome, fence: Fence::None }
                 }
                 Change::Block => {

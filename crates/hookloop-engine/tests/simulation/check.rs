@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use hookloop_core::event::EventBody;
-use hookloop_core::session::{Outcome, TurnKind, TurnResult};
+use hookloop_core::session::{Limit, Outcome, Receipt, Session, TurnKind, TurnResult};
 
 use crate::Ended;
 use crate::scene::passes;
@@ -15,6 +15,10 @@ pub(crate) fn all(ended: &Ended) {
     it_ends_once(ended);
     every_hook_runs_at_every_point(ended);
     what_is_complete_is_proven(ended);
+    what_is_complete_has_changed_something(ended);
+    no_turn_follows_a_decision_or_a_give_up(ended);
+    every_turn_that_changed_files_is_judged(ended);
+    the_log_says_whether_it_is_proven(ended);
 }
 
 fn bodies(ended: &Ended) -> impl Iterator<Item = &EventBody> {
@@ -58,9 +62,11 @@ fn outputs_reach_one_prompt_in_order(ended: &Ended) {
     if ended.session.undelivered > 0 {
         let may_leave = match ended.session.outcome.as_ref().unwrap() {
             // The last word did not reach the agent, or there was always another.
-            Outcome::Complete { .. } | Outcome::NeedsHuman { .. } => {
-                ended.session.deliveries > 0 || is_spent(ended)
+            Outcome::Complete { unproven: false } => {
+                ended.session.deliveries > 0 || is_spent(ended) || was_dropped(ended)
             }
+            // No turn follows a person's decision or a give-up.
+            Outcome::Complete { unproven: true } | Outcome::NeedsHuman { .. } => true,
             Outcome::Limit { .. } | Outcome::Cancelled | Outcome::Interrupted => true,
         };
         assert!(may_leave, "{:?}: {} left", ended.session.outcome, ended.session.undelivered);
@@ -75,6 +81,11 @@ fn outputs_reach_one_prompt_in_order(ended: &Ended) {
         })
         .collect();
     assert!(places.is_sorted(), "{places:?}");
+}
+
+/// A decision at the retry limit has dropped what waited.
+fn was_dropped(ended: &Ended) -> bool {
+    bodies(ended).any(|body| matches!(body, EventBody::RetryLimitAnswered(_)))
 }
 
 /// There is no time or money left for a last word.
@@ -210,6 +221,59 @@ fn what_is_complete_is_proven(ended: &Ended) {
     }
 }
 
+fn what_is_complete_has_changed_something(ended: &Ended) {
+    let is_complete = ended.session.outcome == Some(Outcome::Complete { unproven: false });
+    if !is_complete || ended.nature.no_changes_ok {
+        return;
+    }
+    let start = ended.session.start.as_ref().unwrap();
+    assert_ne!(start.files, ended.story.files.to_string(), "complete without any change");
+}
+
+/// Folds the session event by event, and looks at each turn that begins.
+fn no_turn_follows_a_decision_or_a_give_up(ended: &Ended) {
+    let mut session: Option<Session> = None;
+    for body in bodies(ended) {
+        let begins = matches!(body, EventBody::IterationStarted(_) | EventBody::TurnStarted(_));
+        let outcome = session.as_ref().and_then(|session| session.outcome.as_ref());
+        if begins && let Some(outcome) = outcome {
+            let may_speak = matches!(
+                outcome,
+                Outcome::Complete { unproven: false } | Outcome::Limit { limit: Limit::Iterations }
+            );
+            assert!(may_speak, "a turn begins after {outcome:?}");
+        }
+        match (&mut session, body) {
+            (None, EventBody::SessionStarted(plan)) => session = Some(Session::new(plan.clone())),
+            (Some(session), body) => session.apply(body),
+            (None, _) => {}
+        }
+    }
+}
+
+fn every_turn_that_changed_files_is_judged(ended: &Ended) {
+    let must_be_judged = match ended.session.outcome.as_ref().unwrap() {
+        Outcome::Complete { unproven } => !unproven,
+        Outcome::Limit { limit: Limit::Iterations } => {
+            ended.session.deliveries > 0 && !is_spent(ended)
+        }
+        _ => false,
+    };
+    assert!(!must_be_judged || !ended.session.is_unjudged, "{:?}", ended.session.outcome);
+}
+
+fn the_log_says_whether_it_is_proven(ended: &Ended) {
+    let said = bodies(ended).find_map(|body| match body {
+        EventBody::SessionEnded(ended) => Some(ended.proven),
+        _ => None,
+    });
+    assert_eq!(said, Some(ended.session.is_proven()));
+    if ended.session.is_proven() {
+        let is_green = |receipt: &Receipt| receipt.is_green();
+        assert!(ended.session.receipts.iter().any(is_green), "proven without a passing gate");
+    }
+}
+
 /// How often things were seen: what is never seen is not tested.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
@@ -226,6 +290,9 @@ pub(crate) struct Seen {
     undelivered: u64,
     died_at_end: u64,
     programs: u64,
+    proven: u64,
+    asked_for_changes: u64,
+    no_changes: u64,
 }
 
 impl Seen {
@@ -250,6 +317,13 @@ impl Seen {
         self.undelivered += ended.session.undelivered as u64;
         self.died_at_end += u64::from(ended.story.died_at_end);
         self.programs += u64::from(ended.programs);
+        self.proven += u64::from(ended.session.is_proven());
+        let found = |was_asked: bool| {
+            let is_it = |body: &EventBody| matches!(body, EventBody::EmptyDifferenceFound(found) if found.was_asked == was_asked);
+            u64::from(bodies(ended).any(is_it))
+        };
+        self.asked_for_changes += found(false);
+        self.no_changes += found(true);
     }
 
     pub(crate) fn add(&mut self, other: Seen) {
@@ -268,6 +342,9 @@ impl Seen {
         self.undelivered += other.undelivered;
         self.died_at_end += other.died_at_end;
         self.programs += other.programs;
+        self.proven += other.proven;
+        self.asked_for_changes += other.asked_for_changes;
+        self.no_changes += other.no_changes;
     }
 
     /// In many sessions everything happens.
@@ -286,6 +363,9 @@ impl Seen {
             self.sent_back,
             self.undelivered,
             self.died_at_end,
+            self.proven,
+            self.asked_for_changes,
+            self.no_changes,
         ];
         assert!(all.iter().all(|count| *count > 0), "{self:?}");
         assert_eq!(self.limits.len(), 6, "{self:?}");

@@ -48,6 +48,7 @@ pub(crate) struct Nature {
     waits: u64,
     pub(crate) fallback: Option<Fallback>,
     conversation: Conversation,
+    pub(crate) no_changes_ok: bool,
     hangs: u64,
     claims: u64,
     /// How the files move: by steps that never repeat, in circles, or not at all.
@@ -102,6 +103,7 @@ impl Nature {
                 .pick(&[None, None, Some(1), Some(2)])
                 .map(|after| Fallback { agents: vec!["second".into(), "third".into()], after }),
             conversation: *dice.pick(&[Conversation::Fresh, Conversation::Continue]),
+            no_changes_ok: *dice.pick(&[false, true]),
             hangs: *dice.pick(&[0, 0, 10]),
             claims: *dice.pick(&[0, 20, 60, 100]),
             moves: *dice.pick(&[Moves::Ahead, Moves::Circles, Moves::Nowhere, Moves::Anyhow]),
@@ -129,6 +131,8 @@ impl Nature {
             machine: "sim".into(),
             delivers: false,
             worker: None,
+            no_changes_ok: self.no_changes_ok,
+            wants_no_gates: false,
             trace_parent: None,
         }
     }

@@ -4,7 +4,7 @@ use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::SessionId;
 use hookloop_core::inbox::Asks;
 use hookloop_core::purse::Move;
-use hookloop_core::session::{Outcome, Plan, Work};
+use hookloop_core::session::{Outcome, Plan, SessionEnded, Work};
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
@@ -37,6 +37,8 @@ pub struct SessionRow {
     pub cost_micros: u64,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
+    /// Whether gates passed on the files as they were at the end.
+    pub proven: bool,
 }
 
 /// Which sessions a list holds; newest first.
@@ -97,11 +99,12 @@ impl Fold<'_> {
                 set("UPDATE session SET state = ?2 WHERE id = ?1", &RUNNING)?;
                 set("UPDATE session SET machine = ?2 WHERE id = ?1", &resumed.machine)
             }
-            EventBody::SessionEnded(outcome) => {
+            EventBody::SessionEnded(SessionEnded { outcome, proven }) => {
                 let update =
-                    "UPDATE session SET state = ?2, reason = ?3, ended_at = ?4 WHERE id = ?1";
+                    "UPDATE session SET state = ?2, reason = ?3, ended_at = ?4, proven = ?5
+                    WHERE id = ?1";
                 let reason = reason(outcome);
-                self.run(update, params![id, outcome.name(), reason, event.at.0]).map(drop)
+                self.run(update, params![id, outcome.name(), reason, event.at.0, proven]).map(drop)
             }
             EventBody::HookRan(ran) => self.count_run(ran),
             _ => Ok(()),
@@ -136,7 +139,7 @@ fn reason(outcome: &Outcome) -> Option<String> {
 }
 
 const COLUMNS: &str = "id, name, state, reason, work, agent, machine, iteration, task, tokens,
-    cost_micros, started_at, ended_at";
+    cost_micros, started_at, ended_at, proven";
 
 impl View<'_> {
     /// The latest sessions, the newest first.
@@ -199,5 +202,6 @@ fn read(row: &Row<'_>) -> Result<SessionRow> {
         cost_micros: row.get::<_, i64>(10)? as u64,
         started_at: Timestamp(row.get(11)?),
         ended_at: row.get::<_, Option<i64>>(12)?.map(Timestamp),
+        proven: row.get(13)?,
     })
 }

@@ -120,7 +120,8 @@ CREATE TABLE session(
   tokens INTEGER NOT NULL,
   cost_micros INTEGER NOT NULL,
   started_at INTEGER NOT NULL,
-  ended_at INTEGER
+  ended_at INTEGER,
+  proven INTEGER NOT NULL DEFAULT 0 -- gates passed on the files as they are at the end
 ) STRICT;
 CREATE UNIQUE INDEX session_id ON session(id);
 CREATE INDEX session_open ON session(num) WHERE ended_at IS NULL;

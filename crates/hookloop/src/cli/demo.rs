@@ -90,6 +90,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         at_retry_limit: None,
         limits: project.rules().limits.session,
         machine: machine(),
+        no_changes_ok: false,
         worker: None,
     };
     let opened = open::start(&project, runner(&project)?, wish)?;

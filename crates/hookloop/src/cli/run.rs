@@ -22,7 +22,8 @@ pub(super) const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
 
 /// Run an agent in a loop until its work is proven
 ///
-/// Exit code: 0 complete, 3 needs a human, 4 a limit was reached, 5 paused, 130 cancelled.
+/// Exit code: 0 complete and proven, 3 needs a human, 4 a limit was reached, 5 paused, 6 complete without proof,
+/// 130 cancelled.
 /// Ctrl-C ends the session in order (session_end hooks run), twice at once.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("work").required(true).args(["prompt", "spec", "task", "tasks"])))]
@@ -73,6 +74,10 @@ pub(crate) struct Args {
     /// When gates said no too often: needs_human or accept
     #[arg(long, value_name = "WHAT", value_parser = at_retry_limit)]
     at_retry_limit: Option<AtRetryLimit>,
+
+    /// Accept completion without any change of files
+    #[arg(long)]
+    no_changes_ok: bool,
 
     /// Print lines on a terminal, too, instead of a screen
     #[arg(long)]
@@ -193,6 +198,7 @@ impl Args {
             at_retry_limit: self.at_retry_limit,
             limits: self.limits.over(rules.limits.session),
             machine: machine(),
+            no_changes_ok: self.no_changes_ok,
             worker: None,
         })
     }

@@ -32,6 +32,7 @@ use live::{Heading, Live};
 const NEEDS_HUMAN: u8 = 3;
 const LIMIT: u8 = 4;
 const PAUSED: u8 = 5;
+const UNPROVEN: u8 = 6;
 const CANCELLED: u8 = 130;
 
 /// How a session is shown on a terminal.
@@ -143,11 +144,18 @@ pub(super) fn runner(project: &Project) -> Result<&Runner> {
 pub(super) fn exit_code(session: &Session) -> u8 {
     match (&session.outcome, &session.phase) {
         (_, Phase::Paused) => PAUSED,
-        (Some(Outcome::Complete { .. }), _) => 0,
+        (Some(Outcome::Complete { .. }), _) if is_sound(session) => 0,
+        (Some(Outcome::Complete { .. }), _) => UNPROVEN,
         (Some(Outcome::NeedsHuman { .. }), _) => NEEDS_HUMAN,
         (Some(Outcome::Limit { .. }), _) => LIMIT,
         (Some(Outcome::Cancelled | Outcome::Interrupted) | None, _) => CANCELLED,
     }
+}
+
+/// Whether a complete session is proven, or had nothing to prove.
+fn is_sound(session: &Session) -> bool {
+    let is_accepted = session.outcome == Some(Outcome::Complete { unproven: true });
+    session.is_proven() || session.had_nothing_to_do() && !is_accepted
 }
 
 /// The first signal ends the session as it should be ended, the second one ends the program.

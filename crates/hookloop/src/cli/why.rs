@@ -93,8 +93,12 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         Some(Outcome::Complete { unproven: true }) => {
             reasons.push("gates said no, and the work was accepted as it is".to_owned());
         }
-        Some(Outcome::Complete { .. }) if session.receipts.is_empty() => {
-            reasons.push("the agent said so; there were no gates to prove it".to_owned());
+        Some(Outcome::Complete { .. }) if session.had_nothing_to_do() => {
+            reasons.push("there was nothing to do".to_owned());
+        }
+        Some(Outcome::Complete { .. }) if !session.is_proven() => {
+            let why = words::why_unproven(session);
+            reasons.push(format!("the agent reported COMPLETE, and it is not proven: {why}"));
         }
         Some(Outcome::Complete { .. }) => {
             reasons.push("its gates passed on the files as they were then".to_owned())

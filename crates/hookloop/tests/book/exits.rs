@@ -65,6 +65,7 @@ fn every_code_is_met() {
         (3, session(claims, &["--hook-retries", "0"])),
         (4, session(r#"[{"say": "Not yet."}]"#, &["--max-iterations", "1"])),
         (5, paused()),
+        (6, session(claims, &["--hook-retries", "0", "--at-retry-limit", "accept"])),
         (70, without_state()),
         (130, cancelled()),
     ]);

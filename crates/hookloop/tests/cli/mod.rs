@@ -78,7 +78,10 @@ impl Project {
     /// A directory that is no project yet.
     pub(crate) fn bare() -> Project {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::create_dir(directory.path().join("home")).unwrap();
+        // Most projects of tests have no gates, and say so as a user would.
+        let own = directory.path().join("home/.config/hookloop");
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join("config.yaml"), "version: 1\ngates: none\n").unwrap();
         std::fs::create_dir(directory.path().join("project")).unwrap();
         Project { directory }
     }

@@ -180,3 +180,70 @@ fn a_task_that_changes_nothing_is_done_and_not_submitted() {
     assert_eq!(yard.state("t1"), "completed");
     assert_eq!(yard.at_remote(&["for-each-ref", "refs/heads/hookloop"]), "");
 }
+
+#[test]
+fn a_submission_without_a_change_is_asked_about_and_then_needs_a_person() {
+    let yard =
+        Yard::new("delivery: {}\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n", &[]);
+    yard.add("t1", &[]);
+    yard.add("t2", &["--depends-on", "t1"]);
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    let asked: Vec<bool> = ran
+        .all("empty_difference_found")
+        .iter()
+        .map(|found| found["was_asked"].as_bool().unwrap())
+        .collect();
+    assert_eq!(asked, [false, true]);
+    assert!(yard.prompt("t1", 2).contains("no change that its base branch does not have"));
+    assert_eq!(yard.state("t1"), "blocked");
+    assert_ne!(yard.state("t2"), "completed");
+}
+
+#[test]
+fn branches_have_values_in_conditions_of_a_delivery() {
+    let points = ["before_submit", "after_submit", "before_merge", "after_merge"];
+    let names = ["branch", "base_branch", "project", "point", "task.id"];
+    let mut config = "delivery: {}\nhooks:\n".to_owned();
+    for point in points {
+        config += &format!("  {point}:\n");
+        for (number, name) in names.iter().enumerate() {
+            config += &format!(
+                "    - {{name: {point}-{number}, command: 'true', when: \"{name} != ''\"}}\n"
+            );
+        }
+    }
+    let yard = Yard::new(&config, &[]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo fine > work.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(yard.merge()["t1"].0, "merged");
+    let events = yard.sandbox.events_from(1);
+    for point in points {
+        for number in 0..names.len() {
+            let name = format!("{point}-{number}");
+            let of_hook = |event: &&serde_json::Value| {
+                event["type"] == "hook_ran" && event["data"]["hookName"] == *name
+            };
+            let runs: Vec<_> = events.iter().filter(of_hook).collect();
+            assert!(!runs.is_empty(), "{name} did not run");
+            assert!(runs.iter().all(|run| run["data"]["status"] == "passed"), "{name}: {runs:?}");
+        }
+    }
+}
+
+#[test]
+fn a_submission_that_no_gate_proved_is_not_merged_without_a_person() {
+    let yard = Yard::new("delivery: {}\nhooks:\n  before_submit: []\n", &[]);
+    let own = yard.project().join("../home/.config/hookloop/config.yaml");
+    std::fs::write(own, "version: 1\n").unwrap();
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo fine > work.txt");
+    let ran = yard.tasks();
+    assert_eq!((ran.code, yard.state("t1").as_str()), (6, "submitted"), "{}", ran.stderr);
+    let (fate, why) = yard.merge().remove("t1").unwrap();
+    assert_eq!(fate, "blocked");
+    assert!(why.contains("without proof"), "{why}");
+    assert_eq!(yard.on_main("work.txt"), "");
+}

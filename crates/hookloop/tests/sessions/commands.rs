@@ -70,7 +70,7 @@ fn a_template_of_ones_own() {
     write(&sandbox, "prompt.md", "{{ session }} / {{ iteration }} / {{ work }}");
     write(&sandbox, "agent.sh", "#!/bin/sh\ncat > prompt\n");
     let ran = run(&sandbox, &["do it", "--agent", "command:./agent.sh", "--name", "mine"]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert_eq!(super::read(&sandbox, "prompt"), "mine / 1 / do it");
     write(&sandbox, "prompt.md", "{{ sesion }}");
     let ran = run(&sandbox, &["do it", "--agent", "command:./agent.sh", "--max-errors", "1"]);
@@ -129,7 +129,7 @@ agent: mine
 ";
     std::fs::write(own.join("config.yaml"), config).unwrap();
     let ran = run(&sandbox, &["say it", "--stop-when", "turn"]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
     let message = ran.all("turn_ended")[0]["message"].as_str().unwrap();
     assert!(message.starts_with("it is ") && !message.contains("hush"), "{message}");
 }

@@ -91,7 +91,7 @@ fn a_killed_session_is_ended_at_the_next_start() {
     assert_eq!(read(&sandbox, "ends"), "");
     assert_eq!(json(&sandbox, &["sessions", "list"])[0]["state"], "interrupted");
     let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
     let outcomes: Vec<_> = ran
         .all("session_ended")
         .iter()
@@ -110,7 +110,7 @@ fn a_killed_session_goes_on_where_it_was() {
     child.wait().unwrap();
     write(&sandbox, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
     let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
-    assert_eq!((resumed.code, resumed.outcome()), (0, "complete"), "{}", resumed.stderr);
+    assert_eq!((resumed.code, resumed.outcome()), (6, "complete"), "{}", resumed.stderr);
     assert_eq!(resumed.count("session_resumed"), 1);
     let started = resumed.all("iteration_started");
     assert_eq!((&started[0]["number"], &started[0]["attempt"]), (&1.into(), &2.into()));
@@ -155,7 +155,7 @@ while [ ! -f go-$HOOKLOOP_ITERATION ]; do sleep 0.02; done
     assert_eq!(read(&sandbox, "ends"), "", "it has not ended");
     // A new session leaves one alone that rests.
     let other = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
-    assert_eq!(other.code, 0, "{}", other.stderr);
+    assert_eq!(other.code, 6, "{}", other.stderr);
     let resumed = Ran::of(command(&sandbox, &["resume"]).output().unwrap());
     assert_eq!(resumed.code, 4, "{}", resumed.stderr);
     assert!(read(&sandbox, "prompt-2").contains("use the other door"));
@@ -195,7 +195,7 @@ hooks:
     assert!(resumed.stderr.contains("--with-changed-hooks"), "{}", resumed.stderr);
     write(&sandbox, "slow.sh", "#!/bin/sh\necho '<promise>COMPLETE</promise>'\n");
     let agreed = Ran::of(command(&sandbox, &["resume", "--with-changed-hooks"]).output().unwrap());
-    assert_eq!(agreed.code, 0, "{}", agreed.stderr);
+    assert_eq!(agreed.code, 6, "{}", agreed.stderr);
 }
 
 #[test]
@@ -251,7 +251,10 @@ hooks:
     let turns =
         r#"[{"say": "<promise>COMPLETE</promise>"}, {"write": {"tidied": ""}, "say": "so"}]"#;
     write(&sandbox, "turns.json", turns);
-    let child = command(&sandbox, &["run", "x", "--agent", "scripted:turns.json"]).spawn().unwrap();
+    let child =
+        command(&sandbox, &["run", "x", "--no-changes-ok", "--agent", "scripted:turns.json"])
+            .spawn()
+            .unwrap();
     eventually("the last proof begins", || sandbox.project().join("slow").exists());
     signal(&child, Signal::INT);
     let began = Instant::now();

@@ -73,7 +73,7 @@ hooks:
         &format!("[{DONE}]"),
         &["--hook-retries", "0", "--at-retry-limit", "accept"],
     );
-    assert_eq!((accepted.code, accepted.outcome()), (0, "complete"));
+    assert_eq!((accepted.code, accepted.outcome()), (6, "complete"));
     assert_eq!(accepted.all("session_ended")[0]["unproven"], true, "and says so");
 }
 

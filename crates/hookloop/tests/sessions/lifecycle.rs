@@ -114,7 +114,7 @@ hooks:
     assert_eq!(ran.code, 3, "untrusted since it changed: {}", ran.stderr);
     std::fs::remove_file(sandbox.project().join("not-there.sh")).unwrap();
     let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
-    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!((ran.code, ran.outcome()), (6, "complete"), "{}", ran.stderr);
     let status = |name: &str| {
         let runs = ran.all("hook_ran");
         let run = runs.into_iter().find(|run| run["hookName"] == name);

@@ -7,6 +7,7 @@ mod ending;
 mod gates;
 mod governor;
 mod lifecycle;
+mod proven;
 mod scripts;
 mod stopping;
 mod tasks;
@@ -101,8 +102,13 @@ pub(crate) fn command(sandbox: &Sandbox, args: &[&str]) -> Command {
     command
 }
 
-/// `hookloop run` with these arguments, to its end.
+/// `hookloop run` with these arguments, to its end. Most agents of tests claim to be done and change nothing.
 pub(crate) fn run(sandbox: &Sandbox, args: &[&str]) -> Ran {
+    run_as_it_is(sandbox, &[&["--no-changes-ok"], args].concat())
+}
+
+/// The same with nothing but these arguments.
+pub(crate) fn run_as_it_is(sandbox: &Sandbox, args: &[&str]) -> Ran {
     let all: Vec<&str> = ["run"].into_iter().chain(args.iter().copied()).collect();
     Ran::of(command(sandbox, &all).output().unwrap())
 }

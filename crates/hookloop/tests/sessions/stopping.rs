@@ -22,7 +22,7 @@ fn each_preset_stops_when_it_says() {
     let blocked = r#"[{"say": "no key\n<promise>BLOCKED</promise>"}]"#;
     let escalated = r#"[{"say": "hm\n<promise>ESCALATE</promise>"}]"#;
     for way in ["default", "promise"] {
-        check(plain, way, promise, 0, 2);
+        check(plain, way, promise, 6, 2);
         check(plain, way, silent, 4, 3);
         check(plain, way, blocked, 3, 1);
         check(plain, way, escalated, 3, 1);
@@ -31,8 +31,8 @@ fn each_preset_stops_when_it_says() {
     check(rules, "validation", works, 0, 2);
     check(rules, "default", works, 0, 2);
     check(rules, "promise", works, 4, 3);
-    check(plain, "turn", silent, 0, 1);
-    check(plain, "tasks", silent, 0, 1);
+    check(plain, "turn", silent, 6, 1);
+    check(plain, "tasks", silent, 6, 1);
     // A promise that the rules do not bear out.
     check(rules, "default", r#"[{"say": "<promise>COMPLETE</promise>"}]"#, 4, 3);
     check(rules, "promise", r#"[{"say": "<promise>COMPLETE</promise>"}]"#, 4, 3);
@@ -163,8 +163,8 @@ hooks:
         assert_eq!(ran.code, code, "{first} {second}: {}", ran.stderr);
         assert_eq!(ran.all("stop_decided")[0]["by"], by, "{first} {second}");
     };
-    check("exit 0", "exit 3", 0, "first");
-    check("exit 2", "exit 0", 0, "second");
+    check("exit 0", "exit 3", 6, "first");
+    check("exit 2", "exit 0", 6, "second");
     check("exit 2", "exit 2", 4, "second");
     check("exit 2", "exit 3", 3, "second");
     check("exit 3", "exit 0", 3, "first");

@@ -30,7 +30,7 @@ fn ready_tasks_are_done_by_priority_until_none_is_left() {
     add(&sandbox, "after", &["--priority", "0", "--depends-on", "low"]);
     add(&sandbox, "top", &["--priority", "0"]);
     let ran = tasks(&sandbox, DONE, &[]);
-    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!((ran.code, ran.outcome()), (6, "complete"), "{}", ran.stderr);
     let taken: Vec<_> = ran
         .all("task_taken")
         .iter()
@@ -65,7 +65,7 @@ fn a_task_goes_back_when_its_session_ends() {
     let ran = tasks(&sandbox, r#"[{"say": "hm"}]"#, &["--max-iterations", "2"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
     assert_eq!(state(&sandbox, "a"), "ready");
-    assert_eq!(tasks(&sandbox, DONE, &[]).code, 0);
+    assert_eq!(tasks(&sandbox, DONE, &[]).code, 6);
 }
 
 #[test]
@@ -88,12 +88,12 @@ fn without_tasks_there_is_nothing_to_do() {
     let ran = tasks(&sandbox, DONE, &[]);
     assert_eq!((ran.code, ran.count("turn_ended")), (0, 0), "{}", ran.stderr);
     let spec = scripted(&sandbox, DONE, &[]);
-    assert_eq!(spec.code, 0);
+    assert_eq!(spec.code, 6);
     write(&sandbox, "SPEC.md", "Build it\n");
     let agent = "#!/bin/sh\ncat > prompt\necho '<promise>COMPLETE</promise>'\n";
     write(&sandbox, "agent.sh", agent);
     let ran = run(&sandbox, &["--spec", "SPEC.md", "--agent", "command:./agent.sh"]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert!(super::read(&sandbox, "prompt").contains("Build it"));
 }
 
@@ -103,7 +103,7 @@ fn a_task_that_was_accepted_leaves_the_session_unproven() {
         project("version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'exit 2'}\n", &[]);
     add(&sandbox, "a", &[]);
     let ran = tasks(&sandbox, DONE, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
-    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!((ran.code, ran.outcome()), (6, "complete"), "{}", ran.stderr);
     assert_eq!(ran.all("session_ended")[0]["unproven"], true);
 }
 
@@ -130,6 +130,6 @@ fn a_pause_gives_the_task_back() {
     assert_eq!(ran.code, 5, "{}", ran.stderr);
     assert_eq!(state(&sandbox, "a"), "ready");
     let resumed = super::Ran::of(super::command(&sandbox, &["resume"]).output().unwrap());
-    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert_eq!(resumed.code, 6, "{}", resumed.stderr);
     assert_eq!(state(&sandbox, "a"), "completed");
 }

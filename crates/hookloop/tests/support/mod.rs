@@ -46,7 +46,10 @@ impl Sandbox {
     /// A directory that is not a project yet.
     pub(crate) fn empty() -> Sandbox {
         let root = tempfile::tempdir().unwrap();
-        fs::create_dir(root.path().join("home")).unwrap();
+        // Most projects of tests have no gates, and say so as a user would.
+        let own = root.path().join("home/.config/hookloop");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("config.yaml"), "version: 1\ngates: none\n").unwrap();
         fs::create_dir(root.path().join("project")).unwrap();
         Sandbox { root, state: PathBuf::new() }
     }

@@ -59,7 +59,8 @@ impl Train<'_> {
         if car.submission.number.is_none() {
             self.shop.requests.check("it can't be merged into the remote's base")?;
         }
-        Ok(self.is_as_submitted(car)?
+        Ok(self.is_proven(car)?
+            && self.is_as_submitted(car)?
             && self.has_consent(car)?
             && self.is_checked(car)?
             && self.is_reviewed(car)?)
@@ -74,6 +75,21 @@ impl Train<'_> {
             None => Ok(true),
             Some(why) => Err(Trouble::NeedsHuman { why }.into()),
         }
+    }
+
+    /// Whether gates proved the work or will prove the merge, or a person accepted it without them.
+    fn is_proven(&mut self, car: &Car) -> Result<bool, TrainError> {
+        let is_fine = car.submission.proven
+            || self.project.rules().wants_no_gates
+            || car.delivery.is_approved(car.head.as_str())
+            || !self.gates(car).is_empty()
+            || !self.tests(car).is_empty();
+        if !is_fine {
+            let reason = "completed without proof: no gate passed. Accept it with `hookloop inbox approve`, or add a \
+                          `stop` hook to hookloop.yaml";
+            self.block(car, reason.to_owned())?;
+        }
+        Ok(is_fine)
     }
 
     /// Whether the branch is what was submitted: somebody may have pushed to it.

@@ -1,9 +1,8 @@
 //! Cars on top of each other, and which of them is the first that does not work.
 
-use hookloop_core::answer::Verdict;
+use hookloop_core::gates::{self, GateResult, GateRun};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
-use hookloop_core::session::stop::{self, Validated};
 
 use super::{Car, Place, Train, TrainError, reason_of};
 use crate::delivery::repo::{Commit, MergeHow, MergedOnto};
@@ -211,15 +210,20 @@ impl Train<'_> {
             let ran = self.run(std::slice::from_ref(&hook), &point, car, &at);
             runs.extend(ran.into_iter().map(|run| (run, hook.options.any_of.clone())));
         }
-        let validated = |(run, any_of): &(HookRun, Option<String>)| Validated {
-            rule: run.hook.clone(),
-            passed: run.outcome.verdict == Verdict::Pass,
-            any_of: any_of.clone(),
-        };
-        let failing = stop::failing(&runs.iter().map(validated).collect::<Vec<_>>());
-        let first = runs.into_iter().find(|(run, _)| failing.contains(&run.hook));
-        Ok(first
-            .map_or(Tested::Green, |(run, _)| Tested::Red { why: reason_of(&run), hook: run.hook }))
+        let gates: Vec<GateRun<'_>> = runs
+            .iter()
+            .map(|(run, group)| GateRun {
+                name: &run.hook,
+                any_of: group.as_deref(),
+                outcome: &run.outcome,
+            })
+            .collect();
+        let judged = gates::verdict(&gates);
+        let first = judged.results.iter().position(|result| *result == GateResult::Blocked);
+        Ok(match first.and_then(|place| runs.into_iter().nth(place)) {
+            Some((run, _)) => Tested::Red { why: reason_of(&run), hook: run.hook },
+            None => Tested::Green,
+        })
     }
 
     /// What session_start does in every place where work is done.

@@ -198,6 +198,7 @@ impl Draft {
         let outcome = self.result.map(|result| hookloop_core::task::Outcome {
             result: Some(cut("result", result, TEXT_MAX_BYTES, taken)),
             artifacts: Vec::new(),
+            proven: false,
         });
         let parent = self.parent.map(|parent| task_id(&parent, taken));
         taken.tasks.push(Line {

@@ -5,7 +5,7 @@ use hookloop_core::event::{EventBody, HookRan};
 use hookloop_core::inbox::one_line;
 use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::facts::Left;
+use hookloop_core::session::facts::{GatesJudged, Left};
 use hookloop_core::session::plan::Dollars;
 pub(crate) use hookloop_core::session::plan::counted;
 use hookloop_core::session::{
@@ -94,11 +94,9 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                     .tree
                     .as_deref()
                     .map_or_else(String::new, |tree| format!(" on tree {}", short_hash(tree)));
-                let gates = match judged.gates {
-                    1 => "the gate passes".to_owned(),
-                    count => format!("all {count} gates pass"),
-                };
-                return Some((Weight::Good, format!("{gates}{tree}")));
+                let gates = gates_line(judged);
+                let weight = if judged.is_proof() { Weight::Good } else { Weight::Bad };
+                return Some((weight, format!("{gates}{tree}")));
             }
             Verdict::Block => {
                 return Some((Weight::Bad, sent_back(&judged.failing)));
@@ -107,6 +105,10 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                 return Some((Weight::Bad, format!("a gate asks for a human: {reason}")));
             }
         },
+        EventBody::EmptyDifferenceFound(found) => {
+            let what = if found.was_asked { "a human is needed" } else { "the agent is asked why" };
+            return Some((Weight::Bad, format!("no file changed: {what}")));
+        }
         EventBody::SubmitJudged(judged) => {
             let hook = judged.hook.as_deref().unwrap_or("it");
             match &judged.verdict {
@@ -280,6 +282,22 @@ pub(crate) fn some(names: &[String]) -> String {
     }
 }
 
+/// How the gates of a verdict that does not block ended, each kind apart.
+fn gates_line(judged: &GatesJudged) -> String {
+    let others = judged.skipped.len() + judged.failed.len();
+    match (judged.passed.len(), others) {
+        (1, 0) => "the gate passes".to_owned(),
+        (count, 0) if count > 0 => format!("all {count} gates pass"),
+        _ => {
+            let named = [&judged.skipped, &judged.failed];
+            let named: Vec<String> = named.into_iter().flatten().cloned().collect();
+            let named =
+                if named.is_empty() { String::new() } else { format!(" ({})", some(&named)) };
+            format!("gates: {judged}{named}")
+        }
+    }
+}
+
 /// A length of time for people.
 pub(crate) fn duration(ms: u64) -> String {
     match ms {
@@ -323,14 +341,13 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
         Some(Outcome::Complete { unproven: true }) => {
             (Weight::Bad, format!("accepted without proof after {count}"), why)
         }
-        Some(Outcome::Complete { .. }) if session.iteration == 0 => {
+        Some(Outcome::Complete { .. }) if session.had_nothing_to_do() => {
             (Weight::Plain, "complete: there was nothing to do".to_owned(), None)
         }
-        Some(Outcome::Complete { .. }) if session.receipts.is_empty() => {
-            let text =
-                format!("complete after {count}, by the agent's word alone: there are no gates");
+        Some(Outcome::Complete { .. }) if !session.is_proven() => {
+            let text = format!("complete after {count}, not proven: {}", why_unproven(session));
             (
-                Weight::Plain,
+                Weight::Bad,
                 text,
                 Some("add a `stop` hook to hookloop.yaml, such as your tests".to_owned()),
             )
@@ -353,6 +370,18 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
         Some(Outcome::Cancelled) => (Weight::Bad, format!("cancelled after {count}"), log),
         Some(Outcome::Interrupted) => (Weight::Bad, format!("interrupted after {count}"), log),
         None => (Weight::Plain, format!("paused after {count}"), resume),
+    }
+}
+
+/// Why a complete session is not proven.
+pub(crate) fn why_unproven(session: &Session) -> String {
+    if !session.tasks_unproven.is_empty() {
+        let names: Vec<String> = session.tasks_unproven.iter().map(ToString::to_string).collect();
+        format!("no gate passed for {}", some(&names))
+    } else if session.receipts.is_empty() {
+        "no gate ran".to_owned()
+    } else {
+        "no gate passed".to_owned()
     }
 }
 

@@ -51,7 +51,7 @@ impl Complete {
         let project = context.project()?;
         let id = ids::resolve(&project, &self.task)?;
         let fence = self.right.fence(&id)?;
-        let outcome = Outcome { result: self.result, artifacts: self.artifacts };
+        let outcome = Outcome { result: self.result, artifacts: self.artifacts, proven: false };
         give(context, &project, "Completed", &Command::CompleteTask { id, outcome, fence })?;
         Ok(())
     }

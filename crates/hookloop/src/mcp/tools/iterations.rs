@@ -1,5 +1,6 @@
 //! Iteration loops that an agent keeps by itself, held against the project's rules.
 
+use hookloop_core::gates::GateResult;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::stop::Validated;
 use hookloop_engine::guest::desk::{Completed, Desk, Evaluated, Iteration, Judged, Signal, Start};
@@ -123,8 +124,12 @@ fn validate(desk: &Desk, arguments: Arguments) -> Answer {
 }
 
 fn result(validated: &Validated) -> Value {
-    let word = if validated.passed { "passed" } else { "failed" };
-    json!({ "ruleName": validated.rule, "passed": validated.passed, "message": word })
+    let word = match validated.result {
+        GateResult::Passed => "passed",
+        GateResult::Skipped => "skipped",
+        GateResult::Failed | GateResult::Blocked => "failed",
+    };
+    json!({ "ruleName": validated.rule, "passed": validated.has_passed(), "message": word })
 }
 
 fn decision(evaluated: Evaluated) -> Value {

@@ -1,6 +1,6 @@
 //! The steps of an iteration in words, each with what it printed where this machine has that.
 
-use hookloop_core::session::facts::{Left, TurnEnded};
+use hookloop_core::session::facts::{GatesJudged, Left, TurnEnded};
 use hookloop_core::session::plan::{Count, Dollars};
 use hookloop_core::session::timeline::{Part, PartKind, Step, What};
 use hookloop_core::session::{Answer, Decision, SubmitVerdict, TurnKind, TurnResult, Verdict};
@@ -132,7 +132,7 @@ fn words(visit: &Visit<'_>, what: &What) -> Line {
             let said = format!("{} on {tree}{code}", receipt.status);
             said_by((class(&receipt.status), "receipt", receipt.gate.clone()), said)
         }
-        What::Judged(judged) => judged_line(&judged.verdict, judged.gates, &judged.failing),
+        What::Judged(judged) => judged_line(judged),
         What::SubmitJudged(judged) => submit_line(&judged.verdict, judged.hook.as_deref()),
         What::Answered(answered) => {
             let said = match answered.answer {
@@ -232,14 +232,14 @@ fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnde
     line
 }
 
-fn judged_line(verdict: &Verdict, gates: u32, failing: &[String]) -> Line {
-    let (class, said) = match verdict {
-        Verdict::Pass if gates == 0 => ("calm", "there are none to pass".to_owned()),
-        Verdict::Pass => ("good", format!("{} passed", counted(gates, "gate", "gates"))),
+fn judged_line(judged: &GatesJudged) -> Line {
+    let (class, said) = match &judged.verdict {
+        Verdict::Pass if judged.gates == 0 => ("calm", "there are none to pass".to_owned()),
+        Verdict::Pass => (if judged.is_proof() { "good" } else { "calm" }, judged.to_string()),
         Verdict::Block => ("bad", "sent back".to_owned()),
         Verdict::Escalate { reason } => ("bad", format!("asks for a human: {reason}")),
     };
-    texted((class, "gates", String::new()), said, &failing.join("\n"))
+    texted((class, "gates", String::new()), said, &judged.failing.join("\n"))
 }
 
 fn submit_line(verdict: &SubmitVerdict, hook: Option<&str>) -> Line {

@@ -1,0 +1,172 @@
+//! What the gates of one claim or one merge say together.
+//!
+//! A gate that was skipped did not pass, and neither did one that failed with `on_failure: open`.
+//! Both are reported apart from the gates that passed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::answer::{Outcome, Status, Verdict as RunVerdict};
+use crate::session::Verdict;
+
+/// One run of a gate.
+#[derive(Clone, Copy, Debug)]
+pub struct GateRun<'r> {
+    pub name: &'r str,
+    /// The group in which one passing gate is enough.
+    pub any_of: Option<&'r str>,
+    pub outcome: &'r Outcome,
+}
+
+/// The result of one gate among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateResult {
+    Passed,
+    /// The gate did not run, or answered that it had nothing to check.
+    Skipped,
+    /// The gate failed and does not block: it is open, or another gate of its `any_of` group passed.
+    Failed,
+    Blocked,
+}
+
+/// What the gates say together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatesVerdict {
+    pub verdict: Verdict,
+    /// The results of the runs, in the order of the runs.
+    pub results: Vec<GateResult>,
+    names: Vec<String>,
+}
+
+impl GatesVerdict {
+    /// The gates with this result, in the order of their runs.
+    pub fn names(&self, result: GateResult) -> Vec<String> {
+        let of_result = |(name, found): (&String, &GateResult)| {
+            if *found == result { Some(name.clone()) } else { None }
+        };
+        self.names.iter().zip(&self.results).filter_map(of_result).collect()
+    }
+
+    pub fn has(&self, result: GateResult) -> bool {
+        self.results.contains(&result)
+    }
+
+    /// How many gates gave an answer: all but the skipped ones.
+    pub fn ran(&self) -> usize {
+        self.results.iter().filter(|result| **result != GateResult::Skipped).count()
+    }
+}
+
+/// Judges the runs of several gates. A request for a person outweighs a block, a block outweighs a pass.
+pub fn verdict(runs: &[GateRun<'_>]) -> GatesVerdict {
+    let results: Vec<GateResult> = runs.iter().map(|run| result_of(run, runs)).collect();
+    let escalated = runs.iter().find_map(|run| match &run.outcome.verdict {
+        RunVerdict::Escalate { reason } => Some(reason.clone()),
+        _ => None,
+    });
+    let verdict = if let Some(reason) = escalated {
+        Verdict::Escalate { reason }
+    } else if results.contains(&GateResult::Blocked) {
+        Verdict::Block
+    } else {
+        Verdict::Pass
+    };
+    let names = runs.iter().map(|run| run.name.to_owned()).collect();
+    GatesVerdict { verdict, results, names }
+}
+
+fn result_of(run: &GateRun<'_>, all: &[GateRun<'_>]) -> GateResult {
+    match (&run.outcome.verdict, run.outcome.status) {
+        (RunVerdict::Pass, Status::Passed) => GateResult::Passed,
+        (RunVerdict::Pass, Status::Skipped) => GateResult::Skipped,
+        (RunVerdict::Pass, _) => GateResult::Failed,
+        (RunVerdict::Escalate { .. }, _) => GateResult::Blocked,
+        (RunVerdict::Block { .. }, _) if is_excused(run, all) => GateResult::Failed,
+        (RunVerdict::Block { .. }, _) => GateResult::Blocked,
+    }
+}
+
+/// Whether another gate of the same group passed.
+fn is_excused(run: &GateRun<'_>, all: &[GateRun<'_>]) -> bool {
+    let has_passed = |other: &GateRun<'_>| {
+        other.any_of == run.any_of
+            && other.outcome.verdict == RunVerdict::Pass
+            && other.outcome.status == Status::Passed
+    };
+    run.any_of.is_some() && all.iter().any(has_passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(word: &str) -> Outcome {
+        let of = |status, verdict| Outcome { verdict, ..Outcome::of(status) };
+        let block = || RunVerdict::Block { feedback: "no".to_owned() };
+        match word {
+            "passes" => of(Status::Passed, RunVerdict::Pass),
+            "skips" => of(Status::Skipped, RunVerdict::Pass),
+            "fails open" => of(Status::Failed, RunVerdict::Pass),
+            "times out" => of(Status::TimedOut, block()),
+            "blocks" => of(Status::Blocked, block()),
+            "asks" => of(Status::Blocked, RunVerdict::Escalate { reason: "look".to_owned() }),
+            other => panic!("{other}"),
+        }
+    }
+
+    /// Each gate as `result` or `result in group`.
+    fn check(gates: &[&str], expected: Verdict, results: &[GateResult]) {
+        let parsed: Vec<(Outcome, Option<&str>)> = gates
+            .iter()
+            .map(|gate| match gate.split_once(" in ") {
+                Some((word, group)) => (outcome(word), Some(group)),
+                None => (outcome(gate), None),
+            })
+            .collect();
+        let runs: Vec<GateRun<'_>> = parsed
+            .iter()
+            .map(|(outcome, any_of)| GateRun { name: "gate", any_of: *any_of, outcome })
+            .collect();
+        let found = verdict(&runs);
+        assert_eq!((found.verdict, found.results.as_slice()), (expected, results), "{gates:?}");
+    }
+
+    #[test]
+    fn the_verdict_of_several_gates() {
+        use GateResult::{Blocked, Failed, Passed, Skipped};
+        let escalate = || Verdict::Escalate { reason: "look".to_owned() };
+        check(&[], Verdict::Pass, &[]);
+        check(&["passes"], Verdict::Pass, &[Passed]);
+        check(&["passes", "skips"], Verdict::Pass, &[Passed, Skipped]);
+        check(&["passes", "fails open"], Verdict::Pass, &[Passed, Failed]);
+        check(&["passes", "blocks"], Verdict::Block, &[Passed, Blocked]);
+        check(&["times out"], Verdict::Block, &[Blocked]);
+        check(&["blocks", "asks"], escalate(), &[Blocked, Blocked]);
+    }
+
+    #[test]
+    fn a_group_of_gates_needs_one_that_passed() {
+        use GateResult::{Blocked, Failed, Passed, Skipped};
+        let escalate = Verdict::Escalate { reason: "look".to_owned() };
+        check(&["blocks in g", "passes in g"], Verdict::Pass, &[Failed, Passed]);
+        check(&["blocks in g", "passes in h"], Verdict::Block, &[Blocked, Passed]);
+        check(&["blocks in g", "passes"], Verdict::Block, &[Blocked, Passed]);
+        check(&["blocks in g", "skips in g"], Verdict::Block, &[Blocked, Skipped]);
+        check(&["blocks in g", "fails open in g"], Verdict::Block, &[Blocked, Failed]);
+        check(&["asks in g", "passes in g"], escalate, &[Blocked, Passed]);
+    }
+
+    #[test]
+    fn gates_are_named_by_their_result() {
+        let (passed, skipped) = (outcome("passes"), outcome("skips"));
+        let runs = [
+            GateRun { name: "tests", any_of: None, outcome: &passed },
+            GateRun { name: "lint", any_of: None, outcome: &skipped },
+        ];
+        let found = verdict(&runs);
+        assert_eq!(found.names(GateResult::Passed), ["tests"]);
+        assert_eq!(found.names(GateResult::Skipped), ["lint"]);
+        assert_eq!(found.ran(), 1);
+    }
+}

@@ -1,0 +1,379 @@
+//! Which sessions count as proven, and which gates as passed.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::support::Sandbox;
+use super::{Ran, command, json as print_json, project, run_as_it_is, scripted, write};
+
+/// Writes a file and claims to be done.
+const WORK: &str =
+    r#"[{"write": {"work.txt": "done\n"}, "say": "Done.\n<promise>COMPLETE</promise>"}]"#;
+
+fn judged(ran: &Ran) -> &Value {
+    ran.all("gates_judged").last().copied().unwrap()
+}
+
+/// What `hookloop run` prints to people.
+fn printed(config: &str) -> String {
+    let sandbox = project(config, &[("turns.json", WORK)]);
+    let with_json = command(&sandbox, &["run", "x", "--agent", "scripted:turns.json", "--plain"]);
+    let mut plain = Command::new(with_json.get_program());
+    plain.args(with_json.get_args().filter(|arg| *arg != "--json"));
+    plain.current_dir(sandbox.project()).env_clear();
+    plain.envs(with_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = plain.output().unwrap();
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    out + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn a_skipped_gate_is_not_a_passed_gate() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'true'}
+    - {name: lint, command: 'true', when: 'iteration > 99'}
+    - {name: style, command: 'exit 1', on_failure: open}
+";
+    let sandbox = project(config, &[]);
+    let ran = scripted(&sandbox, WORK, &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    let judged = judged(&ran);
+    assert_eq!(judged["passed"], json!(["tests"]));
+    assert_eq!(judged["skipped"], json!(["lint"]));
+    assert_eq!(judged["failed"], json!(["style"]));
+    let text = printed(config);
+    assert!(
+        text.contains("1 passed, 1 skipped, 1 failed without blocking (lint, style)"),
+        "{text}"
+    );
+    assert!(!text.contains("all 3 gates pass"), "{text}");
+}
+
+#[test]
+fn a_skipped_gate_does_not_excuse_the_group_that_it_is_in() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'exit 2', any_of: g}
+    - {name: other, command: 'true', any_of: g, when: 'iteration > 99'}
+";
+    let sandbox = project(config, &[]);
+    let ran = scripted(&sandbox, WORK, &["--hook-retries", "0"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_condition_on_a_name_without_a_value_fails_the_gate() {
+    // Without delivery there is no branch at `stop`, so the name is refused when the file is read; at
+    // `before_submit` it is known. `project` is known everywhere.
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'true', when: 'project != \"\"'}
+";
+    let sandbox = project(config, &[]);
+    let ran = scripted(&sandbox, WORK, &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!(judged(&ran)["passed"], json!(["tests"]));
+
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'true', when: 'task.type == \"fix\"'}
+";
+    let sandbox = project(config, &[]);
+    let ran = scripted(&sandbox, WORK, &["--hook-retries", "0"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    let ran_hook = ran.all("hook_ran");
+    assert_eq!(ran_hook[0]["status"], "failed");
+    assert!(ran_hook[0]["reason"].as_str().unwrap().contains("`task` has no value here"));
+}
+
+#[test]
+fn a_reaction_whose_condition_has_no_value_is_recorded_as_failed() {
+    let config = "version: 1
+hooks:
+  post_iteration:
+    - {name: note, command: 'touch noted', when: 'task.type == \"fix\"'}
+  stop:
+    - {name: tests, command: 'true'}
+";
+    let sandbox = project(config, &[]);
+    let ran = scripted(&sandbox, WORK, &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    let note = ran.all("hook_ran").into_iter().find(|ran| ran["hookName"] == "note").unwrap();
+    assert_eq!(note["status"], "failed");
+    assert!(note["reason"].as_str().unwrap().contains("`task` has no value here"), "{note}");
+    assert!(!sandbox.project().join("noted").exists());
+}
+
+/// Every name that conditions may use at a point of a session has a value there.
+#[test]
+fn every_name_of_a_condition_has_a_value_in_a_session() {
+    let names = |point: &str| -> Vec<&str> {
+        let own: &[&str] = match point {
+            "session_start" | "session_end" => &[],
+            "on_error" => &["iteration >= 0", "error != ''"],
+            _ => &["iteration >= 0"],
+        };
+        let all = ["point != ''", "project != ''", "session != ''", "task == null"];
+        all.into_iter().chain(own.iter().copied()).collect()
+    };
+    let points = [
+        "session_start",
+        "pre_iteration",
+        "post_iteration",
+        "on_error",
+        "validation",
+        "stop",
+        "session_end",
+    ];
+    let mut config = "version: 1\nhooks:\n".to_owned();
+    let mut expected = Vec::new();
+    for point in points {
+        config += &format!("  {point}:\n");
+        for (number, condition) in names(point).into_iter().enumerate() {
+            let name = format!("{point}-{number}");
+            config += &format!("    - {{name: {name}, command: 'true', when: \"{condition}\"}}\n");
+            expected.push(name);
+        }
+    }
+    let sandbox = project(&config, &[]);
+    let turns = r#"[{"fail": "no network"},
+        {"write": {"work.txt": "done\n"}, "say": "Done.\n<promise>COMPLETE</promise>"}]"#;
+    let ran = scripted(&sandbox, turns, &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    for name in expected {
+        let runs: Vec<&Value> =
+            ran.all("hook_ran").into_iter().filter(|ran| ran["hookName"] == *name).collect();
+        assert!(!runs.is_empty(), "{name} did not run");
+        assert!(runs.iter().all(|ran| ran["status"] == "passed"), "{name}: {runs:?}");
+    }
+}
+
+/// `hookloop run` with these turns, and nothing that loosens a rule.
+fn honest(sandbox: &Sandbox, turns: &str, args: &[&str]) -> Ran {
+    write(sandbox, "../turns.json", turns);
+    let agent = ["work", "--agent", "scripted:../turns.json"];
+    run_as_it_is(sandbox, &[&agent[..], args].concat())
+}
+
+fn is_proven(ran: &Ran) -> bool {
+    ran.all("session_ended").last().unwrap()["proven"].as_bool().unwrap()
+}
+
+const TESTS: &str = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n";
+const CLAIM: &str = r#"[{"say": "Done.\n<promise>COMPLETE</promise>"}]"#;
+
+#[test]
+fn complete_without_a_gate_that_passed_is_exit_code_6() {
+    let check = |config: &str, code: i32, proven: bool| {
+        let sandbox = project(config, &[]);
+        let ran = honest(&sandbox, WORK, &["--hook-retries", "0", "--at-retry-limit", "accept"]);
+        assert_eq!((ran.code, ran.outcome()), (code, "complete"), "{config}: {}", ran.stderr);
+        assert_eq!(is_proven(&ran), proven, "{config}");
+        let listed = print_json(&sandbox, &["sessions", "list"]);
+        assert_eq!(listed[0]["proven"], proven, "{config}");
+    };
+    check(TESTS, 0, true);
+    check("version: 1\n", 6, false);
+    let skipped = TESTS.replace("command: 'true'", "command: 'true', when: 'iteration > 9'");
+    check(&skipped, 6, false);
+    let open = TESTS.replace("command: 'true'", "command: 'exit 1', on_failure: open");
+    check(&open, 6, false);
+    let accepted = TESTS.replace("'true'", "'exit 2'");
+    check(&accepted, 6, false);
+}
+
+#[test]
+fn a_session_that_had_nothing_to_do_is_not_unproven_work() {
+    let sandbox = project(TESTS, &[("turns.json", CLAIM)]);
+    let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:turns.json"]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert!(!is_proven(&ran));
+}
+
+#[test]
+fn a_task_says_whether_its_work_is_proven() {
+    let check = |config: &str, code: i32, proven: bool| {
+        let sandbox = project(config, &[]);
+        write(&sandbox, "../turns.json", WORK);
+        print_json(&sandbox, &["task", "add", "x", "--id", "x"]);
+        let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:../turns.json"]);
+        assert_eq!(ran.code, code, "{config}: {}", ran.stderr);
+        assert_eq!(is_proven(&ran), proven);
+        assert_eq!(print_json(&sandbox, &["task", "show", "x"])["proven"], proven);
+    };
+    check(TESTS, 0, true);
+}
+
+#[test]
+fn a_task_that_somebody_else_completed_is_not_the_sessions_success() {
+    let sandbox = project("version: 1\n", &[]);
+    print_json(&sandbox, &["task", "add", "x", "--id", "x"]);
+    let agent = "#!/bin/sh\ncat > /dev/null\ntouch work began\nwhile [ ! -f go ]; do sleep 0.02; done\n\
+                 echo '<promise>COMPLETE</promise>'\n";
+    write(&sandbox, "agent.sh", agent);
+    let args = ["run", "--tasks", "--agent", "command:./agent.sh"];
+    let child = command(&sandbox, &args).spawn().unwrap();
+    super::eventually("the turn", || sandbox.project().join("began").exists());
+    print_json(&sandbox, &["task", "complete", "x", "--force"]);
+    write(&sandbox, "go", "");
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert!(!is_proven(&ran));
+}
+
+#[test]
+fn a_claim_without_a_change_is_asked_about_once_and_then_needs_a_person() {
+    let sandbox = project(TESTS, &[]);
+    let ran = honest(&sandbox, CLAIM, &[]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert_eq!(ran.count("iteration_started"), 2);
+    let ended = ran.all("session_ended")[0];
+    assert!(ended["reason"].as_str().unwrap().starts_with("no changes"), "{ended}");
+    let asked = ran.all("output_piped");
+    assert!(asked[0]["text"].as_str().unwrap().contains("no file changed"), "{asked:?}");
+    let found: Vec<&Value> =
+        ran.all("empty_difference_found").into_iter().map(|found| &found["was_asked"]).collect();
+    assert_eq!(found, [&json!(false), &json!(true)]);
+}
+
+#[test]
+fn an_agent_that_changes_something_when_asked_completes() {
+    let turns = r#"[{"say": "<promise>COMPLETE</promise>"},
+        {"write": {"work.txt": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    let sandbox = project(TESTS, &[]);
+    let ran = honest(&sandbox, turns, &[]);
+    assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
+}
+
+#[test]
+fn a_commit_is_a_change() {
+    let sandbox = project(TESTS, &[]);
+    let commit = "git -c user.name=t -c user.email=t@example.invalid commit -q --allow-empty -m x";
+    let turns = json!([{ "run": commit, "say": "<promise>COMPLETE</promise>" }]).to_string();
+    let ran = honest(&sandbox, &turns, &[]);
+    assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
+}
+
+#[test]
+fn no_changes_are_fine_if_a_person_or_the_task_type_says_so() {
+    let sandbox = project(TESTS, &[]);
+    let ran = honest(&sandbox, CLAIM, &["--no-changes-ok"]);
+    assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
+    let config = format!("{TESTS}task_types:\n  question: {{no_changes_ok: true}}\n");
+    let check = |kind: &str, code: i32, state: &str| {
+        let sandbox = project(&config, &[]);
+        write(&sandbox, "../turns.json", CLAIM);
+        print_json(&sandbox, &["task", "add", "x", "--id", "x", "--type", kind]);
+        let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:../turns.json"]);
+        assert_eq!(ran.code, code, "{kind}: {}", ran.stderr);
+        assert_eq!(print_json(&sandbox, &["task", "show", "x"])["state"], state);
+    };
+    check("question", 0, "completed");
+    check("fix", 3, "blocked");
+}
+
+#[test]
+fn no_turn_follows_an_acceptance_or_the_retry_limit() {
+    for (answer, code) in [("accept", 6), ("needs_human", 3)] {
+        let config = TESTS.replace("'true'", "'echo no >&2; exit 2'");
+        let sandbox = project(&config, &[]);
+        // A turn after the decision would write another file.
+        let turns = r#"[{"write": {"first": "x"}, "say": "<promise>COMPLETE</promise>"},
+            {"write": {"second": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
+        let ran = honest(&sandbox, turns, &["--hook-retries", "0", "--at-retry-limit", answer]);
+        assert_eq!(ran.code, code, "{answer}: {}", ran.stderr);
+        assert_eq!(ran.count("turn_ended"), 1, "{answer}");
+        assert!(!sandbox.project().join("second").exists(), "{answer}");
+    }
+}
+
+#[test]
+fn a_final_turn_after_the_iterations_limit_is_judged_for_the_record() {
+    let config = "version: 1
+hooks:
+  post_iteration:
+    - {name: hint, command: 'echo look', pipe_output: true}
+  stop:
+    - {name: tests, command: 'true'}
+";
+    let sandbox = project(config, &[]);
+    let turns = r#"[{"write": {"first": "x"}, "say": "Not yet."},
+        {"write": {"second": "x"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    let ran = honest(&sandbox, turns, &["--max-iterations", "1"]);
+    assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
+    assert_eq!((ran.count("turn_started"), ran.count("gates_judged")), (1, 1));
+    assert!(!is_proven(&ran));
+}
+
+const TWO_TASKS: [&[&str]; 2] = [
+    &["task", "add", "first", "--id", "first"],
+    &["task", "add", "second", "--id", "second", "--depends-on", "first"],
+];
+
+/// Runs two tasks, the second of which depends on the first; answers the states that they are in.
+fn two_tasks(sandbox: &Sandbox) -> (i32, [String; 2]) {
+    for add in TWO_TASKS {
+        print_json(sandbox, add);
+    }
+    let agent = "#!/bin/sh\ncat > /dev/null\necho work >> work-$HOOKLOOP_TASK_ID\n\
+                 echo '<promise>COMPLETE</promise>'\n";
+    write(sandbox, "agent.sh", agent);
+    let ran = run_as_it_is(sandbox, &["--tasks", "--agent", "command:./agent.sh"]);
+    let state =
+        |id: &str| print_json(sandbox, &["task", "show", id])["state"].as_str().unwrap().to_owned();
+    (ran.code, ["first", "second"].map(state))
+}
+
+fn own_file(sandbox: &Sandbox, text: &str) {
+    let path = sandbox.project().join("../home/.config/hookloop/config.yaml");
+    std::fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_task_without_proof_does_not_release_its_dependents() {
+    let sandbox = project("version: 1\n", &[]);
+    own_file(&sandbox, "version: 1\n");
+    let (code, states) = two_tasks(&sandbox);
+    assert_eq!((code, states[0].as_str()), (3, "blocked"));
+    assert_ne!(states[1], "completed");
+    let shown = print_json(&sandbox, &["task", "show", "first"]);
+    let reason = shown["blocked"]["reason"].as_str().unwrap();
+    assert!(reason.starts_with("completed without proof"), "{reason}");
+    assert!(reason.contains("hookloop task complete first"), "{reason}");
+    // A person's word releases the dependent, and proves nothing.
+    print_json(&sandbox, &["task", "unblock", "first"]);
+    print_json(&sandbox, &["task", "complete", "first"]);
+    assert_eq!(print_json(&sandbox, &["task", "show", "first"])["proven"], false);
+    assert_eq!(print_json(&sandbox, &["task", "show", "second"])["open_dependencies"], 0);
+}
+
+#[test]
+fn who_wants_no_gates_has_dependents_released_and_exit_code_6() {
+    let sandbox = project("version: 1\n", &[]);
+    own_file(&sandbox, "version: 1\ngates: none\n");
+    let (code, states) = two_tasks(&sandbox);
+    assert_eq!((code, states), (6, ["completed", "completed"].map(str::to_owned)));
+}
+
+#[test]
+fn tasks_that_gates_proved_release_their_dependents() {
+    let sandbox = project(TESTS, &[]);
+    own_file(&sandbox, "version: 1\n");
+    let (code, states) = two_tasks(&sandbox);
+    assert_eq!((code, states), (0, ["completed", "completed"].map(str::to_owned)));
+}
+
+#[test]
+fn a_repository_does_not_say_that_no_gates_are_wanted() {
+    let sandbox = project(TESTS, &[]);
+    write(&sandbox, "hookloop.yaml", &format!("{TESTS}gates: none\n"));
+    let ran = honest(&sandbox, WORK, &[]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("not a repository's"), "{}", ran.stderr);
+}

@@ -107,7 +107,9 @@ fn changed(subject: &Subject, body: &EventBody) -> &'static [Topic] {
         (Subject::Session(_), _) => &[Log],
         (Subject::Purse, _) => &[Usage],
         (Subject::Notice(_), _) => &[Problems, Log],
-        (_, EventBody::HookSwitched(_) | EventBody::HookRan(_)) => &[Hooks, Log],
+        (_, EventBody::HookSwitched(_) | EventBody::HooksTrusted(_) | EventBody::HookRan(_)) => {
+            &[Hooks, Log]
+        }
         _ => &[Log],
     }
 }

@@ -27,7 +27,7 @@ fn what_an_agent_has() {
     let project = Project::new();
     let turn = r#"[{"run": "env > seen", "say": "Seen.\n<promise>COMPLETE</promise>"}]"#;
     project.write("turns.json", turn);
-    project.ok(&["run", "Look", "--agent", "scripted:turns.json"]);
+    assert_eq!(project.run(&["run", "Look", "--agent", "scripted:turns.json"]).code, 6);
     let seen = fs::read_to_string(project.root().join("seen")).unwrap();
     let seen =
         seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned());

@@ -18,7 +18,10 @@ fn printed() -> Vec<(&'static str, Value)> {
     let shown = project.json(&["task", "show", "a"]);
     project.json(&["task", "block", "a", "--reason", "Why"]);
     project.write("turns.json", r#"[{"say": "Done.\n<promise>COMPLETE</promise>"}]"#);
-    let ran = lines(&project.ok(&["run", "Do it", "--agent", "scripted:turns.json", "--json"]));
+    let run = ["run", "Do it", "--agent", "scripted:turns.json", "--no-changes-ok", "--json"];
+    let ran = project.run(&run);
+    assert_eq!(ran.code, 6, "complete, and no gate proved it: {ran:?}");
+    let ran = lines(&ran.stdout);
     let schedule = ["schedule", "add", "s", "--cron", "0 3 * * *", "--goal", "G"];
     let first = |args: &[&str]| project.json(args)[0].clone();
     vec![

@@ -21,7 +21,7 @@ fn a_task_becomes_a_request_and_the_request_is_merged() {
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo work > work.txt");
     let ran = yard.tasks();
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
     let pulls = forge.pulls();
     assert_eq!(pulls.len(), 1);
     assert_eq!(pulls[0].title, "Goal of it");
@@ -43,10 +43,10 @@ fn a_second_submission_is_the_same_request_with_the_new_commit() {
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo bad > work.txt");
     yard.does("t1", 2, "echo mended > work.txt");
-    assert_eq!(yard.tasks().code, 0);
+    assert_eq!(yard.tasks().code, 6);
     let first = forge.pulls()[0].head.clone();
     assert_eq!(yard.merge()["t1"].0, "returned");
-    assert_eq!(yard.tasks().code, 0);
+    assert_eq!(yard.tasks().code, 6);
     assert_eq!(forge.count(Route::Open), 1, "one request was opened");
     let pulls = forge.pulls();
     assert_ne!(pulls[0].head, first);
@@ -92,7 +92,7 @@ fn checks_that_are_pending_have_not_passed() {
     let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo work > work.txt");
-    assert_eq!(yard.tasks().code, 0);
+    assert_eq!(yard.tasks().code, 6);
     forge.check(Check::new(Kind::Run, "ci", [Says::Pending, Says::Pending, Says::Passed]));
     let fates = yard.merge();
     assert_eq!(fates["t1"].0, "waits", "{fates:?}");
@@ -113,7 +113,7 @@ fn a_failed_check_sends_the_task_back() {
     let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo work > work.txt");
-    assert_eq!(yard.tasks().code, 0);
+    assert_eq!(yard.tasks().code, 6);
     forge.check(Check::new(Kind::Run, "ci", [Says::Failed]));
     let fates = yard.merge();
     assert_eq!(fates["t1"].0, "returned", "{fates:?}");
@@ -127,7 +127,7 @@ fn a_request_that_somebody_merged_completes_its_task() {
     let (yard, forge) = Yard::on_forge(&config(""), &[("a.txt", "a\n")]);
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo work > work.txt");
-    assert_eq!(yard.tasks().code, 0);
+    assert_eq!(yard.tasks().code, 6);
     yard.at_remote(&["update-ref", "refs/heads/main", "refs/heads/hookloop/t1"]);
     assert_eq!(yard.merge()["t1"].0, "merged");
     assert_eq!(yard.state("t1"), "completed");
@@ -143,7 +143,7 @@ fn a_forge_that_fails_now_and_then_ends_with_one_request() {
     forge.fail_at(Route::Open, 1, Fault::HangUpAfter);
     forge.fail_at(Route::List, 1, Fault::status(502));
     let ran = yard.tasks();
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert_eq!(forge.pulls().len(), 1);
     forge.fail_at(Route::Merge, 1, Fault::HangUpAfter);
     let fates = yard.merge();
@@ -163,7 +163,7 @@ fn what_can_not_be_asked_for_now_is_asked_for_later() {
     // As often as it is tried at once.
     forge.fail_at(Route::List, 4, Fault::status(502));
     let ran = yard.tasks();
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert_eq!(ran.submitted(), ["retry", "pass"]);
     assert_eq!(ran.all("turn_ended").len(), 1);
     assert_eq!((yard.state("t1"), forge.pulls().len()), ("submitted".into(), 1));

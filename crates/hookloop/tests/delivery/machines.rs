@@ -26,7 +26,9 @@ fn command(machine: &Machine, args: &[&str]) -> Command {
 
 fn ok(machine: &Machine, args: &[&str]) -> Vec<Value> {
     let output = command(machine, args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {output:?}");
+    // Sessions without a gate are complete, and not proven.
+    let is_unproven = args[0] == "run" && output.status.code() == Some(6);
+    assert!(output.status.success() || is_unproven, "{args:?}: {output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     values.map(Result::unwrap).collect()

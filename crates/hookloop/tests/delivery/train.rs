@@ -15,7 +15,8 @@ fn submit(yard: &Yard, id: &str, file: &str, text: &str) {
     yard.add(id, &[]);
     yard.does(id, 1, &format!("printf '{text}' > {file}"));
     let ran = yard.run(&["--task", id]);
-    assert_eq!(ran.code, 0, "{id}: {}", ran.stderr);
+    assert_eq!(ran.all("session_ended")[0]["outcome"], "complete", "{id}: {}", ran.stderr);
+    assert_eq!(yard.state(id), "submitted");
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn asked_for_after_submitting_it_is_merged_at_once_and_what_waits_for_it_goes_on
     yard.does("first", 2, "echo fine > first.txt");
     yard.does("second", 1, "test -f first.txt; echo second > second.txt");
     let ran = yard.tasks();
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
     assert_eq!(
         (yard.state("first"), yard.state("second")),
         ("completed".into(), "completed".into())

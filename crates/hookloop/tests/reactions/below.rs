@@ -55,7 +55,7 @@ fn a_hook_that_adds_a_task_for_each_task_ends_at_the_cascade_limit() {
 #[test]
 fn reactions_to_a_turns_commands_run_after_the_turn() {
     let project = Project::with_config(
-        "hooks:\n  task_created:\n    - command: echo {{task_id}} $PPID_OF_AGENT >> created; [ ! -f in-turn ] || touch too-early\n  post_iteration:\n    - command: cp created seen-after-turn\n",
+        "hooks:\n  task_created:\n    - command: echo {{task_id}} >> created; [ ! -f in-turn ] || touch too-early\n  post_iteration:\n    - command: cp created seen-after-turn\n",
     );
     project.write(
         "agent.sh",

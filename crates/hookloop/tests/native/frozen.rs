@@ -69,8 +69,11 @@ fn an_external_session_runs_the_scripts_that_it_began_with() {
     }
 }
 
+/// Something that happens to a project.
+type ProjectChange = fn(&Project);
+
 /// What may be different by the time an agent asks.
-fn changes() -> Vec<(&'static str, fn(&Project))> {
+fn changes() -> Vec<(&'static str, ProjectChange)> {
     fn config(project: &Project, yaml: &str) {
         project.configure(yaml);
     }

@@ -55,7 +55,6 @@ fn add_sessions(project: &Project) {
             limits: engine.rules().limits.session,
             machine: "elsewhere".to_owned(),
             no_changes_ok: true,
-            wants_no_gates: true,
             worker: None,
         };
         open::start(&engine, engine.runner().unwrap(), wish).unwrap();

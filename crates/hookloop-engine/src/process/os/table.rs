@@ -137,6 +137,7 @@ mod tests {
         assert_eq!(same(stat(pid).unwrap()), same(linux::stat(pid).unwrap()));
         assert_eq!(arguments(pid), linux::arguments(pid));
         assert_eq!(real_user(pid), linux::real_user(pid));
+        assert_eq!(program_name(pid), linux::program_name(pid));
         assert_eq!(variables_of(pid), linux::variables_of(pid));
         assert_eq!(variables().find(|(of, _)| *of == pid), own);
         assert!(all_processes().contains(&(pid, stat(pid).unwrap())));

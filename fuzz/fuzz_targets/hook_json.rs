@@ -7,8 +7,8 @@
 
 use hookloop_core::answer::{
     ACTIONS_MAX, ANSWER_MAX, AnswerRules, Ended, Outcome, Printed, Status, Verdict, interpret,
-    merge,
 };
+use hookloop_core::gates::{self, GateRun};
 use hookloop_core::options::{AllowedAnswers, OnFailure};
 use hookloop_core::point::Kind;
 use libfuzzer_sys::fuzz_target;
@@ -46,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
     check_open(&closed, &open, &ended);
     check_reaction(&closed, &reaction);
     check_text(&closed, &ended, printed);
-    check_merge(&closed.verdict);
+    check_together(&closed);
 });
 
 /// The object that standard output is, if it looks like one; an error if it only looks like it, or
@@ -151,11 +151,24 @@ fn kind_of(verdict: &Verdict) -> u8 {
     }
 }
 
-/// Others can make a verdict worse, never better.
-fn check_merge(verdict: &Verdict) {
-    let block = Verdict::Block { feedback: "other".to_owned() };
-    assert_eq!(merge([Verdict::Pass, verdict.clone()]), *verdict);
-    for order in [[verdict.clone(), block.clone()], [block, verdict.clone()]] {
-        assert!(kind_of(&merge(order)) >= kind_of(verdict).max(1));
+/// Other gates can make the verdict worse, never better.
+fn check_together(outcome: &Outcome) {
+    let alone = kind_of(&outcome.verdict);
+    let passed = Outcome::of(Status::Passed);
+    let failed = ("no".to_owned(), Kind::Gate, OnFailure::Closed);
+    let blocked = Outcome::unable(Status::Failed, failed.0, failed.1, failed.2);
+    assert_eq!(together([&passed, outcome]), alone);
+    for order in [[outcome, &blocked], [&blocked, outcome]] {
+        assert!(together(order) >= alone.max(1));
+    }
+}
+
+fn together(outcomes: [&Outcome; 2]) -> u8 {
+    let run = |(name, outcome)| GateRun { name, any_of: None, outcome };
+    let runs: Vec<GateRun<'_>> = ["a", "b"].into_iter().zip(outcomes).map(run).collect();
+    match gates::verdict(&runs).verdict {
+        hookloop_core::session::Verdict::Pass => 0,
+        hookloop_core::session::Verdict::Block => 1,
+        hookloop_core::session::Verdict::Escalate { .. } => 2,
     }
 }

@@ -55,17 +55,6 @@ pub(crate) enum Actor {
     ExternalByTools,
 }
 
-impl Actor {
-    pub(crate) const OTHERS: [Actor; 6] = [
-        Actor::SessionAgent,
-        Actor::WorkerAgent,
-        Actor::Hook,
-        Actor::DispatchedHook,
-        Actor::External,
-        Actor::ExternalByTools,
-    ];
-}
-
 pub(crate) struct Stage {
     pub(crate) sandbox: Sandbox,
 }

@@ -99,6 +99,7 @@ pub(super) fn session(id: &str, state: &str, reason: Option<&str>) -> SessionLin
         cost_micros: 1_500_000,
         started_at: at(300),
         ended_at: (state != "running").then(|| at(10)),
+        proven: state == "complete",
     };
     SessionLine { row, state: state.to_owned() }
 }

@@ -358,8 +358,15 @@ impl Desk {
             let next = "call iteration_start with its id, do the work, then iteration_validate";
             return Err(refused("not_proven", message, next));
         }
+        if !self.project.rules().wants_no_gates {
+            let message = format!("task `{}` has no gate that could prove it", task.id);
+            let next = "tell your user: only a person completes it, or adds a `stop` gate";
+            return Err(refused("not_proven", message, next));
+        }
         let (id, outcome) = (task.id.clone(), Outcome::default());
-        self.execute(&Command::CompleteTask { id, outcome, fence: Fence::None })
+        // The user's own file says that no gates are wanted.
+        self.project.carry_out(&Command::CompleteTask { id, outcome, fence: Fence::None })?;
+        Ok(())
     }
 
     /// What is delivered is done when it is merged, whatever an agent says.

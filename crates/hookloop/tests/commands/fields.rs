@@ -22,6 +22,7 @@ const TASK: &[&str] = &[
     "open_dependencies",
     "parent",
     "priority",
+    "proven",
     "result",
     "started_at",
     "state",
@@ -95,6 +96,7 @@ fn other_commands_print_an_object_each() {
         "tasks",
         "waiting_for_time",
         "waiting_on_blocked",
+        "weakened_gates",
         "workflows",
     ];
     check(&["status"], &status);

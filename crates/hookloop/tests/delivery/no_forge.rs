@@ -12,6 +12,11 @@ const ADDRESSES: [&str; 3] = [
 ];
 const FILES: &[(&str, &str)] = &[("a.txt", "a\n")];
 
+/// A project that delivers, with a gate that proves its work.
+fn gated(delivery: &str) -> String {
+    format!("delivery: {delivery}\nhooks:\n  stop:\n    - {{name: work, file: work.txt}}\n")
+}
+
 /// The status of `create_pr`, and how many receipts it has.
 fn create_pr(ran: &Ran) -> (Vec<&str>, usize) {
     let runs = ran.all("hook_ran").into_iter().filter(|ran| ran["hookName"] == "create_pr");
@@ -47,7 +52,7 @@ fn a_request_that_no_forge_can_take_is_a_persons_decision() {
 
 #[test]
 fn branches_without_requests_are_a_persons_word() {
-    let yard = Yard::at_address(ADDRESSES[0], "delivery: {forge: none}\n", FILES);
+    let yard = Yard::at_address(ADDRESSES[0], &gated("{forge: none}"), FILES);
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo work > work.txt");
     let ran = yard.tasks();
@@ -60,12 +65,13 @@ fn branches_without_requests_are_a_persons_word() {
 
 #[test]
 fn a_merge_into_a_remote_base_without_a_forge_waits_for_a_person() {
-    let yard = Yard::at_address(ADDRESSES[1], "delivery: {forge: none}\n", FILES);
+    let yard = Yard::at_address(ADDRESSES[1], &gated("{forge: none}"), FILES);
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo work > work.txt");
     assert_eq!(yard.tasks().code, 0);
     let main = yard.at_remote(&["rev-parse", "main"]);
-    fs::write(yard.project().join("hookloop.yaml"), "version: 1\ndelivery: {}\n").unwrap();
+    fs::write(yard.project().join("hookloop.yaml"), format!("version: 1\n{}", gated("{}")))
+        .unwrap();
     let (fate, why) = yard.merge().remove("t1").unwrap();
     assert_eq!(fate, "waits");
     assert!(why.contains("delivery: {forge: none}"), "{why}");
@@ -75,7 +81,7 @@ fn a_merge_into_a_remote_base_without_a_forge_waits_for_a_person() {
 
 #[test]
 fn a_local_remote_has_branches_and_claims_no_request() {
-    let yard = Yard::new("delivery: {}\n", FILES);
+    let yard = Yard::new(&gated("{}"), FILES);
     yard.add("t1", &[]);
     yard.does("t1", 1, "echo work > work.txt");
     let ran = yard.tasks();

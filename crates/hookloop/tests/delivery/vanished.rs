@@ -17,6 +17,8 @@ const SOON: Duration = Duration::from_secs(60);
 /// A hook runs at each point at which the working directory was looked for.
 const CONFIG: &str = "delivery: {}
 hooks:
+  stop:
+    - {name: present, command: 'true'}
   pre_iteration:
     - {name: before, command: 'true'}
   post_iteration:

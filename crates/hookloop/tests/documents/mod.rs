@@ -73,8 +73,11 @@ pub(crate) fn check_commands_at(home: &Path, document: &str, change: impl Fn(&st
     assert!(!shell.is_empty(), "{document} has no commands to run");
     for block in shell {
         let script = format!("set -euo pipefail\n{}", change(&block.text));
+        // A script is a process of its own: an agent that it plays is that process, not the test.
+        let file = home.join("block.sh");
+        std::fs::write(&file, script).unwrap();
         let output = Command::new("bash")
-            .args(["-c", &script])
+            .arg(&file)
             .current_dir(&project)
             .env_clear()
             .envs([("PATH", path.as_str()), ("HOME", home.to_str().unwrap()), ("USER", "ada")])

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use crate::cli::Project;
 
 const UNTRUSTED: i32 = 3;
-const TURNS: &str = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
+const TURNS: &str = r#"[{"run": "date +%N > work", "say": "<promise>COMPLETE</promise>"}]"#;
 /// A gate that refuses everything.
 const TESTS: &str = "hooks: {stop: [{name: tests, command: exit 2}]}\nlimits: {hook_retries: 0}\n";
 

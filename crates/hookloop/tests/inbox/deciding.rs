@@ -18,7 +18,7 @@ fn an_answer_reaches_who_works_on_it_next() {
     assert_eq!(keys(&project), [""; 0]);
     project.write("says.txt", "<promise>COMPLETE</promise>\n");
     let ran = project.run(&["run", "--tasks", "--agent", AGENT]);
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
     let prompt = std::fs::read_to_string(project.root().join("prompts.txt")).unwrap();
     assert!(prompt.contains("tester at note>>\nIt is latin-1.\n"), "{prompt}");
     // It was dealt with, and what comes too late says so.
@@ -69,7 +69,7 @@ fn a_paused_session_has_the_answer_in_its_next_prompt() {
     assert_eq!(keys(&project), [""; 0]);
     project.write("says.txt", "<promise>COMPLETE</promise>\n");
     std::fs::remove_file(project.root().join("prompts.txt")).unwrap();
-    assert_eq!(project.shell(&next).code, 0);
+    assert_eq!(project.shell(&next).code, 6, "there is no gate");
     let prompt = std::fs::read_to_string(project.root().join("prompts.txt")).unwrap();
     assert!(prompt.contains("Use the other one."), "{prompt}");
 }
@@ -130,7 +130,7 @@ fn agents_decide_nothing() {
         env -i HOME=$HOME $(command -v hookloop) inbox dismiss a >> said.txt 2>&1; \
         (env -i HOME=$HOME setsid $(command -v hookloop) inbox dismiss a >> said.txt 2>&1; touch over) & \
         while [ ! -f over ]; do sleep 0.01; done; echo '<promise>COMPLETE</promise>'";
-    assert_eq!(project.run(&["run", "--task", "b", "--agent", tries]).code, 0);
+    assert_eq!(project.run(&["run", "--task", "b", "--agent", tries]).code, 6);
     let said = std::fs::read_to_string(project.root().join("said.txt")).unwrap();
     assert_eq!(said.matches("only a person can").count(), 3, "{said}");
     assert_eq!(

@@ -74,7 +74,7 @@ fn a_session_is_seen_spoken_to_and_taken_over_from_elsewhere() {
     // Another machine goes on with it.
     there.write("go-3", "");
     let resumed = command(&there, &["resume", &id]).output().unwrap();
-    assert_eq!(resumed.status.code(), Some(0), "{resumed:?}");
+    assert_eq!(resumed.status.code(), Some(6), "there is no gate: {resumed:?}");
     assert!(kinds(&resumed).contains(&"session_ended".to_owned()));
     assert_eq!(json(&here, &["sessions", "list"])[0]["state"], "complete");
     for machine in [&here, &there] {

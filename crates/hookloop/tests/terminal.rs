@@ -155,7 +155,7 @@ fn what_is_asked_on_a_terminal_can_be_answered_from_anywhere() {
     let piped = project.events_of("output_piped");
     assert!(piped.iter().any(|event| event["data"]["text"] == "Mend the test."), "{piped:?}");
     assert_eq!(project.json(&["inbox", "list"]), serde_json::json!([]));
-    let project = check(&["approve", "KEY"], 0, "without proof");
+    let project = check(&["approve", "KEY"], 6, "without proof");
     assert_eq!(project.event("retry_limit_answered")["data"]["answer"], "accept");
     // It waits for a person all the same.
     let project = check(&["quit", "KEY"], 3, "a human is needed");

@@ -147,7 +147,17 @@ impl Project {
 
     /// Runs a command with something on its standard input.
     pub(crate) fn run_with_input(&self, args: &[&str], input: &str) -> Run {
-        let mut command = self.hookloop(args);
+        self.with_input(self.hookloop(args), input)
+    }
+
+    /// The same by an agent, which is a process of its own: the test stays a person.
+    pub(crate) fn run_by_agent(&self, args: &[&str], input: &str) -> Run {
+        let mut agent = self.command("timeout");
+        agent.args(["--foreground", "600", BINARY]).args(args);
+        self.with_input(agent, input)
+    }
+
+    fn with_input(&self, mut command: Command, input: &str) -> Run {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();

@@ -24,7 +24,7 @@ pub(crate) fn of(project: &Project, agent: &str, event: &str) -> Value {
 }
 
 pub(crate) fn hook(project: &Project, event: &str, payload: &Value) -> Run {
-    project.run_with_input(&["hook", event], &payload.to_string())
+    project.run_by_agent(&["hook", event], &payload.to_string())
 }
 
 #[test]

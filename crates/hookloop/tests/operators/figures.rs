@@ -175,8 +175,9 @@ fn documented(types: &BTreeMap<String, String>) {
 
 #[test]
 fn a_worker_tells_what_it_does() {
-    let (project, collector) = (Project::new(), Collector::start(Mood::Well));
-    let agent = "command:cat > /dev/null; [ ! -f slow ] || while [ ! -f go ]; do sleep 0.02; done; \
+    let project = Project::with_config("hooks: {stop: [{name: worked, file: work}]}\n");
+    let collector = Collector::start(Mood::Well);
+    let agent = "command:cat > work; [ ! -f slow ] || while [ ! -f go ]; do sleep 0.02; done; \
         echo '<promise>COMPLETE</promise>'";
     for id in ["a", "b"] {
         project.add("Goal", &["--id", id]);

@@ -6,7 +6,7 @@ use crate::cli::{Project, lines};
 use crate::collector::{Collector, Mood, hex};
 use crate::{RUN, project, to};
 
-const QUICK: &str = "command:cat > /dev/null; echo '<promise>COMPLETE</promise>'";
+const QUICK: &str = "command:cat > work; echo '<promise>COMPLETE</promise>'";
 
 fn time_of(line: &Value) -> hookloop_core::time::Timestamp {
     line["time"].as_str().unwrap().parse().unwrap()
@@ -40,7 +40,7 @@ fn a_session_in_a_pipe_is_told_by_lines() {
 
 #[test]
 fn what_a_worker_says_is_said_once() {
-    let project = Project::new();
+    let project = Project::with_config("hooks: {stop: [{name: worked, file: work}]}\n");
     project.add("Goal", &["--id", "a"]);
     let worker = ["worker", "--agent", QUICK, "--until-idle", "--name", "w"];
     let mut command = project.hookloop(&worker);

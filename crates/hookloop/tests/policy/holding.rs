@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use crate::cli::{BINARY, Project};
 use crate::set_mode;
 
-const TURNS: &str = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
+const TURNS: &str = r#"[{"run": "date +%N > work", "say": "<promise>COMPLETE</promise>"}]"#;
+/// Complete, and no gate has proven it.
+const UNPROVEN: i32 = 6;
 
 fn names(project: &Project, point: &str, task: &str) -> Vec<String> {
     let explained = project.under_json(&["hooks", "explain", point, "--task", task]);
@@ -76,7 +78,7 @@ loop: {prompt: prompt.md}
     project.under_json(&["task", "complete", &id]);
     let run = project.under(&["run", "x", "--agent", "mine"]);
     assert_eq!(run.code, 2, "{run:?}");
-    assert_eq!(project.session(&[]).code, 0);
+    assert_eq!(project.session(&[]).code, UNPROVEN);
     assert!(!project.root().join("ran").exists());
     assert_eq!(project.goals(), ["a"]);
     let state = project.state();
@@ -138,7 +140,7 @@ fn agents_and_what_they_may_do_are_the_policys() {
     project.write_policy("permissions: edit\n");
     project.forbidden(&["run", "x", "--agent", "command:true"], 2);
     project.write_policy("agents: [scripted]\npermissions: edit\n");
-    assert_eq!(project.session(&[]).code, 0);
+    assert_eq!(project.session(&[]).code, UNPROVEN);
 }
 
 #[test]
@@ -147,7 +149,8 @@ fn limits_are_within_the_policy_whoever_asks() {
     project.write_own("limits: {iterations: 90, purse: {cost: 9}}\n");
     project.write("turns.json", TURNS);
     project.write_policy("limits:\n  iterations: 7\n  errors: 50\n  purse: {cost: 3}\n");
-    assert_eq!(project.session(&["--max-iterations", "1000", "--max-errors", "60"]).code, 0);
+    let wide = ["--max-iterations", "1000", "--max-errors", "60"];
+    assert_eq!(project.session(&wide).code, UNPROVEN);
     let began = project.event("session_started");
     assert_eq!(began["data"]["limits"]["iterations"], 7);
     assert_eq!(began["data"]["limits"]["errors"], 50);
@@ -187,7 +190,7 @@ fn work_that_gates_do_not_pass_is_not_accepted_unasked() {
     project.write("turns.json", TURNS);
     project.write_policy("accept_at_retry_limit: true\n");
     let accept = ["--hook-retries", "0", "--at-retry-limit", "accept"];
-    assert_eq!(project.session(&accept).code, 0, "control");
+    assert_eq!(project.session(&accept).code, UNPROVEN, "control");
     project.write_policy("accept_at_retry_limit: false\n");
     assert_eq!(project.session(&accept).code, 3);
     assert_eq!(project.session(&["--hook-retries", "0"]).code, 3);

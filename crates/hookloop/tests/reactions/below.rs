@@ -77,6 +77,6 @@ fn a_hook_cannot_start_a_dispatcher() {
     project.ok(&["hooks", "trust", "--yes"]);
     project.ok(&["task", "add", "work"]);
     let refusal = lines_of(&project.root(), "refusal");
-    assert!(refusal[0].contains("reactions can't be run here"), "{refusal:?}");
+    assert!(refusal[0].contains("only a person can dispatch reactions"), "{refusal:?}");
     assert_eq!(refusal.last().unwrap(), "1");
 }

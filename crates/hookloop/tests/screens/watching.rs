@@ -82,7 +82,7 @@ fn an_agent_that_looks_on_decides_nothing() {
     tmux.line("HOOKLOOP_SESSION=x hookloop watch");
     tmux.see("Which encoding?");
     tmux.text("dy");
-    tmux.see("for a person to decide");
+    tmux.see("only a person can dismiss");
     assert_eq!(project.events_of("problem_dismissed").len(), 0);
 }
 

@@ -224,7 +224,7 @@ hooks:
     }
     write(&sandbox, "note.sh", "#!/bin/sh\ntouch evil\n");
     let ran = super::run(&sandbox, &["--tasks", "--agent", "command:./agent.sh"]);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.code, 6, "there is no gate: {}", ran.stderr);
     let prompts = read(&sandbox, "prompts");
     assert!(prompts.contains("it changed since it was trusted"), "{prompts}");
     assert!(!prompts.contains("hooks trust"), "{prompts}");

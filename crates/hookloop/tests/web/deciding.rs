@@ -142,18 +142,13 @@ fn a_session_is_told_something_paused_and_resumed() {
 
 /// An agent that starts a server is not the person who is asked.
 #[test]
-fn the_server_of_an_agent_decides_nothing() {
+fn an_agent_starts_no_server() {
     let sandbox = Sandbox::new(PLAIN);
-    sandbox.json(&["task", "add", "Ask", "--id", "ask"]);
-    sandbox.json(&["task", "block", "ask", "--reason", "Which one?"]);
     let mut command = sandbox.command(&["serve", "--port", "0"]);
-    command.env("HOOKLOOP_SESSION", "abc");
-    let server = Server::spawn(command);
-    let key = sandbox.json(&["inbox", "list"])[0]["key"].clone();
-    let body = json!({ "do": "answer", "key": key, "text": "Me" }).to_string();
-    let (status, told) = server.ask("POST", &format!("{}do", server.project()), &body);
-    assert_eq!(status, 409);
-    assert!(told.contains("for a person to decide"), "{told}");
+    let output = command.env("HOOKLOOP_SESSION", "abc").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("only a person can serve the dashboard"), "{told}");
 }
 
 /// A command in the words of a person at a terminal.

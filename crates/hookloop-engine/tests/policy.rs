@@ -180,7 +180,8 @@ struct Samples<'s> {
 }
 
 const DEPTH_MAX: usize = 8;
-const WORDS: [&str; 10] = [
+const WORDS: [&str; 11] = [
+    "none",
     "policy/one",
     "full",
     "24h",

@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::support::Sandbox;
 use crate::{Working, is};
 
-const AGENT: &str = "command:cat > /dev/null; echo '<promise>COMPLETE</promise>'";
+const AGENT: &str =
+    "command:cat > /dev/null; echo work >> work; echo '<promise>COMPLETE</promise>'";
 const LARGE: usize = 1_000;
 const SMALL: usize = 10;
 

@@ -34,8 +34,9 @@ impl Nobody {
         let own = nobody.root().join("home/.config/hookloop");
         fs::create_dir_all(&own).unwrap();
         let url = format!("file://{}", remote.display());
-        let config =
-            format!("version: 1\nprojects:\n  shop: {{repository: '{url}', depth: 1{rest}}}\n");
+        let config = format!(
+            "version: 1\nprojects:\n  shop: {{repository: '{url}', depth: 1{rest}}}\ngates: none\n"
+        );
         fs::write(own.join("config.yaml"), config).unwrap();
         nobody
     }

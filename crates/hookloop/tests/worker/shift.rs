@@ -12,7 +12,8 @@ use crate::{Working, is, until};
 /// Works until there is a file that says that it may end.
 const WAITS: &str = "command:cat > /dev/null; echo $HOOKLOOP_SESSION >> started; \
      while [ ! -f go ]; do sleep 0.05; done; echo '<promise>COMPLETE</promise>'";
-const QUICK: &str = "command:cat > /dev/null; echo '<promise>COMPLETE</promise>'";
+const QUICK: &str =
+    "command:cat > /dev/null; echo work >> work; echo '<promise>COMPLETE</promise>'";
 
 fn worker(sandbox: &Sandbox, args: &[&str]) -> Command {
     let mut command = sandbox.command(&[&["worker"], args].concat());
@@ -84,7 +85,7 @@ fn who_is_for_a_label_or_a_type_leaves_the_rest_to_others() {
 fn in_a_project_without_delivery_one_task_at_a_time_is_worked_on() {
     let sandbox = Sandbox::new("version: 1\n");
     let agent = "command:cat > /dev/null; mkdir alone && sleep 0.2 && rmdir alone && \
-         echo '<promise>COMPLETE</promise>'";
+         echo work >> work && echo '<promise>COMPLETE</promise>'";
     for id in ["a", "b", "c"] {
         add(&sandbox, id);
     }

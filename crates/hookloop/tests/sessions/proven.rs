@@ -17,8 +17,11 @@ fn judged(ran: &Ran) -> &Value {
 
 /// What `hookloop run` prints to people.
 fn printed(config: &str) -> String {
-    let sandbox = project(config, &[("turns.json", WORK)]);
-    let with_json = command(&sandbox, &["run", "x", "--agent", "scripted:turns.json", "--plain"]);
+    printed_in(&project(config, &[("turns.json", WORK)]))
+}
+
+fn printed_in(sandbox: &Sandbox) -> String {
+    let with_json = command(sandbox, &["run", "x", "--agent", "scripted:turns.json", "--plain"]);
     let mut plain = Command::new(with_json.get_program());
     plain.args(with_json.get_args().filter(|arg| *arg != "--json"));
     plain.current_dir(sandbox.project()).env_clear();
@@ -359,6 +362,18 @@ fn who_wants_no_gates_has_dependents_released_and_exit_code_6() {
     own_file(&sandbox, "version: 1\ngates: none\n");
     let (code, states) = two_tasks(&sandbox);
     assert_eq!((code, states), (6, ["completed", "completed"].map(str::to_owned)));
+}
+
+#[test]
+fn who_wants_no_gates_is_not_told_to_add_one() {
+    let sandbox = project("version: 1\n", &[("turns.json", WORK)]);
+    for (own, is_told) in [("version: 1\n", true), ("version: 1\ngates: none\n", false)] {
+        own_file(&sandbox, own);
+        std::fs::remove_file(sandbox.project().join("work.txt")).ok();
+        let text = printed_in(&sandbox);
+        assert!(text.contains("not proven: no gate ran"), "{text}");
+        assert_eq!(text.contains("add a `stop` hook"), is_told, "{text}");
+    }
 }
 
 #[test]

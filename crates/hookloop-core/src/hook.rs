@@ -131,6 +131,17 @@ impl DeclaredAction {
         serde_json::from_value(action).map_err(|error| failed(&error))
     }
 
+    /// Whether it may take a decision that is a person's: complete or unblock a task. (A workflow does neither.)
+    pub fn decides(&self) -> bool {
+        if self.kind != "update_task" {
+            return false;
+        }
+        let TemplateValue::Map(fields) = &self.payload else { return true };
+        let change = fields.iter().find(|(name, _)| name == "action");
+        let harmless = ["transition_to_ready", "start", "submit", "block"];
+        !change.is_some_and(|(_, change)| harmless.iter().any(|word| change.is_plain_text(word)))
+    }
+
     /// Whether the action would be one at all, whatever its variables hold.
     pub fn check(kind: &'static str, payload: &Value) -> Result<(), String> {
         let sample = sampled(payload);

@@ -136,6 +136,34 @@ impl TemplateValue {
         })
     }
 
+    /// Whether it is this text, whatever the values are.
+    pub fn is_plain_text(&self, text: &str) -> bool {
+        match self {
+            TemplateValue::Text(Template(parts)) => {
+                matches!(parts.as_slice(), [Part::Text(part)] if part == text)
+            }
+            _ => false,
+        }
+    }
+
+    /// The value as it was written.
+    pub fn source(&self) -> Value {
+        match self {
+            TemplateValue::Literal(value) => value.clone(),
+            TemplateValue::Text(Template(parts)) => {
+                let part = |part: &Part| match part {
+                    Part::Text(text) => text.clone(),
+                    Part::Variable(name) => format!("{{{{{name}}}}}"),
+                };
+                Value::String(parts.iter().map(part).collect())
+            }
+            TemplateValue::List(items) => items.iter().map(TemplateValue::source).collect(),
+            TemplateValue::Map(map) => Value::Object(
+                map.iter().map(|(key, value)| (key.clone(), value.source())).collect(),
+            ),
+        }
+    }
+
     pub fn render(&self, values: &Values<'_>) -> Result<Value, MissingValue> {
         Ok(match self {
             TemplateValue::Literal(value) => value.clone(),

@@ -9,8 +9,8 @@
 //! - A process whose ancestors are hidden is never taken for a person.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
@@ -132,7 +132,7 @@ impl CallerScope {
     /// Whether what a keeper's project may not do is what this command is about.
     fn is_of(&self, owner: Option<&KeeperOwner>) -> bool {
         let (Some(owner), Some(state_home)) = (owner, &self.state_home) else { return true };
-        let is_same = |one: &Path, other: &Path| real(one) == real(other);
+        let is_same = |one: &Path, other: &Path| real(one) == real(other) || is_one(one, other);
         let is_same_home = match (&self.home, &owner.home) {
             (Some(home), Some(owners)) => is_same(home, owners),
             (Some(_), None) => true,
@@ -191,8 +191,26 @@ fn record_name(process: ProcessIdentity) -> String {
     format!("{}-{}", process.pid, process.started)
 }
 
+/// A path without links and `..`, also where its end is not there yet.
 fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+        if let Ok(found) = plain.canonicalize() {
+            plain = found;
+        }
+    }
+    plain
+}
+
+/// Whether both are one directory, however they are mounted.
+fn is_one(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
 /// An actor: its name in the log, and what it is.
@@ -297,6 +315,7 @@ mod tests {
         check(scope(Some("/state/hookloop"), "/work/other"), Some(&kept), true);
         check(scope(Some("/tmp/state/hookloop"), "/work/p"), Some(&kept), true);
         check(scope(Some("/tmp/state/hookloop"), "/tmp/scratch"), Some(&kept), false);
+        check(scope(Some("/state/new/../hookloop"), "/work/other"), Some(&kept), true);
         check(scope(Some("/tmp/state/hookloop"), "/tmp/scratch"), None, true);
         check(scope(None, "/tmp/scratch"), Some(&kept), true);
         let home = CallerScope {

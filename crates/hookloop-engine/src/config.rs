@@ -10,7 +10,7 @@ pub(crate) mod policy;
 mod scheduling;
 pub(crate) mod telemetry;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -293,6 +293,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
             gatekeepers,
             policy: user.policy.clone(),
             scheduling: file.scheduling.read()?,
+            untrusted_actions: BTreeSet::new(),
             wants_no_gates: user.wants_no_gates,
         },
         project: file.project.map(read_word).transpose()?,
@@ -351,8 +352,16 @@ fn read_workflows(
             return Err(Complaint::new(steps.referenced, message));
         }
         let known = |workflow: &str| entries.contains_key(workflow);
-        let steps = steps.value.iter().map(|step| hooks::read_action(step, &known));
-        workflows.insert(name.clone(), steps.collect::<Result<_, _>>()?);
+        let read = steps.value.iter().map(|step| hooks::read_action(step, &known));
+        let read: Vec<DeclaredAction> = read.collect::<Result<_, _>>()?;
+        // Nobody is asked for their word about a workflow.
+        if read.iter().any(DeclaredAction::decides) {
+            let message = format!(
+                "workflow `{name}` completes or unblocks a task, which a hook with `actions` does after `hookloop hooks trust`"
+            );
+            return Err(Complaint::new(steps.referenced, message));
+        }
+        workflows.insert(name.clone(), read);
     }
     Ok(workflows)
 }

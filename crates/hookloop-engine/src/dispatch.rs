@@ -14,7 +14,7 @@ use hookloop_core::workflow::Run;
 use hookloop_store::log::{Seq, StoredEvent};
 
 use crate::project::{Done, EngineError, Project, now};
-use crate::react::{run, satisfactions, starts_process, weight};
+use crate::react::{satisfactions, starts_process, weight};
 use crate::reactions::{DispatchRole, ReactionHold, ReactionsLeft};
 use crate::run::{EventProcesses, RanFor};
 use crate::work::{Origin, Work};
@@ -241,7 +241,8 @@ impl Work<'_, '_, '_> {
                 _ => {
                     let task = self.task_of(event)?;
                     let ran = self.process_reaction(hook, event);
-                    let mut reaction = ran.unwrap_or_else(|| run(hook, event, task.as_ref()));
+                    let mut reaction =
+                        ran.unwrap_or_else(|| self.run_without_process(hook, event, task.as_ref()));
                     let stop = self.fitting(&mut reaction.outcome, after as usize);
                     self.carry_out_one(event, reaction, after as usize)?;
                     stop

@@ -52,6 +52,8 @@ const NO_BRANCH: &str = "(no branch)";
 /// Branches of one repository that have an entry. The entry that was written first goes first.
 const BRANCHES_MAX: usize = 1_000;
 const VERSION: u32 = 1;
+/// Agreements that are looked at for one of another project of a repository.
+const REPOSITORIES_MAX: usize = 10_000;
 
 /// The agreement about the gates of one project.
 #[derive(Debug)]
@@ -73,6 +75,9 @@ struct RepositoryEntry {
 #[derive(Default, Serialize, Deserialize)]
 struct RepositoryLedger {
     version: u32,
+    /// The common git directory, by which projects of one repository are known.
+    #[serde(default)]
+    common: Option<PathBuf>,
     branches: BTreeMap<String, BranchLedger>,
 }
 
@@ -161,7 +166,11 @@ impl GateAgreement {
 
     /// The gates that were agreed to; none if nobody has agreed to any yet.
     fn gates(&self, trust: &Trust, now: &GateLedger) -> Result<Option<GateLedger>, TrustError> {
-        Ok(self.stored()?.or_else(|| from_definitions(trust.agreed(), now)))
+        if let Some(agreed) = self.stored()?.or_else(|| from_definitions(trust.agreed(), now)) {
+            return Ok(Some(agreed));
+        }
+        // A project that appears beside one with gates is held to those until a person agrees to its own.
+        self.repository.as_ref().map_or(Ok(None), RepositoryEntry::gates_beside)
     }
 
     /// The agreement that was written; none before there was one.
@@ -214,12 +223,30 @@ impl RepositoryEntry {
         Ok(named.or_else(last).map(|entry| entry.gates.clone()))
     }
 
+    /// The gates that were agreed to last for another project of the repository, if it has any.
+    fn gates_beside(&self) -> Result<Option<GateLedger>, TrustError> {
+        let Some(all) = self.directory.parent() else { return Ok(None) };
+        let mut last: Option<BranchLedger> = None;
+        for entry in fs::read_dir(all).into_iter().flatten().flatten().take(REPOSITORIES_MAX) {
+            let found: Option<RepositoryLedger> = read(&entry.path().join(FILE))?;
+            let ours = found.filter(|found| found.common.as_ref() == Some(&self.common));
+            for branch in ours.into_iter().flat_map(|found| found.branches.into_values()) {
+                let is_later = last.as_ref().is_none_or(|last| last.agreed_at < branch.agreed_at);
+                if is_later && !branch.gates.gates.is_empty() {
+                    last = Some(branch);
+                }
+            }
+        }
+        Ok(last.map(|branch| branch.gates))
+    }
+
     fn write(&self, gates: &GateLedger) -> Result<(), TrustError> {
         make_directory(&self.directory)?;
         let _alone = self.lock()?;
         let path = self.directory.join(FILE);
         let mut ledger: RepositoryLedger = read(&path)?.unwrap_or_default();
         ledger.version = VERSION;
+        ledger.common = Some(self.common.clone());
         let entry = BranchLedger { agreed_at: now(), gates: gates.clone() };
         ledger.branches.insert(self.branch.clone(), entry);
         while ledger.branches.len() > BRANCHES_MAX {

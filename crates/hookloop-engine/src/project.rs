@@ -9,7 +9,7 @@ use hookloop_core::cascade::{CascadeLimit, Cause};
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::{Event, EventBody};
-use hookloop_core::hook::Registry;
+use hookloop_core::hook::{Handler, Hook, Registry};
 use hookloop_core::id::{EventId, ProjectName, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
@@ -172,7 +172,8 @@ impl Project {
             Some(_) => cause_of(&surroundings.environment)?,
             None => None,
         };
-        Ok(Project { kept, runner, name, cause, ..Project::new(store, settings.rules, caller) })
+        let rules = with_untrusted_actions(settings.rules, runner.as_deref());
+        Ok(Project { kept, runner, name, cause, ..Project::new(store, rules, caller) })
     }
 
     /// The same project under what its files say now: its log stays open.
@@ -186,7 +187,8 @@ impl Project {
         let settings = config::settings(&place.config(), &user)?;
         let runner = Project::runner_at(place, &settings, &user, surroundings)?;
         let runner = with_logged_trust(runner, &self.store, &settings, &user)?;
-        Ok(Project { rules: settings.rules, runner: Some(Arc::new(runner)), ..self.clone() })
+        let rules = with_untrusted_actions(settings.rules, Some(&runner));
+        Ok(Project { rules, runner: Some(Arc::new(runner)), ..self.clone() })
     }
 
     /// What would run the hooks of a project with these settings.
@@ -414,6 +416,15 @@ fn with_logged_trust(
         }
         None => Ok(runner),
     }
+}
+
+/// The rules with the hooks named whose declared actions need a person's word and do not have it.
+fn with_untrusted_actions(rules: Rules, runner: Option<&Runner>) -> Rules {
+    let is_declared = |hook: &&Hook| matches!(hook.handler, Handler::Declared(_));
+    let is_untrusted = |hook: &&Hook| runner.is_some_and(|runner| !runner.standing(hook).may_run());
+    let declared = rules.hooks.list().iter().filter(is_declared);
+    let untrusted_actions = declared.filter(is_untrusted).map(|hook| hook.name.clone()).collect();
+    Rules { untrusted_actions, ..rules }
 }
 
 pub(crate) fn now() -> Timestamp {

@@ -77,12 +77,27 @@ impl Work<'_, '_, '_> {
                     // No batch waits for a process: the dispatcher runs it, and then this.
                     None => return Ok(None),
                 },
-                _ => run(hook, event, task.as_ref()),
+                _ => self.run_without_process(hook, event, task.as_ref()),
             };
             size += reaction.outcome.as_ref().map_or(1, |actions| actions.iter().map(weight).sum());
             plan.push(reaction);
         }
         Ok((size + RESERVE <= self.unit.room()).then_some(plan))
+    }
+
+    /// What a hook without a process asks for. Actions that are a person's to decide need a person's word.
+    pub(crate) fn run_without_process(
+        &self,
+        hook: &Hook,
+        event: &Event,
+        task: Option<&Task>,
+    ) -> Reaction {
+        if self.rules.untrusted_actions.contains(&hook.name) {
+            let why = "it is not trusted, and its actions complete or unblock tasks".to_owned();
+            let (hook, outcome) = (hook.name.clone(), Err(HookFailure(why)));
+            return Reaction { hook, counted: true, offset: 0, outcome, record: None, piped: None };
+        }
+        run(hook, event, task)
     }
 
     /// What a hook's process, which ran before this batch, asks for.
@@ -293,7 +308,7 @@ impl Work<'_, '_, '_> {
 }
 
 /// Runs a hook that needs nothing but the event and its task.
-pub(crate) fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
+fn run(hook: &Hook, event: &Event, task: Option<&Task>) -> Reaction {
     let outcome = match &hook.handler {
         Handler::Builtin(Builtin::AutoCreateReviewTask) => {
             Ok(task.and_then(builtin::review).into_iter().collect())

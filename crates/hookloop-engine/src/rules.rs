@@ -1,7 +1,7 @@
 //! What the configuration and the user's switches amount to.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use hookloop_core::cascade::CascadeLimits;
@@ -34,6 +34,8 @@ pub struct Rules {
     /// What holds whatever the rest says.
     pub policy: Policies,
     pub scheduling: Scheduling,
+    /// Hooks whose declared actions need a person's word and do not have it.
+    pub untrusted_actions: BTreeSet<String>,
     /// The user's own file says that no gates are wanted.
     pub wants_no_gates: bool,
 }
@@ -208,6 +210,7 @@ impl Default for Rules {
             gatekeepers: Vec::new(),
             policy: Policies::default(),
             scheduling: Scheduling::default(),
+            untrusted_actions: BTreeSet::new(),
             wants_no_gates: false,
         }
     }

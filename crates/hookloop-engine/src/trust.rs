@@ -12,7 +12,9 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use hookloop_core::gate_ledger::GateLedger;
-use hookloop_core::hook::{CommandText, DEFAULT_PRIORITY, Handler, Hook, Registry, Source};
+use hookloop_core::hook::{
+    CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Registry, Source,
+};
 use hookloop_core::options::{AllowedAnswers, EnvEntry, Length, Options, PipeOutput, Retry};
 use hookloop_core::point::Point;
 use hookloop_core::review::Quorum;
@@ -340,7 +342,7 @@ pub(crate) fn kept_path(state: &Path, digest: &str, name: &str) -> PathBuf {
 /// Whether a hook needs the user's word: it starts something, and a repository brought it, or brings a
 /// file that it names.
 pub fn needs_trust(hook: &Hook, seen: &Seen) -> bool {
-    starts_something(hook)
+    is_weighty(hook)
         && match hook.source {
             Source::Builtin => false,
             // A name that leads to the repository's bytes is the repository's word.
@@ -360,10 +362,19 @@ pub(crate) fn starts_something(hook: &Hook) -> bool {
     }
 }
 
+/// Whether a hook needs a person's word before it does anything: it starts something, or its actions take a decision
+/// that is a person's.
+fn is_weighty(hook: &Hook) -> bool {
+    match &hook.handler {
+        Handler::Declared(actions) => actions.iter().any(DeclaredAction::decides),
+        _ => starts_something(hook),
+    }
+}
+
 /// Looks at all hooks that need the user's word.
 pub(crate) fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, TrustError> {
     let mut all = Vec::new();
-    for hook in hooks.list().iter().filter(|hook| starts_something(hook)) {
+    for hook in hooks.list().iter().filter(|hook| is_weighty(hook)) {
         let seen = Seen::look(root, hook)?;
         if needs_trust(hook, &seen) {
             all.push(seen);
@@ -436,6 +447,10 @@ pub(crate) fn what(handler: &Handler) -> Value {
         Handler::Gatekeepers { agents, quorum, terms } => {
             let quorum = if *quorum == Quorum::All { "all" } else { "any" };
             json!({ "gatekeeper": agents, "quorum": quorum, "terms": terms })
+        }
+        Handler::Declared(actions) if actions.iter().any(DeclaredAction::decides) => {
+            let action = |action: &DeclaredAction| json!({ action.kind: action.payload.source() });
+            json!({ "actions": actions.iter().map(action).collect::<Vec<_>>() })
         }
         Handler::Declared(_) => Value::Null,
     }

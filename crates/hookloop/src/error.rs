@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use hookloop_engine::agents::BadAgent;
 use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::bulk::ImportError;
+use hookloop_engine::caller::NotPerson;
 use hookloop_engine::config::ConfigError;
 use hookloop_engine::delivery::train::TrainError;
 use hookloop_engine::inbox::InboxError;
@@ -213,7 +214,15 @@ impl From<EngineError> for CliError {
             }
             EngineError::Trust(error) => error.into(),
             EngineError::Forbidden(error) => CliError::refused(error).hint("hookloop policy"),
-            EngineError::Unauthorized(error) => CliError::refused(error),
+            EngineError::Unauthorized(error) => {
+                let refused = CliError::refused(&error);
+                match error.why {
+                    NotPerson::External { .. } => {
+                        refused.hint("the same in a terminal that the agent did not start")
+                    }
+                    _ => refused,
+                }
+            }
             EngineError::CascadeLimit { .. } => {
                 CliError::refused(error).hint("hookloop log --type cascade_cut")
             }

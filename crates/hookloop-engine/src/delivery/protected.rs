@@ -28,8 +28,10 @@ pub(crate) fn why_consent(
     let base = shop.repo.newest_base()?;
     let changed = shop.repo.paths_changed_by(&base, head)?;
     let protected = files(runner, hooks);
-    let touched: Vec<String> =
-        changed.into_iter().filter(|path| protected.contains(path)).collect();
+    // A configuration in another directory makes a project of its own there.
+    let is_configuration = |path: &str| path.rsplit('/').next() == Some(FILE_NAME);
+    let is_protected = |path: &String| protected.contains(path) || is_configuration(path);
+    let touched: Vec<String> = changed.into_iter().filter(is_protected).collect();
     if touched.is_empty() {
         return Ok(None);
     }

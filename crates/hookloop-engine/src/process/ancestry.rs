@@ -162,7 +162,9 @@ pub fn agent_above() -> Option<ProcessIdentity> {
         let mut arguments = os::arguments(pid).into_iter().skip(1);
         let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
         let first = arguments.next()?;
-        if is_option(&first) && !first.as_encoded_bytes().ends_with(b"c") {
+        let has_command = first.as_encoded_bytes().ends_with(b"c")
+            && !first.as_encoded_bytes().starts_with(b"--");
+        if is_option(&first) && !has_command {
             // `bash -i`, `bash --login`: a person's.
             return arguments.any(|word| !is_option(&word)).then_some(process);
         }

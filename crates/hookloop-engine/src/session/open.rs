@@ -202,16 +202,19 @@ pub fn start_as(
     }
     let rules = project.rules();
     let hooks = project.hooks()?;
-    if !matches!(wish.work, Work::Review(_)) {
-        check_agreement(gate_agreement::check(project, runner)?)?;
-    }
     let frozen = match wish.work {
         // Nothing of the project's runs for a review.
         Work::Review(_) => {
             check_trust(runner, &hooks)?;
             None
         }
-        _ => Some(FrozenHooks::freeze(runner, &hooks)?),
+        _ => {
+            check_agreement(gate_agreement::weakened(project, runner)?)?;
+            let frozen = FrozenHooks::freeze(runner, &hooks)?;
+            // A session that starts makes its gates part of the agreement; one that is refused does not.
+            check_agreement(gate_agreement::check(project, runner)?)?;
+            Some(frozen)
+        }
     };
     tidy(runner);
     // A guest works where its user is.

@@ -5,7 +5,7 @@ use std::fs;
 use hookloop_testbed::model::Turn;
 use serde_json::json;
 
-use crate::stage::{Ran, Stage, Who};
+use crate::stage::{Ran, Stage, UNPROVEN, Who};
 
 /// A repository that wants Claude Code to start things.
 fn booby_trapped() -> Stage {
@@ -38,7 +38,7 @@ fn forget(stage: &Stage) {
 fn hooks_and_servers_of_a_repository_are_left_aside_until_they_are_agreed_to() {
     let stage = booby_trapped();
     let ran = stage.run(&["Say hello"]);
-    assert_eq!((ran.code, has_run(&stage)), (0, (false, false)), "{ran:#?}");
+    assert_eq!((ran.code, has_run(&stage)), (UNPROVEN, (false, false)), "{ran:#?}");
     // What is only text for the agent is there.
     assert!(stage.model.requests()[0].text().contains("xylophone"));
 
@@ -74,7 +74,7 @@ fn an_agent_does_not_write_its_own_hooks() {
         Turn::say("Done.\n<promise>COMPLETE</promise>"),
     ]);
     let ran = stage.run(&["Work", "--stop-when", "promise", "--permissions", "full"]);
-    assert_eq!((ran.code, ran.turns().len()), (0, 2), "{ran:#?}");
+    assert_eq!((ran.code, ran.turns().len()), (UNPROVEN, 2), "{ran:#?}");
     assert!(stage.path(".claude/settings.json").exists(), "{ran:#?}");
     assert!(!ran_file.exists());
 }
@@ -119,8 +119,8 @@ loop: {agent: theirs}
     assert!(code == 3 && said.contains("defines the agent `theirs`"), "{code} {said}");
     assert!(!stage.path("started").exists());
     assert_eq!(stage.hookloop(&["agents", "trust", "--yes"]).code, 0);
-    let ran = stage.hookloop(&["run", "Work"]);
-    assert!(ran.code == 0 && stage.path("started").exists(), "{ran:#?}");
+    let ran = stage.hookloop(&["run", "Work", "--no-changes-ok"]);
+    assert!(ran.code == UNPROVEN && stage.path("started").exists(), "{ran:#?}");
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn a_repository_chooses_a_model_but_lets_nobody_do_everything() {
     let config = "version: 1\nagents: {claude: {model: other-model}}\nloop: {agent: claude}\n";
     let stage =
         Stage::with(config, Who::Claude, [Turn::say("Hello.\n<promise>COMPLETE</promise>")]);
-    let ran = stage.hookloop(&["run", "Say hello", "--stop-when", "turn"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    let ran = stage.hookloop(&["run", "Say hello", "--stop-when", "turn", "--no-changes-ok"]);
+    assert_eq!(ran.code, UNPROVEN, "{ran:#?}");
     assert_eq!(stage.model.requests()[0].body["model"], "other-model");
 
     for (text, part) in [
@@ -173,15 +173,25 @@ fn an_agent_of_a_repository_is_agreed_to_by_content() {
         let may_run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(stage.path("agent.sh"), may_run).unwrap();
     };
-    let run = || stage.hookloop(&["run", "Work", "--agent", "theirs", "--stop-when", "turn"]);
+    let run = || {
+        stage.hookloop(&[
+            "run",
+            "Work",
+            "--agent",
+            "theirs",
+            "--stop-when",
+            "turn",
+            "--no-changes-ok",
+        ])
+    };
     script("echo hello");
     assert_eq!(stage.hookloop(&["agents", "trust", "--yes"]).code, 0);
-    assert_eq!(run().code, 0);
+    assert_eq!(run().code, UNPROVEN);
     script("touch evil");
     let ran = run();
     assert!(ran.code == 3 && !stage.path("evil").exists(), "{ran:#?}");
     script("echo hello");
-    assert_eq!(run().code, 0);
+    assert_eq!(run().code, UNPROVEN);
     fs::write(stage.path("hookloop.yaml"), config("[a, b]")).unwrap();
     assert_eq!(run().code, 3);
 }
@@ -212,10 +222,19 @@ fn a_repository_gets_no_more_than_the_user_gave() {
         Turn::call("I write.", Who::Codex.write(&stage.path("a.txt"), "hello\n")),
         Turn::say("Done.\n<promise>COMPLETE</promise>"),
     ]);
-    let args =
-        ["run", "Work", "--agent", "mine", "--permissions", "read", "--stop-when", "promise"];
+    let args = [
+        "run",
+        "Work",
+        "--agent",
+        "mine",
+        "--permissions",
+        "read",
+        "--stop-when",
+        "promise",
+        "--no-changes-ok",
+    ];
     let ran = stage.hookloop(&args);
     let agents: Vec<_> = ran.turns().iter().map(|turn| turn["agent"].clone()).collect();
-    assert_eq!((ran.code, agents), (0, vec![json!("mine"), json!("mine2")]), "{ran:#?}");
+    assert_eq!((ran.code, agents), (UNPROVEN, vec![json!("mine"), json!("mine2")]), "{ran:#?}");
     assert!(!stage.path("a.txt").exists(), "{ran:#?}");
 }

@@ -7,7 +7,7 @@ use hookloop_testbed::model::{INPUT_TOKENS, OUTPUT_TOKENS, Turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Ran, Stage, Who};
+use crate::stage::{Ran, Stage, UNPROVEN, Who};
 
 /// A tool that has no end and does not want one.
 const STUBBORN: &str = "trap '' TERM INT HUP; touch begun; tail -f /dev/null";
@@ -42,7 +42,7 @@ fn writes_a_file(who: Who) {
     });
     let ran = stage.run(&["Write a.txt"]);
     let turn = ran.turn();
-    assert_eq!((ran.code, text(turn, "result")), (0, "finished"), "{ran:#?}");
+    assert_eq!((ran.code, text(turn, "result")), (UNPROVEN, "finished"), "{ran:#?}");
     assert_eq!(fs::read_to_string(stage.path("a.txt")).unwrap().trim(), "hello");
     assert!(text(turn, "message").starts_with("It is written."), "{turn}");
     assert_eq!(turn["promises"], serde_json::json!(["COMPLETE"]), "{turn}");
@@ -77,7 +77,7 @@ fn goes_on_after_its_process_is_gone(who: Who) {
     let args = ["Remember", "--conversation", "continue", "--stop-when", "promise"];
     let ran = stage.run(&args);
     let turns = ran.turns();
-    assert_eq!((ran.code, turns.len()), (0, 2), "{ran:#?}");
+    assert_eq!((ran.code, turns.len()), (UNPROVEN, 2), "{ran:#?}");
     assert_eq!(turns[0]["conversation"], turns[1]["conversation"]);
     let requests = stage.model.requests();
     assert!(!requests[0].text().contains("xylophone"));
@@ -99,7 +99,7 @@ fn begins_anew(who: Who) {
     });
     let ran = stage.run(&["Remember", "--stop-when", "promise"]);
     let turns = ran.turns();
-    assert_eq!((ran.code, turns.len()), (0, 2), "{ran:#?}");
+    assert_eq!((ran.code, turns.len()), (UNPROVEN, 2), "{ran:#?}");
     assert_ne!(turns[0]["conversation"], turns[1]["conversation"]);
     assert!(!stage.model.requests()[1].text().contains("xylophone"));
 }
@@ -111,7 +111,7 @@ fn takes_a_long_prompt(who: Who) {
     assert!(long.len() > 240_000);
     fs::write(stage.path("spec.md"), &long).unwrap();
     let ran = stage.run(&["--spec", "spec.md"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(ran.code, UNPROVEN, "{ran:#?}");
     let asked = stage.model.requests()[0].text();
     let whole = serde_json::to_string(long.trim()).unwrap();
     assert!(asked.contains(whole.trim_matches('"')), "{} bytes were asked", asked.len());
@@ -201,7 +201,7 @@ fn waits_when_it_is_told_to(who: Who) {
         Who::Opencode | Who::Qwen => vec!["finished"],
         _ => vec!["rate_limited", "finished"],
     };
-    assert_eq!((ran.code, results), (0, expected), "{ran:#?}");
+    assert_eq!((ran.code, results), (UNPROVEN, expected), "{ran:#?}");
 }
 
 /// An agent that may only read is kept from writing, and the record says so.

@@ -5,7 +5,7 @@ use std::fs;
 use hookloop_testbed::model::Turn;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::stage::{GATED, Ran, Stage, Who};
+use crate::stage::{GATED, Ran, Stage, UNPROVEN, Who};
 
 /// What is left when a session has ended.
 const LAST: &str = "  session_end:
@@ -109,14 +109,15 @@ fn another_agent_takes_over() {
     let stage = stage(Who::Claude, config);
     let refusals = (0..2).map(|_| Turn::refuse(500, "a bad day"));
     stage.model.extend(refusals.chain([Turn::say("Here I am.\n<promise>COMPLETE</promise>")]));
-    let ran = stage.hookloop(&["run", "Say something", "--stop-when", "promise"]);
+    let ran =
+        stage.hookloop(&["run", "Say something", "--stop-when", "promise", "--no-changes-ok"]);
     let turns: Vec<_> = ran
         .turns()
         .iter()
         .map(|turn| (turn["agent"].as_str().unwrap(), turn["result"].as_str().unwrap()))
         .collect();
     let expected = [("claude", "failed"), ("claude", "failed"), ("codex", "finished")];
-    assert_eq!((ran.code, turns.as_slice()), (0, &expected[..]), "{ran:#?}");
+    assert_eq!((ran.code, turns.as_slice()), (UNPROVEN, &expected[..]), "{ran:#?}");
 }
 
 /// What a turn cost that was cancelled, nobody knows: all that was set aside for it counts.
@@ -147,7 +148,7 @@ fn a_turn_that_used_what_it_had_is_gone_on_with() {
     stage.model.extend((0..4).map(|_| again()));
     stage.model.extend([Turn::say("Done.\n<promise>COMPLETE</promise>")]);
     let ran = stage.run(&["Go on", "--stop-when", "promise"]);
-    assert_eq!(ran.code, 0, "{ran:#?}");
+    assert_eq!(ran.code, UNPROVEN, "{ran:#?}");
     assert!(ran.turns().len() > 1, "{ran:#?}");
     let results: Vec<_> = ran.turns().iter().map(|turn| turn["result"].clone()).collect();
     let (last, before) = results.split_last().unwrap();

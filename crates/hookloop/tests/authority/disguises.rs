@@ -67,6 +67,22 @@ fn another_state_directory_is_no_disguise_for_the_same_project() {
     check(|line| format!("HOME=$PWD/elsewhere {line}"));
 }
 
+/// The directory is compared as the system finds it, also before its path exists.
+#[test]
+fn a_detour_to_the_state_directory_is_no_disguise() {
+    let stage = Stage::new();
+    let detour = "export XDG_STATE_HOME=$HOME/new/../.local/state; mkdir -p $HOME/other; cd $HOME/other; \
+        printf 'version: 1\\n' > hookloop.yaml";
+    let lines: Vec<String> =
+        ["rebuild", "dispatch", "merge", "worker --agent command:true --until-idle"]
+            .iter()
+            .map(|command| format!("{detour}; hookloop {command}"))
+            .collect();
+    for (line, probed) in lines.iter().zip(stage.probe(Actor::SessionAgent, &lines)) {
+        assert!(probed.is_refused(), "`{line}`: {probed:?}");
+    }
+}
+
 /// A process that gives up its rights does not end the search for its parents.
 #[test]
 fn a_parent_of_another_user_is_no_disguise_for_root() {

@@ -277,7 +277,59 @@ fn projects_of_one_repository_have_an_agreement_each() {
     std::fs::write(inner.join("hookloop.yaml"), "version: 1\n").unwrap();
     std::fs::write(inner.join("turns.json"), TURNS).unwrap();
     let args = ["run", "x", "--agent", "scripted:turns.json"];
+    // A project that an agent makes beside one with gates is no way around them.
     let run = at(&project, &inner, &args);
-    assert_ne!(run.status.code(), Some(UNTRUSTED), "it never had a gate: {run:?}");
+    assert_eq!(run.status.code(), Some(UNTRUSTED), "{run:?}");
+    assert!(String::from_utf8_lossy(&run.stderr).contains("`tests` is gone"), "{run:?}");
+    assert!(at(&project, &inner, &["hooks", "trust", "--yes"]).status.success());
+    let run = at(&project, &inner, &args);
+    assert_ne!(run.status.code(), Some(UNTRUSTED), "a person agreed to it: {run:?}");
     refused(&project, "", "`tests` is gone");
+}
+
+/// A session that is refused agrees to nothing: otherwise an edit that is taken back locks its user out.
+#[test]
+fn a_refused_session_does_not_change_the_agreement() {
+    let project = trusted(TESTS);
+    let config = std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap();
+    let more = config.replace("[{name: tests", "[{name: extra, command: 'true'}, {name: tests");
+    project.write("hookloop.yaml", &more);
+    let run = session(&project);
+    assert!(run.code == UNTRUSTED && run.stderr.contains("extra"), "{run:?}");
+    project.write("hookloop.yaml", &config);
+    let run = session(&project);
+    assert!(run.stdout.contains("tests"), "the session starts: {run:?}");
+    assert!(!run.stderr.contains("extra"), "{run:?}");
+}
+
+/// Declared actions run without a process; those that decide for a person need a person's word all the same.
+#[test]
+fn actions_that_complete_or_unblock_tasks_need_trust() {
+    let project = Project::with_config("");
+    for id in ["two", "stuck"] {
+        project.add("Goal", &["--id", id]);
+    }
+    project.ok(&["task", "block", "stuck", "--reason", "a person must look"]);
+    project.configure(
+        "hooks:
+  task_created:
+    - name: z
+      actions:
+        - update_task: {task_id: two, action: complete}
+        - update_task: {task_id: stuck, action: unblock}
+",
+    );
+    let states = || (project.state_of("two"), project.state_of("stuck"));
+    project.add("Trigger", &["--id", "first"]);
+    assert_eq!(states(), ("ready".to_owned(), "blocked".to_owned()));
+    let failed = project.event("hook_error")["data"]["error"].to_string();
+    assert!(failed.contains("not trusted"), "{failed}");
+    // A person's word lets the hook act, and what it does is part of what is agreed to.
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.add("Trigger", &["--id", "second"]);
+    assert_eq!(states(), ("completed".to_owned(), "ready".to_owned()));
+    // A workflow has no such word, so it does neither.
+    project.configure("workflows: {loosen: [{update_task: {task_id: two, action: complete}}]}\n");
+    let why = project.fails(2, &["task", "list"]);
+    assert!(why.contains("workflow `loosen` completes or unblocks a task"), "{why}");
 }

@@ -186,6 +186,8 @@ fn lines(definition: &Definition) -> Vec<String> {
         lines.push(format!("exec    {args}"));
     } else if let Some(url) = definition.what.get("http").and_then(|url| url.as_str()) {
         lines.push(format!("http    {url}"));
+    } else if let Some(actions) = definition.what.get("actions").and_then(|what| what.as_array()) {
+        lines.extend(actions.iter().map(|action| format!("action  {action}")));
     } else if let Some(builtin) = definition.what.get("use").and_then(|name| name.as_str()) {
         lines.push(format!("use     {builtin}"));
     } else if let Some(agents) = definition.what.get("gatekeeper") {

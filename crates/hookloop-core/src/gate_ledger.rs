@@ -33,6 +33,9 @@ pub struct GateLedger {
     /// Limits that the repository's file sets, by name.
     #[serde(default)]
     pub limits: BTreeMap<String, u64>,
+    /// Task types whose work may be complete without a change of files.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub no_changes_ok: BTreeSet<String>,
 }
 
 /// A task type's or an agent's own list of hooks at one point.
@@ -416,6 +419,10 @@ fn compare_settings(agreed: &GateLedger, now: &GateLedger, found: &mut Changes) 
             Some(_) => continue,
         };
         found.add(&format!("limits.{name}"), &everywhere, kind);
+    }
+    for name in now.no_changes_ok.difference(&agreed.no_changes_ok) {
+        let words = "lets work be complete without a change of files".to_owned();
+        found.add(&format!("task_types.{name}"), &everywhere, GateChangeKind::Weakened(words));
     }
 }
 

@@ -350,6 +350,12 @@ pub(crate) fn gates(
     let mut ledger = GateLedger {
         stop_when: rules.session.stop_when.iter().map(ToString::to_string).collect(),
         limits: rules.set_limits.clone(),
+        no_changes_ok: rules
+            .types
+            .iter()
+            .filter(|(_, rules)| rules.no_changes_ok)
+            .map(|(name, _)| name.clone())
+            .collect(),
         ..GateLedger::default()
     };
     let is_gate = |point: &Point| point.kind() == Kind::Gate;

@@ -333,3 +333,13 @@ fn actions_that_complete_or_unblock_tasks_need_trust() {
     let why = project.fails(2, &["task", "list"]);
     assert!(why.contains("workflow `loosen` completes or unblocks a task"), "{why}");
 }
+
+/// A task type that allows work without a change is part of what a person agrees to.
+#[test]
+fn a_task_type_that_needs_no_change_needs_a_persons_word() {
+    let project = trusted(TESTS);
+    let config = format!("{TESTS}task_types: {{chore: {{no_changes_ok: true}}}}\n");
+    refused(&project, &config, "`task_types.chore` lets work be complete without a change");
+    project.ok(&["hooks", "trust", "--yes"]);
+    assert!(session(&project).stdout.contains("tests"), "the session starts");
+}

@@ -56,6 +56,8 @@ fn a_paused_session_has_the_answer_in_its_next_prompt() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
+    let prompts = project.root().join("prompts.txt");
+    crate::cli::wait_for("a first turn", || prompts.exists().then_some(()));
     crate::cli::wait_for("a session", || {
         let paused = project.run(&["pause"]);
         (paused.code == 0).then_some(())
@@ -68,9 +70,9 @@ fn a_paused_session_has_the_answer_in_its_next_prompt() {
     assert!(next.starts_with("hookloop resume "), "{next}");
     assert_eq!(keys(&project), [""; 0]);
     project.write("says.txt", "<promise>COMPLETE</promise>\n");
-    std::fs::remove_file(project.root().join("prompts.txt")).unwrap();
+    std::fs::remove_file(&prompts).unwrap();
     assert_eq!(project.shell(&next).code, 6, "there is no gate");
-    let prompt = std::fs::read_to_string(project.root().join("prompts.txt")).unwrap();
+    let prompt = std::fs::read_to_string(&prompts).unwrap();
     assert!(prompt.contains("Use the other one."), "{prompt}");
 }
 

@@ -298,6 +298,11 @@ pub fn resume(
     let (directory, lock) =
         lock_patiently(runner, &row.id)?.ok_or_else(|| StartError::Running(row.id.clone()))?;
     let mut journal = journal(project, &row.id)?;
+    // Another program may have ended it while this one waited for the lock.
+    if journal.session.is_over() {
+        let state = journal.session.outcome.as_ref().map_or("over", Outcome::name);
+        return Err(StartError::Over(row.id, state.to_owned()));
+    }
     let now = trust::policy_digest(runner.root(), &hooks);
     project.rules().policy.check_limits(journal.session.plan.limits).map_err(EngineError::from)?;
     let is_other = now != journal.session.plan.hooks;

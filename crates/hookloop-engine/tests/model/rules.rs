@@ -110,7 +110,7 @@ impl Setup {
         setup.depth = rng.below(4) as u32;
         setup.fan_out = 1 + rng.below(4) as u32;
         for i in 0..rng.below(3) {
-            let steps = (0..1 + rng.below(3)).map(|_| action(rng, i)).collect();
+            let steps = (0..1 + rng.below(3)).map(|_| step(rng, i)).collect();
             setup.workflows.push((format!("w{i}"), steps));
         }
         setup.total = 1 + rng.below(12) as u32;
@@ -186,6 +186,16 @@ fn declared(rng: &mut Rng, i: usize, workflows: usize) -> Hook {
         priority: *rng.pick(&[0, 0, 15, 20, 100]),
         enabled: rng.chance(90),
         handler: Handler::Declared((0..1 + rng.below(3)).map(|_| action(rng, workflows)).collect()),
+    }
+}
+
+/// A step of a workflow, which completes and unblocks no task.
+fn step(rng: &mut Rng, workflows: usize) -> Declared {
+    match action(rng, workflows) {
+        Declared::Update { target, change: Change::Complete(_) | Change::Unblock } => {
+            Declared::Update { target, change: Change::Block }
+        }
+        other => other,
     }
 }
 

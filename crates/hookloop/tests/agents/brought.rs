@@ -49,14 +49,14 @@ fn hooks_and_servers_of_a_repository_are_left_aside_until_they_are_agreed_to() {
 
     assert_eq!(stage.hookloop(&["agents", "trust", "--yes"]).code, 0);
     let ran = stage.run(&["Say hello"]);
-    assert_eq!((ran.code, has_run(&stage)), (0, (true, true)), "{ran:#?}");
+    assert_eq!((ran.code, has_run(&stage)), (UNPROVEN, (true, true)), "{ran:#?}");
 
     // Agreed to is what it was.
     forget(&stage);
     let settings = fs::read_to_string(stage.path(".claude/settings.json")).unwrap();
     fs::write(stage.path(".claude/settings.json"), format!("{settings} ")).unwrap();
     let ran = stage.run(&["Say hello"]);
-    assert_eq!((ran.code, has_run(&stage)), (0, (false, false)), "{ran:#?}");
+    assert_eq!((ran.code, has_run(&stage)), (UNPROVEN, (false, false)), "{ran:#?}");
 }
 
 /// Not even one that may do everything.

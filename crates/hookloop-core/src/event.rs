@@ -139,7 +139,7 @@ pub enum EventBody {
     TaskLeft(TaskLeft),
     CheckpointMade(CheckpointMade),
     TrustDrifted(TrustDrifted),
-    /// The worktree of a held task was gone or damaged, and was made anew.
+    /// hookloop recreated the worktree of a held task.
     WorktreeRecreated(WorktreeRecreated),
     PauseRequested(Empty),
     SessionPaused(Empty),
@@ -292,7 +292,7 @@ pub struct HookRan {
     /// Why it did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the user should know about the run, such as parts of its answer that did not count.
+    /// A message for the user about the run, such as the parts of its answer that did not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     pub stdout_bytes: u64,

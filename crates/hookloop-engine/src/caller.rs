@@ -109,7 +109,7 @@ impl CallerScope {
         let above = match ancestry() {
             Ok(above) => above,
             Err(hidden) => {
-                let why = Some(NotPerson::Hidden(hidden));
+                let why = Some(NotPerson::Hidden(*hidden));
                 return CallerIdentity { kind: ActorKind::SessionAgent, why };
             }
         };
@@ -118,7 +118,7 @@ impl CallerScope {
         if is_kept {
             return CallerIdentity { kind: kept_kind, why: Some(NotPerson::Kept) };
         }
-        if let Some((process, agent)) = self.recorded_agent(&above) {
+        if let Some((process, agent)) = self.recorded_agent(above) {
             let why = Some(NotPerson::External { agent, pid: process.pid });
             return CallerIdentity { kind: ActorKind::ExternalSession, why };
         }

@@ -10,7 +10,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use hookloop_core::cascade::{CascadeLimit, Cause};
@@ -21,7 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::kept::Kept;
 use crate::place::PlaceError;
-use crate::process::{Ancestry, HiddenAncestry, KeeperOwner, ancestry};
+use crate::process::{HiddenAncestry, KeeperOwner, ancestry};
 use crate::project::{Done, EngineError, Project, fresh_id, now};
 use crate::seat::SeatHold;
 use crate::session::StartError;
@@ -117,15 +116,9 @@ impl ReactionRun<'_> {
     }
 }
 
-/// The processes above this one, as they were when this was first asked.
-fn above() -> &'static Result<Ancestry, HiddenAncestry> {
-    static ABOVE: OnceLock<Result<Ancestry, HiddenAncestry>> = OnceLock::new();
-    ABOVE.get_or_init(ancestry)
-}
-
 /// The projects whose hooks and agents this process is below; none for keepers that name no project.
 pub(crate) fn owners_above() -> &'static [Option<KeeperOwner>] {
-    above().as_ref().map_or(&[], |above| &above.keepers)
+    ancestry().as_ref().map_or(&[], |above| &above.keepers)
 }
 
 /// Why a process does not run the hooks of the project at `root`, if it is below one of them or of its agents.
@@ -134,7 +127,7 @@ pub(crate) fn left_to_above(root: &Path, state: &Path) -> Option<ReactionsLeft> 
         Some(owner) => owner.project == root || owner.state == state,
         None => true,
     };
-    match above() {
+    match ancestry() {
         Ok(above) => above.keepers.iter().any(is_ours).then_some(ReactionsLeft::Above),
         Err(hidden) => Some(ReactionsLeft::Hidden(*hidden)),
     }

@@ -191,7 +191,7 @@ stored_types! {
         CheckpointMade(CheckpointMade) => "checkpoint_made",
         /// Hooks are not what they were when the session began. It goes on with those that it had.
         TrustDrifted(TrustDrifted) => "trust_drift",
-        /// The worktree of the session's task was gone or damaged, and was made anew from the task's branch.
+        /// hookloop recreated the worktree of the session's task from its branch: the old one was gone or damaged.
         WorktreeRecreated(WorktreeRecreated) => "worktree_recreated",
         /// It is to rest before its next iteration.
         PauseRequested(Empty) => "pause_requested",

@@ -429,13 +429,13 @@ pub struct TrustDrifted {
     pub what: Vec<String>,
 }
 
-/// The worktree of a task that the session holds was gone or damaged, and was made anew from the task's branch.
+/// hookloop recreated the worktree of the session's task from its branch: the old one was gone or damaged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorktreeRecreated {
     pub task: TaskId,
     /// The commit that the new worktree is at. Work since this commit is lost, unless `saved` names it.
     pub commit: String,
-    /// What was wrong with the old worktree.
+    /// The damage of the old worktree.
     pub reason: String,
     /// The ref that has the files of the old worktree, if they could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]

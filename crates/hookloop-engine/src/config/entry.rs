@@ -296,7 +296,7 @@ pub(super) struct HookEntry {
     pub(super) pipe_output: Option<Located<Pipe>>,
     /// Whether a gate that fails blocks (`closed`) or passes with a warning (`open`).
     pub(super) on_failure: Option<Located<Failure>>,
-    /// What the JSON that a gate prints may do: with `json` it may act, without it only make the gate stricter.
+    /// Permission for the JSON that a gate prints: with `json` it may act, without it only make the gate stricter.
     pub(super) answers: Option<Located<AnswersEntry>>,
     /// Names of variables to let through, or names with values.
     pub(super) env: Option<Located<Env>>,
@@ -365,7 +365,7 @@ pub(super) enum Failure {
     Closed,
 }
 
-/// What the JSON that a gate prints may do.
+/// Permission for the JSON that a gate prints.
 #[derive(Clone, Copy)]
 pub(super) enum AnswersEntry {
     /// It may act.

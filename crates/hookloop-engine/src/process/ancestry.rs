@@ -6,6 +6,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use rustix::process::{Pid, getpid, getuid};
 
@@ -86,9 +87,15 @@ pub enum HiddenAncestry {
     TooMany,
 }
 
-/// The processes above this one. The search ends at the first one that belongs to another user, as `sshd`, `sudo`
+/// The processes above this one, as they were when this was first asked: one search serves a whole process.
+pub fn ancestry() -> &'static Result<Ancestry, HiddenAncestry> {
+    static ABOVE: OnceLock<Result<Ancestry, HiddenAncestry>> = OnceLock::new();
+    ABOVE.get_or_init(search)
+}
+
+/// Searches the processes above this one. The search ends at the first one that belongs to another user, as `sshd`, `sudo`
 /// and `login` do. Root has no such end: a process of root's can make itself one of any user's.
-pub fn ancestry() -> Result<Ancestry, HiddenAncestry> {
+fn search() -> Result<Ancestry, HiddenAncestry> {
     if !os::sees_itself() {
         return Err(HiddenAncestry::NoProc);
     }
@@ -121,7 +128,7 @@ pub fn ancestry() -> Result<Ancestry, HiddenAncestry> {
 /// Whether a hook or an agent started this process, by whatever way: a keeper is above it then, as the reaper of
 /// all that lost their parents. A process that can't tell counts as one that was.
 pub fn is_kept() -> bool {
-    ancestry().map_or(true, |above| !above.keepers.is_empty())
+    ancestry().as_ref().map_or(true, |above| !above.keepers.is_empty())
 }
 
 fn stat(pid: Pid) -> Result<super::descendants::Stat, HiddenAncestry> {
@@ -150,7 +157,7 @@ const SHELLS: [&str; 9] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "
 /// The agent that runs this process as one of its hooks or tools: the nearest process above it that is not a shell
 /// with a command line (`sh -c …`). None if a person typed the command, or nobody above it can be an agent.
 pub fn agent_above() -> Option<ProcessIdentity> {
-    for process in ancestry().ok()?.processes {
+    for &process in &ancestry().as_ref().ok()?.processes {
         let pid = Pid::from_raw(process.pid.cast_signed())?;
         let program = os::program_name(pid)?;
         if pid.is_init() || SESSION_PROGRAMS.contains(&program.as_str()) {
@@ -186,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_parent_of_a_test_is_its_first_ancestor() {
-        let above = ancestry().unwrap();
+        let above = ancestry().as_ref().unwrap();
         let parent = rustix::process::getppid().unwrap();
         assert_eq!(above.processes[0].pid, number(parent));
         assert!(above.processes[0].started > 0);

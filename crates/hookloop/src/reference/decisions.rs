@@ -8,7 +8,7 @@ hookloop knows six kinds of actors: a person; the agent of a session; an externa
 you started yourself; a hook; a worker; a dispatcher. Adding tasks, claiming them, reporting, asking and reading are \
 open to all of them. Each decision below is open to a person, and to the others that its row names.
 
-A process below a hook or an agent is never a person, whatever its environment says. The command line, the MCP server, \
+A process below a hook or an agent is never a person. Its environment does not matter. The command line, the MCP server, \
 the dashboard, the TUI and native hooks ask this table before they look at anything else. A refusal begins with \
 \"only a person can\" and has exit code 1. [The threat model](../threat-model.md) says how actors are told apart, \
 and which attempts to pass for a person succeed.";

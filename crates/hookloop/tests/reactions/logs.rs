@@ -54,7 +54,7 @@ fn a_hooks_command_reaches_the_log_on_the_users_store() {
     }
 }
 
-/// What `line` prints as a hook: its errors, then its exit code.
+/// Returns the errors and the exit code of `line`, run as a hook.
 fn hook_says(project: &Project, line: &str) -> Vec<String> {
     project.write("hook.sh", &format!("({line}) 2> said; echo $? >> said\n"));
     project.configure("hooks:\n  task_created:\n    - command: sh hook.sh\n");

@@ -1,6 +1,7 @@
 //! Two machines share a log, and one of them runs the hooks of an event.
 
-use std::process::{Child, Command, Stdio};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_testbed::Server;
@@ -92,23 +93,34 @@ fn a_reaction_is_taken_over_from_a_machine_that_died() {
     assert_eq!(lines_of(shared.path(), "overlaps"), [""; 0], "two runs at a time");
 }
 
+/// Starts a dispatcher that stays, and waits until it says that it is in `state`.
+fn start_dispatcher(machine: &Machine, state: &str) -> (Child, BufReader<ChildStdout>) {
+    let mut command = command(machine, &["dispatch", "--stay", "--json"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    let said: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(said["dispatcher"], state);
+    (child, output)
+}
+
 #[test]
 fn a_dispatcher_keeps_its_seat_while_a_hook_runs_for_longer_than_its_lease() {
     let server = Server::single();
     let shared = tempfile::tempdir().unwrap();
     let [here, there] = [0, 1].map(|_| machine(&server, shared.path(), "7"));
-    let mut dispatchers = [&here, &there].map(|machine| start(machine, &["dispatch", "--stay"]));
-    // A dispatcher is there before the task is.
-    wait_for("a dispatcher", || {
-        let added = run(&here, &["task", "add", "work"]);
-        (!added.is_empty() && !lines_of(shared.path(), "runs").is_empty()).then_some(())
-    });
-    wait_for("the end of all hooks", || (due(&there) == 0).then_some(()));
-    for dispatcher in &mut dispatchers {
+    let (mut leading, _) = start_dispatcher(&here, "leading");
+    let (mut standby, mut standby_output) = start_dispatcher(&there, "standby");
+    run(&here, &["task", "add", "work", "--id", "a"]);
+    wait_for("the end of the hook", || (due(&there) == 0).then_some(()));
+    for dispatcher in [&mut leading, &mut standby] {
         dispatcher.kill().unwrap();
         dispatcher.wait().unwrap();
     }
-    let runs = lines_of(shared.path(), "runs");
-    assert_eq!(runs.len(), 2 * there.json(&["task", "list"]).as_array().unwrap().len(), "{runs:?}");
+    assert_eq!(lines_of(shared.path(), "runs"), ["start a", "end a"]);
     assert_eq!(lines_of(shared.path(), "overlaps"), [""; 0], "two runs at a time");
+    let mut taken = String::new();
+    standby_output.read_to_string(&mut taken).unwrap();
+    assert_eq!(taken, "", "the dispatcher in reserve took the seat");
 }

@@ -1,4 +1,4 @@
-//! Hooks of events run once, by one process at a time, whatever else happens beside them.
+//! Hooks of events run once, by one process at a time.
 //!
 //! The full sizes: `HOOKLOOP_CAMPAIGN=full cargo nextest run -p hookloop --test reactions`
 
@@ -21,7 +21,7 @@ use std::process::{Child, Stdio};
 
 use cli::{Project, wait_for};
 
-/// Records its start and its end for each task, and whether another run was under way.
+/// A hook that records its start and end for each task, and any run that overlaps with it.
 const HOOK: &str = r#"#!/bin/sh
 exec 9>>only.lock
 flock -n 9 || echo "$HOOKLOOP_TASK_ID" >> overlaps

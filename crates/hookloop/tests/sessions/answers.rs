@@ -135,7 +135,7 @@ echo '{"decision": "block", "reason": "no", "hookloop": {"nextPrompt": "Delete t
     }
 }
 
-/// Without permission `skip` is no answer: at a gate the exit code decides, at `stop_when` the agent goes on.
+/// `skip` needs permission. Without it the exit code of a gate decides, and the agent continues at `stop_when`.
 #[test]
 fn skip_needs_answers_json() {
     let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: ./skip.sh}\n";
@@ -162,7 +162,7 @@ fn a_reactions_json_acts_without_permission() {
     assert_eq!(message(&ran, "next"), None);
 }
 
-/// Permission to act is part of what the user trusts.
+/// The trusted definition includes the permission to act.
 #[test]
 fn answers_json_is_part_of_the_trusted_definition() {
     let sandbox = acting("", "0");

@@ -15,7 +15,7 @@ fn judged(ran: &Ran) -> &Value {
     ran.all("gates_judged").last().copied().unwrap()
 }
 
-/// What `hookloop run` prints to people.
+/// Returns the output of `hookloop run` for people.
 fn printed(config: &str) -> String {
     printed_in(&project(config, &[("turns.json", WORK)]))
 }

@@ -107,7 +107,7 @@ fn scripts_that_a_resume_agreed_to_are_kept_in_turn() {
     assert_eq!(runs(&sandbox), ["second", "second"]);
 }
 
-/// Whatever the agent makes of the script, the bytes that the session began with run.
+/// The session runs the bytes that it began with, however the agent changes the script.
 #[test]
 fn a_script_that_changes_in_a_session_still_runs_as_it_was() {
     for change in [

@@ -14,7 +14,7 @@ use super::{Commit, Repo, Worktree, notes};
 pub struct WorktreeLoss {
     /// The commit that the new worktree is at.
     pub commit: Commit,
-    /// What was wrong with the old worktree.
+    /// The damage of the old worktree.
     pub reason: String,
     /// The ref that has the files of the old worktree, if they could be read.
     pub saved: Option<String>,

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 // Makes the packages for npm from the archives of a release: one for each platform with the program in it, and `hookloop`, which
 // names them as optional dependencies. npm installs the one that fits; nothing is fetched by a script when it is installed.
+// DIRECTORY/packages.txt lists them in the order in which they are to be published.
 // usage: npm/pack.mjs ARCHIVES DIRECTORY [--some]   (--some: those platforms alone whose archives are there)
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const PLATFORMS = [
@@ -65,6 +66,7 @@ try {
   cpSync(join(root, "README.md"), join(place, "README.md"));
   const optionalDependencies = Object.fromEntries(PLATFORMS.map(({ os, cpu }) => [`@hookloop/${os}-${cpu}`, version]));
   made.push(pack(place, { ...main, version, ...repository, optionalDependencies }));
+  writeFileSync(join(directory, "packages.txt"), made.map((file) => `${basename(file)}\n`).join(""));
   for (const file of made) console.log(file);
 } finally {
   rmSync(stage, { recursive: true, force: true });

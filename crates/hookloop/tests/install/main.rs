@@ -11,3 +11,4 @@ mod installer;
 mod npm;
 mod pages;
 mod release;
+mod source;

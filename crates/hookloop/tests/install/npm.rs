@@ -1,7 +1,9 @@
 //! The packages for npm, from a registry on loopback that has nothing else.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -9,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::cli::{Run, wait_for};
-use crate::release::{PACKAGES, Server, VERSION, made};
+use crate::release::{PACKAGES, Server, VERSION, made, repository, script};
 
 /// A registry with the packages, and a user who has npm.
 struct Stage {
@@ -24,15 +26,14 @@ impl Stage {
         fs::create_dir(&home).unwrap();
         fs::create_dir(&registry).unwrap();
         let server = Server::start(&registry);
-        for packed in fs::read_dir(made().join(PACKAGES)).unwrap() {
-            let packed = packed.unwrap();
-            let manifest = manifest(&packed.path());
+        for file in listed(&made().join(PACKAGES)) {
+            let packed = made().join(PACKAGES).join(&file);
+            let manifest = manifest(&packed);
             let place = registry.join(manifest["name"].as_str().unwrap());
-            let file = packed.file_name().into_string().unwrap();
             let described = describe(manifest, &format!("{}/{file}", server.address()));
             fs::create_dir_all(place.parent().unwrap()).unwrap();
             fs::write(place, described.to_string()).unwrap();
-            std::os::unix::fs::symlink(packed.path(), registry.join(file)).unwrap();
+            std::os::unix::fs::symlink(packed, registry.join(file)).unwrap();
         }
         Stage { directory, server }
     }
@@ -59,6 +60,12 @@ impl Stage {
     fn run(&self, line: &str) -> Run {
         self.command("sh").args(["-c", line]).output().unwrap().into()
     }
+}
+
+/// The files of the packages in `directory`, in the order in which they are published.
+fn listed(directory: &Path) -> Vec<String> {
+    let list = fs::read_to_string(directory.join("packages.txt")).unwrap();
+    list.lines().map(str::to_owned).collect()
 }
 
 /// The manifest in a packed package.
@@ -129,4 +136,65 @@ fn what_is_missing_is_told() {
     let run = stage.run("node_modules/.bin/hookloop --version");
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stderr.contains("npm install --include=optional hookloop"), "{run:?}");
+}
+
+/// The shell lines of the workflow's step that publishes.
+fn publishing_step() -> String {
+    let workflow = fs::read_to_string(repository().join(".github/workflows/release.yml")).unwrap();
+    let (_, step) = workflow.split_once("- name: Publish\n        run: |\n").unwrap();
+    step.lines().take_while(|line| line.starts_with("          ")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_release_publishes_a_package_for_each_platform_and_the_one_that_needs_them_last() {
+    let stage = tempfile::tempdir().unwrap();
+    let archives = stage.path().join("archives");
+    fs::create_dir(&archives).unwrap();
+    let targets = [
+        "x86_64-unknown-linux-musl",
+        "aarch64-unknown-linux-musl",
+        "x86_64-apple-darwin",
+        "aarch64-apple-darwin",
+    ];
+    for target in targets {
+        let root = archives.join(format!("hookloop-{target}"));
+        fs::create_dir(&root).unwrap();
+        fs::write(root.join("hookloop"), target).unwrap();
+        fs::write(root.join("LICENSES-OF-DEPENDENCIES.txt"), "MIT").unwrap();
+        let mut tar = Command::new("tar");
+        tar.current_dir(&archives).args(["-czf", &format!("hookloop-{target}.tar.gz")]);
+        assert!(tar.arg(format!("hookloop-{target}")).status().unwrap().success());
+    }
+    let packages = stage.path().join("npm-packages");
+    script("npm/pack.mjs", &[archives.to_str().unwrap(), packages.to_str().unwrap()]);
+
+    // The workflow's own lines, with a program that records what it is asked to publish.
+    let bin = stage.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    fs::write(bin.join("npm"), "#!/bin/sh\necho \"$2\" >> published\n").unwrap();
+    fs::set_permissions(bin.join("npm"), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.current_dir(stage.path()).args(["-e", "-c", &publishing_step()]).env("PATH", path);
+    assert!(shell.status().unwrap().success());
+    let published = fs::read_to_string(stage.path().join("published")).unwrap();
+    let published: Vec<&Path> = published.lines().map(Path::new).collect();
+
+    assert_eq!(published.len(), targets.len() + 1, "{published:?}");
+    let manifests = published.iter().map(|file| manifest(&stage.path().join(file)));
+    let manifests: Vec<Value> = manifests.collect();
+    let (main, platforms) = manifests.split_last().unwrap();
+    assert_eq!(main["name"], "hookloop");
+    let needed: BTreeSet<&str> =
+        main["optionalDependencies"].as_object().unwrap().keys().map(String::as_str).collect();
+    let made = platforms.iter().map(|manifest| manifest["name"].as_str().unwrap());
+    assert_eq!(needed, made.collect());
+    for file in &published {
+        let mut tar = Command::new("tar");
+        let output = tar.arg("-tzf").arg(stage.path().join(file)).output().unwrap();
+        let files = String::from_utf8(output.stdout).unwrap();
+        for licence in ["package/LICENSE-MIT\n", "package/LICENSE-APACHE\n"] {
+            assert!(files.contains(licence), "{}: {files}", file.display());
+        }
+    }
 }

@@ -3,8 +3,11 @@
 //! Every form in which a secret is likely to be printed is replaced by `[redacted:NAME]`, however
 //! the output is cut into chunks. A secret that was changed in another way (reversed, encrypted,
 //! compressed, cut in two) is not found.
+//!
+//! Tokens of well-known shapes are replaced, too, whether their values are known or not.
 
 mod forms;
+mod shapes;
 
 use std::fmt;
 
@@ -69,12 +72,14 @@ impl Redactor {
     }
 
     pub fn stream(&self) -> RedactStream<'_> {
-        RedactStream { redactor: self, held: Vec::new() }
+        RedactStream { redactor: self, held: Vec::new(), unshaped: Vec::new() }
     }
 
     pub fn text(&self, text: &str) -> String {
+        let mut named = Vec::new();
+        self.redact(text.as_bytes(), End::Final, &mut named);
         let mut out = Vec::new();
-        self.redact(text.as_bytes(), End::Final, &mut out);
+        shapes::redact(&named, End::Final, &mut out);
         String::from_utf8(out)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
@@ -132,6 +137,8 @@ pub struct RedactStream<'a> {
     redactor: &'a Redactor,
     /// Bytes that may be the beginning of a secret.
     held: Vec<u8>,
+    /// Bytes without secrets whose values are known, in which a token may begin.
+    unshaped: Vec<u8>,
 }
 
 impl fmt::Debug for RedactStream<'_> {
@@ -143,23 +150,26 @@ impl fmt::Debug for RedactStream<'_> {
 impl RedactStream<'_> {
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
         if self.held.is_empty() {
-            let open = self.redactor.redact(chunk, End::Open, out);
+            let open = self.redactor.redact(chunk, End::Open, &mut self.unshaped);
             self.held.extend_from_slice(&chunk[open..]);
         } else {
             self.held.extend_from_slice(chunk);
-            let open = self.redactor.redact(&self.held, End::Open, out);
+            let open = self.redactor.redact(&self.held, End::Open, &mut self.unshaped);
             self.held.drain(..open);
         }
+        let open = shapes::redact(&self.unshaped, End::Open, out);
+        self.unshaped.drain(..open);
     }
 
     /// Goes on with a redactor that knows more.
     #[must_use]
     pub fn with(self, redactor: &Redactor) -> RedactStream<'_> {
-        RedactStream { redactor, held: self.held }
+        RedactStream { redactor, held: self.held, unshaped: self.unshaped }
     }
 
-    pub fn finish(self, out: &mut Vec<u8>) {
-        self.redactor.redact(&self.held, End::Final, out);
+    pub fn finish(mut self, out: &mut Vec<u8>) {
+        self.redactor.redact(&self.held, End::Final, &mut self.unshaped);
+        shapes::redact(&self.unshaped, End::Final, out);
     }
 }
 

@@ -157,9 +157,7 @@ impl Settings {
         match (&self.program, self.dialect) {
             (_, Dialect::Scripted) => None,
             (Program::Words(words), _) => words.first().map(String::as_str),
-            (Program::Line(line), _) => {
-                line.split_whitespace().next().filter(|word| !word.contains(['=', '$', '"', '\'']))
-            }
+            (Program::Line(line), _) => first_program(line),
         }
     }
 
@@ -167,6 +165,23 @@ impl Settings {
     pub fn powers(&self) -> Powers<'_> {
         Powers(self)
     }
+}
+
+/// Words with a meaning of their own at the beginning of a line for `sh`.
+const SHELL_WORDS: &[&str] = &[
+    "alias", "bg", "case", "cd", "command", "do", "done", "echo", "elif", "else", "esac", "eval",
+    "exec", "exit", "export", "false", "fg", "fi", "for", "function", "getopts", "hash", "if",
+    "jobs", "kill", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift",
+    "source", "test", "then", "time", "times", "trap", "true", "type", "ulimit", "umask",
+    "unalias", "unset", "until", "wait", "while",
+];
+
+/// The program that a line for `sh` starts first, if that is plain from its first word. The shell finds every other one.
+fn first_program(line: &str) -> Option<&str> {
+    let word = line.split_whitespace().next()?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/+-@%".contains(&byte);
+    let is_program = word.bytes().all(is_plain) && word != "." && !SHELL_WORDS.contains(&word);
+    is_program.then_some(word)
 }
 
 /// What an agent may do, in words.

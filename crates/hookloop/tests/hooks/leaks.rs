@@ -64,6 +64,36 @@ fn a_hook_has_what_is_declared_and_nothing_else() {
     assert!(!read("input").contains("planted-secret"));
 }
 
+/// A token whose value nobody declared is known by its shape.
+#[test]
+fn no_token_of_a_known_shape_is_kept() {
+    let project = Project::with_config(
+        "hooks:\n  on_task_complete:\n    - {name: check, command: './print.sh'}\n",
+    );
+    let body = "aB3dE6gH9kL2".repeat(4);
+    let tokens = [
+        format!("ghp_{}", &body[..36]),
+        format!("AKIA{}", &body[..16].to_uppercase()),
+        format!("sk-ant-api03-{body}"),
+    ];
+    project.script("print.sh", "cat tokens; cat tokens >&2");
+    project.write("tokens", &tokens.join("\n"));
+    project.ok(&["hooks", "trust", "--yes"]);
+    let id = project.add("Goal", &[]);
+    project.ok(&["task", "complete", &id]);
+    let kept = files_below(&project.state());
+    let stdout = kept.iter().find(|file| file.ends_with("stdout")).unwrap();
+    let stdout = fs::read_to_string(stdout).unwrap();
+    let markers = "[redacted:github-token]\n[redacted:aws-key]\n[redacted:anthropic-key]";
+    assert_eq!(stdout, markers);
+    for file in kept {
+        let bytes = fs::read(&file).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        let found = tokens.iter().find(|token| text.contains(token.as_str()));
+        assert_eq!(found, None, "{}", file.display());
+    }
+}
+
 /// T21: a thousand secrets, each in five forms and cut anywhere, are in nothing that is kept.
 #[test]
 fn no_form_of_a_secret_is_kept() {

@@ -133,3 +133,40 @@ agent: mine
     let message = ran.all("turn_ended")[0]["message"].as_str().unwrap();
     assert!(message.starts_with("it is ") && !message.contains("hush"), "{message}");
 }
+
+#[test]
+fn a_command_agent_is_any_line_for_the_shell() {
+    let sandbox = project("version: 1\n", &[("say.sh", "echo said")]);
+    let home = sandbox.project().parent().unwrap().join("home");
+    std::fs::write(home.join("say"), "#!/bin/sh\necho said\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(home.join("say"), mode).unwrap();
+    for line in [
+        "cd . && echo said",
+        "{ echo said; }",
+        "(echo said)",
+        "! false && echo said",
+        "if true; then echo said; fi",
+        "for word in said; do echo $word; done",
+        "while read -r line; do :; done; echo said",
+        "case x in x) echo said;; esac",
+        "exec echo said",
+        "export WORD=said; echo $WORD",
+        "WORD=said; echo $WORD",
+        ". ./say.sh",
+        "~/say",
+        ": nothing; echo said",
+        "eval 'echo said'",
+        "\"echo\" said",
+        "echo said|cat",
+    ] {
+        let ran =
+            run(&sandbox, &["x", "--stop-when", "turn", "--agent", &format!("command:{line}")]);
+        assert_eq!(ran.code, 6, "{line}: {}", ran.stderr);
+        assert_eq!(ran.all("turn_ended")[0]["message"], "said", "{line}");
+    }
+    let ran =
+        run(&sandbox, &["x", "--stop-when", "turn", "--agent", "command:no-such-agent --now"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("no-such-agent"), "{}", ran.stderr);
+}

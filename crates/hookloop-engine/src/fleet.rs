@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use books::Books;
 
-use crate::kept::{self, Kept, Surroundings};
+use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::Place;
 use crate::project::{EngineError, Project, now};
 use crate::rules::Rules;
@@ -117,12 +117,31 @@ impl Fleet {
         state_home: &Path,
         surroundings: &Surroundings,
     ) -> Result<Fleet, EngineError> {
+        Fleet::open(project, state_home, surroundings, AfterLoss::Refuse)
+    }
+
+    /// The same fleet, also if events of its log are gone: to check its log, and to accept that.
+    pub fn to_check(
+        project: &Project,
+        state_home: &Path,
+        surroundings: &Surroundings,
+    ) -> Result<Fleet, EngineError> {
+        Fleet::open(project, state_home, surroundings, AfterLoss::Open)
+    }
+
+    fn open(
+        project: &Project,
+        state_home: &Path,
+        surroundings: &Surroundings,
+        after_loss: AfterLoss,
+    ) -> Result<Fleet, EngineError> {
         let store = match project.kept() {
             Kept::Here => "sqlite",
             Kept::Nats { urls, .. } => urls,
         };
         let place = Place::of_fleet(state_home, store);
-        let store = kept::open_fleet(project.kept(), &place, &surroundings.user()?, surroundings)?;
+        let user = surroundings.user()?;
+        let store = kept::open_fleet(project.kept(), &place, &user, surroundings, after_loss)?;
         Ok(Fleet::over(Project::new(store, Rules::default(), project.caller())))
     }
 

@@ -11,6 +11,7 @@ use hookloop_core::event::Event;
 use hookloop_core::id::Subject;
 
 use crate::chain::{self, Hash};
+use crate::store::FollowOne;
 
 /// A place in the log; the first event has 1. Also a subject's version, where 0 is "never seen".
 pub type Seq = u64;
@@ -120,6 +121,12 @@ pub trait EventLog: Send + Sync {
 
     /// The events from place `from` on, and then those that come.
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError>;
+
+    /// The events of one subject from place `from` on, and then those that come.
+    fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        let (follow, subject) = (self.follow(from)?, subject.clone());
+        Ok(Box::new(FollowOne { follow, subject }))
+    }
 }
 
 pub trait Follow: Send {

@@ -9,6 +9,7 @@
 mod elsewhere;
 mod group;
 mod intake;
+mod one_subject;
 mod origin;
 mod progress;
 mod trip;
@@ -35,6 +36,7 @@ use crate::snapshot::Snapshots;
 use crate::sqlite::{self, Broken, FileFollower, OpenError};
 use crate::view::View;
 
+pub(crate) use one_subject::FollowOne;
 pub use unit::Unit;
 
 /// Units that one commit carries at most.
@@ -444,7 +446,10 @@ impl Inner {
 impl EventLog for Store {
     fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
         if let Some(engine) = self.engine() {
-            return engine.append(batch);
+            let appended = engine.append(batch)?;
+            let last = appended.first() + batch.len() as Seq - 1;
+            self.note_seen(last).map_err(|error| LogError::Engine(Box::new(error)))?;
+            return Ok(appended);
         }
         self.transact(|unit| unit.append(batch)).map_err(|error: StoreError| match error {
             StoreError::Append(error) => error,
@@ -483,6 +488,16 @@ impl EventLog for Store {
 
     fn removed(&self) -> Result<u64, LogError> {
         self.engine().map_or(Ok(0), EventLog::removed)
+    }
+
+    fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        match self.engine() {
+            Some(engine) => engine.follow_subject(subject, from),
+            None => {
+                let (follow, subject) = (self.follow(from)?, subject.clone());
+                Ok(Box::new(FollowOne { follow, subject }))
+            }
+        }
     }
 
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {

@@ -185,6 +185,13 @@ impl From<PlaceError> for CliError {
             PlaceError::Foreign(path) => {
                 CliError::system(message).hint(format!("ls -ld {}", path.display()))
             }
+            PlaceError::NotText(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                CliError::usage(message).hint(format!(
+                    "rename the directory, such as `mv -- \"$PWD\" \"../{}\"`",
+                    name.replace('\u{fffd}', "_")
+                ))
+            }
             PlaceError::Io { .. } => CliError::system(message),
         }
     }

@@ -388,6 +388,12 @@ impl EventLog for JetStream {
         Ok(Box::new(follower))
     }
 
+    fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        let filter = self.0.layout.subject(subject);
+        let follower = self.run(Follower::start(self.clone(), filter, from.max(1)))?;
+        Ok(Box::new(follower))
+    }
+
     fn head(&self) -> Result<Seq, LogError> {
         let ahead = self.ahead().take();
         ahead.map_or_else(|| self.run(self.0.head()), Ok)

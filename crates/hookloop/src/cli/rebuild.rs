@@ -2,7 +2,8 @@ use hookloop_engine::project::EngineError;
 use hookloop_engine::store::{Rebuilt, StoreError};
 use serde_json::json;
 
-use super::{Context, verify};
+use super::Context;
+use super::verify::CheckedLog;
 use crate::error::CliError;
 use crate::output::Result;
 use crate::progress;
@@ -24,7 +25,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = verify::open(context, self.fleet)?;
+        let CheckedLog { project, words } = CheckedLog::open(context, self.fleet)?;
         let all = project.read(|view| Ok(view.totals()?.head)).unwrap_or(0);
         let mut progress = progress::over_events("rebuilding", all);
         let rebuilt = if self.accept_loss {
@@ -34,7 +35,7 @@ impl Args {
             rebuilt.map(|hashes| Rebuilt { hashes, accepted: None })
         };
         let rebuilt = rebuilt.map_err(|error| match error {
-            EngineError::Store(StoreError::Broken(broken)) => verify::error_of(&broken, self.fleet),
+            EngineError::Store(StoreError::Broken(broken)) => words.error_of(&broken),
             error => CliError::from(error),
         });
         drop(progress);

@@ -1,4 +1,5 @@
 use hookloop_engine::fleet::Fleet;
+use hookloop_engine::kept::Kept;
 use hookloop_engine::project::Project;
 use hookloop_engine::store::Broken;
 use serde_json::json;
@@ -32,7 +33,7 @@ impl Args {
     }
 
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = open(context, self.fleet)?;
+        let CheckedLog { project, words } = CheckedLog::open(context, self.fleet)?;
         let accepted = if self.accept_foreign { project.accept_foreign()? } else { 0 };
         let all = project.read(|view| Ok(view.totals()?.head)).unwrap_or(0);
         let checked = project.store().verify(&mut progress::over_events("verifying", all))?;
@@ -42,7 +43,7 @@ impl Args {
                 if context.out.json {
                     context.out.json(&json!({"intact": false, "error": broken.to_string()}))?;
                 }
-                return Err(error_of(&broken, self.fleet));
+                return Err(words.error_of(&broken));
             }
         };
         let foreign = project.foreign_messages()?;
@@ -66,7 +67,7 @@ impl Args {
         let named: String = foreign.iter().take(NAMED_MAX).map(name).collect();
         let message =
             format!("{} foreign messages are in the log, and are skipped:{named}", foreign.len());
-        let fleet = if self.fleet { " --fleet" } else { "" };
+        let fleet = words.fleet;
         Err(CliError::refused(message).hint(format!(
             "find out who writes them, then accept them: `hookloop verify --accept-foreign{fleet}`"
         )))
@@ -74,32 +75,53 @@ impl Args {
 }
 
 /// The log of the project, or of its fleet, also after events of it were lost.
-pub(super) fn open(context: &mut Context, of_fleet: bool) -> Result<Project> {
-    let project = context.log_alone()?;
-    if !of_fleet {
-        return Ok(project);
-    }
-    let fleet = Fleet::to_check(&project, &state_home()?, &context.surroundings()?)?;
-    Ok(fleet.log().clone())
+pub(super) struct CheckedLog {
+    pub(super) project: Project,
+    pub(super) words: LogWords,
 }
 
-/// The error that a broken log or view is, with the way out.
-pub(super) fn error_of(broken: &Broken, of_fleet: bool) -> CliError {
-    let fleet = if of_fleet { " --fleet" } else { "" };
-    match broken {
-        Broken::View { .. } => CliError::refused(format!("the view is wrong: {broken}"))
-            .hint(format!("`hookloop rebuild{fleet}` makes it again from the log, which is intact")),
-        Broken::Removed { .. } | Broken::Replaced { .. } => {
-            CliError::refused(format!("the log is broken: {broken}")).hint(format!(
-                "restore the servers' data, or accept the loss: `hookloop rebuild{fleet} --accept-loss`"
-            ))
+/// The words about a log that depend on where it is.
+#[derive(Clone, Copy)]
+pub(super) struct LogWords {
+    /// The option that names the fleet's log.
+    fleet: &'static str,
+    /// The data that a backup is of.
+    data: &'static str,
+    /// Events that are missing in the middle can be accepted, because no event has the hash of the one before it.
+    is_shared: bool,
+}
+
+impl CheckedLog {
+    pub(super) fn open(context: &mut Context, of_fleet: bool) -> Result<CheckedLog> {
+        let project = context.log_alone()?;
+        let is_shared = matches!(project.kept(), Kept::Nats { .. });
+        let data = if is_shared { "the data of the servers" } else { "the state directory" };
+        if !of_fleet {
+            return Ok(CheckedLog { project, words: LogWords { fleet: "", data, is_shared } });
         }
-        broken if broken.can_be_accepted() => {
-            CliError::refused(format!("the log is broken: {broken}")).hint(format!(
-                "restore the state directory from a backup, or accept the loss: `hookloop rebuild{fleet} --accept-loss`"
-            ))
+        let fleet = Fleet::to_check(&project, &state_home()?, &context.surroundings()?)?;
+        let words = LogWords { fleet: " --fleet", data, is_shared };
+        Ok(CheckedLog { project: fleet.log().clone(), words })
+    }
+}
+
+impl LogWords {
+    /// The error that a broken log or view is, with the way out.
+    pub(super) fn error_of(self, broken: &Broken) -> CliError {
+        let LogWords { fleet, data, is_shared } = self;
+        if let Broken::View { .. } = broken {
+            return CliError::refused(format!("the view is wrong: {broken}")).hint(format!(
+                "`hookloop rebuild{fleet}` makes it again from the log, which is intact"
+            ));
         }
-        broken => CliError::refused(format!("the log is broken: {broken}"))
-            .hint("restore the state directory from a backup; the events before are intact"),
+        let error = CliError::refused(format!("the log is broken: {broken}"));
+        let is_gap = is_shared && matches!(broken, Broken::Missing { .. });
+        if broken.can_be_accepted() || is_gap {
+            error.hint(format!(
+                "restore {data} from a backup, or accept the loss: `hookloop rebuild{fleet} --accept-loss`"
+            ))
+        } else {
+            error.hint(format!("restore {data} from a backup; the events before are intact"))
+        }
     }
 }

@@ -186,9 +186,7 @@ struct Counted {
 impl Counted {
     fn open(access: &Access, project: &ProjectName, floor: &Arc<Floor>) -> Store {
         let log = JetStream::connect(access, project).unwrap();
-        let store = Store::over(Arc::new(Counted { log, floor: floor.clone() })).unwrap();
-        store.go_live().unwrap();
-        store
+        Store::over(Arc::new(Counted { log, floor: floor.clone() })).unwrap()
     }
 }
 
@@ -224,6 +222,11 @@ impl EventLog for Counted {
     fn head(&self) -> Result<Seq, LogError> {
         count(&self.floor.asked.reads);
         self.log.head()
+    }
+
+    fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        let follow = self.log.follow_subject(subject, from)?;
+        Ok(Box::new(CountedFollow { follow, floor: self.floor.clone() }))
     }
 
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError> {
@@ -322,11 +325,14 @@ impl Light {
         // The logs of a worker share its connection.
         let access = &Access { links: Some(Links::default()), ..access.clone() };
         let store = Counted::open(access, project, floor);
+        store.go_live().unwrap();
         let fleet = Counted::open(access, &ProjectName::of_fleet(), floor);
+        let fleet = Fleet::over(Project::new(fleet, Rules::default(), name.as_str()));
+        fleet.go_live().unwrap();
         Light {
             served: project.to_string(),
             project: Project::new(store, Rules::default(), name.as_str()),
-            fleet: Fleet::over(Project::new(fleet, Rules::default(), name.as_str())),
+            fleet,
             name,
             floor: floor.clone(),
             held: None,

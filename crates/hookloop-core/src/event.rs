@@ -171,12 +171,50 @@ pub enum EventBody {
     FleetBudgetSet(BudgetSet),
     /// Somebody that many workers ask wants to be left alone.
     Slowed(Slowed),
+    /// A person accepted that acknowledged events are gone from the log.
+    LossAccepted(LossAccepted),
+    /// A person accepted the foreign messages in a shared log.
+    ForeignAccepted(ForeignAccepted),
+    /// A message in a shared log that is no event. Readers show it in place of the message; it is never written.
+    MessageQuarantined(QuarantinedMessage),
     /// What a hook's `log` action wrote, or an event of a newer version.
     Other(Other),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Empty {}
+
+/// Acknowledged events are gone, and a person goes on without them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LossAccepted {
+    /// The result of the check, in words.
+    pub problem: String,
+    /// The last event that was acknowledged.
+    pub acknowledged: u64,
+    /// The last event that was still there.
+    pub found: u64,
+    /// Messages that were removed from the stream of a shared log by then.
+    #[serde(default)]
+    pub removed: u64,
+}
+
+/// Foreign messages in a shared log, up to a place in it, are known to a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForeignAccepted {
+    /// The place of the last of these messages.
+    pub through: u64,
+    /// How many messages were quarantined by then.
+    pub messages: u64,
+}
+
+/// The reason why a message in a shared log is no event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuarantinedMessage {
+    /// The subject of the message on the server.
+    pub subject: String,
+    pub reason: String,
+    pub bytes: u64,
+}
 
 /// Work began; with a claim, in the hands of its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

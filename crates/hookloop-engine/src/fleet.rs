@@ -9,7 +9,7 @@
 mod books;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::EventBody;
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use books::Books;
 
-use crate::kept::{self, Kept, Surroundings};
+use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::Place;
 use crate::project::{EngineError, Project, now};
 use crate::rules::Rules;
@@ -35,6 +35,9 @@ pub const GONE_AFTER_MS: i64 = 30_000;
 #[derive(Clone, Debug)]
 pub struct Fleet {
     log: Arc<Project>,
+    /// The directives alone, for a worker on a shared store. Following the whole log would deliver every event of
+    /// every worker to every worker.
+    directives: Arc<OnceLock<Project>>,
 }
 
 /// What a worker tells of itself.
@@ -117,31 +120,72 @@ impl Fleet {
         state_home: &Path,
         surroundings: &Surroundings,
     ) -> Result<Fleet, EngineError> {
+        Fleet::open(project, state_home, surroundings, AfterLoss::Refuse)
+    }
+
+    /// The same fleet, also if events of its log are gone: to check its log, and to accept that.
+    pub fn to_check(
+        project: &Project,
+        state_home: &Path,
+        surroundings: &Surroundings,
+    ) -> Result<Fleet, EngineError> {
+        Fleet::open(project, state_home, surroundings, AfterLoss::Open)
+    }
+
+    fn open(
+        project: &Project,
+        state_home: &Path,
+        surroundings: &Surroundings,
+        after_loss: AfterLoss,
+    ) -> Result<Fleet, EngineError> {
         let store = match project.kept() {
             Kept::Here => "sqlite",
             Kept::Nats { urls, .. } => urls,
         };
         let place = Place::of_fleet(state_home, store);
-        let store = kept::open_fleet(project.kept(), &place, &surroundings.user()?, surroundings)?;
+        let user = surroundings.user()?;
+        let store = kept::open_fleet(project.kept(), &place, &user, surroundings, after_loss)?;
         Ok(Fleet::over(Project::new(store, Rules::default(), project.caller())))
     }
 
     /// The fleet whose log this is.
     pub fn over(log: Project) -> Fleet {
-        Fleet { log: Arc::new(log) }
+        Fleet { log: Arc::new(log), directives: Arc::default() }
     }
 
     pub fn log(&self) -> &Project {
         &self.log
     }
 
-    /// From now on what others say is seen when they say it.
+    /// Follows the directives from now on. The ledger of sessions is followed only while a budget needs it.
     pub fn go_live(&self) -> Result<(), EngineError> {
-        Ok(self.log.store().go_live()?)
+        if self.directives.get().is_some() {
+            return Ok(());
+        }
+        let Some(store) = self.log.store().of_subject(&Subject::Fleet)? else {
+            return Ok(self.log.store().go_live()?);
+        };
+        store.go_live()?;
+        // Another thread may have been first; one follower is enough.
+        let _ = self.directives.set(Project::new(store, Rules::default(), self.log.caller()));
+        Ok(())
+    }
+
+    /// The log that has the directives, as fresh as this process needs them.
+    fn directives(&self) -> &Project {
+        self.directives.get().unwrap_or(&self.log)
+    }
+
+    /// The whole log, for a process that has to know what all sessions use.
+    fn ledger(&self) -> Result<&Project, EngineError> {
+        if self.directives.get().is_some() {
+            self.log.store().go_live()?;
+        }
+        Ok(&self.log)
     }
 
     pub fn orders(&self) -> Result<Orders, EngineError> {
-        self.log.read(|view| view.orders())
+        self.directives().read(|view| view.orders())
     }
 
     pub fn order(&self, ordered: Ordered) -> Result<(), EngineError> {
@@ -165,7 +209,7 @@ impl Fleet {
     }
 
     pub fn budget(&self) -> Result<Purse, EngineError> {
-        self.log.read(|view| view.budget())
+        self.directives().read(|view| view.budget())
     }
 
     pub fn set_budget(&self, purse: Purse) -> Result<(), EngineError> {
@@ -176,13 +220,16 @@ impl Fleet {
     /// Whether there is enough for one more turn, if everybody used no more than is set aside.
     pub fn may_begin(&self) -> Result<Answer, EngineError> {
         let purse = self.budget()?;
+        if purse.is_none() {
+            return Ok(Answer::Granted);
+        }
         let all = hookloop_core::purse::Amount::ALL;
-        self.log.read(|view| Ok(purse.reserve(&view.purse(now().into())?, purse.wish(all))))
+        self.ledger()?.read(|view| Ok(purse.reserve(&view.purse(now().into())?, purse.wish(all))))
     }
 
     /// Somebody that many ask wants to be left alone until then.
     pub fn slow_down(&self, what: &str, until: Timestamp) -> Result<(), EngineError> {
-        let known = self.log.read(|view| view.slowed())?;
+        let known = self.directives().read(|view| view.slowed())?;
         let is_known = |slowed: &Slowed| slowed.what == what && slowed.until >= until;
         match known.iter().any(is_known) {
             true => Ok(()),
@@ -193,7 +240,7 @@ impl Fleet {
     /// Those who want to be left alone now.
     pub fn slowed(&self) -> Result<Vec<Slowed>, EngineError> {
         let now = now();
-        let mut slowed = self.log.read(|view| view.slowed())?;
+        let mut slowed = self.directives().read(|view| view.slowed())?;
         slowed.retain(|slowed| slowed.until > now);
         Ok(slowed)
     }
@@ -224,6 +271,6 @@ impl Fleet {
     }
 
     fn say(&self, body: EventBody) -> Result<(), EngineError> {
-        self.log.append(&Subject::Fleet, body)
+        self.directives().append(&Subject::Fleet, body)
     }
 }

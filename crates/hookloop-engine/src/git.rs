@@ -22,6 +22,8 @@ use crate::process::{Cancel, GitLocks, KeeperPool, is_git_at_work};
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Names of changed files, together.
 const LISTED_MAX: u64 = 64 * 1024 * 1024;
+/// Values of `safe.directory` that are passed on.
+const SAFE_MAX: usize = 1_000;
 /// Filters are turned off one by one; who has more of them is not asked about trees.
 const FILTERS_MAX: usize = 64;
 
@@ -35,6 +37,8 @@ pub(crate) struct Git {
     path: Option<OsString>,
     objects: Option<PathBuf>,
     settings: Vec<(String, String)>,
+    /// How many of them are not about the repository's filters.
+    fixed: usize,
     cancel: Cancel,
 }
 
@@ -56,7 +60,7 @@ impl Git {
         root: &Path,
         keepers: &Arc<KeeperPool>,
         state: PathBuf,
-        path: Option<OsString>,
+        environment: &[Variable],
         cancel: Cancel,
     ) -> Option<Git> {
         // Most projects that are in none say so without a process.
@@ -64,8 +68,19 @@ impl Git {
         let setting = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let settings = HARMLESS.map(setting).to_vec();
         let (root, keepers) = (root.to_owned(), Arc::clone(keepers));
-        let mut git = Git { root, keepers, state, path, objects: None, settings, cancel };
-        let found = git.ask(&["rev-parse", "--git-path", "objects", "--git-path", "index"]).ok()?;
+        let path = environment.iter().find(|(name, _)| name == "PATH");
+        let path = path.map(|(_, path)| path.clone());
+        let mut git = Git { root, keepers, state, path, objects: None, settings, fixed: 0, cancel };
+        let look = ["rev-parse", "--git-path", "objects", "--git-path", "index"];
+        let found = match git.ask(&look) {
+            // The repository belongs to another user, as in containers. Its user may have said that it is safe.
+            Err(GitError::Failed { why, .. }) if why.contains("dubious ownership") => {
+                git.settings.extend(git.safe_directories(environment));
+                git.ask(&look).ok()?
+            }
+            found => found.ok()?,
+        };
+        git.fixed = git.settings.len();
         let mut lines = found.lines().map(|line| git.root.join(line));
         let (objects, index) = (lines.next()?, lines.next()?);
         fs::create_dir_all(git.state.join("objects")).ok()?;
@@ -150,12 +165,41 @@ impl Git {
             let why = format!("the repository has more than {FILTERS_MAX} filters");
             return Err(failed(&args, &why));
         }
-        self.settings.truncate(HARMLESS.len());
+        self.settings.truncate(self.fixed);
         for name in names {
             let value = if name.ends_with(".required") { "false" } else { "" };
             self.settings.push((name.to_owned(), value.to_owned()));
         }
         Ok(())
+    }
+
+    /// What the user's and the system's own configuration say of `safe.directory`: git heeds no other, and of these
+    /// files nothing else is in effect here.
+    fn safe_directories(&self, environment: &[Variable]) -> Vec<(String, String)> {
+        const OWN: [&str; 5] =
+            ["PATH", "HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
+        let mut found = Vec::new();
+        for scope in ["--system", "--global"] {
+            let is_own = |(name, _): &&Variable| OWN.iter().any(|own| name == own);
+            let args = ["config", scope, "--null", "--get-all", "safe.directory"];
+            let call = Call {
+                args: args.iter().map(OsString::from).collect(),
+                env: environment.iter().filter(is_own).cloned().collect(),
+                cwd: PathBuf::from("/"),
+                stdin: Vec::new(),
+                timeout: TIMEOUT,
+                answer: Answer::Short,
+            };
+            // A file that is not there says nothing.
+            let Ok(said) = call.run(&self.keepers, &self.cancel) else { continue };
+            let values = String::from_utf8_lossy(&said.stdout).into_owned();
+            let values = values.strip_suffix('\0').unwrap_or(&values);
+            if said.code == 0 {
+                let setting = |value: &str| ("safe.directory".to_owned(), value.to_owned());
+                found.extend(values.split('\0').take(SAFE_MAX).map(setting));
+            }
+        }
+        found
     }
 
     fn index(&self) -> PathBuf {

@@ -1,10 +1,13 @@
 //! Where a project's log is kept, and how it is opened there.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::id::ProjectName;
-use hookloop_store::jetstream::{self, Access, JetStreamError, Links, Opened, Standing};
+use hookloop_store::jetstream::{
+    self, Access, Credentials, JetStreamError, Links, Opened, Standing,
+};
 use hookloop_store::store::{Store, StoreError};
 use sha2::{Digest, Sha256};
 
@@ -59,11 +62,41 @@ impl Surroundings {
         }
     }
 
-    fn access(&self, user: &User, urls: &str, named_by: NamedBy) -> Result<Access, EngineError> {
+    fn access(
+        &self,
+        user: &User,
+        place: &Place,
+        urls: &str,
+        named_by: NamedBy,
+    ) -> Result<Access, EngineError> {
         let access = user.access(urls, named_by)?;
-        Ok(Access { brief: self.stays.is_none(), links: self.stays.clone(), ..access })
+        let local = || place.state.parent().and_then(|home| token_of_local_server(home, urls));
+        let credentials = access.credentials.clone().or_else(local);
+        let (brief, links) = (self.stays.is_none(), self.stays.clone());
+        Ok(Access { brief, links, credentials, ..access })
     }
 }
+
+/// The directory of the server that `hookloop nats up` starts on a port, below the state directory of all projects.
+pub fn local_server(state_home: &Path, port: u16) -> PathBuf {
+    state_home.join(format!("nats-{port}"))
+}
+
+/// The file in that directory with the token that lets one in.
+pub const TOKEN_FILE: &str = "token";
+
+/// The token of this user's own server, if `urls` name it.
+fn token_of_local_server(state_home: &Path, urls: &str) -> Option<Credentials> {
+    let address = urls.strip_prefix("nats://").filter(|one| !one.contains(','))?;
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, DEFAULT_PORT));
+    let is_loopback =
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let file = local_server(state_home, port.parse().ok()?).join(TOKEN_FILE);
+    (is_loopback && file.is_file()).then_some(Credentials::Token(file))
+}
+
+/// The port of NATS servers for clients.
+const DEFAULT_PORT: &str = "4222";
 
 /// Where an open project's log is.
 #[derive(Clone, Debug)]
@@ -90,18 +123,21 @@ pub(crate) fn open_fleet(
     place: &Place,
     user: &User,
     surroundings: &Surroundings,
+    after_loss: AfterLoss,
 ) -> Result<Store, EngineError> {
     place.prepare()?;
     let Kept::Nats { urls, .. } = beside else {
         return Ok(Store::open(&place.database())?);
     };
     // Who has opened the project has agreed to where it is kept.
-    let access = surroundings.access(user, urls, NamedBy::User)?;
+    let access = surroundings.access(user, place, urls, NamedBy::User)?;
     let name = ProjectName::of_fleet();
     let Opened { store, lost, .. } = jetstream::open(&access, &name, &place.view())?;
     match lost {
-        Some((seen, found)) => Err(StoreError::from(JetStreamError::Lost { found, seen }).into()),
-        None => Ok(store),
+        Some((seen, found)) if after_loss == AfterLoss::Refuse => {
+            Err(StoreError::from(JetStreamError::Lost { found, seen }).into())
+        }
+        _ => Ok(store),
     }
 }
 
@@ -121,7 +157,7 @@ pub(crate) fn open_store(
     let StoreName::Nats(urls) = store else {
         return Ok((Store::open(&place.database())?, Kept::Here));
     };
-    let access = surroundings.access(user, urls, named_by)?;
+    let access = surroundings.access(user, place, urls, named_by)?;
     let project = settings.project.clone();
     let project = project.ok_or_else(|| EngineError::NoProjectName { path: place.config() })?;
     let Opened { store, standing, lost } = jetstream::open(&access, &project, &place.view())?;

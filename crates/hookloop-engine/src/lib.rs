@@ -16,6 +16,7 @@
 //! - [`delivery`]: from finished work to a branch that is merged
 //! - [`fleet`]: all workers that share a store; [`worker`]: one of them
 //! - [`forge`]: where branches are asked to be merged
+//! - `integrity`: what a person decides about a log that is damaged
 //! - [`inbox`]: what needs a human, and what people decide about it
 //! - [`notify`]: telling people of it, once
 //! - [`guest`]: agents that come by themselves: by tools, or by hooks of their own
@@ -68,6 +69,7 @@ pub mod gate_agreement;
 mod git;
 pub mod guest;
 pub mod inbox;
+mod integrity;
 pub mod kept;
 pub mod lease;
 pub mod lifeline;
@@ -107,9 +109,10 @@ pub mod store {
     };
     pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
     pub use hookloop_store::sqlite::{Broken, OpenError};
-    pub use hookloop_store::store::StoreError;
+    pub use hookloop_store::store::{Rebuilt, StoreError};
     pub use hookloop_store::view::{
-        Early, HookRuns, HookTimes, PAUSED, RUNNING, Remarked, Reservation, SessionCount,
-        SessionFilter, SessionRow, Spent, TaskFilter, TaskRow, UsageBy, UsageOfDay, UsageRow, View,
+        Early, HookRuns, HookTimes, PAUSED, QuarantineRow, RUNNING, Remarked, Reservation,
+        SessionCount, SessionFilter, SessionRow, Spent, TaskFilter, TaskRow, UsageBy, UsageOfDay,
+        UsageRow, View,
     };
 }

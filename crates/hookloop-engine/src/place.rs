@@ -25,6 +25,8 @@ pub enum PlaceError {
     Foreign(PathBuf),
     #[error("{} can be written by other users", .0.display())]
     Exposed(PathBuf),
+    #[error("{}: the name of this directory is not UTF-8, and agents and hooks are given it as text", .0.display())]
+    NotText(PathBuf),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ impl Place {
     /// The project that `start` is in.
     pub fn find(start: &Path, state_home: &Path) -> Result<Place, PlaceError> {
         let real = start.canonicalize().map_err(|source| io(start, source))?;
+        check_text(&real)?;
+        check_text(state_home)?;
         if let Some(root) = home_of_worktree(&real, state_home) {
             return Ok(Place::at(&root, state_home));
         }
@@ -46,6 +50,13 @@ impl Place {
             Some(root) => Ok(Place::at(root, state_home)),
             None => Err(PlaceError::NoProject(real)),
         }
+    }
+
+    /// The place of a new project whose directory is `root`, a real path.
+    pub fn of_new(root: &Path, state_home: &Path) -> Result<Place, PlaceError> {
+        check_text(root)?;
+        check_text(state_home)?;
+        Ok(Place::at(root, state_home))
     }
 
     /// The place of a project whose directory is `root`, a real path.
@@ -188,6 +199,15 @@ fn check_own(path: &Path, found: &std::fs::Metadata) -> Result<(), PlaceError> {
             Err(PlaceError::Exposed(path.to_owned()))
         }
         _ => Ok(()),
+    }
+}
+
+/// Refuses a directory whose path is no text: JSON, the configuration of git and the protocols of agents have no
+/// other paths.
+fn check_text(path: &Path) -> Result<(), PlaceError> {
+    match path.to_str() {
+        Some(_) => Ok(()),
+        None => Err(PlaceError::NotText(path.to_owned())),
     }
 }
 

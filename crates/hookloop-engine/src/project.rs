@@ -438,5 +438,12 @@ pub fn new_project_name(directory: &str) -> ProjectName {
 }
 
 pub(crate) fn fresh_id() -> EventId {
-    EventId(*uuid::Uuid::now_v7().as_bytes())
+    // Such an id has the time since 1970; a clock that is before that can't be asked for one.
+    let id = if SystemTime::now() < UNIX_EPOCH {
+        let start = uuid::Timestamp::from_unix(uuid::NoContext, 0, 0);
+        uuid::Uuid::new_v7(start)
+    } else {
+        uuid::Uuid::now_v7()
+    };
+    EventId(*id.as_bytes())
 }

@@ -225,6 +225,8 @@ struct Entry {
     credentials: Option<PathBuf>,
     /// A file with the seed of a key.
     nkey: Option<PathBuf>,
+    /// A file with the token of the servers.
+    token: Option<PathBuf>,
     /// The authorities that the servers' certificates are from, if others than the system's.
     ca: Option<PathBuf>,
     /// Our own certificate, for servers that want one; with `key`.
@@ -349,11 +351,12 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         }
         let complain = |message: &str| Err(Complaint::new(referenced, message));
         let at = |path: PathBuf| base.join(path);
-        let credentials = match (entry.credentials, entry.nkey) {
-            (Some(_), Some(_)) => return complain("either `credentials` or `nkey`"),
-            (Some(file), None) => Some(Credentials::File(at(file))),
-            (None, Some(seed)) => Some(Credentials::NKey(at(seed))),
-            (None, None) => None,
+        let credentials = match (entry.credentials, entry.nkey, entry.token) {
+            (Some(file), None, None) => Some(Credentials::File(at(file))),
+            (None, Some(seed), None) => Some(Credentials::NKey(at(seed))),
+            (None, None, Some(file)) => Some(Credentials::Token(at(file))),
+            (None, None, None) => None,
+            _ => return complain("one of `credentials`, `nkey` and `token`"),
         };
         let certificate = match (entry.certificate, entry.key) {
             (Some(certificate), Some(key)) => Some((at(certificate), at(key))),

@@ -25,6 +25,15 @@ pub struct Link<'a> {
     pub data: &'a str,
 }
 
+/// The chain value of a log on servers after the message at `seq`, on top of the value before it.
+pub fn extend(before: &Hash, seq: Seq, digest: &Hash) -> Hash {
+    let mut hash = Sha256::new();
+    hash.update(before);
+    hash.update(seq.to_le_bytes());
+    hash.update(digest);
+    hash.finalize().into()
+}
+
 impl Link<'_> {
     /// This event's hash, on top of the hash of the one before it. Texts are preceded by their
     /// lengths, so that no two events are the same bytes.

@@ -10,6 +10,9 @@ use std::time::Duration;
 use hookloop_core::event::Event;
 use hookloop_core::id::Subject;
 
+use crate::chain::{self, Hash};
+use crate::store::FollowOne;
+
 /// A place in the log; the first event has 1. Also a subject's version, where 0 is "never seen".
 pub type Seq = u64;
 
@@ -30,6 +33,8 @@ pub struct StoredEvent {
     /// The version that its writer expected the subject to have, where the log keeps that: a reader
     /// that knows the subject at another version has missed something.
     pub after: Option<Seq>,
+    /// The digest of the stored bytes, where the log is on servers: the project's chain is made of these.
+    pub digest: Hash,
     pub event: Event,
 }
 
@@ -104,8 +109,24 @@ pub trait EventLog: Send + Sync {
         Ok(())
     }
 
+    /// Messages that were removed from where the log is, of this project or of others beside it.
+    fn removed(&self) -> Result<u64, LogError> {
+        Ok(0)
+    }
+
+    /// The digests of the events of a batch, as readers of the log will have them.
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<Hash>, LogError> {
+        Ok(vec![chain::START; batch.len()])
+    }
+
     /// The events from place `from` on, and then those that come.
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError>;
+
+    /// The events of one subject from place `from` on, and then those that come.
+    fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        let (follow, subject) = (self.follow(from)?, subject.clone());
+        Ok(Box::new(FollowOne { follow, subject }))
+    }
 }
 
 pub trait Follow: Send {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hookloop_core::id::Subject;
 
+use crate::chain;
 use crate::crash;
 use crate::log::{
     AppendError, Appended, EventLog, Follow, LogError, MAX_BATCH, NewEvent, Seq, StoredEvent,
@@ -81,7 +82,12 @@ impl EventLog for MemoryLog {
         let at = log.events.len() as Seq + 1;
         for (seq, new) in (at..).zip(batch) {
             log.subjects.entry(new.event.subject.clone()).or_default().push(seq);
-            log.events.push(StoredEvent { seq, after: None, event: new.event.clone() });
+            log.events.push(StoredEvent {
+                seq,
+                after: None,
+                digest: chain::START,
+                event: new.event.clone(),
+            });
         }
         self.0.grew.notify_all();
         Ok(Appended::At(at))

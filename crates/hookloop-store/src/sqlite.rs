@@ -17,10 +17,10 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use crate::chain::{self, Hash, Link};
 use crate::log::{Follow, LogError, Seq, StoredEvent};
 use crate::pulse::{Beat, Held, WORKERS};
-use crate::view::{self, Fold, View};
+use crate::view::{self, Fold, View, ViewDifference};
 
 /// The version of the tables that this program makes and reads.
-pub const SCHEMA: i64 = 11;
+pub const SCHEMA: i64 = 12;
 /// Older libraries can lose committed data when a WAL is reset.
 const SQLITE_MIN: i32 = 3_051_003;
 /// A WAL of this size is moved into the file when it is closed. Small, because a process that opens
@@ -114,14 +114,11 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
         }
         1 => {
             conn.execute_batch(include_str!("pulse.sql"))?;
-            remake_view(conn, &mut |_| ())?;
+            remake_for_new_tables(conn)?;
         }
         // Another index, and tables for the runs of hooks; one for sessions; those of what they use; times of tasks,
-        // and schedules; tasks that were left.
-        2..SCHEMA => {
-            forget_copies(conn)?;
-            remake_view(conn, &mut |_| ())?;
-        }
+        // and schedules; tasks that were left; messages that are no events.
+        2..SCHEMA => remake_for_new_tables(conn)?,
         SCHEMA => {}
         found => return Err(OpenError::Newer { found }),
     }
@@ -148,14 +145,28 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
-/// A view of a log elsewhere has copies of the few events that are still to be reacted to. It is not made from
-/// those: it is read again from where the log is.
-fn forget_copies(conn: &Connection) -> Result<(), LogError> {
+/// Makes the view again for the tables of this version. The acknowledged head stays: if the log ends before it,
+/// events are missing, and new tables are no reason to forget that.
+fn remake_for_new_tables(conn: &Connection) -> Result<(), LogError> {
+    let acknowledged = conn.query_row("SELECT head, hash FROM totals", [], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, Hash>(1)?))
+    });
     let is_elsewhere = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'origin')";
-    match conn.query_row(is_elsewhere, [], |row| row.get(0))? {
-        true => Ok(conn.execute_batch("DELETE FROM event")?),
-        false => Ok(()),
+    let is_elsewhere: bool = conn.query_row(is_elsewhere, [], |row| row.get(0))?;
+    if is_elsewhere {
+        // The view of a log elsewhere has copies of the few events that are still to be reacted to. It is not made
+        // from those: it is read again from where the log is.
+        conn.execute_batch("DELETE FROM event")?;
     }
+    remake_view(conn, &mut |_| ())?;
+    let Some((head, hash)) = acknowledged.optional()? else { return Ok(()) };
+    if is_elsewhere {
+        let keep = "INSERT OR REPLACE INTO origin VALUES ('acknowledged', ?1)";
+        conn.execute(keep, [head.to_string()])?;
+    } else if View::new(conn).totals()?.head <= head as Seq {
+        conn.execute("UPDATE totals SET head = ?1, hash = ?2", params![head, hash])?;
+    }
+    Ok(())
 }
 
 /// Empties the view and makes it again from the log beside it.
@@ -165,16 +176,66 @@ pub(crate) fn remake_view(
 ) -> Result<(), LogError> {
     conn.execute_batch(view::DROP)?;
     conn.execute_batch(view::TABLES)?;
-    let mut fold = Fold::new(conn, View::new(conn).totals()?);
-    each_event(conn, 1, |stored| {
+    fold_log(conn, conn, progress)
+}
+
+/// Takes the log in `log` into the empty view in `into`, which may be the same file.
+fn fold_log(
+    log: &Connection,
+    into: &Connection,
+    progress: &mut dyn FnMut(Seq),
+) -> Result<(), LogError> {
+    let mut fold = Fold::new(into, View::new(into).totals()?);
+    each_event(log, 1, |stored| {
         fold.apply(stored.seq, &stored.event)?;
         fold.owe(stored.seq, &stored.event)?;
         progress(stored.seq);
         Ok(true)
     })?;
     let last = "SELECT coalesce((SELECT hash FROM event ORDER BY seq DESC LIMIT 1), zeroblob(32))";
-    fold.totals.hash = conn.query_row(last, [], |row| row.get(0))?;
+    fold.totals.hash = log.query_row(last, [], |row| row.get(0))?;
     fold.view()?.write_totals(&fold.totals)
+}
+
+/// An empty view in a temporary file, which goes with the connection. A transaction is open.
+pub(crate) fn scratch_view() -> Result<Connection, LogError> {
+    let scratch = || -> Result<Connection, OpenError> {
+        let conn = configured(Connection::open("")?)?;
+        conn.execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN")?;
+        conn.execute_batch(view::TABLES)?;
+        Ok(conn)
+    };
+    scratch().map_err(|error| LogError::Engine(Box::new(error)))
+}
+
+/// Compares the view beside the log with the view that the log leads to.
+pub(crate) fn verify_view(conn: &Connection) -> Result<Option<Broken>, LogError> {
+    let derived = scratch_view()?;
+    match fold_log(conn, &derived, &mut |_| ()) {
+        Ok(()) => {}
+        Err(LogError::Damaged { seq, reason }) => {
+            return Ok(Some(Broken::Unreadable { seq, reason }));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(Broken::of_view(view::differences(conn, &derived)?))
+}
+
+/// Stores an event behind the last one, and takes it into the view.
+pub(crate) fn append_one(conn: &Connection, event: &Event) -> Result<(), LogError> {
+    let mut fold = Fold::new(conn, View::new(conn).totals()?);
+    let (seq, before) = (fold.totals.head + 1, fold.totals.hash);
+    let prev = fold.apply(seq, event)?;
+    fold.owe(seq, event)?;
+    fold.totals.hash = insert(conn, seq, prev, event, &before)?;
+    fold.view()?.write_totals(&fold.totals)
+}
+
+/// The place of the last event that is there, whatever was acknowledged.
+pub(crate) fn last_place(conn: &Connection) -> Result<Seq, LogError> {
+    let last =
+        conn.query_row("SELECT coalesce(max(seq), 0) FROM event", [], |row| row.get::<_, i64>(0))?;
+    Ok(last as Seq)
 }
 
 /// Stores an event behind the one whose hash is `before`; answers its own hash.
@@ -257,7 +318,7 @@ fn decode(row: &Row<'_>) -> Result<(Seq, StoredEvent), LogError> {
         body: EventBody::decode(link.kind, link.format, link.data)
             .map_err(|error| damaged(&error))?,
     };
-    Ok((link.prev, StoredEvent { seq: link.seq, after: None, event }))
+    Ok((link.prev, StoredEvent { seq: link.seq, after: None, digest: chain::START, event }))
 }
 
 /// Calls `each` for the events from `from` on, until it answers `false`.
@@ -328,8 +389,38 @@ pub enum Broken {
     Short { found: Seq, expected: Seq },
     #[error("event {seq} is behind the last one that was acknowledged")]
     Extra { seq: Seq },
+    #[error("the events up to {seq} are not those that were acknowledged")]
+    Rewritten { seq: Seq },
+    #[error("{messages} messages were removed from the stream of this log")]
+    Removed { messages: u64 },
+    #[error(
+        "the stream of this log was made anew: {expected} was the last event that was acknowledged before"
+    )]
+    Replaced { expected: Seq },
+    #[error("{first} is not what the log says ({tables} tables differ)")]
+    View { first: ViewDifference, tables: usize },
     #[error("the file is damaged: {0}")]
     File(String),
+}
+
+impl Broken {
+    /// The difference between a view and its log, if there is one.
+    pub(crate) fn of_view(differences: Vec<ViewDifference>) -> Option<Broken> {
+        let tables = differences.len();
+        differences.into_iter().next().map(|first| Broken::View { first, tables })
+    }
+
+    /// Whether the events that are left are a log that can be continued.
+    pub fn can_be_accepted(&self) -> bool {
+        matches!(
+            self,
+            Broken::Short { .. }
+                | Broken::Extra { .. }
+                | Broken::Rewritten { .. }
+                | Broken::Removed { .. }
+                | Broken::Replaced { .. }
+        )
+    }
 }
 
 /// Walks the chain up to `head`, whose hash is `expected`; answers how many events are intact.
@@ -369,7 +460,7 @@ pub(crate) fn verify_chain(
     Ok(match done {
         found if found < head => Err(Broken::Short { found, expected: head }),
         found if found > head => Err(Broken::Extra { seq: head + 1 }),
-        _ if before != *expected => Err(Broken::Changed { seq: head }),
+        _ if before != *expected => Err(Broken::Rewritten { seq: head }),
         _ => Ok(done),
     })
 }

@@ -8,6 +8,8 @@
 
 mod elsewhere;
 mod group;
+mod intake;
+mod one_subject;
 mod origin;
 mod progress;
 mod trip;
@@ -18,6 +20,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use hookloop_core::event::{Event, LossAccepted};
 use hookloop_core::id::Subject;
 use rusqlite::Connection;
 
@@ -33,6 +36,7 @@ use crate::snapshot::Snapshots;
 use crate::sqlite::{self, Broken, FileFollower, OpenError};
 use crate::view::View;
 
+pub(crate) use one_subject::FollowOne;
 pub use unit::Unit;
 
 /// Units that one commit carries at most.
@@ -60,6 +64,9 @@ pub enum StoreError {
     Contended,
     #[error("the commit that this write was part of failed: {0}")]
     Commit(String),
+    /// Found before the view was made again from it.
+    #[error("the log is broken: {0}")]
+    Broken(Broken),
     /// What went wrong for several writes at once.
     #[error(transparent)]
     Shared(Arc<StoreError>),
@@ -76,6 +83,15 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
         StoreError::Log(error.into())
     }
+}
+
+/// A view that was made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// The state hash before and after.
+    pub hashes: (String, String),
+    /// The loss that was accepted by it.
+    pub accepted: Option<Broken>,
 }
 
 /// What holds a log that is elsewhere, and what there is around it.
@@ -256,46 +272,58 @@ impl Store {
         }
     }
 
-    /// Makes the view again from the log; answers the state hash before and after.
+    /// Makes the view again from the log; answers the state hash before and after. Fails if acknowledged events
+    /// are missing: a new view would not know of them.
     pub fn rebuild(&self, progress: &mut dyn FnMut(Seq)) -> Result<(String, String), StoreError> {
         let mut inner = self.lock();
-        inner.settle_for_reader()?;
-        inner.forget_written()?;
-        inner.conn.execute_batch("BEGIN IMMEDIATE")?;
-        match inner.replay_between_hashes(progress) {
-            Ok((before, mut after)) => {
-                crash::point("rebuild");
-                inner.conn.execute_batch("COMMIT")?;
-                if let Home::Elsewhere(_) = inner.home {
-                    inner.read_all(progress)?;
-                    after = View::new(&inner.conn).state_hash()?;
-                }
-                Ok((before, after))
-            }
-            Err(error) => {
-                inner.conn.execute_batch("ROLLBACK")?;
-                Err(error)
-            }
+        // A log that lost events can't bring the view up to date.
+        let settled = inner.settle_for_reader();
+        if let Some(broken) = inner.check_events()? {
+            return Err(StoreError::Broken(broken));
         }
+        settled?;
+        inner.remake(None, progress)
     }
 
-    /// Checks that the log is what was written, and the file what SQLite wrote.
-    pub fn verify(&self, progress: &mut dyn FnMut(Seq)) -> Result<Result<Seq, Broken>, StoreError> {
-        let inner = self.lock();
-        if let Home::Elsewhere(elsewhere) = &inner.home {
-            let engine = elsewhere.engine.clone();
-            drop(inner);
-            return Ok(elsewhere::verify(&*engine, progress)?);
+    /// Makes the view again from a log of which acknowledged events are missing, and records that in the log with
+    /// the event that `record` makes. A log that is whole is rebuilt as by [`Store::rebuild`].
+    pub fn rebuild_after_loss(
+        &self,
+        record: &dyn Fn(LossAccepted) -> Event,
+        progress: &mut dyn FnMut(Seq),
+    ) -> Result<Rebuilt, StoreError> {
+        let mut inner = self.lock();
+        let settled = inner.settle_for_reader();
+        let Some(broken) = inner.check_events()? else {
+            settled?;
+            let hashes = inner.remake(None, progress)?;
+            return Ok(Rebuilt { hashes, accepted: None });
+        };
+        let is_elsewhere = matches!(inner.home, Home::Elsewhere(_));
+        let is_gap = is_elsewhere && matches!(broken, Broken::Missing { .. });
+        if !broken.can_be_accepted() && !is_gap {
+            return Err(StoreError::Broken(broken));
         }
-        if let Some(broken) = sqlite::check_file(&inner.conn)? {
-            return Ok(Err(broken));
+        let loss = inner.loss(&broken)?;
+        let hashes = inner.remake(Some(record(loss)), progress)?;
+        Ok(Rebuilt { hashes, accepted: Some(broken) })
+    }
+
+    /// Checks that the log is what was written, the view what the log leads to, and the file what SQLite wrote.
+    pub fn verify(&self, progress: &mut dyn FnMut(Seq)) -> Result<Result<Seq, Broken>, StoreError> {
+        let mut inner = self.lock();
+        if let Home::File(_) = &inner.home {
+            if let Some(broken) = sqlite::check_file(&inner.conn)? {
+                return Ok(Err(broken));
+            }
+        } else {
+            // The check tells better than the follower what is wrong with a log.
+            let _ = inner.settle_for_reader();
         }
         inner.conn.execute_batch("BEGIN")?;
-        let totals = View::new(&inner.conn).totals();
-        let checked =
-            totals.and_then(|t| sqlite::verify_chain(&inner.conn, t.head, &t.hash, progress));
+        let checked = inner.verify_in_transaction(progress);
         inner.conn.execute_batch("ROLLBACK")?;
-        Ok(checked?)
+        checked
     }
 
     /// From here until [`Store::finish_bulk`], commits are few: units are durable only then.
@@ -317,11 +345,111 @@ impl Store {
     }
 }
 
+impl Inner {
+    fn verify_in_transaction(
+        &self,
+        progress: &mut dyn FnMut(Seq),
+    ) -> Result<Result<Seq, Broken>, StoreError> {
+        let broken = match &self.home {
+            Home::Elsewhere(elsewhere) => {
+                let acknowledged = self.acknowledged()?;
+                match elsewhere::verify(&*elsewhere.engine, &acknowledged, progress)? {
+                    Ok(checked) => match elsewhere::compare_view(&self.conn, &checked)? {
+                        Some(broken) => broken,
+                        None => return Ok(Ok(checked.events)),
+                    },
+                    Err(broken) => broken,
+                }
+            }
+            Home::File(_) => match self.verify_chain(progress)? {
+                Ok(events) => match sqlite::verify_view(&self.conn)? {
+                    Some(broken) => broken,
+                    None => return Ok(Ok(events)),
+                },
+                Err(broken) => broken,
+            },
+        };
+        Ok(Err(broken))
+    }
+
+    fn verify_chain(
+        &self,
+        progress: &mut dyn FnMut(Seq),
+    ) -> Result<Result<Seq, Broken>, StoreError> {
+        let totals = View::new(&self.conn).totals()?;
+        Ok(sqlite::verify_chain(&self.conn, totals.head, &totals.hash, progress)?)
+    }
+
+    /// What is wrong with the events of the log, whatever the view is.
+    fn check_events(&self) -> Result<Option<Broken>, StoreError> {
+        match &self.home {
+            Home::File(_) => Ok(self.verify_chain(&mut |_| ())?.err()),
+            Home::Elsewhere(elsewhere) => {
+                let acknowledged = self.acknowledged()?;
+                Ok(elsewhere::verify(&*elsewhere.engine, &acknowledged, &mut |_| ())?.err())
+            }
+        }
+    }
+
+    /// The record of a loss.
+    fn loss(&self, broken: &Broken) -> Result<LossAccepted, StoreError> {
+        let found = match &self.home {
+            Home::File(_) => sqlite::last_place(&self.conn)?,
+            Home::Elsewhere(elsewhere) => elsewhere.engine.head()?,
+        };
+        let removed = match &self.home {
+            Home::File(_) => 0,
+            Home::Elsewhere(elsewhere) => elsewhere.engine.removed()?,
+        };
+        let acknowledged = match broken {
+            Broken::Replaced { expected } => *expected,
+            _ => self.seen()?,
+        };
+        Ok(LossAccepted { problem: broken.to_string(), acknowledged, found, removed })
+    }
+
+    /// Makes the view again, with `record` behind the events that are left.
+    fn remake(
+        &mut self,
+        record: Option<Event>,
+        progress: &mut dyn FnMut(Seq),
+    ) -> Result<(String, String), StoreError> {
+        // On servers the record comes first: a process that dies in between has accepted nothing in silence.
+        if let (Home::Elsewhere(elsewhere), Some(event)) = (&self.home, &record) {
+            let engine = elsewhere.engine.clone();
+            let last = engine.last(&event.subject)?.map_or(0, |stored| stored.seq);
+            let event = event.clone();
+            let accepted = engine.append(&[NewEvent { expected: last, event }])?.first();
+            self.forget_loss(accepted)?;
+        }
+        self.forget_written()?;
+        self.conn.execute_batch("BEGIN IMMEDIATE")?;
+        match self.replay_between_hashes(record, progress) {
+            Ok((before, mut after)) => {
+                crash::point("rebuild");
+                self.conn.execute_batch("COMMIT")?;
+                if let Home::Elsewhere(_) = self.home {
+                    self.read_all(progress)?;
+                    after = View::new(&self.conn).state_hash()?;
+                }
+                Ok((before, after))
+            }
+            Err(error) => {
+                self.conn.execute_batch("ROLLBACK")?;
+                Err(error)
+            }
+        }
+    }
+}
+
 /// A store is a log too: its own, or the one that it follows.
 impl EventLog for Store {
     fn append(&self, batch: &[NewEvent]) -> Result<Appended, AppendError> {
         if let Some(engine) = self.engine() {
-            return engine.append(batch);
+            let appended = engine.append(batch)?;
+            let last = appended.first() + batch.len() as Seq - 1;
+            self.note_seen(last).map_err(|error| LogError::Engine(Box::new(error)))?;
+            return Ok(appended);
         }
         self.transact(|unit| unit.append(batch)).map_err(|error: StoreError| match error {
             StoreError::Append(error) => error,
@@ -355,6 +483,20 @@ impl EventLog for Store {
         match self.engine() {
             Some(engine) => engine.head(),
             None => Ok(View::new(&self.lock().conn).totals()?.head),
+        }
+    }
+
+    fn removed(&self) -> Result<u64, LogError> {
+        self.engine().map_or(Ok(0), EventLog::removed)
+    }
+
+    fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        match self.engine() {
+            Some(engine) => engine.follow_subject(subject, from),
+            None => {
+                let (follow, subject) = (self.follow(from)?, subject.clone());
+                Ok(Box::new(FollowOne { follow, subject }))
+            }
         }
     }
 
@@ -424,7 +566,7 @@ impl Pulse for Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hookloop_core::event::{Event, EventBody};
+    use hookloop_core::event::EventBody;
     use hookloop_core::id::EventId;
     use hookloop_core::task::TaskSpec;
     use hookloop_core::time::Timestamp;

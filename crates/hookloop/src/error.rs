@@ -185,6 +185,13 @@ impl From<PlaceError> for CliError {
             PlaceError::Foreign(path) => {
                 CliError::system(message).hint(format!("ls -ld {}", path.display()))
             }
+            PlaceError::NotText(path) => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                CliError::usage(message).hint(format!(
+                    "rename the directory, such as `mv -- \"$PWD\" \"../{}\"`",
+                    name.replace('\u{fffd}', "_")
+                ))
+            }
             PlaceError::Io { .. } => CliError::system(message),
         }
     }
@@ -427,9 +434,9 @@ impl From<JetStreamError> for CliError {
             JetStreamError::Unreachable { .. } => {
                 failed.hint("hookloop nats up  # or check `store` and HOOKLOOP_STORE")
             }
-            JetStreamError::UnknownUser { .. } => {
-                failed.hint("check `nkey` or `credentials` of this store in your own configuration")
-            }
+            JetStreamError::UnknownUser { .. } => failed.hint(
+                "check `credentials`, `nkey` or `token` of this store in your own configuration",
+            ),
             JetStreamError::Untrusted { .. } => {
                 failed.hint("check `ca` and `certificate` of this store in your own configuration")
             }
@@ -439,8 +446,9 @@ impl From<JetStreamError> for CliError {
             JetStreamError::Denied { .. } => failed.hint(
                 "`hookloop nats permissions` prints what a user must be allowed, docs/nats.md why",
             ),
-            JetStreamError::Lost { .. } => failed
-                .hint("restore the servers' data; `hookloop rebuild` accepts the log as it is now"),
+            JetStreamError::Lost { .. } => failed.hint(
+                "restore the servers' data, or accept the loss: `hookloop rebuild --accept-loss`",
+            ),
             JetStreamError::Unsafe(_) => failed.hint(
                 "mend the server; `durability: unsafe` in your own configuration takes the risk",
             ),

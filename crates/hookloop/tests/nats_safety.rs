@@ -216,7 +216,8 @@ fn a_log_that_lost_its_end_is_not_worked_on() {
         assert!(refused.error.contains("acknowledged events are gone"), "{}", refused.error);
         assert!(refused.error.contains("hookloop rebuild"), "{}", refused.error);
     }
-    machine.ok(&["rebuild"]);
+    assert_eq!(machine.refused(&["rebuild"]).code, REFUSED);
+    machine.ok(&["rebuild", "--accept-loss"]);
     let tasks = machine.json(&["task", "list"]);
     assert_eq!((tasks.as_array().unwrap().len(), &tasks[0]["id"]), (1, &json!("kept")));
     machine.ok(&["task", "add", "More"]);
@@ -266,8 +267,11 @@ fn doctor_knows_the_servers_and_says_what_is_wrong_with_them() {
     machine.ok(&["task", "add", "Something"]);
     let found = doctor(&machine);
     let states: Vec<_> = found.iter().map(|line| (line.0.as_str(), line.1.as_str())).collect();
-    assert_eq!(states, [("servers", "ok"), ("copies", "ok"), ("durability", "ok")], "{found:?}");
+    let expected =
+        [("servers", "ok"), ("copies", "ok"), ("durability", "ok"), ("access", "warning")];
+    assert_eq!(states, expected, "{found:?}");
     assert!(found[0].2.contains(&server.url()), "{found:?}");
+    assert!(found[3].2.contains("lets in anyone"), "{found:?}");
     assert!(found[1].2.contains("one copy") && found[2].2.contains("syncs"), "{found:?}");
     // One that is gone, with the command that brings one back.
     server.terminate();

@@ -246,6 +246,14 @@ stored_types! {
         /// Somebody that many workers ask wants to be left alone.
         Slowed(Slowed) => "slowed",
     }
+    "The log itself" {
+        /// A person accepted that acknowledged events are gone, with `hookloop rebuild --accept-loss`.
+        LossAccepted(LossAccepted) => "log_loss_accepted",
+        /// A person accepted the foreign messages in a shared log, with `hookloop verify --accept-foreign`.
+        ForeignAccepted(ForeignAccepted) => "foreign_messages_accepted",
+        /// A message in a shared log is no event of hookloop. Every reader skips the message and shows this in its place.
+        MessageQuarantined(QuarantinedMessage) => "message_quarantined",
+    }
 }
 
 impl EventBody {

@@ -8,6 +8,7 @@ use hookloop_store::jetstream::Standing;
 use hookloop_store::sqlite::SCHEMA;
 
 use super::{Finding, Group, Mend};
+use crate::project::{EngineError, Project};
 
 /// How long a file may be looked through. `hookloop verify` takes the time that it takes.
 const LOOK_WITHIN: Duration = Duration::from_millis(800);
@@ -67,7 +68,7 @@ fn damaged(what: &str) -> Finding {
 
 /// What is known of the servers that a log is on.
 pub fn examine_servers(urls: &str, standing: &Standing) -> Vec<Finding> {
-    let Standing { version, copies, accepted, .. } = standing;
+    let Standing { version, copies, accepted, lets_anyone_in, can_be_purged, .. } = standing;
     let mut findings = vec![Group::Store.ok("servers", format!("NATS {version} at {urls}"))];
     let copies_in_words = match copies {
         1 => "one copy: what this one server loses is lost".to_owned(),
@@ -82,5 +83,45 @@ pub fn examine_servers(urls: &str, standing: &Standing) -> Vec<Finding> {
             Group::Store.warning("durability", message).mended_by(mend)
         }
     });
+    if *lets_anyone_in {
+        let message = "the server lets in anyone who reaches it, to read, forge and delete events";
+        let mend = Mend::Do(
+            "`hookloop nats down && hookloop nats up` gives your own server a token; docs/nats.md has the others"
+                .to_owned(),
+        );
+        findings.push(Group::Store.warning("access", message).mended_by(mend));
+    }
+    if *can_be_purged {
+        let message = "the stream of this log can be purged, and this user may not change that";
+        let mend = Mend::Do(
+            "let someone who may change streams run `hookloop status` here once".to_owned(),
+        );
+        findings.push(Group::Store.warning("purge", message).mended_by(mend));
+    }
     findings
+}
+
+/// What is known of the events of an open log, on servers or here.
+pub fn examine_events(project: &Project) -> Result<Vec<Finding>, EngineError> {
+    let mut findings = Vec::new();
+    let foreign = project.foreign_messages()?;
+    if let Some(first) = foreign.first() {
+        let message = format!(
+            "{} foreign messages are in the log, and are skipped; the first is message {} on {}: {}",
+            foreign.len(),
+            first.seq,
+            first.subject,
+            first.reason
+        );
+        let mend = "hookloop verify --accept-foreign".to_owned();
+        findings.push(Group::Store.warning("messages", message).typed(mend));
+    }
+    if let Some(last) = project.store().replaced()? {
+        let message = format!(
+            "the stream of this log was made anew: the events up to {last} that were acknowledged before are gone"
+        );
+        let mend = "hookloop rebuild --accept-loss".to_owned();
+        findings.push(Group::Store.warning("events", message).typed(mend));
+    }
+    Ok(findings)
 }

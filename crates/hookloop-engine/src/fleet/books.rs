@@ -5,11 +5,11 @@
 //! projects' logs say, or behind it by something that is still set aside: whoever died in between, what is
 //! missing can be told from the project's log, by anybody.
 
-use hookloop_core::event::{EventBody, TurnReserved};
+use hookloop_core::event::{Event, EventBody, TurnReserved};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::purse::{Amount, Answer, Purse};
 use hookloop_core::session::{Plan, TurnEnded, Work};
-use hookloop_store::log::StoredEvent;
+use hookloop_store::log::{AppendError, MAX_BATCH, NewEvent, StoredEvent};
 use hookloop_store::store::StoreError;
 
 use super::Fleet;
@@ -56,7 +56,11 @@ impl Books {
         session: &SessionId,
         wish: Amount,
     ) -> Result<Option<Answer>, EngineError> {
-        let log = &self.fleet.log;
+        // Without a budget nothing is set aside, and nobody has to know what the others use.
+        if self.fleet.budget()?.is_none() {
+            return Ok(Some(Answer::Granted));
+        }
+        let log = self.fleet.ledger()?;
         // What a turn that is over had is not what the next one has.
         self.follow(project, session)?;
         let id = fresh_id();
@@ -86,7 +90,10 @@ impl Books {
 
     /// Follows every session of the project for which something is set aside, whoever has it.
     pub(crate) fn settle_all(&self, project: &Project) -> Result<(), EngineError> {
-        let log = &self.fleet.log;
+        if self.fleet.budget()?.is_none() {
+            return Ok(());
+        }
+        let log = self.fleet.ledger()?;
         let start = format!("{}:", self.project);
         let of_project = log.read(|view| {
             let mut found = Vec::new();
@@ -107,30 +114,29 @@ impl Books {
         for _ in 0..TRIES_MAX {
             let said = project.log().history(&subject, usize::MAX)?;
             let all = self.of_fleet(&said);
-            let version = log.read(|view| view.version(&subject))?;
+            // Only this session's part is read: the view would have to take in all others first.
             let known = log.log().history(&subject, usize::MAX)?;
-            // What answers for a log elsewhere may be a copy that is behind.
-            if known.last().map_or(0, |last| last.seq) != version {
-                std::thread::sleep(LAG);
-                continue;
-            }
             let Some(missing) = all.get(known.len()..).filter(|missing| !missing.is_empty()) else {
                 return Ok(());
             };
-            let ids: Vec<_> = missing.iter().map(|_| fresh_id()).collect();
-            let is_stored = log.store.transact(|unit| -> Result<bool, EngineError> {
-                if unit.view()?.version(&subject)? != version {
-                    return Ok(false);
-                }
-                let mut work = Batch::new(unit, &log.rules, now())?;
-                for (id, body) in ids.iter().zip(missing) {
-                    let origin = Origin::command(*id, log.actor());
-                    work.stage_quietly(origin, subject.clone(), body.clone())?;
-                }
-                Ok(true)
-            })?;
-            if is_stored {
-                return Ok(());
+            let expected = known.last().map_or(0, |last| last.seq);
+            let event = |body: &EventBody| Event {
+                id: fresh_id(),
+                at: now(),
+                subject: subject.clone(),
+                actor: log.actor().to_owned(),
+                cause: None,
+                due: false,
+                body: body.clone(),
+            };
+            let new = |body| NewEvent { expected, event: event(body) };
+            let batch: Vec<NewEvent> = missing.iter().take(MAX_BATCH).map(new).collect();
+            match log.log().append(&batch) {
+                Ok(_) if batch.len() == missing.len() => return Ok(()),
+                Ok(_) => {}
+                // Others wrote for the same session, or a copy that answered is behind.
+                Err(AppendError::Conflict { .. }) => std::thread::sleep(LAG),
+                Err(error) => return Err(StoreError::from(error).into()),
             }
         }
         Err(EngineError::Store(StoreError::Contended))

@@ -319,9 +319,8 @@ impl<'p, O: Onlooker> Real<'p, O> {
     fn git(&mut self) -> Option<&mut Git> {
         let (runner, state, cancel) = (&self.place, &self.git_state, &self.stop.cancel);
         let found = self.git.get_or_insert_with(|| {
-            let path = runner.environment().iter().find(|(name, _)| name == "PATH");
-            let path = path.map(|(_, path)| path.clone());
-            Git::find(runner.root(), runner.keepers(), state.clone(), path, cancel.clone())
+            let environment = runner.environment();
+            Git::find(runner.root(), runner.keepers(), state.clone(), environment, cancel.clone())
         });
         found.as_mut()
     }

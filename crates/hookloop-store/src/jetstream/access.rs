@@ -56,6 +56,8 @@ pub enum Credentials {
     File(PathBuf),
     /// A file with an nkey's seed.
     NKey(PathBuf),
+    /// A file with the token of the servers.
+    Token(PathBuf),
 }
 
 /// Whether a server must have shown that what it acknowledges is on disk.
@@ -135,6 +137,7 @@ impl Access {
                 options.credentials(&secret(path)?).map_err(|error| unusable(path, &error))?
             }
             Some(Credentials::NKey(path)) => options.nkey(secret(path)?.trim().to_owned()),
+            Some(Credentials::Token(path)) => options.token(secret(path)?.trim().to_owned()),
         })
     }
 

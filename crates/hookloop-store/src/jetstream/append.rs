@@ -222,8 +222,9 @@ impl Inner {
             }
             _ => return Ok(Behind::Nothing),
         };
-        let last = message::decode(actual, &subject, &message.payload)?;
-        if last.after == Some(new.expected) {
+        // A message that is no event follows nothing that this program knows.
+        let after = message::decode(actual, &subject, &message.payload).ok().and_then(|e| e.after);
+        if after == Some(new.expected) {
             return Ok(Behind::Message { message, seq: actual, actual });
         }
         let log = JetStream(self.clone());
@@ -239,7 +240,10 @@ impl Inner {
 
     /// The last place on a subject by the leader's word; none if it can't be asked now, or not by this
     /// user.
-    async fn last_by_leader(&self, subject: &str) -> Result<Option<Seq>, JetStreamError> {
+    pub(super) async fn last_by_leader(
+        &self,
+        subject: &str,
+    ) -> Result<Option<Seq>, JetStreamError> {
         let get = format!("$JS.API.STREAM.MSG.GET.{}", self.layout.stream());
         let payload = serde_json::json!({ "last_by_subj": subject }).to_string();
         let reply = match self.ask(&get, Request::new().payload(payload.into())).await {

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Inner, JetStreamError, Patience, REQUEST_TIMEOUT, message, place};
+use super::{Inner, JetStreamError, Patience, REQUEST_TIMEOUT, event_of};
 use crate::log::{LogError, Seq, StoredEvent};
 
 /// Events that a server answers with at once.
@@ -62,11 +62,7 @@ impl Inner {
         let ask = json!({ "seq": from, "batch": limit, "next_by_subj": self.layout.all() });
         match self.ask_for_many(subject, &ask).await {
             Many::Messages(messages, left) => {
-                let decode = |answer: &Message| {
-                    let (seq, subject) = place(answer)?;
-                    message::decode(seq, subject, &answer.payload)
-                };
-                let events = messages.iter().map(decode).collect::<Result<_, _>>()?;
+                let events = messages.iter().map(event_of).collect::<Result<_, _>>()?;
                 Ok(Part::Events(events, left))
             }
             Many::Nobody(reason) => Ok(Part::Nobody(reason)),

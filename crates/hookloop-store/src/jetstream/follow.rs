@@ -8,7 +8,8 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
-use super::{JetStream, JetStreamError, Patience, REQUEST_TIMEOUT, message};
+use super::message::StoredMessage;
+use super::{JetStream, JetStreamError, Patience, REQUEST_TIMEOUT};
 use crate::log::{Follow, LogError, Seq, StoredEvent};
 
 /// Events that a follower hands over at once.
@@ -98,7 +99,9 @@ impl Follower {
             Some(Ok(message)) => {
                 let seq = place(&message)?;
                 if seq >= self.next {
-                    events.push(message::decode(seq, &message.subject, &message.payload)?);
+                    let (subject, headers) = (message.subject.as_str(), message.headers.as_ref());
+                    let stored = StoredMessage { seq, subject, headers, payload: &message.payload };
+                    events.push(stored.event());
                     self.next = seq + 1;
                 }
                 Ok(())

@@ -25,6 +25,8 @@ const PULSE_AGE: Duration = Duration::from_secs(48 * 60 * 60);
 /// Followers of a stream, of all projects and workers in it. All workers follow the fleet's log; servers from 2.15 on
 /// would have it at a thousand.
 const FOLLOWERS_MAX: i32 = 100_000;
+/// Words of the subject of an event: `hl.ev.<shard>.<project>.<subject>`.
+pub(super) const SUBJECT_WORDS: usize = 5;
 /// Copies in a cluster.
 pub(super) const REPLICAS: usize = 3;
 /// Signs of life and snapshots of all projects.
@@ -117,6 +119,7 @@ impl Layout {
             max_consumers: FOLLOWERS_MAX,
             duplicate_window: DUPLICATE_WINDOW,
             deny_delete: true,
+            deny_purge: true,
             allow_direct: true,
             allow_atomic_publish: true,
             ..Config::default()

@@ -6,13 +6,15 @@ use async_nats::header::{
 };
 use bytes::Bytes;
 use hookloop_core::cascade::Cause;
-use hookloop_core::event::{Event, EventBody, FORMAT};
+use hookloop_core::event::{Event, EventBody, FORMAT, QuarantinedMessage};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
-use super::layout::Layout;
+use super::layout::{Layout, SUBJECT_WORDS};
+use crate::chain::Hash;
 use crate::log::{LogError, NewEvent, Seq, StoredEvent};
 
 /// The payload. The subject is in the message's own, the id also in its header.
@@ -113,6 +115,79 @@ impl Outgoing {
     }
 }
 
+/// The digest of a message, of which the chain of its project is made.
+pub(crate) fn digest(subject: &str, payload: &[u8]) -> Hash {
+    let mut hash = Sha256::new();
+    hash.update(subject.as_bytes());
+    hash.update([0]);
+    hash.update(payload);
+    hash.finalize().into()
+}
+
+/// A message as the stream holds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StoredMessage<'a> {
+    pub(crate) seq: Seq,
+    pub(crate) subject: &'a str,
+    pub(crate) headers: Option<&'a HeaderMap>,
+    pub(crate) payload: &'a [u8],
+}
+
+impl StoredMessage<'_> {
+    /// The event that the message is. A message that is none becomes the record of that, which depends on the
+    /// message alone: every reader has the same.
+    pub(crate) fn event(&self) -> StoredEvent {
+        match self.decode() {
+            Ok(stored) => stored,
+            Err(reason) => self.quarantined(&reason),
+        }
+    }
+
+    fn decode(&self) -> Result<StoredEvent, String> {
+        if self.subject.split('.').count() != SUBJECT_WORDS {
+            return Err("its subject is none of hookloop".to_owned());
+        }
+        let stored = decode(self.seq, self.subject, self.payload).map_err(|error| match error {
+            LogError::Damaged { reason, .. } => reason,
+            other => other.to_string(),
+        })?;
+        match stored.after {
+            Some(after) if self.expected() != Some(after) => {
+                Err(format!("it claims to follow version {after}, which no server has checked"))
+            }
+            _ => Ok(stored),
+        }
+    }
+
+    /// The version that the server compared with that of the subject when it took the message.
+    fn expected(&self) -> Option<Seq> {
+        let value = self.headers?.get_last(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE)?;
+        value.as_str().parse().ok()
+    }
+
+    fn quarantined(&self, reason: &str) -> StoredEvent {
+        let digest = digest(self.subject, self.payload);
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest[..16]);
+        let is_ours = self.subject.split('.').count() == SUBJECT_WORDS;
+        let name = self.subject.rsplit('.').next().filter(|_| is_ours).unwrap_or_default();
+        let subject = name.parse().unwrap_or_else(|_| foreign());
+        let body = EventBody::MessageQuarantined(QuarantinedMessage {
+            subject: self.subject.to_owned(),
+            reason: reason.to_owned(),
+            bytes: self.payload.len() as u64,
+        });
+        let (at, actor) = (Timestamp(0), String::new());
+        let event = Event { id: EventId(id), at, subject, actor, cause: None, due: false, body };
+        StoredEvent { seq: self.seq, after: None, digest, event }
+    }
+}
+
+/// The subject of messages whose own is none of hookloop.
+fn foreign() -> Subject {
+    "_foreign".parse().unwrap_or(Subject::Project)
+}
+
 /// Reads the event that the stream holds at `seq` on `subject`.
 pub(crate) fn decode(seq: Seq, subject: &str, payload: &[u8]) -> Result<StoredEvent, LogError> {
     let damaged = |reason: &dyn std::fmt::Display| LogError::damaged(seq, reason);
@@ -128,5 +203,5 @@ pub(crate) fn decode(seq: Seq, subject: &str, payload: &[u8]) -> Result<StoredEv
         body: EventBody::decode(&read.kind, read.format, read.data.get())
             .map_err(|error| damaged(&error))?,
     };
-    Ok(StoredEvent { seq, after: read.after, event })
+    Ok(StoredEvent { seq, after: read.after, digest: digest(subject, payload), event })
 }

@@ -50,6 +50,7 @@ pub use safety::{MONITOR_PORT_ABOVE, Safety, Standing, Unsafe};
 use follow::Follower;
 use layout::Layout;
 use link::Link;
+use message::StoredMessage;
 
 /// How long a request waits for its answer, and all tries together.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -258,10 +259,7 @@ impl Inner {
 
     async fn last_event(&self, subject: &str) -> Result<Option<StoredEvent>, LogError> {
         match self.last_on(&self.layout.stream(), subject).await? {
-            Some(message) => {
-                let (seq, subject) = place(&message)?;
-                message::decode(seq, subject, &message.payload).map(Some)
-            }
+            Some(message) => Ok(Some(event_of(&message)?)),
             None => Ok(None),
         }
     }
@@ -303,6 +301,13 @@ impl Inner {
 
 fn is_denied(error: &(dyn std::error::Error + 'static)) -> bool {
     matches!(error.downcast_ref(), Some(JetStreamError::Denied { .. }))
+}
+
+/// The event that a message is which was asked for directly.
+fn event_of(message: &Message) -> Result<StoredEvent, JetStreamError> {
+    let (seq, subject) = place(message)?;
+    let (headers, payload) = (message.headers.as_ref(), &message.payload[..]);
+    Ok(StoredMessage { seq, subject, headers, payload }.event())
 }
 
 /// Where the stream holds a message that was asked for directly.
@@ -383,15 +388,30 @@ impl EventLog for JetStream {
         Ok(Box::new(follower))
     }
 
+    fn follow_subject(&self, subject: &Subject, from: Seq) -> Result<Box<dyn Follow>, LogError> {
+        let filter = self.0.layout.subject(subject);
+        let follower = self.run(Follower::start(self.clone(), filter, from.max(1)))?;
+        Ok(Box::new(follower))
+    }
+
     fn head(&self) -> Result<Seq, LogError> {
         let ahead = self.ahead().take();
         ahead.map_or_else(|| self.run(self.0.head()), Ok)
     }
 
     fn check_has(&self, seen: Seq) -> Result<(), LogError> {
-        match self.run(self.0.last_in_stream())? {
+        match self.run(self.0.last_by_leader_of_all())? {
             Some(found) if found < seen => Err(JetStreamError::Lost { found, seen }.into()),
             _ => Ok(()),
         }
+    }
+
+    fn removed(&self) -> Result<u64, LogError> {
+        Ok(self.run(self.0.removed_from_stream())?)
+    }
+
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<crate::chain::Hash>, LogError> {
+        let messages = message::encode(batch, &self.0.layout)?;
+        Ok(messages.iter().map(|m| message::digest(&m.subject, &m.payload)).collect())
     }
 }

@@ -65,6 +65,7 @@ pub fn open(access: &Access, project: &ProjectName, path: &Path) -> Result<Opene
         Some(checked) => checked.standing,
         None => log.prepare()?,
     };
+    store.note_removed(standing.removed)?;
     let lost = match is_fresh {
         true => missing(&store, &log, &standing)?,
         false => None,

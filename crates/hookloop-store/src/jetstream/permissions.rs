@@ -13,7 +13,7 @@ pub enum Role {
     Worker,
     /// Also keeps snapshots of long logs, and sees all workers.
     Dispatcher,
-    /// Also makes the streams that are missing.
+    /// Also makes the streams that are missing, and changes those of earlier versions.
     Admin,
 }
 
@@ -73,6 +73,8 @@ fn of_project(layout: &Layout, role: Role) -> Vec<String> {
     }
     if role >= Role::Admin {
         subjects.extend(streams.map(|stream| format!("$JS.API.STREAM.CREATE.{stream}")));
+        // Streams of earlier versions are changed so that nobody can purge them.
+        subjects.push(format!("$JS.API.STREAM.UPDATE.{stream}"));
     }
     subjects
 }
@@ -103,7 +105,7 @@ mod tests {
             [Role::Worker, Role::Dispatcher, Role::Admin].map(|role| publish(&["demo"], role));
         assert!(worker.iter().all(|subject| dispatcher.contains(subject)));
         assert!(dispatcher.iter().all(|subject| admin.contains(subject)));
-        assert_eq!((worker.len(), dispatcher.len(), admin.len()), (18, 22, 26));
+        assert_eq!((worker.len(), dispatcher.len(), admin.len()), (18, 22, 28));
     }
 
     #[test]

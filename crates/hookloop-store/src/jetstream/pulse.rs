@@ -7,6 +7,9 @@ use super::{JetStream, JetStreamError, place};
 use crate::log::LogError;
 use crate::pulse::{Beat, Held, Pulse};
 
+/// The holder of a sign of life that can't be read.
+const UNREADABLE: &str = "(unreadable)";
+
 #[derive(Serialize, Deserialize)]
 struct Message {
     holder: String,
@@ -74,13 +77,18 @@ impl Pulse for JetStream {
     }
 }
 
+/// A foreign message in place of a sign of life: the sign of a holder that nobody is. The true holder writes over it
+/// with its next one; if there is none, the place falls free as if its holder were silent.
+fn unreadable() -> Message {
+    Message { holder: UNREADABLE.to_owned(), epoch: 0 }
+}
+
 /// What a sign of life says; none if it was taken back.
 fn beat(found: &async_nats::Message) -> Result<Option<Beat>, JetStreamError> {
     if found.payload.is_empty() {
         return Ok(None);
     }
-    let unreadable = |error: serde_json::Error| JetStreamError::Answer(error.to_string());
-    let message: Message = serde_json::from_slice(&found.payload).map_err(unreadable)?;
     let (count, _) = place(found)?;
+    let message = serde_json::from_slice(&found.payload).unwrap_or_else(|_| unreadable());
     Ok(Some(Beat { holder: message.holder, epoch: message.epoch, count }))
 }

@@ -65,6 +65,15 @@ pub struct Standing {
     pub last: u64,
     /// What is not as it should be, and was accepted by `durability: unsafe`.
     pub accepted: Vec<String>,
+    /// Messages that were removed from the stream, of this project or of others in it.
+    #[serde(default)]
+    pub removed: u64,
+    /// The server lets in anyone who reaches it.
+    #[serde(default)]
+    pub lets_anyone_in: bool,
+    /// The stream's messages can be purged, and this user may not change that.
+    #[serde(default)]
+    pub can_be_purged: bool,
 }
 
 /// Checks and sets up what a project needs.
@@ -89,17 +98,22 @@ impl Safety for JetStream {
         let is_cluster = info.cluster.is_some();
         let wanted = if is_cluster { super::layout::REPLICAS } else { 1 };
         let mut events = None;
+        let mut can_be_purged = false;
         for config in self.0.layout.streams(wanted) {
-            let found = self.stream(&config)?;
+            let mut found = self.stream(&config)?;
+            if config.deny_purge && !found.config.deny_purge {
+                can_be_purged = !self.deny_purge(&mut found)?;
+            }
             doubts.extend(judge(&config, &found));
             events.get_or_insert(found);
         }
         doubts.extend(self.ask_monitors());
-        let (created, copies, last) = match events {
-            Some(Info { created, config, state, .. }) => {
-                (created.to_string(), config.num_replicas, state.last_sequence)
+        let (created, copies, last, removed) = match events {
+            Some(info) => {
+                let Info { created, config, state, .. } = &info;
+                (created.to_string(), config.num_replicas, state.last_sequence, removed(&info))
             }
-            None => (String::new(), wanted, 0),
+            None => (String::new(), wanted, 0, 0),
         };
         let accepted = match (self.0.access.durability, doubts.first()) {
             (Durability::Safe, Some(doubt)) => return Err(doubt.clone().into()),
@@ -112,6 +126,9 @@ impl Safety for JetStream {
             created,
             last,
             accepted,
+            removed,
+            lets_anyone_in: !info.auth_required,
+            can_be_purged,
         })
     }
 
@@ -131,15 +148,30 @@ impl super::Inner {
         self.denials.or_denied(&format!("$JS.API.{subject}"), asked).await
     }
 
-    /// The stream's last place by its leader's word; none if it can't be asked now.
-    pub(super) async fn last_in_stream(&self) -> Result<Option<u64>, JetStreamError> {
-        Ok(match self.stream_info(&self.layout.stream()).await? {
-            Ok(Response::Ok(Info { state, .. })) => Some(state.last_sequence),
-            Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
-                Some(0)
+    /// The last place of the project by its leader's word; none if the leader can't be asked now. Where this user
+    /// may not ask for a message, the stream as a whole tells of a purge.
+    pub(super) async fn last_by_leader_of_all(&self) -> Result<Option<u64>, JetStreamError> {
+        match self.stream_info(&self.layout.stream()).await? {
+            Ok(Response::Ok(Info { state, .. })) => {
+                match self.last_by_leader(&self.layout.all()).await? {
+                    Some(last) => Ok(Some(last)),
+                    None if state.messages == 0 => Ok(Some(0)),
+                    None => Ok(Some(state.last_sequence)),
+                }
             }
-            _ => None,
-        })
+            Ok(Response::Err { error }) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                Ok(Some(0))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Messages that are not in the stream any more: every place up to the last one was given to a message.
+    pub(super) async fn removed_from_stream(&self) -> Result<u64, JetStreamError> {
+        match self.stream_info(&self.layout.stream()).await? {
+            Ok(Response::Ok(info)) => Ok(removed(&info)),
+            _ => Err(JetStreamError::Answer("the stream's leader can't be asked now".to_owned())),
+        }
     }
 }
 
@@ -167,6 +199,25 @@ impl JetStream {
                 patience.pause(&subject, reason).await?;
             }
         })
+    }
+
+    /// Changes a stream of an earlier version so that nobody can purge it; answers whether it is so now.
+    fn deny_purge(&self, found: &mut Info) -> Result<bool, JetStreamError> {
+        let config = Config { deny_purge: true, deny_delete: true, ..found.config.clone() };
+        let subject = format!("$JS.API.STREAM.UPDATE.{}", config.name);
+        let updated = self.run(async {
+            let updated = self.0.context.update_stream(&config);
+            self.0.denials.or_denied(&subject, updated).await
+        });
+        match updated {
+            Ok(Ok(info)) => {
+                *found = info;
+                Ok(found.config.deny_purge)
+            }
+            // One who may not change streams, or a server that can't now, goes on as before.
+            Ok(Err(_)) | Err(JetStreamError::Denied { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes a stream. None if that has to be looked at again.
@@ -271,6 +322,10 @@ fn ask_monitor(monitor: &str) -> Result<Jsz, String> {
         .map_err(|error| error.to_string())?;
     let text = answer.body_mut().with_config().limit(MONITOR_MAX_BYTES).read_to_string();
     serde_json::from_str(&text.map_err(|e| e.to_string())?).map_err(|error| error.to_string())
+}
+
+fn removed(info: &Info) -> u64 {
+    info.state.last_sequence.saturating_sub(info.state.messages)
 }
 
 fn is_new_enough(version: &str) -> bool {

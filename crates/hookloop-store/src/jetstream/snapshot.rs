@@ -34,7 +34,8 @@ impl Snapshots for JetStream {
         self.run(async {
             let stream = self.0.layout.snapshot_stream();
             let Some(manifest) = self.manifest().await? else { return Ok(None) };
-            if manifest.schema != schema || manifest.bytes > MAX_BYTES {
+            let has_all_chunks = manifest.chunks == manifest.bytes.div_ceil(CHUNK);
+            if manifest.schema != schema || manifest.bytes > MAX_BYTES || !has_all_chunks {
                 return Ok(None);
             }
             let chunks = (0..manifest.chunks).map(|n| {
@@ -48,6 +49,11 @@ impl Snapshots for JetStream {
             }
             // A newer snapshot may be on its way; this one then has pieces missing.
             if packed.len() != manifest.bytes || digest(&packed) != manifest.sha256 {
+                return Ok(None);
+            }
+            // The size that a snapshot claims is allocated before a byte of it is unpacked.
+            let size = packed.first_chunk::<4>().map(|bytes| u32::from_le_bytes(*bytes) as usize);
+            if size.is_none_or(|size| size > MAX_BYTES) {
                 return Ok(None);
             }
             let view = lz4_flex::decompress_size_prepended(&packed);

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use hookloop_core::event::Event;
+use hookloop_core::event::{Event, EventBody};
+use hookloop_core::id::Subject;
 use rusqlite::Connection;
 
-use super::group::{Home, Inner, say, take};
-use super::origin::{self, NOTE, WRITTEN};
+use super::group::{Home, Inner, say};
+use super::intake::{Intake, IntakeError};
+use super::origin::{self, ACKNOWLEDGED, LOSS_ACCEPTED, NOTE, REMOVED, REPLACED, WRITTEN};
 use super::{Engine, Shared, Store, StoreError};
-use crate::chain;
 use crate::log::{LogError, NewEvent, Seq, StoredEvent};
 use crate::snapshot::Snapshot;
 use crate::sqlite::{self, Broken};
-use crate::view::{Fold, View};
+use crate::view::{self, Totals, View};
 
 /// How long one wait for events lasts, and all of them together.
 const STEP: Duration = Duration::from_millis(500);
@@ -40,6 +41,8 @@ pub(super) struct Elsewhere {
     pub(super) path: Option<PathBuf>,
     /// What this process has written: reads show at least that.
     written: Seq,
+    /// What this machine acknowledged before its view was emptied.
+    acknowledged: Seq,
     pace: Pace,
 }
 
@@ -56,7 +59,7 @@ enum Pace {
 
 impl Elsewhere {
     pub(super) fn new(engine: Arc<dyn Engine>) -> Elsewhere {
-        Elsewhere { engine, path: None, written: 0, pace: Pace::EachTime }
+        Elsewhere { engine, path: None, written: 0, acknowledged: 0, pace: Pace::EachTime }
     }
 
     /// With the view in a file, `conn`.
@@ -66,7 +69,9 @@ impl Elsewhere {
         conn: &Connection,
     ) -> Result<Elsewhere, StoreError> {
         let written = origin::get(conn, WRITTEN)?.and_then(|seq| seq.parse().ok()).unwrap_or(0);
-        Ok(Elsewhere { engine, path: Some(path.to_owned()), written, pace: Pace::EachTime })
+        let acknowledged = origin::number(conn, ACKNOWLEDGED)?;
+        let (path, pace) = (Some(path.to_owned()), Pace::EachTime);
+        Ok(Elsewhere { engine, path, written, acknowledged, pace })
     }
 }
 
@@ -136,11 +141,26 @@ impl Store {
 
     /// The last event that this machine has seen or written, whatever the log has now.
     pub fn seen(&self) -> Result<Seq, StoreError> {
+        self.lock().seen()
+    }
+
+    /// Notes how many messages had been removed from the stream when a new view was begun.
+    pub(crate) fn note_removed(&self, removed: u64) -> Result<(), StoreError> {
         let inner = self.lock();
-        let head = View::new(&inner.conn).totals()?.head;
+        match origin::get(&inner.conn, REMOVED)? {
+            Some(_) => Ok(()),
+            None => origin::set(&inner.conn, REMOVED, &removed.to_string()),
+        }
+    }
+
+    /// The last event that was acknowledged in a stream that was made anew since, until a person accepts that.
+    pub fn replaced(&self) -> Result<Option<Seq>, StoreError> {
+        let inner = self.lock();
         match &inner.home {
-            Home::Elsewhere(elsewhere) => Ok(head.max(elsewhere.written)),
-            Home::File(_) => Ok(head),
+            Home::Elsewhere(Elsewhere { path: Some(_), .. }) => {
+                Ok(Some(origin::number(&inner.conn, REPLACED)?).filter(|seq| *seq > 0))
+            }
+            _ => Ok(None),
         }
     }
 
@@ -181,8 +201,17 @@ impl Store {
             drop(inner);
             return self.note_seen(last);
         }
-        let stored = |(seq, NewEvent { event, .. })| StoredEvent { seq, after: None, event };
-        let events: Vec<StoredEvent> = (first..).zip(batch).map(stored).collect();
+        let digests = match self.engine() {
+            Some(engine) => engine.digests(&batch)?,
+            None => Vec::new(),
+        };
+        let stored = |((seq, NewEvent { event, .. }), digest)| StoredEvent {
+            seq,
+            after: None,
+            digest,
+            event,
+        };
+        let events: Vec<StoredEvent> = (first..).zip(batch).zip(digests).map(stored).collect();
         inner.take_in(&events)?;
         self.0.progress.reach(last);
         Ok(())
@@ -245,7 +274,7 @@ impl Inner {
         if elsewhere.pace == Pace::Live {
             return Ok(0);
         }
-        let seen = View::new(&self.conn).totals()?.head;
+        let seen = View::new(&self.conn).totals()?.head.max(elsewhere.acknowledged);
         let checked = elsewhere.engine.head().and_then(|head| match head < seen {
             true => elsewhere.engine.check_has(seen).map(|()| head),
             false => Ok(head),
@@ -313,35 +342,75 @@ impl Inner {
         if events.last().is_none_or(|last| last.seq <= head) {
             return Ok(());
         }
+        if self.begins_anew(events, head)? {
+            return self.read_again();
+        }
+        match self.take_in_once(events) {
+            // A person may have accepted the loss of what is missing, further on in the log.
+            Err(IntakeError::Gap { seq, .. }) if self.accepted_after(seq)? => {
+                Ok(self.take_in_once(events)?)
+            }
+            taken => Ok(taken?),
+        }
+    }
+
+    fn take_in_once(&mut self, events: &[StoredEvent]) -> Result<(), IntakeError> {
+        let tolerated = self.tolerated()?;
         say(&self.conn, "BEGIN IMMEDIATE")?;
-        let taken = self.take_in_transaction(events);
+        let taken = Intake { tolerated, keeps_due: true }.take(&self.conn, events);
         say(&self.conn, if taken.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
         taken
     }
 
-    fn take_in_transaction(&self, events: &[StoredEvent]) -> Result<(), StoreError> {
-        let mut fold = Fold::new(&self.conn, View::new(&self.conn).totals()?);
-        let had = fold.totals.head;
-        let mut keeps_books = false;
-        for stored in events.iter().filter(|stored| stored.seq > had) {
-            let prev = take(&mut fold, stored)?;
-            if let Some(after) = stored.after.filter(|after| *after != prev) {
-                let subject = &stored.event.subject;
-                let reason = format!(
-                    "it follows version {after} of `{subject}`, but the view has {prev}: something is missing"
-                );
-                return Err(LogError::damaged(stored.seq, reason).into());
-            }
-            if stored.event.due {
-                sqlite::insert(&self.conn, stored.seq, prev, &stored.event, &chain::START)?;
-            }
-            keeps_books |= stored.event.body.is_bookkeeping();
+    /// Gaps before this place are those of a loss that a person accepted.
+    fn tolerated(&self) -> Result<Seq, StoreError> {
+        match self.home.path() {
+            Some(_) => origin::number(&self.conn, LOSS_ACCEPTED),
+            None => Ok(0),
         }
-        if keeps_books {
-            let done = "DELETE FROM event WHERE seq NOT IN (SELECT seq FROM due)";
-            self.conn.prepare_cached(done)?.execute([])?;
+    }
+
+    /// Whether a person accepted, after event `seq`, that events are gone; remembers the place.
+    fn accepted_after(&mut self, seq: Seq) -> Result<bool, StoreError> {
+        let Home::Elsewhere(elsewhere) = &self.home else { return Ok(false) };
+        let accepted = last_acceptance(&*elsewhere.engine)?;
+        if elsewhere.path.is_some() && accepted > self.tolerated()? {
+            origin::set(&self.conn, LOSS_ACCEPTED, &accepted.to_string())?;
         }
-        Ok(fold.view()?.write_totals(&fold.totals)?)
+        Ok(elsewhere.path.is_some() && accepted > seq)
+    }
+
+    /// Whether the events tell of a loss that a person accepted: a view that has some of what is gone has to be
+    /// made again. Remembers the place.
+    fn begins_anew(&self, events: &[StoredEvent], head: Seq) -> Result<bool, StoreError> {
+        let is_acceptance = |stored: &&StoredEvent| {
+            stored.seq > head && matches!(stored.event.body, EventBody::LossAccepted(_))
+        };
+        let Some(accepted) = events.iter().rev().find(is_acceptance) else { return Ok(false) };
+        if self.home.path().is_none() || accepted.seq <= self.tolerated()? {
+            return Ok(false);
+        }
+        origin::set(&self.conn, LOSS_ACCEPTED, &accepted.seq.to_string())?;
+        Ok(head > 0)
+    }
+
+    /// Empties the view and takes in the whole log.
+    fn read_again(&mut self) -> Result<(), StoreError> {
+        say(&self.conn, "BEGIN IMMEDIATE")?;
+        let emptied = self.replay(&mut |_| ());
+        say(&self.conn, if emptied.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        emptied?;
+        self.forget_written()?;
+        self.read_all(&mut |_| ())
+    }
+
+    /// The last event that this machine has seen or written, whatever the log has now.
+    pub(super) fn seen(&self) -> Result<Seq, StoreError> {
+        let head = View::new(&self.conn).totals()?.head;
+        Ok(match &self.home {
+            Home::Elsewhere(elsewhere) => head.max(elsewhere.written).max(elsewhere.acknowledged),
+            Home::File(_) => head,
+        })
     }
 
     /// Remembers what was written where the view does not show it yet, also for the next process
@@ -359,10 +428,39 @@ impl Inner {
     pub(super) fn forget_written(&mut self) -> Result<(), StoreError> {
         let Home::Elsewhere(elsewhere) = &mut self.home else { return Ok(()) };
         elsewhere.written = 0;
+        elsewhere.acknowledged = 0;
         match &elsewhere.path {
-            Some(_) => origin::set(&self.conn, WRITTEN, "0"),
+            Some(_) => {
+                origin::set(&self.conn, WRITTEN, "0")?;
+                origin::set(&self.conn, ACKNOWLEDGED, "0")
+            }
             None => Ok(()),
         }
+    }
+
+    /// The loss that was found is accepted, at place `accepted`: what this machine knows of it is over.
+    pub(super) fn forget_loss(&mut self, accepted: Seq) -> Result<(), StoreError> {
+        if self.home.path().is_some() {
+            origin::set(&self.conn, LOSS_ACCEPTED, &accepted.to_string())?;
+            origin::set(&self.conn, REPLACED, "0")?;
+            // Whether the server still has it is looked at anew.
+            origin::set(&self.conn, NOTE, "")?;
+        }
+        Ok(())
+    }
+
+    /// What this machine knows that the log must have.
+    pub(super) fn acknowledged(&self) -> Result<AcknowledgedHead, StoreError> {
+        let totals = View::new(&self.conn).totals()?;
+        let has_file = self.home.path().is_some();
+        let number = |key| if has_file { origin::number(&self.conn, key) } else { Ok(0) };
+        Ok(AcknowledgedHead {
+            seen: self.seen()?,
+            replaced: number(REPLACED)?,
+            removed: number(REMOVED)?,
+            tolerated: number(LOSS_ACCEPTED)?,
+            totals,
+        })
     }
 
     /// Takes in the whole log, for a view that was emptied.
@@ -437,40 +535,193 @@ pub(super) fn pause(tried: usize) {
     std::thread::sleep(longest / 64 * (RandomState::new().hash_one(tried) % 64) as u32);
 }
 
-/// Reads the whole log and checks that every subject's events follow each other.
+/// What a machine knows that the log must have.
+#[derive(Debug)]
+pub(super) struct AcknowledgedHead {
+    /// The last event that was seen or written here.
+    seen: Seq,
+    /// The last event of a stream that was made anew since.
+    replaced: Seq,
+    /// Messages that were gone when the view was begun.
+    removed: u64,
+    /// The place of the last loss that a person accepted.
+    tolerated: Seq,
+    /// The head and the chain value of the view.
+    totals: Totals,
+}
+
+/// The place of the last loss that a person accepted; 0 if there is none.
+fn last_acceptance(engine: &dyn Engine) -> Result<Seq, LogError> {
+    let events = engine.history(&Subject::Project, usize::MAX)?;
+    let is_acceptance =
+        |stored: &&StoredEvent| matches!(stored.event.body, EventBody::LossAccepted(_));
+    Ok(events.iter().rev().find(is_acceptance).map_or(0, |stored| stored.seq))
+}
+
+/// Whether the log has event `seen`. Copies may be behind for a while.
+fn wait_for_seen(engine: &dyn Engine, seen: Seq) -> Result<Result<Seq, Broken>, LogError> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let found = engine.head()?;
+        if found >= seen {
+            return Ok(Ok(found));
+        }
+        if engine.check_has(seen).is_err() {
+            return Ok(Err(Broken::Short { found, expected: seen }));
+        }
+        if Instant::now() > end {
+            return Err(behind(seen));
+        }
+        std::thread::sleep(FOLLOW_PAUSE);
+    }
+}
+
+/// A log that was read, and the view that it leads to.
+pub(super) struct CheckedLog {
+    /// Events in the log.
+    pub(super) events: Seq,
+    /// The view that the log leads to up to the head of the stored one.
+    pub(super) derived: Connection,
+}
+
+/// Reads the whole log, and compares it with what this machine has acknowledged of it.
 pub(super) fn verify(
     engine: &dyn Engine,
+    acknowledged: &AcknowledgedHead,
     progress: &mut dyn FnMut(Seq),
-) -> Result<Result<Seq, Broken>, LogError> {
-    let head = engine.head()?;
-    let (mut seen, mut count) = (std::collections::HashMap::new(), 0);
-    if head == 0 {
-        return Ok(Ok(0));
+) -> Result<Result<CheckedLog, Broken>, StoreError> {
+    if acknowledged.replaced > 0 {
+        return Ok(Err(Broken::Replaced { expected: acknowledged.replaced }));
     }
-    let mut follower = engine.follow(1)?;
+    let head = match wait_for_seen(engine, acknowledged.seen)? {
+        Ok(head) => head,
+        Err(broken) => return Ok(Err(broken)),
+    };
+    let mut reading = LogReading::new(acknowledged)?;
+    let mut follower = if head > 0 { Some(engine.follow(1)?) } else { None };
     let mut end = Instant::now() + PATIENCE;
-    loop {
+    while let Some(follower) = follower.as_mut().filter(|_| reading.read < head) {
         let events = match follower.next(STEP) {
             Ok(events) => events,
             Err(LogError::Damaged { seq, reason }) => {
                 return Ok(Err(Broken::Unreadable { seq, reason }));
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
         if events.is_empty() && Instant::now() > end {
-            return Err(behind(head));
+            return Err(behind(head).into());
         }
-        for StoredEvent { seq, after, event } in events {
-            let prev = seen.insert(event.subject, seq).unwrap_or(0);
-            if after.is_some_and(|after| after != prev) {
-                return Ok(Err(Broken::Missing { seq: after.unwrap_or(prev) }));
-            }
-            count += 1;
-            progress(seq);
+        if let Err(broken) = reading.take(engine, &events)? {
+            return Ok(Err(broken));
+        }
+        if let Some(last) = events.last() {
+            progress(last.seq);
             end = Instant::now() + PATIENCE;
-            if seq >= head {
-                return Ok(Ok(count));
-            }
         }
     }
+    reading.finish(acknowledged)
+}
+
+/// The log as far as it was read, and the view that it leads to.
+struct LogReading {
+    derived: Connection,
+    /// The derived view stops here: the stored one has no more.
+    until: Seq,
+    tolerated: Seq,
+    events: Seq,
+    read: Seq,
+    last: std::collections::HashMap<Subject, Seq>,
+}
+
+impl LogReading {
+    fn new(acknowledged: &AcknowledgedHead) -> Result<LogReading, LogError> {
+        Ok(LogReading {
+            derived: sqlite::scratch_view()?,
+            until: acknowledged.totals.head,
+            tolerated: acknowledged.tolerated,
+            events: 0,
+            read: 0,
+            last: std::collections::HashMap::new(),
+        })
+    }
+
+    fn take(
+        &mut self,
+        engine: &dyn Engine,
+        events: &[StoredEvent],
+    ) -> Result<Result<(), Broken>, StoreError> {
+        let known = events.partition_point(|stored| stored.seq <= self.until);
+        let (shown, news) = events.split_at(known);
+        if !shown.is_empty()
+            && let Err(broken) = self.take_shown(engine, shown)?
+        {
+            return Ok(Err(broken));
+        }
+        for stored in news {
+            let prev = match self.last.insert(stored.event.subject.clone(), stored.seq) {
+                Some(prev) => prev,
+                None => View::new(&self.derived).version(&stored.event.subject)?,
+            };
+            if let Some(after) = stored.after.filter(|after| *after != prev)
+                && stored.seq >= self.tolerated
+            {
+                return Ok(Err(Broken::Missing { seq: after }));
+            }
+        }
+        self.events += events.len() as Seq;
+        self.read = events.last().map_or(self.read, |last| last.seq);
+        Ok(Ok(()))
+    }
+
+    /// Takes events into the derived view.
+    fn take_shown(
+        &mut self,
+        engine: &dyn Engine,
+        events: &[StoredEvent],
+    ) -> Result<Result<(), Broken>, StoreError> {
+        for _ in 0..2 {
+            let intake = Intake { tolerated: self.tolerated, keeps_due: false };
+            match intake.take(&self.derived, events) {
+                Ok(()) => return Ok(Ok(())),
+                Err(IntakeError::Gap { seq, after, .. }) => {
+                    let accepted = last_acceptance(engine)?;
+                    if accepted <= seq || accepted <= self.tolerated {
+                        return Ok(Err(Broken::Missing { seq: after }));
+                    }
+                    self.tolerated = accepted;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(LogError::damaged(self.read, "its gaps are not those of the accepted loss").into())
+    }
+
+    /// Compares what was read with what was acknowledged.
+    fn finish(
+        self,
+        acknowledged: &AcknowledgedHead,
+    ) -> Result<Result<CheckedLog, Broken>, StoreError> {
+        let found = View::new(&self.derived).totals()?;
+        let stored = &acknowledged.totals;
+        if found.head != stored.head {
+            return Ok(Err(Broken::Short { found: found.head, expected: stored.head }));
+        }
+        if found.hash != stored.hash {
+            return Ok(Err(Broken::Rewritten { seq: stored.head }));
+        }
+        // What was gone before this machine came may have been of this project.
+        if acknowledged.removed > found.removed_accepted {
+            return Ok(Err(Broken::Removed { messages: acknowledged.removed }));
+        }
+        let events = self.events.saturating_sub(found.quarantined);
+        Ok(Ok(CheckedLog { events, derived: self.derived }))
+    }
+}
+
+/// Compares the view in `stored` with the one that its log leads to.
+pub(super) fn compare_view(
+    stored: &Connection,
+    checked: &CheckedLog,
+) -> Result<Option<Broken>, LogError> {
+    Ok(Broken::of_view(view::differences(stored, &checked.derived)?))
 }

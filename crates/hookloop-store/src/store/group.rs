@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use hookloop_core::event::Event;
 use rusqlite::Connection;
 
 use super::StoreError;
 use super::elsewhere::Elsewhere;
 use super::trip::Traffic;
 use super::unit::{Staged, Unit};
-use crate::log::{LogError, Seq, StoredEvent};
-use crate::view::{self, Fold, Totals, View};
+use crate::log::Seq;
+use crate::view::{self, Totals, View};
 use crate::{crash, sqlite};
 
 pub(super) struct Inner {
@@ -197,10 +198,14 @@ impl Inner {
     /// fault of the view.
     pub(super) fn replay_between_hashes(
         &self,
+        record: Option<Event>,
         progress: &mut dyn FnMut(Seq),
     ) -> Result<(String, String), StoreError> {
         let before = View::new(&self.conn).state_hash()?;
         self.replay(progress)?;
+        if let (Home::File(_), Some(event)) = (&self.home, record) {
+            sqlite::append_one(&self.conn, &event)?;
+        }
         Ok((before, View::new(&self.conn).state_hash()?))
     }
 
@@ -213,13 +218,6 @@ impl Inner {
         // Copies of what was due, which come again with the rest of the log.
         Ok(self.conn.execute_batch("DELETE FROM event")?)
     }
-}
-
-/// Takes a stored event into the view; answers its subject's version before it.
-pub(super) fn take(fold: &mut Fold<'_>, stored: &StoredEvent) -> Result<Seq, LogError> {
-    let prev = fold.apply(stored.seq, &stored.event)?;
-    fold.owe(stored.seq, &stored.event)?;
-    Ok(prev)
 }
 
 /// Begins, ends or undoes a transaction.

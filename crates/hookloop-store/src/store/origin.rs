@@ -4,17 +4,27 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::{Engine, StoreError};
 use crate::log::{LogError, Seq};
 use crate::sqlite;
 use crate::view::{self, View};
 
+/// Files beside a new view that are looked at for older ones.
+const FILES_MAX: usize = 100;
 /// Which log the view is of.
 const LOG: &str = "log";
 /// What this machine has written to it and may not have read back yet.
 pub(super) const WRITTEN: &str = "written";
+/// The last event that was acknowledged before the view was emptied for new tables.
+pub(super) const ACKNOWLEDGED: &str = "acknowledged";
+/// The last event that was acknowledged in a stream that was made anew since.
+pub(super) const REPLACED: &str = "replaced";
+/// Messages that had been removed from the stream when the view was begun: the view can't know whose they were.
+pub(super) const REMOVED: &str = "removed";
+/// The place of the last loss that a person accepted.
+pub(super) const LOSS_ACCEPTED: &str = "loss_accepted";
 /// What `identify` answered last time.
 pub(super) const NOTE: &str = "note";
 
@@ -63,6 +73,10 @@ pub(super) fn open_view(
             unpack_snapshot(engine, path)?;
             let conn = sqlite::open(path)?;
             prepare(&conn)?;
+            let acknowledged = acknowledged_before(path, &log);
+            if acknowledged > 0 {
+                set(&conn, ACKNOWLEDGED, &acknowledged.to_string())?;
+            }
             conn
         }
     };
@@ -72,15 +86,37 @@ pub(super) fn open_view(
     if known.as_ref() != Some(&log) || noted.as_ref() != Some(&note) {
         conn.execute_batch("BEGIN IMMEDIATE")?;
         if known.is_some_and(|known| known != log) {
+            let before = View::new(&conn).totals()?.head.max(number(&conn, REPLACED)?);
             conn.execute_batch(view::DROP)?;
             conn.execute_batch(view::TABLES)?;
             conn.execute_batch("DELETE FROM event; DELETE FROM origin")?;
+            if before > 0 {
+                set(&conn, REPLACED, &before.to_string())?;
+            }
         }
         set(&conn, LOG, &log)?;
         set(&conn, NOTE, &note)?;
         conn.execute_batch("COMMIT")?;
     }
     Ok(conn)
+}
+
+/// The last event of `log` that this machine acknowledged while it had a view with the tables of another version,
+/// which is a file beside this one.
+fn acknowledged_before(path: &Path, log: &str) -> Seq {
+    let head = |other: PathBuf| -> Option<Seq> {
+        let is_view = other.extension().is_some_and(|ending| ending == "db");
+        if other == path || !is_view {
+            return None;
+        }
+        let conn = Connection::open_with_flags(&other, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+        let known = get(&conn, LOG).ok()??;
+        let head = conn.query_row("SELECT head FROM totals", [], |row| row.get::<_, i64>(0));
+        head.ok().filter(|_| known == log).map(|head| head as Seq)
+    };
+    let entries = path.parent().and_then(|directory| std::fs::read_dir(directory).ok());
+    let files = entries.into_iter().flatten().flatten().take(FILES_MAX);
+    files.filter_map(|entry| head(entry.path())).max().unwrap_or(0)
 }
 
 /// Makes the file of a view from the engine's last snapshot, if it has one.
@@ -123,6 +159,11 @@ fn prepare(conn: &Connection) -> Result<(), StoreError> {
 pub(super) fn get(conn: &Connection, key: &str) -> Result<Option<String>, StoreError> {
     let mut select = conn.prepare_cached("SELECT value FROM origin WHERE key = ?1")?;
     Ok(select.query_row([key], |row| row.get(0)).optional()?)
+}
+
+/// A number that is kept beside the view; 0 if there is none.
+pub(super) fn number(conn: &Connection, key: &str) -> Result<u64, StoreError> {
+    Ok(get(conn, key)?.and_then(|value| value.parse().ok()).unwrap_or(0))
 }
 
 pub(super) fn set(conn: &Connection, key: &str, value: &str) -> Result<(), StoreError> {

@@ -49,6 +49,10 @@ impl<'c> Fold<'c> {
         Fold { conn, totals, hot: RefCell::new(None) }
     }
 
+    pub(crate) fn connection(&self) -> &'c Connection {
+        self.conn
+    }
+
     /// The view with everything that was applied.
     pub(crate) fn view(&self) -> Result<View<'c>> {
         self.settle()?;
@@ -59,6 +63,9 @@ impl<'c> Fold<'c> {
     pub(crate) fn apply(&mut self, seq: Seq, event: &Event) -> Result<Seq> {
         self.totals.head = seq;
         match (&event.subject, &event.body) {
+            (subject, EventBody::MessageQuarantined(message)) => {
+                self.quarantine(seq, subject, &message.subject, &message.reason)
+            }
             (Subject::Task(id), EventBody::TaskCreated(spec)) => {
                 self.insert_task(seq, id, spec, event)
             }
@@ -131,6 +138,10 @@ impl<'c> Fold<'c> {
         let num = self.conn.last_insert_rowid();
         let node = Node { num, version: seq, state: Stored::Open, open_deps: 0 };
         self.hot.replace(Some(Hot { id: id.clone(), node, changed: false }));
+        // Only a foreign message can be on the subject of a task before the task is created.
+        if self.totals.quarantined > 0 {
+            return self.version_of(id.as_str());
+        }
         Ok(0)
     }
 
@@ -165,7 +176,7 @@ impl<'c> Fold<'c> {
     }
 
     /// Brings the table up to date with the task whose edges came last.
-    fn settle(&self) -> Result<()> {
+    pub(super) fn settle(&self) -> Result<()> {
         match self.hot.borrow_mut().as_mut() {
             Some(hot) if hot.changed => {
                 hot.changed = false;
@@ -340,6 +351,11 @@ impl<'c> Fold<'c> {
             (Subject::Fleet, _) => self.apply_fleet(event),
             (_, EventBody::CursorMoved(cursor)) => self.move_cursor(cursor),
             (_, EventBody::HookSwitched(switched)) => self.switch_hook(switched),
+            (_, EventBody::LossAccepted(loss)) => {
+                self.totals.removed_accepted = self.totals.removed_accepted.max(loss.removed);
+                Ok(())
+            }
+            (_, EventBody::ForeignAccepted(accepted)) => self.accept_foreign(accepted.through),
             (_, EventBody::HookRan(ran)) => self.count_run(ran),
             (_, EventBody::WorkflowRequested(requested)) => self.insert_run(event, requested),
             (Subject::Workflow(run), EventBody::WorkflowStepCompleted(step)) => {
@@ -370,20 +386,31 @@ impl<'c> Fold<'c> {
         Ok(())
     }
 
-    fn raise_version(&self, subject: &Subject, seq: Seq) -> Result<Seq> {
+    /// The version of a subject in the table of subjects; 0 for one that is not there.
+    fn version_of(&self, name: &str) -> Result<Seq> {
+        let select = "SELECT version FROM subject WHERE name = ?1";
+        let version =
+            self.conn.prepare_cached(select)?.query_row([name], |row| row.get::<_, i64>(0));
+        Ok(version.optional()?.unwrap_or(0) as Seq)
+    }
+
+    /// Forgets the task whose edges came last, once its row has them.
+    pub(super) fn cool(&self) -> Result<()> {
+        self.settle()?;
+        self.hot.take();
+        Ok(())
+    }
+
+    pub(super) fn raise_version(&self, subject: &Subject, seq: Seq) -> Result<Seq> {
         let name = subject.to_string();
-        let prev = self
-            .conn
-            .prepare_cached("SELECT version FROM subject WHERE name = ?1")?
-            .query_row([&name], |row| row.get::<_, i64>(0))
-            .optional()?;
+        let prev = self.version_of(&name)?;
         self.run("INSERT OR REPLACE INTO subject VALUES (?1, ?2)", params![name, seq as i64])?;
-        Ok(prev.unwrap_or(0) as Seq)
+        Ok(prev)
     }
 
     fn move_cursor(&mut self, cursor: &CursorMoved) -> Result<()> {
         let done = match cursor.part {
-            Some(_) => cursor.seq - 1,
+            Some(_) => cursor.seq.saturating_sub(1),
             None => cursor.seq,
         };
         self.run("DELETE FROM due WHERE seq <= ?1", [done as i64])?;

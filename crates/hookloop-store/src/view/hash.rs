@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::{Result, View};
 
 /// Every table by what it means, in an order that every view shares.
-const PARTS: [&str; 18] = [
+const PARTS: [&str; 19] = [
     "SELECT t.id, t.state, t.open_deps, t.announced, t.priority, t.epoch, t.claim, t.created_at,
         t.started_at, t.completed_at, p.id, t.spec, t.detail FROM task t LEFT JOIN task p ON p.num = t.parent ORDER BY t.num",
     "SELECT task.id FROM orphan JOIN task ON task.num = orphan.task ORDER BY orphan.task",
@@ -31,6 +31,7 @@ const PARTS: [&str; 18] = [
     "SELECT * FROM spent ORDER BY day",
     "SELECT * FROM reservation ORDER BY session",
     "SELECT * FROM fleet ORDER BY key",
+    "SELECT subject, reason, accepted FROM quarantine ORDER BY seq",
     "SELECT created, ready, active, submitted, completed, blocked, deleted, runs_completed,
         runs_failed FROM totals",
 ];

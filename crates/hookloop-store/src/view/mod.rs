@@ -1,12 +1,14 @@
 //! Tables derived from the log, and every question asked of them.
 //!
 //! - [`apply`]: one event into the tables
+//! - [`compare`]: the tables against those that the log leads to
 //! - [`query`]: what is read from them
 //! - [`figures`]: for who watches from outside
 //! - [`front`]: what can be started, and what is held
 //! - [`deliveries`]: what became of work that was submitted
 //! - [`fleet`]: orders that hold, and what the fleet may spend
 //! - [`problems`]: what needs a human, and who was told
+//! - [`quarantine`]: messages of a shared log that are no events
 //! - [`remarks`]: what is said about tasks beside their state
 //! - [`runs`]: how often hooks ran, and what came of it
 //! - [`schedules`]: tasks that come again
@@ -15,12 +17,14 @@
 //! - [`hash`]: one value for all of it, equal wherever the same events were applied
 
 mod apply;
+mod compare;
 mod deliveries;
 mod figures;
 mod fleet;
 mod front;
 mod hash;
 mod problems;
+mod quarantine;
 mod query;
 mod remarks;
 mod runs;
@@ -37,10 +41,13 @@ use crate::chain::Hash;
 use crate::log::{LogError, Seq};
 
 pub(crate) use apply::Fold;
+pub use compare::ViewDifference;
+pub(crate) use compare::differences;
 pub use deliveries::Waiting;
 pub use figures::{HookTimes, SessionCount};
 pub use front::{Early, Kinds};
 pub use problems::{Notice, NoticeState};
+pub use quarantine::QuarantineRow;
 pub use query::{TaskFilter, TaskRow};
 pub use remarks::Remarked;
 pub use runs::HookRuns;
@@ -58,7 +65,7 @@ pub(crate) const DROP: &str = "DROP TABLE IF EXISTS totals; DROP TABLE IF EXISTS
     DROP TABLE IF EXISTS reservation; DROP TABLE IF EXISTS remark;
     DROP TABLE IF EXISTS delivery; DROP TABLE IF EXISTS problem;
     DROP TABLE IF EXISTS notice; DROP TABLE IF EXISTS told; DROP TABLE IF EXISTS schedule;
-    DROP TABLE IF EXISTS fleet; DROP TABLE IF EXISTS orphan;";
+    DROP TABLE IF EXISTS fleet; DROP TABLE IF EXISTS orphan; DROP TABLE IF EXISTS quarantine;";
 
 pub type Result<T, E = LogError> = std::result::Result<T, E>;
 
@@ -111,6 +118,10 @@ pub struct Totals {
     counts: [i64; 7],
     /// Workflow runs that are over: completed, failed.
     pub runs: Runs,
+    /// Messages of a shared log that are no events.
+    pub quarantined: u64,
+    /// Messages that were removed from the stream of a shared log, as far as a person accepted that.
+    pub removed_accepted: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,17 +181,18 @@ impl<'c> View<'c> {
                 let runs = Runs { completed: over(11)?, failed: over(12)? };
                 let (head, hash, cursor) =
                     (row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, i64>(2)?);
-                Ok((head, hash, cursor, part, counts, runs))
+                Ok((head, hash, cursor, part, counts, runs, [over(13)?, over(14)?]))
             })
             .optional()?;
-        let (head, hash, cursor, part, counts, runs) =
+        let (head, hash, cursor, part, counts, runs, [quarantined, removed_accepted]) =
             row.ok_or_else(|| LogError::damaged(0, "the view has no totals"))?;
         let part: Option<CursorPart> = part
             .map(|json| serde_json::from_str(&json))
             .transpose()
             .map_err(|error| LogError::damaged(cursor as Seq, error))?;
         let cursor = CursorMoved { seq: cursor as Seq, part };
-        Ok(Totals { head: head as Seq, hash, cursor, counts, runs })
+        let head = head as Seq;
+        Ok(Totals { head, hash, cursor, counts, runs, quarantined, removed_accepted })
     }
 
     pub(crate) fn write_totals(&self, totals: &Totals) -> Result<()> {
@@ -190,7 +202,7 @@ impl<'c> View<'c> {
             .prepare_cached(
                 "UPDATE totals SET head = ?1, hash = ?2, cursor = ?3, cursor_part = ?4, created = ?5,
                  ready = ?6, active = ?7, submitted = ?8, completed = ?9, blocked = ?10, deleted = ?11,
-                 runs_completed = ?12, runs_failed = ?13",
+                 runs_completed = ?12, runs_failed = ?13, quarantined = ?14, removed_accepted = ?15",
             )?
             .execute(rusqlite::params![
                 totals.head as i64,
@@ -205,7 +217,9 @@ impl<'c> View<'c> {
                 c[5],
                 c[6],
                 totals.runs.completed as i64,
-                totals.runs.failed as i64
+                totals.runs.failed as i64,
+                totals.quarantined as i64,
+                totals.removed_accepted as i64
             ])?;
         Ok(())
     }

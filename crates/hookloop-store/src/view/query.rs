@@ -451,8 +451,17 @@ impl View<'_> {
             other => ("SELECT version FROM subject WHERE name = ?1", other.to_string()),
         };
         let mut select = self.conn.prepare_cached(sql)?;
-        let version = select.query_row([name], |row| row.get::<_, i64>(0)).optional()?;
-        Ok(version.unwrap_or(0) as Seq)
+        let version = select.query_row([&name], |row| row.get::<_, i64>(0)).optional()?;
+        match (version, subject) {
+            // A foreign message can be on the subject of a task that was never created.
+            (None, Subject::Task(_)) => {
+                let select = "SELECT version FROM subject WHERE name = ?1";
+                let mut select = self.conn.prepare_cached(select)?;
+                let foreign = select.query_row([&name], |row| row.get::<_, i64>(0)).optional()?;
+                Ok(foreign.unwrap_or(0) as Seq)
+            }
+            (version, _) => Ok(version.unwrap_or(0) as Seq),
+        }
     }
 
     /// The oldest event whose reactions are owed.

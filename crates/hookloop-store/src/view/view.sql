@@ -9,9 +9,15 @@ CREATE TABLE totals(
   created INTEGER NOT NULL, ready INTEGER NOT NULL, active INTEGER NOT NULL,
   submitted INTEGER NOT NULL, completed INTEGER NOT NULL, blocked INTEGER NOT NULL,
   deleted INTEGER NOT NULL,
-  runs_completed INTEGER NOT NULL, runs_failed INTEGER NOT NULL
+  runs_completed INTEGER NOT NULL, runs_failed INTEGER NOT NULL,
+  quarantined INTEGER NOT NULL,       -- messages that are no events
+  removed_accepted INTEGER NOT NULL   -- removed messages of the stream whose loss a person accepted
 ) STRICT;
-INSERT INTO totals VALUES (0, zeroblob(32), 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO totals VALUES (0, zeroblob(32), 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+
+-- Messages of a shared log that are no events: the first of them, by their place in the log.
+CREATE TABLE quarantine(seq INTEGER PRIMARY KEY, subject TEXT NOT NULL, reason TEXT NOT NULL,
+  accepted INTEGER NOT NULL) STRICT;
 
 -- state: 0 open (created or ready, by open_deps), 1 active, 2 submitted, 3 completed, 4 blocked, 5 deleted
 CREATE TABLE task(

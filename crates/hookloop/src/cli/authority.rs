@@ -31,6 +31,7 @@ impl Command {
             Command::Serve(_) => Some(Action::ServeDashboard),
             Command::Dispatch(_) => Some(Action::DispatchReactions),
             Command::Rebuild(_) => Some(Action::RebuildView),
+            Command::Verify(args) => args.accepts().then_some(Action::RebuildView),
             Command::Install(args) => args.changes_settings().then_some(Action::InstallHooks),
             Command::Uninstall(_) => Some(Action::InstallHooks),
             Command::Sessions(command) => command.controlled(),
@@ -51,7 +52,6 @@ impl Command {
             | Command::Status(_)
             | Command::Policy(_)
             | Command::Doctor(_)
-            | Command::Verify(_)
             | Command::Schema(_)
             | Command::Reference(_)
             | Command::Completions(_)

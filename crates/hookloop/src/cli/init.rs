@@ -65,7 +65,7 @@ impl Args {
         let root = directory
             .canonicalize()
             .map_err(|error| CliError::usage(format!("{}: {error}", directory.display())))?;
-        let place = Place::at(&root, &state_home()?);
+        let place = Place::of_new(&root, &state_home()?)?;
         let around = surroundings()?;
         if place.config().exists() {
             Project::open(&place, caller(&place), &around)?;

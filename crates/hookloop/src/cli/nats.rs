@@ -4,14 +4,15 @@
 mod key;
 mod permissions;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
+use hookloop_engine::kept::{TOKEN_FILE, local_server};
 use hookloop_engine::store::MONITOR_PORT_ABOVE;
 use serde_json::json;
 
@@ -21,6 +22,8 @@ use crate::output::Result;
 
 /// How long a server may take to start.
 const START_LIMIT: Duration = Duration::from_secs(15);
+/// Random bytes of a server's token.
+const TOKEN_BYTES: usize = 32;
 const POLL: Duration = Duration::from_millis(20);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -45,8 +48,8 @@ impl Command {
 
 /// Start a NATS server on this machine, to try a shared store
 ///
-/// One server, on the loopback address, that has synced what it acknowledges. It is as safe as this
-/// machine's disk; docs/nats.md has the three servers that a team should have.
+/// One server, on the loopback address, that has synced what it acknowledges. It lets in only those who have its
+/// token, which your own commands find by themselves. It is as safe as this machine's disk; docs/nats.md has the three servers that a team should have.
 #[derive(clap::Args)]
 pub(crate) struct Up {
     /// The port for clients
@@ -113,7 +116,7 @@ struct Home {
 
 impl Home {
     fn new(port: u16) -> Result<Home> {
-        Ok(Home { dir: state_home()?.join(format!("nats-{port}")), port })
+        Ok(Home { dir: local_server(&state_home()?, port), port })
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -148,8 +151,10 @@ impl Home {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(&self.dir).map_err(failed(&self.dir))?;
+        let token_file = self.file(TOKEN_FILE);
+        let token = self.token().map_err(failed(&token_file))?;
         let config = self.file("nats.conf");
-        std::fs::write(&config, self.config()).map_err(failed(&config))?;
+        write_secret(&config, &self.config(&token)).map_err(failed(&config))?;
         Process::new(&program)
             .arg("-c")
             .arg(&config)
@@ -166,7 +171,23 @@ impl Home {
         )
     }
 
-    fn config(&self) -> String {
+    /// The token of the server: the one that it had before, else a new one.
+    fn token(&self) -> std::io::Result<String> {
+        let file = self.file(TOKEN_FILE);
+        match std::fs::read_to_string(&file) {
+            Ok(token) if !token.trim().is_empty() => return Ok(token.trim().to_owned()),
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let mut bytes = [0; TOKEN_BYTES];
+        getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        write_secret(&file, &token)?;
+        Ok(token)
+    }
+
+    fn config(&self, token: &str) -> String {
         let monitor = self.port + MONITOR_PORT_ABOVE;
         let quoted = |name: &str| json!(self.file(name)).to_string();
         format!(
@@ -174,6 +195,8 @@ impl Home {
 server_name: hookloop
 listen: 127.0.0.1:{}
 http: 127.0.0.1:{monitor}
+# Clients of the same user read it from the file beside this one.
+authorization {{ token: \"{token}\" }}
 pid_file: {}
 log_file: {}
 jetstream {{
@@ -201,7 +224,16 @@ jetstream {{
     }
 }
 
-/// The server's program: $NATS_SERVER, or the one on the PATH.
+/// Writes a file that nobody else may read, in the place of one that is there.
+fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
+    let draft = path.with_extension("new");
+    let mut options = std::fs::File::options();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(&draft, path)
+}
+
 /// The file that a process runs.
 #[cfg(target_os = "linux")]
 fn program_of(pid: rustix::process::Pid) -> Option<PathBuf> {
@@ -216,6 +248,7 @@ fn program_of(pid: rustix::process::Pid) -> Option<PathBuf> {
     Some(String::from_utf8(asked.stdout).ok()?.trim().into())
 }
 
+/// The server's program: $NATS_SERVER, or the one on the PATH.
 fn find_server() -> Result<PathBuf> {
     if let Some(program) = std::env::var_os("NATS_SERVER") {
         return Ok(program.into());

@@ -1,34 +1,61 @@
+use hookloop_engine::project::EngineError;
+use hookloop_engine::store::{Rebuilt, StoreError};
 use serde_json::json;
 
 use super::Context;
+use super::verify::CheckedLog;
+use crate::error::CliError;
 use crate::output::Result;
 use crate::progress;
 
 /// Make the view again from the log
 ///
 /// The view holds nothing that the log does not. The state hash before and after tells whether it
-/// was right.
+/// was right. The log is checked first: if acknowledged events are missing, the command stops.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Go on although acknowledged events are missing, and record that in the log
+    #[arg(long)]
+    accept_loss: bool,
+
+    /// Make the view of the fleet's log again
+    #[arg(long)]
+    fleet: bool,
+}
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.log_alone()?;
+        let CheckedLog { project, words } = CheckedLog::open(context, self.fleet)?;
+        let all = project.read(|view| Ok(view.totals()?.head)).unwrap_or(0);
+        let mut progress = progress::over_events("rebuilding", all);
+        let rebuilt = if self.accept_loss {
+            project.rebuild_after_loss(&mut progress)
+        } else {
+            let rebuilt = project.store().rebuild(&mut progress).map_err(EngineError::from);
+            rebuilt.map(|hashes| Rebuilt { hashes, accepted: None })
+        };
+        let rebuilt = rebuilt.map_err(|error| match error {
+            EngineError::Store(StoreError::Broken(broken)) => words.error_of(&broken),
+            error => CliError::from(error),
+        });
+        drop(progress);
+        let Rebuilt { hashes: (before, after), accepted } = rebuilt?;
         let all = project.read(|view| Ok(view.totals()?.head))?;
-        let rebuilt = project.store().rebuild(&mut progress::over_events("rebuilding", all));
-        let (before, after) = rebuilt?;
         let equal = before == after;
+        let accepted = accepted.map(|broken| broken.to_string());
         let out = &mut context.out;
         if out.json {
-            let hashes = json!({"before": before, "after": after, "equal": equal, "events": all});
+            let hashes = json!({"before": before, "after": after, "equal": equal, "events": all, "accepted_loss": accepted});
             return out.json(&hashes);
         }
         out.line(format_args!("Rebuilt from {all} events"))?;
-        match equal {
-            true => out.line(format_args!("state hash {after}, as before")),
-            false => {
-                out.line(format_args!("state hash {after}; it was {before}: the view was wrong"))
-            }
+        if let Some(accepted) = accepted {
+            out.line(format_args!("Accepted and recorded in the log: {accepted}"))?;
+        }
+        if equal {
+            out.line(format_args!("state hash {after}, as before"))
+        } else {
+            out.line(format_args!("state hash {after}; it was {before}: the view was wrong"))
         }
     }
 }

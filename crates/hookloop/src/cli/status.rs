@@ -21,6 +21,9 @@ impl Args {
         let (counts, early) = project.read(|view| Ok((view.counts()?, view.early()?)))?;
         let kept = project.kept();
         let weakened = gate_agreement::weakened_lines(&project);
+        let foreign = project.foreign_messages()?.len();
+        let replaced =
+            project.store().replaced().map_err(hookloop_engine::project::EngineError::from)?;
         let out = &mut context.out;
         if out.json {
             let tasks: serde_json::Map<String, serde_json::Value> =
@@ -34,6 +37,8 @@ impl Args {
                 "claimed": claimed,
                 "problems": problems,
                 "weakened_gates": weakened,
+                "foreign_messages": foreign,
+                "replaced_log": replaced,
                 "waiting_on_blocked": stuck,
                 "waiting_for_time": { "tasks": early.count, "next": early.next },
                 "reactions_due": due,
@@ -68,6 +73,16 @@ impl Args {
             for line in &weakened {
                 out.line(format_args!("         {}", plain(line)))?;
             }
+        }
+        let red = anstyle::AnsiColor::Red.on_default().bold();
+        if foreign > 0 {
+            let text = "foreign messages are in the log, and are skipped: hookloop verify";
+            out.line(format_args!("{red}    log{red:#}  {foreign} {text}"))?;
+        }
+        if let Some(last) = replaced {
+            let text =
+                "the stream was made anew, and acknowledged events are gone: hookloop verify";
+            out.line(format_args!("{red}    log{red:#}  {text} (the last was {last})"))?;
         }
         out.line(format_args!("{DIM} events{DIM:#}  {}", totals.head))?;
         out.line(format_args!("{DIM}  tasks{DIM:#}  {}", totals.tasks()))?;

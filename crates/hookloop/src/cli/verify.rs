@@ -1,33 +1,127 @@
+use hookloop_engine::fleet::Fleet;
+use hookloop_engine::kept::Kept;
+use hookloop_engine::project::Project;
+use hookloop_engine::store::Broken;
 use serde_json::json;
 
-use super::Context;
+use super::{Context, state_home};
 use crate::error::CliError;
-use crate::output::Result;
+use crate::output::{Result, plain};
 use crate::progress;
 
-/// Check that the log is exactly what was written
+/// Foreign messages that are named in an error; JSON has more.
+const NAMED_MAX: usize = 5;
+
+/// Check that the log is exactly what was written, and that the view agrees with it
 ///
-/// Every event carries a hash over itself and the one before it. Says where the chain breaks.
+/// Every event carries a hash over itself and the one before it. On a shared store, the check compares the log with
+/// the head that this machine has acknowledged. Then it derives the view again and compares every row.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Accept the foreign messages in a shared log, so that later checks report new ones only
+    #[arg(long)]
+    accept_foreign: bool,
+
+    /// Check the log of the fleet
+    #[arg(long)]
+    fleet: bool,
+}
 
 impl Args {
+    pub(crate) fn accepts(&self) -> bool {
+        self.accept_foreign
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let project = context.log_alone()?;
-        let all = project.read(|view| Ok(view.totals()?.head))?;
-        let checked = project.store().verify(&mut progress::over_events("verifying", all));
-        let out = &mut context.out;
-        match checked? {
-            Ok(events) if out.json => out.json(&json!({"intact": true, "events": events})),
-            Ok(events) => out.line(format_args!("The log is intact: {events} events")),
+        let CheckedLog { project, words } = CheckedLog::open(context, self.fleet)?;
+        let accepted = if self.accept_foreign { project.accept_foreign()? } else { 0 };
+        let all = project.read(|view| Ok(view.totals()?.head)).unwrap_or(0);
+        let checked = project.store().verify(&mut progress::over_events("verifying", all))?;
+        let events = match checked {
+            Ok(events) => events,
             Err(broken) => {
-                if out.json {
-                    out.json(&json!({"intact": false, "error": broken.to_string()}))?;
+                if context.out.json {
+                    context.out.json(&json!({"intact": false, "error": broken.to_string()}))?;
                 }
-                Err(CliError::refused(format!("the log is broken: {broken}")).hint(
-                    "restore the state directory from a backup; the events before are intact",
-                ))
+                return Err(words.error_of(&broken));
             }
+        };
+        let foreign = project.foreign_messages()?;
+        let out = &mut context.out;
+        if out.json {
+            let row = |row: &hookloop_engine::store::QuarantineRow| json!({"seq": row.seq, "subject": row.subject, "reason": row.reason});
+            let foreign: Vec<_> = foreign.iter().map(row).collect();
+            out.json(&json!({"intact": true, "events": events, "foreign_messages": foreign}))?;
+        } else {
+            out.line(format_args!("The log is intact: {events} events"))?;
+            if accepted > 0 {
+                out.line(format_args!("{accepted} foreign messages are accepted"))?;
+            }
+        }
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        let name = |row: &hookloop_engine::store::QuarantineRow| {
+            format!("\n  message {} on {}: {}", row.seq, plain(&row.subject), plain(&row.reason))
+        };
+        let named: String = foreign.iter().take(NAMED_MAX).map(name).collect();
+        let message =
+            format!("{} foreign messages are in the log, and are skipped:{named}", foreign.len());
+        let fleet = words.fleet;
+        Err(CliError::refused(message).hint(format!(
+            "find out who writes them, then accept them: `hookloop verify --accept-foreign{fleet}`"
+        )))
+    }
+}
+
+/// The log of the project, or of its fleet, also after events of it were lost.
+pub(super) struct CheckedLog {
+    pub(super) project: Project,
+    pub(super) words: LogWords,
+}
+
+/// The words about a log that depend on where it is.
+#[derive(Clone, Copy)]
+pub(super) struct LogWords {
+    /// The option that names the fleet's log.
+    fleet: &'static str,
+    /// The data that a backup is of.
+    data: &'static str,
+    /// Events that are missing in the middle can be accepted, because no event has the hash of the one before it.
+    is_shared: bool,
+}
+
+impl CheckedLog {
+    pub(super) fn open(context: &mut Context, of_fleet: bool) -> Result<CheckedLog> {
+        let project = context.log_alone()?;
+        let is_shared = matches!(project.kept(), Kept::Nats { .. });
+        let data = if is_shared { "the data of the servers" } else { "the state directory" };
+        if !of_fleet {
+            return Ok(CheckedLog { project, words: LogWords { fleet: "", data, is_shared } });
+        }
+        let fleet = Fleet::to_check(&project, &state_home()?, &context.surroundings()?)?;
+        let words = LogWords { fleet: " --fleet", data, is_shared };
+        Ok(CheckedLog { project: fleet.log().clone(), words })
+    }
+}
+
+impl LogWords {
+    /// The error that a broken log or view is, with the way out.
+    pub(super) fn error_of(self, broken: &Broken) -> CliError {
+        let LogWords { fleet, data, is_shared } = self;
+        if let Broken::View { .. } = broken {
+            return CliError::refused(format!("the view is wrong: {broken}")).hint(format!(
+                "`hookloop rebuild{fleet}` makes it again from the log, which is intact"
+            ));
+        }
+        let error = CliError::refused(format!("the log is broken: {broken}"));
+        let is_gap = is_shared && matches!(broken, Broken::Missing { .. });
+        if broken.can_be_accepted() || is_gap {
+            error.hint(format!(
+                "restore {data} from a backup, or accept the loss: `hookloop rebuild{fleet} --accept-loss`"
+            ))
+        } else {
+            error.hint(format!("restore {data} from a backup; the events before are intact"))
         }
     }
 }

@@ -132,7 +132,7 @@ mod tests {
             due: false,
             body,
         };
-        StoredEvent { seq, after: None, event }
+        StoredEvent { seq, after: None, digest: [0; 32], event }
     }
 
     fn names(topics: &[Topic]) -> String {

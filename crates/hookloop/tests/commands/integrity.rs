@@ -77,3 +77,92 @@ fn a_database_of_a_newer_version_is_left_alone() {
     let error = project.fails(70, &["task", "list"]);
     assert!(error.contains("version 99") && error.contains("try: update hookloop"), "{error}");
 }
+
+/// The state hash and the events of a log whose last four of seven events are gone.
+fn with_lost_events() -> Project {
+    let project = Project::new();
+    for n in 0..7 {
+        project.add("Goal", &["--id", &format!("t{n}")]);
+    }
+    assert_eq!(project.database().execute("DELETE FROM event WHERE seq > 3", []).unwrap(), 4);
+    project
+}
+
+#[test]
+fn rebuild_refuses_a_log_that_lost_acknowledged_events() {
+    let project = with_lost_events();
+    for _ in 0..2 {
+        let error = project.fails(1, &["rebuild"]);
+        assert!(error.contains("ends at event 3, but 7 were acknowledged"), "{error}");
+        assert!(error.contains("hookloop rebuild --accept-loss"), "{error}");
+    }
+    let error = project.fails(1, &["verify"]);
+    assert!(error.contains("7 were acknowledged"), "{error}");
+    assert_eq!(project.json(&["status"])["events"], 7);
+}
+
+#[test]
+fn an_accepted_loss_is_recorded_in_the_log() {
+    let project = with_lost_events();
+    let rebuilt = project.json(&["rebuild", "--accept-loss"]);
+    let loss = rebuilt["accepted_loss"].as_str().unwrap();
+    assert!(loss.contains("7 were acknowledged"), "{rebuilt}");
+    assert_eq!(project.ok(&["verify"]), "The log is intact: 4 events\n");
+    let logged = project.ok(&["log", "--json", "--type", "log_loss_accepted"]);
+    let logged: serde_json::Value = serde_json::from_str(logged.trim()).unwrap();
+    let text = logged.to_string();
+    assert!(text.contains("\"acknowledged\":7") && text.contains("\"found\":3"), "{text}");
+    project.add("Goal", &["--id", "later"]);
+    assert_eq!(project.ok(&["verify"]), "The log is intact: 5 events\n");
+    let again = project.json(&["rebuild", "--accept-loss"]);
+    assert_eq!(
+        (&again["accepted_loss"], &again["equal"]),
+        (&serde_json::Value::Null, &true.into())
+    );
+    assert_eq!(project.ok(&["verify"]), "The log is intact: 5 events\n");
+}
+
+#[test]
+fn a_log_with_a_hole_is_not_rebuilt_even_if_the_loss_is_accepted() {
+    let project = with_events();
+    assert_eq!(project.database().execute("DELETE FROM event WHERE seq = 2", []).unwrap(), 1);
+    for command in [&["rebuild"][..], &["rebuild", "--accept-loss"]] {
+        let error = project.fails(1, command);
+        assert!(error.contains("event 2 is missing") && error.contains("backup"), "{error}");
+    }
+    assert_eq!(project.json(&["status"])["events"], 3);
+}
+
+#[test]
+fn edited_view_tables_are_found_and_named() {
+    for (sql, table) in [
+        ("UPDATE task SET state = 3 WHERE id = 'b'", "row 2 (`b`) of table `task`"),
+        ("UPDATE task SET version = 1 WHERE id = 'c'", "row 3 (`c`) of table `task`"),
+        ("DELETE FROM task WHERE id = 'a'", "row 1 (`a`) of table `task`"),
+        ("UPDATE totals SET completed = 2", "table `totals`"),
+        ("INSERT INTO due VALUES (2)", "row 2 of table `due`"),
+        ("INSERT INTO hook_switch VALUES ('tests', 0)", "row `tests` of table `hook_switch`"),
+        ("INSERT INTO spent VALUES (1, 0, 0, 0, 0, 0, 0)", "row 1 of table `spent`"),
+    ] {
+        let project = with_events();
+        assert_eq!(project.database().execute(sql, []).unwrap(), 1, "{sql}");
+        let error = project.fails(1, &["verify"]);
+        assert!(error.contains("the view is wrong") && error.contains(table), "{sql}: {error}");
+        assert!(error.contains("hookloop rebuild"), "{sql}: {error}");
+        project.ok(&["rebuild"]);
+        assert_eq!(project.ok(&["verify"]), "The log is intact: 3 events\n", "{sql}");
+    }
+    let project = with_events();
+    project.database().execute_batch("DROP TABLE remark").unwrap();
+    let error = project.fails(1, &["verify"]);
+    assert!(error.contains("table `remark`"), "{error}");
+}
+
+/// New tables are no reason to forget what was acknowledged.
+#[test]
+fn a_file_of_an_older_version_keeps_its_acknowledged_head() {
+    let project = with_lost_events();
+    project.database().pragma_update(None, "user_version", 11).unwrap();
+    let error = project.fails(1, &["verify"]);
+    assert!(error.contains("ends at event 3, but 7 were acknowledged"), "{error}");
+}

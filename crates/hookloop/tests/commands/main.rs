@@ -17,4 +17,5 @@ mod log;
 mod mistakes;
 mod races;
 mod scheduling;
+mod surroundings;
 mod walkthrough;

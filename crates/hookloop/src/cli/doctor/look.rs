@@ -241,6 +241,10 @@ fn ask_store(
     let mut findings = Vec::new();
     if let Kept::Nats { urls, standing, .. } = project.kept() {
         findings.extend(doctor::examine_servers(urls, standing));
+        match doctor::examine_events(&project) {
+            Ok(found) => findings.extend(found),
+            Err(error) => findings.push(failed(Group::Store, "events", &error.into())),
+        }
     }
     if let Some(home) = state_home {
         match fleet(&project, home, around) {

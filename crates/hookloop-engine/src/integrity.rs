@@ -1,0 +1,46 @@
+//! Decisions of a person about a log that lost events or has foreign messages in it, and their record.
+
+use hookloop_core::authority::ControlledAction;
+use hookloop_core::event::{Event, EventBody, ForeignAccepted, LossAccepted};
+use hookloop_core::id::Subject;
+use hookloop_store::log::Seq;
+use hookloop_store::store::Rebuilt;
+use hookloop_store::view::QuarantineRow;
+
+use crate::project::{EngineError, Project, fresh_id, now};
+
+impl Project {
+    /// Makes the view again from a log of which acknowledged events are missing, and records that in the log.
+    pub fn rebuild_after_loss(
+        &self,
+        progress: &mut dyn FnMut(Seq),
+    ) -> Result<Rebuilt, EngineError> {
+        self.authorize(ControlledAction::RebuildView)?;
+        let record = |loss: LossAccepted| Event {
+            id: fresh_id(),
+            at: now(),
+            subject: Subject::Project,
+            actor: self.actor().to_owned(),
+            cause: None,
+            due: false,
+            body: EventBody::LossAccepted(loss),
+        };
+        Ok(self.store.rebuild_after_loss(&record, progress)?)
+    }
+
+    /// The foreign messages in the log that no person has accepted yet.
+    pub fn foreign_messages(&self) -> Result<Vec<QuarantineRow>, EngineError> {
+        self.read(|view| view.quarantined())
+    }
+
+    /// Records that a person knows of the foreign messages in the log; answers how many were new to them.
+    pub fn accept_foreign(&self) -> Result<usize, EngineError> {
+        self.authorize(ControlledAction::RebuildView)?;
+        let (new, messages) =
+            self.read(|view| Ok((view.quarantined()?, view.totals()?.quarantined)))?;
+        let Some(last) = new.last() else { return Ok(0) };
+        let accepted = ForeignAccepted { through: last.seq, messages };
+        self.append(&Subject::Project, EventBody::ForeignAccepted(accepted))?;
+        Ok(new.len())
+    }
+}

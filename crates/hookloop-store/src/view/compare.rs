@@ -1,0 +1,118 @@
+//! The tables of a view against those that the log leads to, row by row: neither side is held in memory.
+
+use std::fmt;
+
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, Rows, Statement};
+
+use super::Result;
+
+/// Characters of a row's key that are shown.
+const KEY_MAX: usize = 80;
+
+/// The first row of a table that is not what the log leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewDifference {
+    pub table: String,
+    /// The key of the row; none if the table itself can't be read.
+    pub row: Option<String>,
+}
+
+impl fmt::Display for ViewDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.row {
+            Some(row) => write!(f, "row {row} of table `{}`", self.table),
+            None => write!(f, "table `{}`", self.table),
+        }
+    }
+}
+
+/// The tables of `stored` that differ from those of `derived`, which has a view's tables and no others.
+pub(crate) fn differences(
+    stored: &Connection,
+    derived: &Connection,
+) -> Result<Vec<ViewDifference>> {
+    let mut select = derived.prepare(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
+    )?;
+    let tables = select.query_map([], |row| row.get::<_, String>(0))?;
+    let mut found = Vec::new();
+    for table in tables {
+        let table = table?;
+        let keys = keys(derived, &table)?;
+        let sql = format!("SELECT * FROM {table} ORDER BY {}", keys.join(", "));
+        let mut right = derived.prepare(&sql)?;
+        // A table that was dropped or altered can't be read as it should be.
+        let Ok(mut left) = stored.prepare(&sql) else {
+            found.push(ViewDifference { table, row: None });
+            continue;
+        };
+        if left.column_count() != right.column_count() {
+            found.push(ViewDifference { table, row: None });
+            continue;
+        }
+        if let Some(row) = first_difference(&mut left, &mut right)? {
+            found.push(ViewDifference { table, row: Some(row) });
+        }
+    }
+    Ok(found)
+}
+
+/// The columns that order a table: its primary key, else the order in which rows were added.
+fn keys(conn: &Connection, table: &str) -> Result<Vec<String>> {
+    let mut select =
+        conn.prepare("SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk")?;
+    let names = select.query_map([table], |row| row.get::<_, String>(0))?;
+    let names: Vec<String> = names.collect::<rusqlite::Result<_>>()?;
+    Ok(if names.is_empty() { vec!["rowid".to_owned()] } else { names })
+}
+
+/// The key of the first row that only one of them has, or that differs.
+fn first_difference(left: &mut Statement<'_>, right: &mut Statement<'_>) -> Result<Option<String>> {
+    let columns = right.column_count();
+    let mut left = left.query([])?;
+    let mut right = right.query([])?;
+    loop {
+        let (ours, theirs) = (next(&mut left, columns)?, next(&mut right, columns)?);
+        match (ours, theirs) {
+            (None, None) => return Ok(None),
+            (ours, theirs) if ours == theirs => {}
+            (_, Some(row)) | (Some(row), None) => return Ok(Some(key(&row))),
+        }
+    }
+}
+
+fn next(rows: &mut Rows<'_>, columns: usize) -> Result<Option<Vec<Value>>> {
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let value = |column| row.get_ref(column).map(owned);
+    Ok(Some((0..columns).map(value).collect::<rusqlite::Result<_>>()?))
+}
+
+fn owned(value: ValueRef<'_>) -> Value {
+    match value {
+        // Bytes that are no text are compared as they are.
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+    }
+}
+
+/// The first column, and the second where the first is a number that only the table knows.
+fn key(row: &[Value]) -> String {
+    let text = |value: &Value| match value {
+        Value::Integer(number) => number.to_string(),
+        Value::Blob(bytes) => {
+            let text = String::from_utf8_lossy(bytes);
+            format!("`{}`", text.chars().take(KEY_MAX).collect::<String>())
+        }
+        other => format!("{other:?}"),
+    };
+    match row {
+        [Value::Integer(number), Value::Blob(bytes), ..] if bytes.len() <= KEY_MAX => {
+            format!("{number} ({})", text(&Value::Blob(bytes.clone())))
+        }
+        [first, ..] => text(first),
+        [] => String::new(),
+    }
+}

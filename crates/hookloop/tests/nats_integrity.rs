@@ -1,0 +1,370 @@
+//! A log on servers that was purged, replaced or written to by others, as a user meets it.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod nats;
+
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
+
+use hookloop_testbed::{Options, Server, wire};
+use nats::{Machine, hookloop};
+use serde_json::{Value, json};
+
+const REFUSED: i32 = 1;
+const SYSTEM: i32 = 70;
+/// The stream of the project `demo`, and the start of its subjects.
+const STREAM: &str = "HL_EV_151";
+const EVENTS: &str = "hl.ev.151.demo";
+
+/// A stream as versions made it that did not deny purges.
+fn older_stream() -> Value {
+    json!({
+        "name": STREAM, "subjects": ["hl.ev.151.>"], "num_replicas": 1, "storage": "file",
+        "retention": "limits", "discard": "new", "allow_direct": true, "allow_atomic": true,
+        "max_consumers": -1, "max_msgs": -1, "max_bytes": -1, "max_age": 0, "deny_delete": true,
+    })
+}
+
+/// A server on which everybody may purge, and nobody may change a stream.
+fn purgeable() -> Server {
+    let extra = "accounts { A { jetstream: enabled, users: [ { user: open, password: open, \
+        permissions: { publish: { deny: [\"$JS.API.STREAM.UPDATE.>\"] } } } ] } }\n\
+        no_auth_user: open\n";
+    let server = Server::with(Options { extra: extra.to_owned(), ..Options::default() });
+    let made = request(&server, &format!("$JS.API.STREAM.CREATE.{STREAM}"), &older_stream());
+    assert_eq!(made["error"], Value::Null, "{made}");
+    server
+}
+
+fn request(server: &Server, subject: &str, body: &Value) -> Value {
+    server.request(subject, &body.to_string()).unwrap()
+}
+
+fn put(server: &Server, subject: &str, body: &str) {
+    let put = server.request(subject, body).unwrap();
+    assert!(put["seq"].is_number(), "{subject}: {put}");
+}
+
+#[test]
+fn a_purge_is_refused_by_the_server() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["task", "add", "Kept", "--id", "kept"]);
+    let purged = request(&server, &format!("$JS.API.STREAM.PURGE.{STREAM}"), &json!({}));
+    assert!(purged["error"].is_object(), "{purged}");
+    assert_eq!(machine.ok(&["verify"]), "The log is intact: 1 events\n");
+}
+
+#[test]
+fn a_stream_of_an_older_version_is_changed_so_that_it_denies_purges() {
+    let server = Server::single();
+    request(&server, &format!("$JS.API.STREAM.CREATE.{STREAM}"), &older_stream());
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["task", "add", "Kept", "--id", "kept"]);
+    let purged = request(&server, &format!("$JS.API.STREAM.PURGE.{STREAM}"), &json!({}));
+    assert!(purged["error"].is_object(), "{purged}");
+    let info = request(&server, &format!("$JS.API.STREAM.INFO.{STREAM}"), &json!({}));
+    assert_eq!(info["config"]["deny_purge"], true, "{info}");
+}
+
+#[test]
+fn a_purged_log_is_called_lost_until_a_person_accepts_it() {
+    let server = purgeable();
+    let [machine, other] = [(); 2].map(|()| Machine::on(&server, "demo"));
+    for id in ["a", "b", "c"] {
+        machine.ok(&["task", "add", "Lost", "--id", id]);
+    }
+    assert_eq!(other.json(&["task", "list"]).as_array().unwrap().len(), 3);
+    let findings = machine.run(&["doctor", "--json"]).stdout;
+    assert!(String::from_utf8_lossy(&findings).contains("can be purged"));
+    let purged = request(&server, &format!("$JS.API.STREAM.PURGE.{STREAM}"), &json!({}));
+    assert_eq!(purged["purged"], 3, "{purged}");
+    for command in [&["status"][..], &["task", "add", "More"]] {
+        let refused = machine.refused(command);
+        assert_eq!(refused.code, SYSTEM, "{}", refused.error);
+        assert!(refused.error.contains("acknowledged events are gone"), "{}", refused.error);
+        assert!(refused.error.contains("hookloop rebuild --accept-loss"), "{}", refused.error);
+    }
+    for command in ["verify", "rebuild"] {
+        let refused = machine.refused(&[command]);
+        assert_eq!(refused.code, REFUSED, "{}", refused.error);
+        assert!(refused.error.contains("but 3 were acknowledged"), "{}", refused.error);
+        assert!(refused.error.contains("--accept-loss"), "{}", refused.error);
+    }
+    // A machine that never saw an event knows it from the server.
+    let stranger = Machine::on(&server, "demo");
+    let refused = stranger.refused(&["verify"]);
+    assert!(refused.error.contains("3 messages were removed"), "{}", refused.error);
+    // The way out.
+    let rebuilt = machine.json(&["rebuild", "--accept-loss"]);
+    assert!(
+        rebuilt["accepted_loss"].as_str().unwrap().contains("3 were acknowledged"),
+        "{rebuilt}"
+    );
+    machine.ok(&["task", "add", "New", "--id", "new"]);
+    for machine in [&machine, &other, &stranger] {
+        assert_eq!(machine.json(&["task", "list"])[0]["id"], "new");
+        assert_eq!(machine.ok(&["verify"]), "The log is intact: 2 events\n");
+        assert_eq!(machine.lines(&["log", "--type", "log_loss_accepted"]).len(), 1);
+    }
+}
+
+/// The events of one task are purged, and nothing else: the log still has its last event.
+#[test]
+fn a_purge_of_one_task_is_found_and_can_be_accepted() {
+    let server = purgeable();
+    let machine = Machine::on(&server, "demo");
+    for id in ["a", "b", "c"] {
+        machine.ok(&["task", "add", "Some", "--id", id]);
+    }
+    let filter = json!({ "filter": format!("{EVENTS}.a") });
+    let purged = request(&server, &format!("$JS.API.STREAM.PURGE.{STREAM}"), &filter);
+    assert_eq!(purged["purged"], 1, "{purged}");
+    for command in ["verify", "rebuild"] {
+        let refused = machine.refused(&[command]);
+        assert_eq!(refused.code, REFUSED, "{}", refused.error);
+        assert!(
+            refused.error.contains("are not those that were acknowledged"),
+            "{}",
+            refused.error
+        );
+    }
+    machine.ok(&["rebuild", "--accept-loss"]);
+    assert_eq!(machine.json(&["task", "list"]).as_array().unwrap().len(), 2);
+    assert_eq!(machine.ok(&["verify"]), "The log is intact: 3 events\n");
+}
+
+#[test]
+fn a_stream_that_was_made_anew_is_not_called_intact() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["task", "add", "Old", "--id", "old"]);
+    server.kill9();
+    server.wipe();
+    server.restart();
+    machine.ok(&["task", "add", "New", "--id", "new"]);
+    let told = machine.ok(&["status"]);
+    assert!(told.contains("made anew") && told.contains("hookloop verify"), "{told}");
+    for command in ["verify", "rebuild"] {
+        let refused = machine.refused(&[command]);
+        assert!(refused.error.contains("was made anew"), "{}", refused.error);
+        assert!(refused.error.contains("hookloop rebuild --accept-loss"), "{}", refused.error);
+    }
+    machine.ok(&["rebuild", "--accept-loss"]);
+    assert_eq!(machine.ok(&["verify"]), "The log is intact: 2 events\n");
+    assert!(!machine.ok(&["status"]).contains("made anew"));
+}
+
+/// Bytes that are no event on every subject of the log, and events that say what can't be.
+#[test]
+fn foreign_messages_on_every_subject_of_a_log_stop_nobody() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    for id in ["a", "b"] {
+        machine.ok(&["task", "add", "Goal", "--id", id]);
+    }
+    machine.ok(&["schedule", "add", "nightly", "--cron", "0 3 * * *", "--goal", "Tidy up"]);
+    let event = |id: u8, kind: &str, after: Option<u64>, data: Value| {
+        let id = format!("01a1b2c3d4e570008000000000000{id:03x}");
+        json!({ "format": 1, "id": id, "at": 1, "type": kind, "actor": "mallory",
+            "after": after, "data": data })
+        .to_string()
+    };
+    let created = json!({"goal": "x", "deliverables": [], "labels": [], "priority": 2});
+    let subjects = [
+        "a",
+        "not-yet",
+        "_graph",
+        "_cur",
+        "_p",
+        "_purse",
+        "_s-0123456789ab",
+        "_w-0123456789ab",
+        "_w-_slots",
+        "_w-_n-0123456789ab",
+        "_w-_t-nightly",
+        "_fleet",
+        "_xyz",
+        "deep.er.still",
+        "_!",
+    ];
+    let mut count = 0;
+    for subject in subjects {
+        for garbage in ["no event", "", "{}", "[1]", "\u{0}\u{1}"] {
+            put(&server, &format!("{EVENTS}.{subject}"), garbage);
+            count += 1;
+        }
+    }
+    let forged = [
+        ("a", event(1, "task_created", None, created.clone())),
+        ("nobody", event(2, "task_started", None, json!({}))),
+        ("b", event(3, "task_deleted", Some(999), json!({"edgesRemoved": 0}))),
+        ("a", event(4, "task_created", None, json!({"goal": 7}))),
+    ];
+    for (subject, payload) in &forged {
+        put(&server, &format!("{EVENTS}.{subject}"), payload);
+        count += 1;
+    }
+    // Here, and on a machine that has seen nothing yet, everything goes on.
+    let other = Machine::on(&server, "demo");
+    for machine in [&machine, &other] {
+        let refused = machine.refused(&["verify"]);
+        assert_eq!(refused.code, REFUSED, "{}", refused.error);
+        assert!(refused.error.contains(&format!("{count} foreign messages")), "{}", refused.error);
+        assert!(refused.error.contains("hookloop verify --accept-foreign"), "{}", refused.error);
+        let told = machine.ok(&["status"]);
+        assert!(told.contains("foreign messages"), "{told}");
+        assert_eq!(machine.json(&["status"])["foreign_messages"], count);
+        let doctor = machine.run(&["doctor", "--json"]).stdout;
+        assert!(String::from_utf8_lossy(&doctor).contains("hookloop verify --accept-foreign"));
+    }
+    machine.ok(&["task", "add", "Later", "--id", "not-yet"]);
+    other.ok(&["task", "add", "Later still", "--id", "nobody", "--depends-on", "a"]);
+    machine.ok(&["task", "claim", "a", "--agent", "ada"]);
+    other.ok(&["task", "complete", "a", "--force"]);
+    other.ok(&["schedule", "pause", "nightly"]);
+    machine.ok(&["hooks", "disable", "auto-create-review-task"]);
+    machine.ok(&["fleet", "status"]);
+    assert_eq!(machine.json(&["task", "show", "b"])["state"], "ready");
+    let hashes = [&machine, &other].map(|machine| {
+        let rebuilt = machine.json(&["rebuild"]);
+        assert_eq!(rebuilt["equal"], true, "{rebuilt}");
+        rebuilt["after"].clone()
+    });
+    assert_eq!(hashes[0], hashes[1]);
+    // A person takes note, once for all machines.
+    machine.ok(&["verify", "--accept-foreign"]);
+    for machine in [&machine, &other] {
+        let told = machine.ok(&["verify"]);
+        assert!(told.starts_with("The log is intact"), "{told}");
+        assert!(!machine.ok(&["status"]).contains("foreign messages"));
+    }
+    put(&server, &format!("{EVENTS}.a"), "again");
+    let refused = other.refused(&["verify"]);
+    assert!(refused.error.contains("1 foreign messages"), "{}", refused.error);
+}
+
+#[test]
+fn foreign_messages_in_place_of_heartbeats_and_snapshots_stop_nobody() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    for id in ["a", "b"] {
+        machine.ok(&["task", "add", "Goal", "--id", id]);
+    }
+    let epoch = machine.json(&["task", "claim", "a", "--agent", "ada"])["epoch"].to_string();
+    for held in ["a", "b", "_dispatcher", "_second", "_third", "_train", "_worker.w1", "x.y"] {
+        for garbage in ["no heartbeat", "{}", "[]"] {
+            put(&server, &format!("hl.pulse.demo.{held}"), garbage);
+            put(&server, &format!("hl.pulse._fleet.{held}"), garbage);
+        }
+    }
+    let manifest = json!({ "name": "1-x", "head": 900_000, "schema": 12, "chunks": u64::MAX,
+        "bytes": 10, "sha256": "" });
+    for garbage in ["no snapshot", "{}", &manifest.to_string()] {
+        put(&server, "hl.snap.demo.manifest", garbage);
+        let new = Machine::on(&server, "demo");
+        assert_eq!(new.json(&["task", "list"]).as_array().unwrap().len(), 2);
+    }
+    machine.ok(&["fleet", "status"]);
+    machine.ok(&["task", "heartbeat", "a", "--epoch", &epoch]);
+    machine.ok(&["task", "claim", "b", "--agent", "bob"]);
+    machine.ok(&["dispatch"]);
+    machine.ok(&["task", "complete", "a", "--epoch", &epoch]);
+    machine.ok(&["verify"]);
+}
+
+#[test]
+fn foreign_messages_in_the_fleets_log_stop_no_worker_and_can_be_accepted() {
+    let server = Server::single();
+    let machine = Machine::on(&server, "demo");
+    machine.ok(&["fleet", "status"]);
+    let told = machine.ok(&["nats", "permissions", "demo"]);
+    let is_fleets = |one: &&str| one.starts_with("hl.ev.") && one.ends_with("._fleet.>");
+    let start = told.split('"').find(is_fleets).unwrap().trim_end_matches('>').to_owned();
+    for subject in ["_fleet", "_purse", "_s-0123456789ab", "x.y"] {
+        put(&server, &format!("{start}{subject}"), "no event");
+    }
+    machine.ok(&["fleet", "pause", "--reason", "look"]);
+    assert_eq!(machine.json(&["fleet", "status"])["orders"][0]["order"], "pause");
+    machine.ok(&["fleet", "resume"]);
+    let refused = machine.refused(&["verify", "--fleet"]);
+    assert!(refused.error.contains("4 foreign messages"), "{}", refused.error);
+    assert!(
+        refused.error.contains("hookloop verify --accept-foreign --fleet"),
+        "{}",
+        refused.error
+    );
+    machine.ok(&["verify", "--accept-foreign", "--fleet"]);
+    machine.ok(&["verify", "--fleet"]);
+    machine.ok(&["verify"]);
+}
+
+/// A machine, with the program of the server and the store that `nats up` says.
+fn with_own_server(machine: &Machine, port: u16, args: &[&str]) -> Output {
+    hookloop(&machine.root())
+        .args(args)
+        .env("HOME", machine.home())
+        .env("NATS_SERVER", hookloop_testbed::nats_server())
+        .env("HOOKLOOP_STORE", format!("nats://127.0.0.1:{port}"))
+        .output()
+        .unwrap()
+}
+
+/// Stops the server of a test, however the test ends.
+struct OwnServer<'m>(&'m Machine, u16);
+
+impl Drop for OwnServer<'_> {
+    fn drop(&mut self) {
+        let _ = with_own_server(self.0, self.1, &["nats", "down", "--port", &self.1.to_string()]);
+    }
+}
+
+#[test]
+fn the_server_of_nats_up_lets_in_only_who_has_its_token() {
+    let machine = Machine::new();
+    machine.write("hookloop.yaml", "version: 1\nproject: demo\n");
+    // Free now, and so is the port above it where the server tells about itself.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = if port > 61_000 { port - 5_000 } else { port };
+    let run = |args: &[&str]| {
+        let output = with_own_server(&machine, port, args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let _server = OwnServer(&machine, port);
+    run(&["nats", "up", "--port", &port.to_string()]);
+    let home = machine.home().join(format!(".local/state/hookloop/nats-{port}"));
+    for name in ["token", "nats.conf"] {
+        let mode = std::fs::metadata(home.join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    run(&["task", "add", "Mine", "--id", "mine"]);
+    let doctor = with_own_server(&machine, port, &["doctor", "--json"]).stdout;
+    let doctor = String::from_utf8(doctor).unwrap();
+    assert!(doctor.contains("durability") && !doctor.contains("lets in anyone"), "{doctor}");
+    // A message without the token does not arrive.
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let forged = wire::request(address, &format!("{EVENTS}.mine"), "forged");
+    assert!(forged.unwrap_err().to_string().contains("Authorization Violation"));
+    assert_eq!(run(&["verify"]), "The log is intact: 1 events\n");
+    // Another user has another home, and is told why.
+    let stranger = Machine::new();
+    stranger.write("hookloop.yaml", "version: 1\nproject: demo\n");
+    let refused = with_own_server(&stranger, port, &["status"]);
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(error.contains("does not let this user in") && error.contains("`token`"), "{error}");
+    // With the token from the one who started the server, they may.
+    let token = std::fs::read_to_string(home.join("token")).unwrap();
+    stranger.write_secret("token", &token);
+    stranger
+        .write_own(&format!("version: 1\nstores:\n  nats://127.0.0.1:{port}: {{token: token}}\n"));
+    let let_in = with_own_server(&stranger, port, &["task", "list"]);
+    assert!(String::from_utf8_lossy(&let_in.stdout).contains("mine"));
+    // The token stays when the server is started again.
+    run(&["nats", "down", "--port", &port.to_string()]);
+    run(&["nats", "up", "--port", &port.to_string()]);
+    assert!(run(&["task", "list"]).contains("mine"));
+    assert_eq!(std::fs::read_to_string(home.join("token")).unwrap(), token);
+}

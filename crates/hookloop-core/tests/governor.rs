@@ -57,6 +57,7 @@ fn plan() -> Plan {
         model: None,
         permissions: None,
         conversation: hookloop_core::session::Conversation::default(),
+        keeps_feedback: false,
         agent: "recorded".into(),
         stop_when: vec![StopWhen::Default],
         at_retry_limit: AtRetryLimit::NeedsHuman,

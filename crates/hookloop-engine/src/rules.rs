@@ -8,7 +8,7 @@ use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::delivery::Method;
 use hookloop_core::hook::{DeclaredAction, Registry, Source};
 use hookloop_core::purse::Purse;
-use hookloop_core::session::{self, AtRetryLimit, Conversation, Fallback, StopWhen};
+use hookloop_core::session::{self, AtRetryLimit, ConversationPolicy, Fallback, StopWhen};
 use hookloop_core::slots::Slots;
 use hookloop_core::urgency::Ageing;
 
@@ -57,7 +57,7 @@ pub struct Loop {
     /// Who does the work where nobody is named.
     pub agent: Option<String>,
     pub fallback: Option<Fallback>,
-    pub conversation: Conversation,
+    pub conversation: ConversationPolicy,
 }
 
 impl Default for Loop {
@@ -68,7 +68,7 @@ impl Default for Loop {
             prompt: None,
             agent: None,
             fallback: None,
-            conversation: Conversation::default(),
+            conversation: ConversationPolicy::default(),
         }
     }
 }

@@ -105,6 +105,45 @@ pub enum Conversation {
     Continue,
 }
 
+/// Which turns of a session go on in the conversation of the turn before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConversationPolicy {
+    /// Every iteration begins a new conversation.
+    Fresh,
+    /// A turn that answers a gate's feedback goes on; any other iteration begins a new conversation.
+    #[default]
+    Feedback,
+    /// Every iteration goes on in the conversation of the one before.
+    Continue,
+}
+
+impl ConversationPolicy {
+    /// The policy for iterations that answer no feedback.
+    pub fn of_iterations(self) -> Conversation {
+        match self {
+            ConversationPolicy::Fresh | ConversationPolicy::Feedback => Conversation::Fresh,
+            ConversationPolicy::Continue => Conversation::Continue,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`fresh`, `feedback` or `continue`")]
+pub struct UnknownConversationPolicy;
+
+impl FromStr for ConversationPolicy {
+    type Err = UnknownConversationPolicy;
+
+    fn from_str(text: &str) -> Result<ConversationPolicy, UnknownConversationPolicy> {
+        match text {
+            "fresh" => Ok(ConversationPolicy::Fresh),
+            "feedback" => Ok(ConversationPolicy::Feedback),
+            "continue" => Ok(ConversationPolicy::Continue),
+            _ => Err(UnknownConversationPolicy),
+        }
+    }
+}
+
 /// Who takes the turns when the agent only fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fallback {
@@ -298,6 +337,9 @@ pub struct Plan {
     pub fallback: Option<Fallback>,
     #[serde(default)]
     pub conversation: Conversation,
+    /// A turn that answers a gate's feedback goes on in the conversation of the turn before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_feedback: bool,
     /// What the user wants of the agent beside its settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

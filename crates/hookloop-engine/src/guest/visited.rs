@@ -53,7 +53,7 @@ impl Visited {
             work,
             agent,
             fallback: None,
-            conversation: hookloop_core::session::Conversation::Continue,
+            conversation: hookloop_core::session::ConversationPolicy::Continue,
             model: None,
             permissions: None,
             stop_when: Some(stop_when),

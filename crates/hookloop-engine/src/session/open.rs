@@ -23,7 +23,7 @@ use hookloop_core::session::facts::SessionResumed;
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
-    AtRetryLimit, Conversation, Fallback, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen,
+    AtRetryLimit, ConversationPolicy, Fallback, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen,
     Work,
 };
 use hookloop_core::trace::{Names, TraceId};
@@ -67,7 +67,7 @@ pub struct Wish {
     pub work: Work,
     pub agent: String,
     pub fallback: Option<Fallback>,
-    pub conversation: Conversation,
+    pub conversation: ConversationPolicy,
     pub model: Option<String>,
     pub permissions: Option<String>,
     /// Instead of what the project says.
@@ -225,7 +225,8 @@ pub fn start_as(
         work: wish.work,
         agent: wish.agent,
         fallback: wish.fallback,
-        conversation: wish.conversation,
+        conversation: wish.conversation.of_iterations(),
+        keeps_feedback: wish.conversation == ConversationPolicy::Feedback,
         model: wish.model,
         permissions: wish.permissions,
         stop_when: wish.stop_when.unwrap_or_else(|| rules.session.stop_when.clone()),

@@ -122,6 +122,7 @@ impl Nature {
             model: None,
             permissions: None,
             conversation: self.conversation,
+            keeps_feedback: self.conversation == Conversation::Fresh,
             stop_when: self.stop_when.clone(),
             at_retry_limit: self.at_retry_limit,
             limits: self.limits,

@@ -105,6 +105,7 @@ impl Args {
             let source = Source::read(file).map_err(at)?;
             (tool.read)(&source, &mut taken).map_err(at)?;
         }
+        taken.note_wide_limits();
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let names = names.join(", ");
         if taken.is_empty() {

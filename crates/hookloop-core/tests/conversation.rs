@@ -16,6 +16,7 @@ fn session(policy: ConversationPolicy) -> Session {
         permissions: None,
         conversation: policy.of_iterations(),
         keeps_feedback: policy == ConversationPolicy::Feedback,
+        promises: Vec::new(),
         agent: "a".into(),
         stop_when: vec![StopWhen::Default],
         at_retry_limit: AtRetryLimit::NeedsHuman,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::options::Length;
+use crate::promise::Promise;
 use crate::trace::TraceParent;
 
 /// What the agent is to do.
@@ -340,6 +341,9 @@ pub struct Plan {
     /// A turn that answers a gate's feedback goes on in the conversation of the turn before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_feedback: bool,
+    /// The promises that end the session; all of them if none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub promises: Vec<Promise>,
     /// What the user wants of the agent beside its settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -374,6 +378,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether the promise ends the session.
+    pub fn ends_with(&self, promise: Promise) -> bool {
+        self.promises.is_empty() || self.promises.contains(&promise)
+    }
+
     /// Whether work that changes nothing is in question. External sessions and reviews may only answer.
     pub fn must_change_files(&self) -> bool {
         let is_work = !matches!(self.work, Work::Own | Work::Review(_));

@@ -225,6 +225,7 @@ fn hold(
         agent: agent.to_owned(),
         fallback: None,
         conversation: ConversationPolicy::Fresh,
+        promises: Vec::new(),
         model: gatekeeper.model.clone(),
         permissions: Some(Permissions::Read.name().to_owned()),
         stop_when: Some(vec![StopWhen::Turn]),

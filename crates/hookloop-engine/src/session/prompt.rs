@@ -110,6 +110,7 @@ mod tests {
             permissions: None,
             conversation: hookloop_core::session::Conversation::default(),
             keeps_feedback: false,
+            promises: Vec::new(),
             agent: "scripted:x".into(),
             stop_when,
             at_retry_limit: AtRetryLimit::NeedsHuman,

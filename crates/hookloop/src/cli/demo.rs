@@ -84,6 +84,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         agent: "scripted:turns.json".to_owned(),
         fallback: None,
         conversation: ConversationPolicy::default(),
+        promises: Vec::new(),
         model: None,
         permissions: None,
         stop_when: None,

@@ -194,6 +194,7 @@ impl Args {
             agent: agent.ok_or_else(no_agent)?,
             fallback: rules.session.fallback.clone(),
             conversation: self.conversation.unwrap_or(rules.session.conversation),
+            promises: Vec::new(),
             model: self.model,
             permissions: self.permissions,
             stop_when: (!ways.is_empty()).then_some(ways),

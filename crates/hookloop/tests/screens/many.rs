@@ -48,6 +48,7 @@ fn add_sessions(project: &Project) {
             agent: "command:true".to_owned(),
             fallback: None,
             conversation: ConversationPolicy::default(),
+            promises: Vec::new(),
             model: None,
             permissions: None,
             stop_when: None,

@@ -151,9 +151,8 @@ fn claude_settings_run_each_hook_as_often_as_claude_code() {
 fn the_iteratr_file_of_the_seed_runs_at_all_six_points() {
     let project = Project::bare();
     project.files(&[(".iteratr.hooks.yml", SEED_ITERATR)]);
-    let count_arguments = |name: &str| {
-        format!("echo \"$*\" >> \"$HOME/{name}.count\"; echo \"{name} says $*\"")
-    };
+    let count_arguments =
+        |name: &str| format!("echo \"$*\" >> \"$HOME/{name}.count\"; echo \"{name} says $*\"");
     for name in ["go", "golangci-lint", "curl"] {
         project.program(name, &count_arguments(name));
     }
@@ -293,10 +292,8 @@ fn automation_hooks_of_the_seed_act_on_their_events() {
     let research =
         project.add("Research graph patterns", &["--label", "agent", "--label", "research"]);
     let next = project.add("Use them", &["--depends-on", &research]);
-    let run = project.run_turns(
-        &["--task", &research],
-        &json!([{"write": {"work": "1"}, "say": COMPLETE}]),
-    );
+    let run = project
+        .run_turns(&["--task", &research], &json!([{"write": {"work": "1"}, "say": COMPLETE}]));
     assert_eq!(run.code, 6, "{run:?}");
     let goals = project.goals();
     let reviews = goals.iter().filter(|goal| *goal == "Review: Research graph patterns").count();
@@ -306,6 +303,36 @@ fn automation_hooks_of_the_seed_act_on_their_events() {
     let metrics = project.events();
     let is_metric = |event: &&Value| event.to_string().contains("agent_metrics");
     assert_eq!(metrics.iter().filter(is_metric).count(), 1, "{metrics:?}");
+}
+
+#[test]
+fn a_task_copilot_project_runs_its_tasks_until_they_are_promised() {
+    let project = Project::bare();
+    let servers = json!({"mcpServers": {
+        "task-copilot": {"command": "node", "args": ["/opt/mcp-servers/task-copilot/dist/index.js"]},
+        "other": {"command": "other"},
+    }});
+    let tasks = json!({"tasks": [
+        {"id": "TASK-1", "title": "Store", "status": "pending", "assignedAgent": "me"},
+        {"id": "TASK-2", "title": "Query", "status": "in_progress", "metadata": {"dependencies": ["TASK-1"]}},
+        {"id": "TASK-3", "title": "Done", "status": "completed"},
+        {"id": "TASK-4", "title": "Stuck", "status": "blocked", "blockedReason": "which one?"},
+    ]});
+    project.files(&[(".mcp.json", &servers.to_string()), ("tasks.json", &tasks.to_string())]);
+    let report = project.ok(&["import", "task-copilot"]);
+    assert!(report.contains("claude mcp add --scope project hookloop -- hookloop mcp"), "{report}");
+    assert!(project.config().contains("stop_when: default"), "{}", project.config());
+    project.ok(&["import", "task-copilot", "tasks.json"]);
+    let turns = json!([
+        {"write": {"work": "0"}, "say": "not yet"},
+        {"write": {"work": "1"}, "say": COMPLETE},
+        {"write": {"work": "2"}, "say": COMPLETE},
+    ]);
+    let run = project.run_turns(&["--tasks"], &turns);
+    assert_eq!(project.events_of("iteration_started").len(), 3, "{run:?}");
+    let state = |id: &str| project.state_of(id);
+    let states = ["TASK-1", "TASK-2", "TASK-3", "TASK-4"].map(state);
+    assert_eq!(states, ["completed", "completed", "completed", "blocked"]);
 }
 
 /// Trackers bring tasks, in the order of their dependencies; each is worked on once.

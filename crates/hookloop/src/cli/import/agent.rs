@@ -132,7 +132,8 @@ fn events(hooks: Fields, unit: Unit, taken: &mut Taken) -> Result<(), String> {
             if let Some(matcher) = matcher {
                 let is_of_session = ["session_start", "session_end"].contains(&point);
                 if is_of_session && !matcher.split('|').any(|m| SESSION_MATCHERS.contains(&m)) {
-                    let why = "a session here only starts and ends; hooks of other moments are left out";
+                    let why =
+                        "a session here only starts and ends; hooks of other moments are left out";
                     taken.lose(format!("{event}: matcher {matcher}"), why);
                     continue;
                 }

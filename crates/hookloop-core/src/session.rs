@@ -30,7 +30,8 @@ pub use facts::{
     TurnEnded, TurnKind, TurnResult, Usage, Verdict,
 };
 pub use plan::{
-    AtRetryLimit, Conversation, Fallback, FrozenScript, Limit, Limits, Plan, StopWhen, Work,
+    AtRetryLimit, Conversation, ConversationPolicy, Fallback, FrozenScript, Limit, Limits, Plan,
+    StopWhen, Work,
 };
 pub use state::{Phase, Session, Talk};
 pub use step::{Pause, Step, next_step};

@@ -57,6 +57,8 @@ fn plan() -> Plan {
         model: None,
         permissions: None,
         conversation: hookloop_core::session::Conversation::default(),
+        keeps_feedback: false,
+        promises: Vec::new(),
         agent: "recorded".into(),
         stop_when: vec![StopWhen::Default],
         at_retry_limit: AtRetryLimit::NeedsHuman,

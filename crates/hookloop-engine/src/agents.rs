@@ -123,6 +123,13 @@ pub trait Agent: Send {
         order: &Order<'_>,
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report;
+
+    /// Whether a conversation can be gone on with at any time and as often as needed.
+    ///
+    /// If not, a turn that answers a gate's feedback begins a new conversation.
+    fn keeps_conversations(&self) -> bool {
+        true
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -193,6 +193,23 @@ impl Project {
         })
     }
 
+    /// For each type of the tasks that are ready and not for `worker`: who works on it, and what to write if nobody can.
+    pub fn closed_in_words(&self, worker: &str) -> Result<Vec<String>, EngineError> {
+        let closed = self.rules.types_closed_to(worker);
+        let ageing = self.rules.scheduling.ageing;
+        let is_ready = |kind: &String| -> Result<bool, EngineError> {
+            let kinds = std::slice::from_ref(kind);
+            Ok(!self.read(|view| view.ready_of(kinds, ageing, 1))?.is_empty())
+        };
+        let mut words = Vec::new();
+        for kind in closed.iter().take(TYPES_MAX) {
+            if is_ready(kind)? {
+                words.extend(self.rules.implementers_in_words(kind));
+            }
+        }
+        Ok(words)
+    }
+
     /// The task to try for, among the first `width` that no claimant of this process is after.
     fn pick(
         &self,

@@ -240,9 +240,11 @@ fn names(point: &Point) -> Vec<&'static str> {
         | Point::StopWhen
         | Point::Validation
         | Point::Stop => {
-            names.extend(["session", "task", "iteration"]);
+            names.extend(["session", "task", "iteration", "stop_hook_active"]);
         }
-        Point::OnError => names.extend(["session", "task", "iteration", "error"]),
+        Point::OnError => {
+            names.extend(["session", "task", "iteration", "stop_hook_active", "error"]);
+        }
     }
     names
 }
@@ -255,6 +257,7 @@ fn sample(point: &Point) -> Value {
         "event": point.name(),
         "session": "sample",
         "iteration": 1,
+        "stop_hook_active": false,
         "error": "sample",
         "branch": "sample",
         "base_branch": "main",

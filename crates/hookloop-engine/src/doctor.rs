@@ -20,7 +20,9 @@ use std::path::{Path, PathBuf};
 
 pub use agents::examine_agents;
 pub use git::examine_git;
-pub use hooks::{about_policy, examine, examine_gates, examine_keeping, undeclared_in};
+pub use hooks::{
+    about_policy, examine, examine_gates, examine_keeping, examine_types, undeclared_in,
+};
 pub use log::{examine_events, examine_log, examine_servers};
 pub use state::{examine_space, examine_state};
 

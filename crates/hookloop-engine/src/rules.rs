@@ -8,7 +8,7 @@ use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::delivery::Method;
 use hookloop_core::hook::{DeclaredAction, Registry, Source};
 use hookloop_core::purse::Purse;
-use hookloop_core::session::{self, AtRetryLimit, Conversation, Fallback, StopWhen};
+use hookloop_core::session::{self, AtRetryLimit, ConversationPolicy, Fallback, StopWhen};
 use hookloop_core::slots::Slots;
 use hookloop_core::urgency::Ageing;
 
@@ -57,7 +57,7 @@ pub struct Loop {
     /// Who does the work where nobody is named.
     pub agent: Option<String>,
     pub fallback: Option<Fallback>,
-    pub conversation: Conversation,
+    pub conversation: ConversationPolicy,
 }
 
 impl Default for Loop {
@@ -68,7 +68,7 @@ impl Default for Loop {
             prompt: None,
             agent: None,
             fallback: None,
-            conversation: Conversation::default(),
+            conversation: ConversationPolicy::default(),
         }
     }
 }
@@ -195,6 +195,25 @@ pub struct TypeRules {
     pub no_changes_ok: bool,
 }
 
+/// An agent that a task type names and nobody defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingAgent {
+    pub task_type: String,
+    pub role: String,
+    pub agent: String,
+}
+
+impl MissingAgent {
+    /// What to write to have the agent, or another one.
+    pub fn remedy(&self) -> String {
+        let MissingAgent { task_type, role, agent } = self;
+        format!(
+            "write `agents: {{{agent}: {{kind: claude}}}}` into hookloop.yaml, or another agent under \
+             `task_types: {{{task_type}: {{agents: {{{role}: […]}}}}}}`"
+        )
+    }
+}
+
 impl Default for Rules {
     fn default() -> Self {
         Rules {
@@ -220,6 +239,44 @@ impl Rules {
     /// Who may work on tasks of a type; none if anybody may.
     pub fn implementers(&self, kind: &str) -> Option<&[String]> {
         self.types.get(kind)?.agents.get(IMPLEMENTER).map(Vec::as_slice)
+    }
+
+    /// Says who works on tasks of a type, which of these agents nobody defines, and what to write; none if anybody may.
+    pub fn implementers_in_words(&self, kind: &str) -> Option<String> {
+        let named = self.implementers(kind)?;
+        let who = format!("tasks of type `{kind}` are for the implementer {}", quoted(named));
+        let (defined, missing): (Vec<&String>, Vec<&String>) =
+            named.iter().partition(|name| self.agent(name).is_ok());
+        Some(match (defined.first(), missing.first()) {
+            (Some(agent), _) => format!("{who}: `hookloop run --tasks --agent {agent}`"),
+            (None, Some(agent)) => {
+                let missing = MissingAgent {
+                    task_type: kind.to_owned(),
+                    role: IMPLEMENTER.to_owned(),
+                    agent: (*agent).clone(),
+                };
+                format!("{who}, and no agent `{agent}` is defined: {}", missing.remedy())
+            }
+            (None, None) => {
+                format!("nobody works on tasks of type `{kind}`: `implementer` is an empty list")
+            }
+        })
+    }
+
+    /// Each agent that a task type names and nobody defines.
+    pub fn missing_agents(&self) -> Vec<MissingAgent> {
+        let mut missing = Vec::new();
+        for (kind, rules) in &self.types {
+            for (role, names) in &rules.agents {
+                let unknown = names.iter().filter(|name| self.agent(name).is_err());
+                missing.extend(unknown.map(|agent| MissingAgent {
+                    task_type: kind.clone(),
+                    role: role.clone(),
+                    agent: agent.clone(),
+                }));
+            }
+        }
+        missing
     }
 
     /// Whether a task of this type may be complete without any change.
@@ -279,4 +336,9 @@ impl Rules {
         }
         Cow::Owned(hooks)
     }
+}
+
+fn quoted(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(" or ")
 }

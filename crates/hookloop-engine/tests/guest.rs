@@ -169,8 +169,8 @@ fn a_change_after_green_has_to_be_proven_again() {
 }
 
 #[test]
-fn without_registered_hooks_the_loop_goes_on() {
-    let bed = Bed::new("version: 1\n");
+fn without_registered_hooks_the_stop_when_of_the_project_decides() {
+    let bed = Bed::new(GATED);
     bed.task("t1");
     let desk = bed.desk();
     let id = desk.start(&start("t1")).unwrap().id.to_string();
@@ -178,7 +178,52 @@ fn without_registered_hooks_the_loop_goes_on() {
     let evaluated = desk.evaluate(&id, &said).unwrap();
     assert_eq!((evaluated.action, evaluated.hook.as_str()), (Decision::Continue, "default"));
     assert_eq!(evaluated.reason, "No hooks registered for this task");
+    // The gate is not met yet, and then it is.
     assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Continue);
+    desk.next(&id).unwrap();
+    bed.write("answer.txt", "42");
+    assert_eq!(desk.validate(&id, "still at it").unwrap().signal, Signal::Continue);
+    desk.next(&id).unwrap();
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+    desk.complete(&id, Promise::Complete).unwrap();
+    assert_eq!(bed.state("t1"), TaskState::Completed);
+}
+
+#[test]
+fn a_loop_in_a_project_that_stops_by_tasks_can_end() {
+    let bed = Bed::new(
+        "version: 1\nloop: {stop_when: tasks}\nhooks:\n  stop:\n    - {name: answer, file: answer.txt}\n",
+    );
+    bed.task("t1");
+    bed.write("answer.txt", "42");
+    let desk = bed.desk();
+    let id = desk.start(&start("t1")).unwrap().id.to_string();
+    assert_eq!(desk.validate(&id, COMPLETE).unwrap().signal, Signal::Complete);
+}
+
+#[test]
+fn a_loop_ends_only_with_the_promises_that_it_was_started_with() {
+    let bed = Bed::new(GATED);
+    bed.task("t1");
+    let desk = bed.desk();
+    let promises = vec![Promise::Complete, Promise::Blocked];
+    let started = desk.start(&Start { promises: promises.clone(), ..start("t1") }).unwrap();
+    assert_eq!(started.promises, promises);
+    let id = started.id.to_string();
+    let judged = desk.validate(&id, "Help.\n<promise>ESCALATE</promise>").unwrap();
+    assert_eq!((judged.signal, judged.promises.len()), (Signal::Continue, 0));
+    let told = judged.feedback.join("\n");
+    assert!(told.contains("ESCALATE does not end this loop"), "{told}");
+    assert!(told.contains("COMPLETE, BLOCKED"), "{told}");
+    // A server that is started again knows them.
+    drop(desk);
+    let desk = bed.desk();
+    assert_eq!(desk.next(&id).unwrap().promises, promises);
+    assert_eq!(code(desk.complete(&id, Promise::Escalate)), "not_allowed");
+    assert_eq!(bed.state("t1"), TaskState::Active);
+    let judged = desk.validate(&id, "Stuck.\n<promise>BLOCKED</promise>").unwrap();
+    assert_eq!(judged.signal, Signal::Blocked);
+    assert_eq!(bed.state("t1"), TaskState::Blocked);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
 use crate::options::Length;
+use crate::promise::Promise;
 use crate::trace::TraceParent;
 
 /// What the agent is to do.
@@ -103,6 +104,45 @@ pub enum Conversation {
     #[default]
     Fresh,
     Continue,
+}
+
+/// Which turns of a session go on in the conversation of the turn before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConversationPolicy {
+    /// Every iteration begins a new conversation.
+    Fresh,
+    /// A turn that answers a gate's feedback goes on; any other iteration begins a new conversation.
+    #[default]
+    Feedback,
+    /// Every iteration goes on in the conversation of the one before.
+    Continue,
+}
+
+impl ConversationPolicy {
+    /// The policy for iterations that answer no feedback.
+    pub fn of_iterations(self) -> Conversation {
+        match self {
+            ConversationPolicy::Fresh | ConversationPolicy::Feedback => Conversation::Fresh,
+            ConversationPolicy::Continue => Conversation::Continue,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`fresh`, `feedback` or `continue`")]
+pub struct UnknownConversationPolicy;
+
+impl FromStr for ConversationPolicy {
+    type Err = UnknownConversationPolicy;
+
+    fn from_str(text: &str) -> Result<ConversationPolicy, UnknownConversationPolicy> {
+        match text {
+            "fresh" => Ok(ConversationPolicy::Fresh),
+            "feedback" => Ok(ConversationPolicy::Feedback),
+            "continue" => Ok(ConversationPolicy::Continue),
+            _ => Err(UnknownConversationPolicy),
+        }
+    }
 }
 
 /// Who takes the turns when the agent only fails.
@@ -298,6 +338,12 @@ pub struct Plan {
     pub fallback: Option<Fallback>,
     #[serde(default)]
     pub conversation: Conversation,
+    /// A turn that answers a gate's feedback goes on in the conversation of the turn before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_feedback: bool,
+    /// The promises that end the session; all of them if none is named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub promises: Vec<Promise>,
     /// What the user wants of the agent beside its settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -332,6 +378,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether the promise ends the session.
+    pub fn ends_with(&self, promise: Promise) -> bool {
+        self.promises.is_empty() || self.promises.contains(&promise)
+    }
+
     /// Whether work that changes nothing is in question. External sessions and reviews may only answer.
     pub fn must_change_files(&self) -> bool {
         let is_work = !matches!(self.work, Work::Own | Work::Review(_));

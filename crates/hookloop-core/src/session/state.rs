@@ -309,11 +309,26 @@ impl Session {
         let goes_on = match kind {
             // What stands in the way of a submission is said to who made it.
             TurnKind::Work => {
-                self.plan.conversation == Conversation::Continue || self.remediations > 0
+                self.plan.conversation == Conversation::Continue
+                    || self.remediations > 0
+                    || self.answers_feedback()
             }
             TurnKind::Recovery | TurnKind::Delivery => true,
         };
         self.conversation.as_ref().filter(|_| goes_on)
+    }
+
+    /// Whether the turn answers what a `stop` gate said, and goes on in the conversation for that alone.
+    ///
+    /// After a failed turn the feedback begins a new conversation: the old one may be the cause.
+    pub fn answers_feedback(&self) -> bool {
+        let is_of_gate = |piped: &Piped| matches!(piped.point.parse(), Ok(Point::Stop));
+        let is_for_feedback =
+            self.plan.conversation == Conversation::Fresh && self.remediations == 0;
+        self.plan.keeps_feedback
+            && is_for_feedback
+            && self.errors == 0
+            && self.bound.iter().any(is_of_gate)
     }
 
     /// The number of the next iteration: one that was only told to wait is not counted.

@@ -5,6 +5,9 @@ use super::plan::StopWhen;
 use crate::gates::GateResult;
 use crate::promise::Promise;
 
+/// How the reason begins of a hook that could not be evaluated.
+pub const EVALUATION_FAILED: &str = "Hook evaluation failed: ";
+
 /// A way to stop, and what it is called: a registered one has an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
@@ -102,7 +105,7 @@ pub fn decide(
     for way in ways {
         let Way { name, when } = way;
         let said = ask(when).unwrap_or_else(|error| {
-            Said::new(Decision::Escalate, format!("`{name}` could not be evaluated: {error}"))
+            Said::new(Decision::Escalate, format!("{EVALUATION_FAILED}`{name}`: {error}"))
         });
         last = (name.clone(), said);
         if last.1.decision != Decision::Continue {

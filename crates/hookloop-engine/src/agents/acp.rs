@@ -135,6 +135,10 @@ impl Agent for Acp {
         }
         report
     }
+
+    fn keeps_conversations(&self) -> bool {
+        !self.settings.gemini_minute
+    }
 }
 
 impl Acp {

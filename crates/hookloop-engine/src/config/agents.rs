@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hookloop_core::hook::Source;
 use hookloop_core::options::EnvEntry;
-use hookloop_core::session::{Conversation, Fallback};
+use hookloop_core::session::{ConversationPolicy, Fallback};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
@@ -145,19 +145,21 @@ impl AgentEntry {
     }
 }
 
-/// Whether an iteration goes on in the conversation of the one before.
+/// Which turns go on in the conversation of the turn before.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ConversationEntry {
     Fresh,
+    Feedback,
     Continue,
 }
 
-impl From<ConversationEntry> for Conversation {
-    fn from(entry: ConversationEntry) -> Conversation {
+impl From<ConversationEntry> for ConversationPolicy {
+    fn from(entry: ConversationEntry) -> ConversationPolicy {
         match entry {
-            ConversationEntry::Fresh => Conversation::Fresh,
-            ConversationEntry::Continue => Conversation::Continue,
+            ConversationEntry::Fresh => ConversationPolicy::Fresh,
+            ConversationEntry::Feedback => ConversationPolicy::Feedback,
+            ConversationEntry::Continue => ConversationPolicy::Continue,
         }
     }
 }

@@ -31,7 +31,8 @@ pub(super) struct LoopEntry {
     fallback: Option<Located<OneOrMany>>,
     /// Failed turns in a row until the next agent is asked; 3 if it is not given.
     fallback_after: Option<u32>,
-    /// Whether each iteration has a conversation of its own: `fresh` (if it is not given) or `continue`.
+    /// Which turns go on in the agent's last conversation: none (`fresh`), those that answer a gate's feedback
+    /// (`feedback`, the default), or all (`continue`).
     conversation: Option<ConversationEntry>,
 }
 

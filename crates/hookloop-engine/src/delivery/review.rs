@@ -9,7 +9,7 @@ use std::path::Path;
 
 use hookloop_core::hook::Registry;
 use hookloop_core::review::{self, Quorum};
-use hookloop_core::session::{Conversation, Limits, StopWhen, TurnEnded, TurnResult, Work};
+use hookloop_core::session::{ConversationPolicy, Limits, StopWhen, TurnEnded, TurnResult, Work};
 use hookloop_core::task::Task;
 use serde_json::json;
 
@@ -224,7 +224,8 @@ fn hold(
         work: Work::Review(words),
         agent: agent.to_owned(),
         fallback: None,
-        conversation: Conversation::Fresh,
+        conversation: ConversationPolicy::Fresh,
+        promises: Vec::new(),
         model: gatekeeper.model.clone(),
         permissions: Some(Permissions::Read.name().to_owned()),
         stop_when: Some(vec![StopWhen::Turn]),

@@ -12,7 +12,7 @@ use crate::gate_agreement;
 use crate::policy::Policies;
 use crate::process::{Support, cgroup_home};
 use crate::project::{EngineError, Project};
-use crate::rules::Rules;
+use crate::rules::{MissingAgent, Rules};
 use crate::runner::{BASE, Runner};
 use crate::session::open::weakened_words;
 use crate::trust::{self, Standing};
@@ -46,6 +46,17 @@ pub fn examine(hooks: &Registry, rules: &Rules, runner: &Runner) -> Vec<Finding>
         findings.push(Group::Hooks.warning("gates", message).mended_by(mend));
     }
     findings
+}
+
+/// Looks for agents that task types name and nobody defines: tasks of such a type are ready for none.
+pub fn examine_types(rules: &Rules) -> Vec<Finding> {
+    let finding = |missing: MissingAgent| {
+        let MissingAgent { task_type, role, agent } = &missing;
+        let message = format!("no agent `{agent}` is defined, which the type names as {role}");
+        let about = format!("type {task_type}");
+        Group::Agents.warning(&about, message).mended_by(Mend::Do(missing.remedy()))
+    };
+    rules.missing_agents().into_iter().map(finding).collect()
 }
 
 /// Looks whether the gates are fewer or weaker than those that a person agreed to; nothing is written.

@@ -22,8 +22,8 @@ use hookloop_store::view::{Remarked, SessionRow, TaskFilter};
 use serde_json::{Map, Value, json};
 
 use super::iterate::{
-    Obstacle, block, complete, due, evaluated, is_for_guest, is_over, is_proven, iteration,
-    validate,
+    Obstacle, block, complete, due, evaluated, is_for_guest, is_over, is_proven, iteration, named,
+    unregistered, validate,
 };
 use super::visited::{Performed, Purpose, Visited, joined, said};
 use crate::lifeline::Beats;
@@ -132,9 +132,14 @@ impl Desk {
         if let Some(bound) = self.bound_to(iteration)? {
             return self.evaluate_bound(&bound, &promises);
         }
-        let answer = self.perform(iteration, |session| match is_over(session) {
-            true => Ok(None),
-            false => evaluated(session, &promises).map(Some),
+        let answer = self.perform(iteration, |session| {
+            if is_over(session) {
+                Ok(None)
+            } else if session.has_stop_hooks()? {
+                evaluated(session, &promises).map(Some)
+            } else {
+                Ok(Some(unregistered(session)))
+            }
         })?;
         answer.ok_or_else(over)
     }
@@ -148,7 +153,7 @@ impl Desk {
         let rules = self.project.rules();
         let own = rules.limits.session;
         if let Some(id) = self.iterated_by(&task)? {
-            return self.begin(id.as_str(), wish);
+            return self.begin(id.as_str());
         }
         if task.state != TaskState::Ready {
             return Err(not_ready(&task));
@@ -157,10 +162,8 @@ impl Desk {
             name: format!("mcp:{}", task.id),
             agent: format!("{GUEST}{MCP}"),
             work: Work::Task(task.id.clone()),
-            stop_when: match rules.session.stop_when.iter().any(StopWhen::is_hook) {
-                true => rules.session.stop_when.clone(),
-                false => Vec::new(),
-            },
+            stop_when: stop_conditions(&rules.session.stop_when),
+            promises: wish.promises.clone(),
             limits: Limits {
                 iterations: wish.max_iterations.unwrap_or(own.iterations).min(own.iterations),
                 no_progress: wish.circuit_breaker.unwrap_or(own.no_progress).min(own.no_progress),
@@ -171,15 +174,15 @@ impl Desk {
         let id = visited.id().clone();
         let visited = Arc::new(Mutex::new(visited));
         lock(&self.open).insert(id.clone(), Open { visited, used: Instant::now() });
-        self.begin(id.as_str(), wish)
+        self.begin(id.as_str())
     }
 
-    fn begin(&self, id: &str, wish: &Start) -> Result<Iteration, DeskError> {
+    fn begin(&self, id: &str) -> Result<Iteration, DeskError> {
         // First the task: from then on there are signs of life, whatever hooks take.
         let first = self.perform(id, |session| Ok(session.go_on(is_for_guest)?.1))?;
         let begun = self.perform(id, |session| {
             let told = session.go_on(is_proven)?.1;
-            Ok(iteration(session, wish, joined(first.into_iter().chain(told))))
+            Ok(iteration(session, joined(first.into_iter().chain(told))))
         })?;
         begun.map_err(|outcome| ended(&outcome))
     }
@@ -212,7 +215,7 @@ impl Desk {
             let more = session.go_on(is_proven)?.1;
             let told = if session.bound().is_some() { None } else { told };
             let told = joined(told.into_iter().chain(more));
-            Ok(Some(iteration(session, &Start::default(), told)))
+            Ok(Some(iteration(session, told)))
         })?;
         match next {
             Some(Ok(iteration)) => Ok(iteration),
@@ -229,6 +232,15 @@ impl Desk {
         let done = self.perform(iteration, |session| complete(session, promise))?;
         done.map_err(|obstacle| match obstacle {
             Obstacle::Over(outcome) => ended(&outcome),
+            Obstacle::Unexpected(expected) => {
+                let expected = named(&expected);
+                let message = format!(
+                    "this loop does not end with {}: its completionPromises are {expected}",
+                    named(&[promise])
+                );
+                let next = "end it with one of those, or call task_update with status blocked";
+                refused("not_allowed", message, next)
+            }
             Obstacle::Unproven(said) => {
                 let message = match said.is_empty() {
                     true => "nothing has proven this iteration yet".to_owned(),
@@ -589,6 +601,14 @@ fn is_led(row: &SessionRow) -> bool {
 fn has_gates(project: &Project) -> bool {
     let is_gate = |point: &Point| matches!(point, Point::Stop | Point::Validation);
     project.rules().hooks.list().iter().any(|hook| hook.points.iter().any(is_gate))
+}
+
+/// What decides in a loop on one task if no hook is registered for it.
+fn stop_conditions(of_project: &[StopWhen]) -> Vec<StopWhen> {
+    // The task at hand is open until the loop ends, so `tasks` alone would never end it.
+    let ways = of_project.iter().filter(|way| **way != StopWhen::Tasks).cloned();
+    let ways: Vec<StopWhen> = ways.collect();
+    if ways.is_empty() { vec![StopWhen::Default] } else { ways }
 }
 
 fn over() -> DeskError {

@@ -8,10 +8,10 @@ use hookloop_core::session::stop::{self, Validated};
 use hookloop_core::session::{
     Decision, Outcome, Phase, Step, StopDecided, StopWhen, TurnKind, Work, next_step,
 };
-use serde_json::Map;
+use serde_json::json;
 
 use super::visited::{Performed, joined};
-use super::words::{Completed, Evaluated, Iteration, Judged, Signal, Start};
+use super::words::{Completed, Evaluated, Iteration, Judged, Signal};
 use crate::agents::Report;
 use crate::project::{EngineError, now};
 
@@ -37,8 +37,31 @@ pub(super) fn is_over(session: &Performed<'_>) -> bool {
 }
 
 /// The guest's words, held against everything that has to pass.
-pub(super) fn validate(session: &mut Performed<'_>, report: Report) -> Result<Judged, EngineError> {
-    let promises = report.promises.clone();
+pub(super) fn validate(
+    session: &mut Performed<'_>,
+    mut report: Report,
+) -> Result<Judged, EngineError> {
+    let plan = session.session().plan.clone();
+    let (promises, others): (Vec<Promise>, Vec<Promise>) =
+        report.promises.iter().partition(|promise| plan.ends_with(**promise));
+    report.promises.clone_from(&promises);
+    let mut judged = validate_expected(session, report, promises)?;
+    let unexpected = others.into_iter().map(|promise| {
+        let expected = named(&plan.promises);
+        format!(
+            "{} does not end this loop: its completionPromises are {expected}",
+            named(&[promise])
+        )
+    });
+    judged.feedback.extend(unexpected);
+    Ok(judged)
+}
+
+fn validate_expected(
+    session: &mut Performed<'_>,
+    report: Report,
+    promises: Vec<Promise>,
+) -> Result<Judged, EngineError> {
     let mut told = None;
     // Again without a next iteration: what runs nothing and would only go on is not worth one.
     if session.session().phase == Phase::Ready {
@@ -122,11 +145,16 @@ pub(super) fn evaluated(
     Ok(Evaluated { next_prompt: next_prompt.or(to_mend), ..decision(session, decided) })
 }
 
+/// The answer where nobody is registered; `iteration_validate` goes by the project's `stop_when` then.
+pub(super) fn unregistered(session: &Performed<'_>) -> Evaluated {
+    let (reason, by) = ("No hooks registered for this task".to_owned(), NOBODY.to_owned());
+    decision(session, StopDecided { decision: Decision::Continue, reason, by, failing: None })
+}
+
 fn decision(session: &Performed<'_>, decided: StopDecided) -> Evaluated {
-    let StopDecided { decision: action, mut reason, by: hook, .. } = decided;
-    if hook == NOBODY && session.session().plan.stop_when.is_empty() {
-        reason = "No hooks registered for this task".to_owned();
-    }
+    let StopDecided { decision: action, reason, by: hook, .. } = decided;
+    let error = reason.strip_prefix(stop::EVALUATION_FAILED).map(|error| json!(error));
+    let metadata = error.map(|error| ("error".to_owned(), error)).into_iter().collect();
     Evaluated {
         hook,
         task: session.task.as_ref().map(|task| task.id.clone()),
@@ -135,12 +163,25 @@ fn decision(session: &Performed<'_>, decided: StopDecided) -> Evaluated {
         reason,
         next_prompt: None,
         checkpoint_created: false,
-        metadata: Map::new(),
+        metadata,
     }
+}
+
+/// Promises in a line.
+pub(super) fn named(promises: &[Promise]) -> String {
+    let word = |promise: &Promise| match promise {
+        Promise::Complete => "COMPLETE",
+        Promise::Blocked => "BLOCKED",
+        Promise::Escalate => "ESCALATE",
+    };
+    let words: Vec<&str> = promises.iter().map(word).collect();
+    words.join(", ")
 }
 
 /// What is in the way of an end.
 pub(super) enum Obstacle {
+    /// The loop does not end with this promise, but with these.
+    Unexpected(Vec<Promise>),
     /// Gates that say no, in their words; none if none was asked.
     Unproven(Vec<String>),
     /// It has ended otherwise.
@@ -152,6 +193,10 @@ pub(super) fn complete(
     promise: Promise,
 ) -> Result<Result<Completed, Obstacle>, EngineError> {
     let mut told = None;
+    let plan = &session.session().plan;
+    if !plan.ends_with(promise) {
+        return Ok(Err(Obstacle::Unexpected(plan.promises.clone())));
+    }
     if promise != Promise::Complete && !is_over(session) {
         block(session, promise, None)?;
     }
@@ -203,7 +248,6 @@ pub(super) fn block(
 /// Where the loop stands; nowhere if it is over.
 pub(super) fn iteration(
     session: &Performed<'_>,
-    wish: &Start,
     told: Option<String>,
 ) -> Result<Iteration, Outcome> {
     let state = session.session();
@@ -215,10 +259,10 @@ pub(super) fn iteration(
         task: session.task.as_ref().map(|task| task.id.clone()),
         number: state.iteration,
         max_iterations: state.plan.limits.iterations,
-        promises: match wish.promises.is_empty() {
-            true => vec![Promise::Complete, Promise::Blocked, Promise::Escalate],
-            false => wish.promises.clone(),
-        },
+        promises: [Promise::Complete, Promise::Blocked, Promise::Escalate]
+            .into_iter()
+            .filter(|promise| state.plan.ends_with(*promise))
+            .collect(),
         circuit_breaker: state.plan.limits.no_progress,
         started_at: now(),
         prompt: joined(told.into_iter().chain(session.bound())),

@@ -126,6 +126,7 @@ impl Host<'_> {
             work: Work::Own,
             // Who stops claims to be done, unless it says that it can't go on.
             stop_when: vec![StopWhen::Promise, StopWhen::Turn],
+            promises: Vec::new(),
             limits,
         };
         Visited::start(self.project, runner(self.project)?, purpose)

@@ -2,6 +2,7 @@
 
 use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
+use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::{
     Limits, Outcome, Session, Step, StopWhen, TurnKind, TurnResult, Work,
@@ -38,6 +39,7 @@ pub(super) struct Purpose {
     pub(super) agent: String,
     pub(super) work: Work,
     pub(super) stop_when: Vec<StopWhen>,
+    pub(super) promises: Vec<Promise>,
     pub(super) limits: Limits,
 }
 
@@ -47,13 +49,14 @@ impl Visited {
         runner: &Runner,
         purpose: Purpose,
     ) -> Result<Visited, StartError> {
-        let Purpose { name, agent, work, stop_when, limits } = purpose;
+        let Purpose { name, agent, work, stop_when, promises, limits } = purpose;
         let wish = Wish {
             name: Some(name),
             work,
             agent,
             fallback: None,
-            conversation: hookloop_core::session::Conversation::Continue,
+            conversation: hookloop_core::session::ConversationPolicy::Continue,
+            promises,
             model: None,
             permissions: None,
             stop_when: Some(stop_when),

@@ -685,7 +685,13 @@ impl<'p, W: World> Driver<'p, W> {
                 WhyNone::NothingReady { next: Some(next) } => {
                     format!("{open} tasks are open and none is ready before {}", next.brief())
                 }
-                WhyNone::NothingReady { next: None } | WhyNone::NotForAgent => {
+                WhyNone::NotForAgent => {
+                    let agent = session.agent();
+                    let closed = self.journal.project.closed_in_words(agent)?;
+                    let none = format!("{open} tasks are open and none is ready for `{agent}`");
+                    [vec![none], closed].concat().join("; ")
+                }
+                WhyNone::NothingReady { next: None } => {
                     format!("{open} tasks are open and none is ready")
                 }
             },

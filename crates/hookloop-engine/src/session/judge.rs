@@ -87,6 +87,14 @@ impl<W: World> Driver<'_, W> {
         failed.map_or(Ok(decided), Err)
     }
 
+    /// Whether anybody was registered to decide: by an agent for the task, or by the project as a hook.
+    pub(crate) fn has_stop_hooks(&self) -> Result<bool, EngineError> {
+        let own = &self.journal.session.plan.stop_when;
+        let Some(task) = &self.task else { return Ok(false) };
+        let registered = self.journal.project.read(|view| view.stop_hooks(&task.id))?;
+        Ok(!registered.is_empty() || own.iter().any(StopWhen::is_hook))
+    }
+
     /// Those that are registered for the task, else the session's. A project that has commands of its own for
     /// this is not overruled by what an agent registers.
     fn ways(&self) -> Result<Vec<Way>, EngineError> {

@@ -19,12 +19,13 @@ use hookloop_core::gate_ledger::{GateChange, GateChangeKind};
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
+use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::SessionResumed;
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
-    AtRetryLimit, Conversation, Fallback, Limits, Outcome, Phase, Piped, Plan, Session, StopWhen,
-    Work,
+    AtRetryLimit, ConversationPolicy, Fallback, Limits, Outcome, Phase, Piped, Plan, Session,
+    StopWhen, Work,
 };
 use hookloop_core::trace::{Names, TraceId};
 use hookloop_store::view::{PAUSED, REVIEW, SessionRow};
@@ -67,7 +68,9 @@ pub struct Wish {
     pub work: Work,
     pub agent: String,
     pub fallback: Option<Fallback>,
-    pub conversation: Conversation,
+    pub conversation: ConversationPolicy,
+    /// The promises that end it; all of them if none is named.
+    pub promises: Vec<Promise>,
     pub model: Option<String>,
     pub permissions: Option<String>,
     /// Instead of what the project says.
@@ -225,7 +228,9 @@ pub fn start_as(
         work: wish.work,
         agent: wish.agent,
         fallback: wish.fallback,
-        conversation: wish.conversation,
+        conversation: wish.conversation.of_iterations(),
+        keeps_feedback: wish.conversation == ConversationPolicy::Feedback,
+        promises: wish.promises,
         model: wish.model,
         permissions: wish.permissions,
         stop_when: wish.stop_when.unwrap_or_else(|| rules.session.stop_when.clone()),

@@ -109,6 +109,8 @@ mod tests {
             model: None,
             permissions: None,
             conversation: hookloop_core::session::Conversation::default(),
+            keeps_feedback: false,
+            promises: Vec::new(),
             agent: "scripted:x".into(),
             stop_when,
             at_retry_limit: AtRetryLimit::NeedsHuman,

@@ -15,7 +15,7 @@ use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::timeline::Timeline;
-use hookloop_core::session::{Answer, Phase, Session, Usage, Work};
+use hookloop_core::session::{Answer, Phase, Session, TurnKind, Usage, Work};
 use hookloop_core::task::Task;
 use hookloop_core::trace::{Names, SpanId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -582,7 +582,7 @@ impl<O: Onlooker> World for Real<'_, O> {
             Err(error) => return Report::failed(format!("can't watch what it uses: {error}")),
         };
         let cancel = linked.as_ref().map_or(&self.stop.cancel, |linked| &linked.own);
-        let order = Order {
+        let mut order = Order {
             prompt: &prompt,
             before: turn.session.turns,
             timeout: Duration::from_millis(turn.timeout_ms),
@@ -610,7 +610,13 @@ impl<O: Onlooker> World for Real<'_, O> {
             }
         };
         let mut report = match self.crew.agent(turn.session.agent(), &self.place) {
-            Ok(agent) => agent.turn(&self.place, &order, &mut updates),
+            Ok(agent) => {
+                let is_optional = turn.kind == TurnKind::Work && turn.session.answers_feedback();
+                if is_optional && !agent.keeps_conversations() {
+                    order.conversation = None;
+                }
+                agent.turn(&self.place, &order, &mut updates)
+            }
             Err(error) => Report::failed(error.to_string()),
         };
         // One that was ended did not come to say what it used.

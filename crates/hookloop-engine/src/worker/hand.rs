@@ -295,6 +295,7 @@ impl<'w> Shift<'w> {
             agent: plan.agent.clone(),
             fallback: rules.session.fallback.clone(),
             conversation: rules.session.conversation,
+            promises: Vec::new(),
             model: plan.model.clone(),
             permissions: plan.permissions.clone(),
             stop_when: None,

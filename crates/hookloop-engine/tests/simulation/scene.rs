@@ -122,6 +122,8 @@ impl Nature {
             model: None,
             permissions: None,
             conversation: self.conversation,
+            keeps_feedback: self.conversation == Conversation::Fresh,
+            promises: Vec::new(),
             stop_when: self.stop_when.clone(),
             at_retry_limit: self.at_retry_limit,
             limits: self.limits,

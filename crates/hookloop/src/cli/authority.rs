@@ -192,6 +192,7 @@ impl import::Command {
             | import::Command::Ralph(_)
             | import::Command::Beads(_)
             | import::Command::VibeKanban(_)
+            | import::Command::TaskCopilot(_)
             | import::Command::AutomationHooks(_) => Some(Action::ImportTasks),
         }
     }

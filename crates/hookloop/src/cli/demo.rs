@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use hookloop_core::session::{Conversation, Work};
+use hookloop_core::session::{ConversationPolicy, Work};
 use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
@@ -83,7 +83,8 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         work: Work::Prompt("Make the tests of sum.sh pass".to_owned()),
         agent: "scripted:turns.json".to_owned(),
         fallback: None,
-        conversation: Conversation::default(),
+        conversation: ConversationPolicy::default(),
+        promises: Vec::new(),
         model: None,
         permissions: None,
         stop_when: None,

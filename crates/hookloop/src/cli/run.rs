@@ -3,7 +3,7 @@
 use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_core::session::plan::NoSuchStop;
-use hookloop_core::session::{AtRetryLimit, Conversation, Limits, StopWhen, Work};
+use hookloop_core::session::{AtRetryLimit, ConversationPolicy, Limits, StopWhen, Work};
 use hookloop_engine::agents::Permissions;
 use hookloop_engine::agents::crew::Roll;
 use hookloop_engine::agents::repository::Wanted;
@@ -56,9 +56,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHAT", value_parser = permissions)]
     permissions: Option<String>,
 
-    /// Whether each iteration has a conversation of its own (fresh) or goes on with the last one (continue)
-    #[arg(long, value_name = "HOW", value_parser = conversation)]
-    conversation: Option<Conversation>,
+    /// Which turns go on in the agent's last conversation: fresh, feedback, continue
+    ///
+    /// `fresh`: no iteration. `feedback`: a turn that answers a gate's feedback. `continue`: every iteration.
+    #[arg(long, value_name = "HOW")]
+    conversation: Option<ConversationPolicy>,
 
     /// What the session is called
     #[arg(long)]
@@ -192,6 +194,7 @@ impl Args {
             agent: agent.ok_or_else(no_agent)?,
             fallback: rules.session.fallback.clone(),
             conversation: self.conversation.unwrap_or(rules.session.conversation),
+            promises: Vec::new(),
             model: self.model,
             permissions: self.permissions,
             stop_when: (!ways.is_empty()).then_some(ways),
@@ -211,14 +214,6 @@ pub(super) fn length(text: &str) -> std::result::Result<u64, String> {
 
 pub(super) fn permissions(text: &str) -> std::result::Result<String, String> {
     text.parse::<Permissions>().map(|permissions| permissions.name().to_owned())
-}
-
-fn conversation(text: &str) -> std::result::Result<Conversation, String> {
-    match text {
-        "fresh" => Ok(Conversation::Fresh),
-        "continue" => Ok(Conversation::Continue),
-        _ => Err("`fresh` or `continue`".to_owned()),
-    }
 }
 
 fn at_retry_limit(text: &str) -> std::result::Result<AtRetryLimit, String> {

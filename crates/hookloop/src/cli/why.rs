@@ -253,6 +253,8 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
         }
         TaskState::Ready => {
             reasons.push("nobody has taken it yet".to_owned());
+            let kind = task.spec.kind.as_deref();
+            reasons.extend(kind.and_then(|kind| project.rules().implementers_in_words(kind)));
             let delivery = project.read(|view| view.delivery(id))?;
             let first = |reason: String| reason.lines().next().unwrap_or_default().to_owned();
             reasons

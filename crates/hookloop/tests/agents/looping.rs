@@ -54,6 +54,23 @@ fn fixes_what_the_gate_says(who: Who) {
     stage.model.extend(turns(&stage));
     let ran = stage.run(&["Make the answer 42", "--stop-when", "promise"]);
     assert_proven(&stage, &ran);
+    // The feedback is in the conversation that it is about.
+    let turns = ran.turns();
+    assert_eq!(turns[0]["conversation"], turns[1]["conversation"], "{ran:#?}");
+    assert!(stage.model.requests()[2].text().contains("I try."), "the history is missing");
+}
+
+/// A user who wants a new conversation for each iteration gets one for a gate's feedback, too.
+#[test]
+fn gate_feedback_begins_a_new_conversation_if_the_user_wants_it() {
+    let stage = stage(Who::Claude, &format!("{GATED}{LAST}"));
+    stage.model.extend(turns(&stage));
+    let args = ["Make the answer 42", "--stop-when", "promise", "--conversation", "fresh"];
+    let ran = stage.run(&args);
+    assert_proven(&stage, &ran);
+    let turns = ran.turns();
+    assert_ne!(turns[0]["conversation"], turns[1]["conversation"], "{ran:#?}");
+    assert!(!stage.model.requests()[2].text().contains("I try."));
 }
 
 /// The program is killed in the middle of a turn: nothing lives on, and whoever takes the session on comes

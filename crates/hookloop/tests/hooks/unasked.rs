@@ -195,6 +195,7 @@ const COMMANDS: &[&[&str]] = &[
     &["import", "ralph", "Taskfile.yml"],
     &["import", "beads", "package.json"],
     &["import", "vibe-kanban", "package.json"],
+    &["import", "task-copilot", "package.json"],
     &["status"],
     &["agents", "list"],
     &["agents", "trust", "--show"],

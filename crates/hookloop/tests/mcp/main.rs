@@ -2,6 +2,7 @@
 //!
 //! - [`client`], [`http`]: the least that can talk to it
 //! - [`tools`]: what is listed, and what calls come to; [`outcomes`]: what they do
+//! - [`seed`]: the calls of the document that the tools come from, as it writes them
 //! - [`protocol`], [`frames`]: versions and probes; lines that are no messages
 //! - [`matrix`]: what agents may not do
 //! - [`guard`], [`token`]: who is let in
@@ -19,6 +20,7 @@ mod matrix;
 mod official;
 mod outcomes;
 mod protocol;
+mod seed;
 #[path = "../support/mod.rs"]
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;

@@ -12,7 +12,7 @@ use crate::support::Sandbox;
 /// What `tools/list` may cost an agent.
 const TOKENS_MAX: usize = 2_500;
 /// Of what `tools/list` answers. Agents read it as instructions: who changes a word of it, changes this.
-const DIGEST: &str = "f190b5c54ac75f560bb14ff8e2005b3069ecb24bf17575bcfb123c2299092042";
+const DIGEST: &str = "6be41e5a47a60602513e6b754b88b97087e640fa21a049ed24e3fd2ba290ca99";
 
 fn listed(client: &mut Client) -> Value {
     client.request("tools/list", json!({}))["result"].clone()

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use hookloop_core::session::{Conversation, Work};
+use hookloop_core::session::{ConversationPolicy, Work};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
 use hookloop_engine::project::Project as Engine;
@@ -47,7 +47,8 @@ fn add_sessions(project: &Project) {
             work: Work::Prompt(format!("Work number {number}")),
             agent: "command:true".to_owned(),
             fallback: None,
-            conversation: Conversation::default(),
+            conversation: ConversationPolicy::default(),
+            promises: Vec::new(),
             model: None,
             permissions: None,
             stop_when: None,

@@ -6,6 +6,7 @@
 mod cli;
 
 mod actions;
+mod agents_of_types;
 mod built_in;
 mod configuration;
 mod events;

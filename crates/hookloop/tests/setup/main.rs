@@ -7,6 +7,7 @@ mod cli;
 
 mod doctor;
 mod import;
+mod import_runs;
 mod init;
 mod trackers;
 

@@ -57,6 +57,7 @@ pub(super) fn all(context: &Context) -> Vec<Finding> {
     if let (Some(settings), Some(runner)) = (&known.settings, &runner) {
         let hooks = hooks.as_ref().unwrap_or(&settings.rules.hooks);
         rest.extend(doctor::examine(hooks, &settings.rules, runner));
+        rest.extend(doctor::examine_types(&settings.rules));
     }
     rest.extend(store);
     rest.extend(agents);

@@ -15,6 +15,10 @@ pub(super) const CODEMIE: Tool =
 /// A timeout that is longer is in milliseconds: both are written, and nobody waits a quarter of an hour
 /// for a hook.
 const SECONDS_MAX: u64 = 900;
+/// The moments of `SessionStart` and `SessionEnd` that a session has here, as a matcher names them.
+const SESSION_MATCHERS: [&str; 4] = ["", "*", "startup", "other"];
+/// Prompts that answer a gate are not the user's.
+const OF_THE_USER: &str = "!stop_hook_active";
 const WITH_THE_AGENT: &str = "left with the agent, which alone sees its tool calls";
 /// Settings of Claude Code that are the agent's own business.
 const OF_CLAUDE: [&str; 12] = [
@@ -126,8 +130,17 @@ fn events(hooks: Fields, unit: Unit, taken: &mut Taken) -> Result<(), String> {
             let mut group = Fields::of(event.as_str(), group)?;
             let matcher = group.text("matcher").filter(|matcher| matcher != "*");
             if let Some(matcher) = matcher {
-                let why = format!("`{matcher}` picks nothing here; its hooks always run");
-                taken.changed(group.place_of("matcher"), why);
+                let is_of_session = ["session_start", "session_end"].contains(&point);
+                if is_of_session && !matcher.split('|').any(|m| SESSION_MATCHERS.contains(&m)) {
+                    let why =
+                        "a session here only starts and ends; hooks of other moments are left out";
+                    taken.lose(format!("{event}: matcher {matcher}"), why);
+                    continue;
+                }
+                if !is_of_session {
+                    let why = format!("`{matcher}` picks nothing here; its hooks always run");
+                    taken.changed(group.place_of("matcher"), why);
+                }
             }
             for entry in group.list("hooks") {
                 hook(&event, point, is_gate, unit, Fields::of(event.as_str(), entry)?, taken);
@@ -141,10 +154,10 @@ fn events(hooks: Fields, unit: Unit, taken: &mut Taken) -> Result<(), String> {
 /// Where the hooks of an agent's event run here, and whether that is a gate.
 fn point(event: &str) -> Option<(&'static str, bool)> {
     match event {
-        "Stop" => Some(("stop", true)),
+        "Stop" | "AfterAgent" => Some(("stop", true)),
         "SessionStart" => Some(("session_start", false)),
         "SessionEnd" => Some(("session_end", false)),
-        "UserPromptSubmit" => Some(("pre_iteration", false)),
+        "UserPromptSubmit" | "BeforeAgent" => Some(("pre_iteration", false)),
         _ => None,
     }
 }
@@ -171,6 +184,7 @@ fn hook(event: &str, point: &str, is_gate: bool, unit: Unit, mut entry: Fields, 
     }
     if is_gate {
         changes.push("`on_failure: open`: there, only exit code 2 stops the agent".to_owned());
+        changes.push("`stop_when: turn`: it runs at each end of a turn, as there".to_owned());
         found = found.with("on_failure", "open");
         if is_script(&command) {
             changes.push("`answers: json`: all parts of the JSON that it prints count".to_owned());
@@ -180,10 +194,18 @@ fn hook(event: &str, point: &str, is_gate: bool, unit: Unit, mut entry: Fields, 
         // What such a hook prints is for the agent.
         found = found.with("pipe_output", true);
     }
+    if point == "pre_iteration" {
+        changes.push(format!("`when: {OF_THE_USER}`: not before a prompt that answers a gate"));
+        found = found.with("when", OF_THE_USER);
+    }
     entry.lose(
         taken,
         &[("async", "hooks are waited for here"), ("statusMessage", "of the agent's screen")],
     );
     entry.finish(taken);
-    taken.hook(point, found, &changes);
+    let is_taken = taken.hook(point, found, &changes);
+    if is_gate && is_taken {
+        // There, the end of a turn is the claim that the work is done.
+        taken.set("loop", "stop_when", json!("turn"));
+    }
 }

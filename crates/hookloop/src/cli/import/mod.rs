@@ -20,6 +20,7 @@ mod report;
 mod script_command;
 mod source;
 mod taken;
+mod task_copilot;
 mod tasks;
 mod yaml;
 
@@ -67,6 +68,8 @@ pub(crate) enum Command {
     Beads(Args),
     /// Issues of vibe-kanban: issues.csv of its export, or its tasks as JSON
     VibeKanban(Args),
+    /// The MCP server of task-copilot, and its tasks: .mcp.json, an answer of its `task_list`
+    TaskCopilot(Args),
     /// Settings of built-in hooks, from a file like data/automation-hooks.json
     AutomationHooks(Args),
 }
@@ -90,6 +93,7 @@ impl Command {
             Command::Ralph(args) => (ralph::TOOL, args),
             Command::Beads(args) => (beads::TOOL, args),
             Command::VibeKanban(args) => (kanban::TOOL, args),
+            Command::TaskCopilot(args) => (task_copilot::TOOL, args),
             Command::AutomationHooks(args) => (automation::TOOL, args),
         };
         args.run(context, &tool)
@@ -105,6 +109,7 @@ impl Args {
             let source = Source::read(file).map_err(at)?;
             (tool.read)(&source, &mut taken).map_err(at)?;
         }
+        taken.note_wide_limits();
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let names = names.join(", ");
         if taken.is_empty() {

@@ -1,6 +1,8 @@
 //! Octopoid: hooks and types of `.octopoid/config.yaml`, flows, and tasks as it writes them.
 
 use hookloop_core::task::TaskState;
+use hookloop_engine::agents::known::known;
+use hookloop_engine::rules::IMPLEMENTER;
 use serde_json::{Map, Value, json};
 
 use super::Tool;
@@ -72,9 +74,10 @@ fn config(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
             ours.insert("hooks".to_owned(), Value::Object(lists));
         }
         if let Some(agents) = kind.take("agents") {
+            define_agents(&agents, taken);
             taken.changed(
                 format!("{place}.agents"),
-                "these are names of agents; see hookloop agents list",
+                "each is defined under `agents` as Claude Code, which runs them there",
             );
             ours.insert("agents".to_owned(), agents);
         }
@@ -116,6 +119,24 @@ fn config(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
         ],
     );
     Ok(())
+}
+
+/// Defines the agents that a type names: a type whose agents nobody defines is worked on by none.
+fn define_agents(roles: &Value, taken: &mut Taken) {
+    let Value::Object(roles) = roles else { return };
+    for (role, names) in roles {
+        let names: Vec<&str> = match names {
+            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+            name => name.as_str().into_iter().collect(),
+        };
+        for name in names.into_iter().filter(|name| known(name).is_none()) {
+            taken.set("agents", name, json!({ "kind": "claude" }));
+            let is_chosen = taken.config.get("loop").is_some_and(|it| it.get("agent").is_some());
+            if role == IMPLEMENTER && !is_chosen {
+                taken.set("loop", "agent", json!(name));
+            }
+        }
+    }
 }
 
 /// Lists of hooks under their points.

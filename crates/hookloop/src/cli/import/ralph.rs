@@ -38,6 +38,8 @@ const PHASES: [(&str, &str); 8] = [
     ("pre.loop.error", "on_error"),
     ("post.loop.error", "on_error"),
 ];
+/// Shells whose `-c` takes a line.
+const SHELLS: [&str; 4] = ["sh", "/bin/sh", "bash", "/bin/bash"];
 /// What a gate may take there that says nothing, and a hook.
 const GATE_TIMEOUT: &str = "10m";
 
@@ -212,7 +214,17 @@ fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
             if let Some(name) = spec.text("name") {
                 found = found.with("name", name);
             }
-            found = found.with("command", words);
+            let mut changes = vec![format!("the point is called `{point}`")];
+            match words.as_slice() {
+                // As a line, the scripts that it runs are found, and agreed to.
+                [shell, option, line] if SHELLS.contains(&shell.as_str()) && option == "-c" => {
+                    if !shell.ends_with("/sh") && shell != "sh" {
+                        changes.push(format!("`sh` runs the line, not `{shell}`"));
+                    }
+                    found = found.with("command", line.as_str());
+                }
+                _ => found = found.with("command", words),
+            }
             if let Some(seconds) = spec.number("timeout_seconds").or(usual) {
                 found = found.with("timeout", format!("{seconds}s"));
             }
@@ -225,7 +237,6 @@ fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
             if is_off {
                 found = found.with("enabled", false);
             }
-            let mut changes = vec![format!("the point is called `{point}`")];
             match (spec.text("on_error").as_deref(), point) {
                 (Some("block"), "stop") | (None | Some("warn"), _) => {}
                 (Some(how), _) => changes.push(format!(

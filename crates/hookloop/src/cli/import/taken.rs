@@ -107,8 +107,8 @@ impl Taken {
         rows.join("; ")
     }
 
-    /// Takes over a hook, if it could run here; `changes` is what is different from before.
-    pub(super) fn hook(&mut self, point: &str, found: Found, changes: &[String]) {
+    /// Takes over a hook, if it could run here; `changes` is what is different from before. Returns whether it could.
+    pub(super) fn hook(&mut self, point: &str, found: Found, changes: &[String]) -> bool {
         let Found { what, mut entry } = found;
         let mut changes = changes.to_vec();
         let line = entry.get("command").and_then(Value::as_str).unwrap_or_default();
@@ -121,10 +121,12 @@ impl Taken {
             entry.insert("env".to_owned(), json!(variables));
         }
         if self.hooks == HOOKS_MAX {
-            return self.lose(what, format!("there are {HOOKS_MAX} hooks already"));
+            self.lose(what, format!("there are {HOOKS_MAX} hooks already"));
+            return false;
         }
         if let Err(why) = self.check(point, &entry) {
-            return self.lose(what, why);
+            self.lose(what, why);
+            return false;
         }
         let hooks = match self.with_hook(point, entry) {
             Ok((hooks, None)) => hooks,
@@ -132,14 +134,19 @@ impl Taken {
                 changes.push(format!("it is called `{name}`: another has its name"));
                 hooks
             }
-            Err(why) => return self.lose(what, why),
+            Err(why) => {
+                self.lose(what, why);
+                return false;
+            }
         };
         self.config.insert("hooks".to_owned(), hooks);
         self.hooks += 1;
-        match changes.is_empty() {
-            true => self.kept(what),
-            false => self.changed(what, changes.join("; ")),
+        if changes.is_empty() {
+            self.kept(what);
+        } else {
+            self.changed(what, changes.join("; "));
         }
+        true
     }
 
     /// The hooks with one more, and the name that it has to have for that.
@@ -187,6 +194,23 @@ impl Taken {
     pub(super) fn set(&mut self, section: &str, key: &str, value: Value) {
         let section = self.config.entry(section).or_insert_with(|| json!({}));
         section[key] = value;
+    }
+
+    /// Adds a row for each limit that a repository's file can't set by itself.
+    pub(super) fn note_wide_limits(&mut self) {
+        let Some(Value::Object(limits)) = self.config.get("limits").cloned() else { return };
+        for (key, value) in limits {
+            let section = Map::from_iter([(key.clone(), value.clone())]);
+            let file = Map::from_iter([("limits".to_owned(), Value::Object(section))]);
+            let read = settings_from(Path::new(FILE_NAME), yaml::text(&file).as_bytes());
+            if read.is_ok_and(|settings| settings.rules.is_limited) {
+                let why = format!(
+                    "a repository only tightens limits: this one holds if ~/.config/hookloop/config.yaml has \
+                     `limits: {{{key}: {value}}}` too"
+                );
+                self.changed(format!("limits.{key}: {value}"), why);
+            }
+        }
     }
 
     /// A key that nobody knows here.

@@ -45,7 +45,12 @@ impl Args {
         match project.claim(&request)? {
             Some(claimed) => show(context, &project, "Claimed", &self.holder, &claimed),
             None => Err(match project.why_none(&request.wanted)? {
-                why @ (WhyNone::Full(_) | WhyNone::NotForAgent) => {
+                why @ WhyNone::NotForAgent => {
+                    let closed = project.closed_in_words(&request.worker)?;
+                    let words = [vec![why.to_string()], closed].concat().join("; ");
+                    CliError::refused(words).hint("hookloop task list --state ready")
+                }
+                why @ WhyNone::Full(_) => {
                     CliError::refused(why).hint("hookloop task list --state active")
                 }
                 why @ WhyNone::NothingReady { next: Some(_) } if has_no_types => {

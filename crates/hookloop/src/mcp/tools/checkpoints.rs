@@ -4,7 +4,7 @@ use hookloop_engine::guest::desk::{Checkpoint, Desk, KeptCheckpoint};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Arguments, Kind, Tool, needed, optional, read};
+use super::{Answer, Arguments, Kind, TASK, Tool, optional, read};
 
 /// Bytes of a draft that are given back.
 const DRAFT_SHOWN: usize = 64 * 1024;
@@ -14,7 +14,7 @@ pub(super) const CREATE: Tool = Tool {
     name: "checkpoint_create",
     about: "Keep where you are on a task, to resume after a restart.",
     fields: &[
-        needed("taskId", Kind::Text),
+        TASK,
         optional("trigger", Kind::Text),
         optional("executionPhase", Kind::Text),
         optional("executionStep", Kind::Count),
@@ -30,7 +30,7 @@ pub(super) const CREATE: Tool = Tool {
 pub(super) const RESUME: Tool = Tool {
     name: "checkpoint_resume",
     about: "Get a task's last checkpoint, or the one named.",
-    fields: &[needed("taskId", Kind::Text), optional("checkpointId", Kind::Text)],
+    fields: &[TASK, optional("checkpointId", Kind::Text)],
     never: None,
     writes: false,
     run: resume,

@@ -5,13 +5,13 @@ use hookloop_engine::guest::desk::{Desk, Evaluated, Preset, Registered, Said};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Arguments, Kind, Tool, needed, optional, read};
+use super::{Answer, Arguments, Kind, TASK, Tool, needed, optional, read};
 
 pub(super) const REGISTER: Tool = Tool {
     name: "hook_register",
     about: "Register a stop hook for a task. It decides after each iteration: complete, continue or escalate.",
     fields: &[
-        needed("taskId", Kind::Text),
+        TASK,
         optional("hookType", Kind::OneOf(&["default", "validation", "promise"])),
         optional("metadata", Kind::Object),
     ],
@@ -38,7 +38,7 @@ pub(super) const EVALUATE: Tool = Tool {
 pub(super) const LIST: Tool = Tool {
     name: "hook_list",
     about: "List the stop hooks of a task.",
-    fields: &[needed("taskId", Kind::Text)],
+    fields: &[TASK],
     never: None,
     writes: false,
     run: list,
@@ -47,7 +47,7 @@ pub(super) const LIST: Tool = Tool {
 pub(super) const CLEAR: Tool = Tool {
     name: "hook_clear",
     about: "Remove the stop hooks of a task. The project's gates stay.",
-    fields: &[needed("taskId", Kind::Text)],
+    fields: &[TASK],
     never: None,
     writes: true,
     run: clear,

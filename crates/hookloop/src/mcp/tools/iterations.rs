@@ -8,17 +8,18 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::hooks::action_name;
-use super::{Answer, Arguments, Kind, Never, Tool, needed, optional, present, read};
+use super::{Answer, Arguments, Kind, Never, TASK, Tool, needed, optional, present, read};
 use crate::mcp::refusal::Refusal;
 
 pub(super) const START: Tool = Tool {
     name: "iteration_start",
     about: "Begin an iteration loop on a task, within the project's limits.",
     fields: &[
-        needed("taskId", Kind::Text),
-        optional("maxIterations", Kind::Count),
-        optional("completionPromises", Kind::Texts).about("COMPLETE, BLOCKED, ESCALATE"),
-        optional("circuitBreakerThreshold", Kind::Count).about("iterations without progress"),
+        TASK,
+        optional("maxIterations", Kind::Positive),
+        optional("completionPromises", Kind::Texts)
+            .about("which of COMPLETE, BLOCKED, ESCALATE end the loop; all by default"),
+        optional("circuitBreakerThreshold", Kind::Positive).about("iterations without progress"),
     ],
     // Rules are shell text, and what a shell runs is for people to say.
     never: Some(Never {

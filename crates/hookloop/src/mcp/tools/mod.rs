@@ -51,6 +51,8 @@ struct Field {
     kind: Kind,
     is_needed: bool,
     about: &'static str,
+    /// Another name that agents know it by.
+    alias: Option<&'static str>,
 }
 
 #[derive(Clone, Copy)]
@@ -58,6 +60,8 @@ enum Kind {
     Text,
     /// A whole number, 0 or more.
     Count,
+    /// A whole number, 1 or more.
+    Positive,
     Texts,
     Object,
     Anything,
@@ -71,14 +75,21 @@ struct Never {
 }
 
 const fn needed(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, is_needed: true, about: "" }
+    Field { name, kind, is_needed: true, about: "", alias: None }
 }
 
 const fn optional(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, is_needed: false, about: "" }
+    Field { name, kind, is_needed: false, about: "", alias: None }
 }
 
+/// The task that a tool is about. Some tools of others call it `id`, some `taskId`: each takes both.
+const TASK: Field = needed("taskId", Kind::Text).alias("id");
+
 impl Field {
+    const fn alias(self, alias: &'static str) -> Field {
+        Field { alias: Some(alias), ..self }
+    }
+
     const fn about(self, about: &'static str) -> Field {
         Field { about, ..self }
     }
@@ -87,6 +98,7 @@ impl Field {
         let mut schema = match self.kind {
             Kind::Text => json!({ "type": "string" }),
             Kind::Count => json!({ "type": "integer" }),
+            Kind::Positive => json!({ "type": "integer", "minimum": 1 }),
             Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
             Kind::Object => json!({ "type": "object" }),
             Kind::Anything => json!({}),
@@ -106,6 +118,10 @@ impl Field {
             Kind::Count => {
                 let fits = value.as_u64().is_some_and(|n| u32::try_from(n).is_ok());
                 (fits, "a whole number, 0 or more".to_owned())
+            }
+            Kind::Positive => {
+                let fits = value.as_u64().is_some_and(|n| n > 0 && u32::try_from(n).is_ok());
+                (fits, "a whole number, 1 or more".to_owned())
             }
             Kind::Texts => (value.as_array().is_some_and(is_texts), "a list of texts".to_owned()),
             Kind::Object => (value.is_object(), "an object".to_owned()),
@@ -145,8 +161,18 @@ impl Tool {
 
     /// The arguments without those that are null, which is how some clients leave one out.
     pub(super) fn check(&self, arguments: Arguments) -> Result<Arguments, Refusal> {
-        let given: Arguments =
+        let mut given: Arguments =
             arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        for Field { name, alias, .. } in self.fields {
+            let Some((alias, value)) = alias.and_then(|alias| Some((alias, given.remove(alias)?)))
+            else {
+                continue;
+            };
+            if given.get(*name).is_some_and(|known| *known != value) {
+                return Err(Refusal::argument(format!("`{name}` and `{alias}` are different")));
+            }
+            given.insert((*name).to_owned(), value);
+        }
         if let Some(never) = self.never.as_ref().filter(|never| given.contains_key(never.field)) {
             return Err(Refusal::new("not_allowed", never.message, never.next));
         }

@@ -5,7 +5,7 @@ use hookloop_engine::guest::desk::{Change, Desk, Note, TaskDetail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answer, Arguments, Kind, Tool, needed, optional, present, read};
+use super::{Answer, Arguments, Kind, TASK, Tool, needed, optional, present, read};
 use crate::mcp::refusal::Refusal;
 
 /// Tasks in a list unless more are asked for, and at most.
@@ -15,7 +15,7 @@ const LISTED_MAX: u32 = 100;
 pub(super) const GET: Tool = Tool {
     name: "task_get",
     about: "Get a task with its dependencies and notes.",
-    fields: &[needed("id", Kind::Text)],
+    fields: &[TASK],
     never: None,
     writes: false,
     run: get,
@@ -55,8 +55,8 @@ pub(super) const UPDATE: Tool = Tool {
     name: "task_update",
     about: "Report on a task: a new status, a note. It completes only when its gates pass.",
     fields: &[
-        needed("id", Kind::Text),
-        optional("status", Kind::Text).about("in_progress, completed, blocked"),
+        TASK,
+        optional("status", Kind::Text).about("completed, blocked; iteration_start takes a task"),
         optional("notes", Kind::Text),
         optional("blockedReason", Kind::Text),
     ],
@@ -66,13 +66,13 @@ pub(super) const UPDATE: Tool = Tool {
 };
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Get {
-    id: String,
+    task_id: String,
 }
 
 fn get(desk: &Desk, arguments: Arguments) -> Answer {
-    let Get { id } = read(arguments)?;
+    let Get { task_id: id } = read(arguments)?;
     let TaskDetail { task, depends_on, notes } = desk.task(&id)?;
     let mut answer = small(&task);
     if !depends_on.is_empty() {
@@ -138,7 +138,7 @@ fn priority(number: u32) -> Result<Priority, Refusal> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Update {
-    id: String,
+    task_id: String,
     status: Option<String>,
     notes: Option<String>,
     blocked_reason: Option<String>,
@@ -151,7 +151,7 @@ fn update(desk: &Desk, arguments: Arguments) -> Answer {
         notes: wanted.notes,
         blocked_reason: wanted.blocked_reason,
     };
-    Ok(small(&desk.update(&wanted.id, &change)?))
+    Ok(small(&desk.update(&wanted.task_id, &change)?))
 }
 
 /// Our word for a state, or that of the tools that agents know.

@@ -28,7 +28,7 @@ fn sample(field: &Field) -> Value {
         ("completionPromises", _) => json!(["COMPLETE", "<promise>BLOCKED</promise>"]),
         ("status", _) => json!("in_progress"),
         (_, Kind::Text) => json!("x"),
-        (_, Kind::Count) => json!(3),
+        (_, Kind::Count | Kind::Positive) => json!(3),
         (_, Kind::Texts) => json!(["x", "y"]),
         (_, Kind::Object | Kind::Anything) => json!({ "a": [1] }),
         (_, Kind::OneOf(words)) => json!(words[0]),

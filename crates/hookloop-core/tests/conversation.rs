@@ -1,0 +1,138 @@
+//! Which turns go on in the conversation of the turn before.
+
+use hookloop_core::event::EventBody;
+use hookloop_core::session::facts::PointPassed;
+use hookloop_core::session::{
+    AtRetryLimit, ConversationPolicy, Decision, GatesJudged, IterationStarted, Limits, Piped, Plan,
+    Session, StopDecided, StopWhen, TurnEnded, TurnKind, TurnResult, Usage, Verdict, Work,
+};
+
+fn session(policy: ConversationPolicy) -> Session {
+    let mut session = Session::new(Plan {
+        name: "run".into(),
+        work: Work::Prompt("x".into()),
+        fallback: None,
+        model: None,
+        permissions: None,
+        conversation: policy.of_iterations(),
+        keeps_feedback: policy == ConversationPolicy::Feedback,
+        promises: Vec::new(),
+        agent: "a".into(),
+        stop_when: vec![StopWhen::Default],
+        at_retry_limit: AtRetryLimit::NeedsHuman,
+        limits: Limits::default(),
+        hooks: String::new(),
+        scripts: None,
+        fence: "f".into(),
+        machine: "m".into(),
+        delivers: false,
+        worker: None,
+        no_changes_ok: false,
+        wants_no_gates: false,
+        trace_parent: None,
+    });
+    session.apply(&EventBody::PointPassed(PointPassed { point: "session_start".into() }));
+    session
+}
+
+fn start(session: &mut Session) {
+    let (number, items) = (session.iteration + 1, session.pending.len() as u32);
+    session.apply(&EventBody::IterationStarted(IterationStarted { number, attempt: 1, items }));
+}
+
+fn end(session: &mut Session, result: TurnResult, conversation: &str) {
+    session.apply(&EventBody::TurnEnded(TurnEnded {
+        turn: TurnKind::Work,
+        result,
+        agent: "a".into(),
+        duration_ms: 1,
+        active_ms: 1,
+        usage: Usage::default(),
+        message: String::new(),
+        promises: vec![],
+        files: None,
+        changed: vec![],
+        is_partial: false,
+        refused: vec![],
+        artifact: None,
+        conversation: Some(conversation.into()),
+    }));
+}
+
+fn decide(session: &mut Session, decision: Decision) {
+    session.apply(&EventBody::PointPassed(PointPassed { point: "post_iteration".into() }));
+    let (reason, by) = ("r".to_owned(), "default".to_owned());
+    session.apply(&EventBody::StopDecided(StopDecided { decision, reason, by, failing: None }));
+}
+
+/// A gate blocks, with something to say to the agent.
+fn block(session: &mut Session) {
+    session.apply(&EventBody::OutputPiped(Piped {
+        from: "tests".into(),
+        point: "stop".into(),
+        status: None,
+        text: "3 tests fail".into(),
+    }));
+    session.apply(&EventBody::GatesJudged(GatesJudged {
+        verdict: Verdict::Block,
+        gates: 1,
+        tree: None,
+        files: None,
+        passed: vec![],
+        skipped: vec![],
+        failed: vec![],
+        failing: vec!["tests".into()],
+    }));
+}
+
+fn goes_on(session: &Session) -> bool {
+    session.conversation(TurnKind::Work).is_some()
+}
+
+#[test]
+fn gate_feedback_continues_the_conversation_unless_it_is_fresh() {
+    let policies = [
+        (ConversationPolicy::Fresh, false),
+        (ConversationPolicy::Feedback, true),
+        (ConversationPolicy::Continue, true),
+    ];
+    for (policy, expected) in policies {
+        let mut session = session(policy);
+        start(&mut session);
+        end(&mut session, TurnResult::Finished, "c1");
+        decide(&mut session, Decision::Complete);
+        block(&mut session);
+        start(&mut session);
+        assert_eq!(goes_on(&session), expected, "{policy:?}");
+    }
+}
+
+#[test]
+fn an_iteration_without_gate_feedback_begins_a_new_conversation_by_default() {
+    for (policy, expected) in
+        [(ConversationPolicy::default(), false), (ConversationPolicy::Continue, true)]
+    {
+        let mut session = session(policy);
+        start(&mut session);
+        end(&mut session, TurnResult::Finished, "c1");
+        decide(&mut session, Decision::Continue);
+        start(&mut session);
+        assert_eq!(goes_on(&session), expected, "{policy:?}");
+    }
+}
+
+#[test]
+fn feedback_that_a_failed_turn_did_not_take_begins_a_new_conversation() {
+    let mut session = session(ConversationPolicy::Feedback);
+    start(&mut session);
+    end(&mut session, TurnResult::Finished, "c1");
+    decide(&mut session, Decision::Complete);
+    block(&mut session);
+    start(&mut session);
+    let error = "no conversation found".to_owned();
+    end(&mut session, TurnResult::Failed { error }, "c1");
+    session.apply(&EventBody::PointPassed(PointPassed { point: "on_error".into() }));
+    start(&mut session);
+    assert_eq!(session.bound.len(), 1, "the feedback is in the prompt again");
+    assert!(!goes_on(&session));
+}

@@ -1,0 +1,65 @@
+//! Task types that name their agents: who is missing is said, and what to write.
+
+use crate::cli::Project;
+
+const TYPED: &str =
+    "task_types:\n  product:\n    agents: {implementer: [nobody], gatekeeper: [qa-agent]}\n";
+const TURNS: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
+
+#[test]
+fn an_agent_that_a_type_names_and_nobody_defines_is_named_by_run_why_and_doctor() {
+    let project = Project::with_config(TYPED);
+    let task = project.add("Build it", &["--type", "product"]);
+    project.write("turns.json", TURNS);
+    let run = project.run(&["run", "--tasks", "--agent", "scripted:turns.json"]);
+    assert_eq!(run.code, 3, "{run:?}");
+    let expected = [
+        "tasks of type `product` are for the implementer `nobody`",
+        "no agent `nobody` is defined",
+        "`agents: {nobody: {kind: claude}}`",
+    ];
+    let why = project.ok(&["why", &task]);
+    let claimed = project.fails(1, &["task", "claim", "--agent", "somebody"]);
+    for part in expected {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
+        assert!(why.contains(part), "{part}: {why}");
+        assert!(claimed.contains(part), "{part}: {claimed}");
+    }
+    let found = project.json_of_doctor();
+    for (agent, role) in [("nobody", "implementer"), ("qa-agent", "gatekeeper")] {
+        let message = format!("no agent `{agent}` is defined, which the type names as {role}");
+        let one = found.iter().find(|one| one["message"] == message.as_str());
+        let one = one.unwrap_or_else(|| panic!("{agent}: {found:#?}"));
+        assert_eq!(one["about"], "type product");
+        assert!(one["hint"].as_str().unwrap().contains(&format!("agents: {{{agent}: ")), "{one}");
+    }
+}
+
+/// What the message says to write is what helps.
+#[test]
+fn a_type_is_worked_on_once_its_agent_is_defined() {
+    let project = Project::with_config(TYPED);
+    let task = project.add("Build it", &["--type", "product"]);
+    project
+        .write("agent.sh", "cat > /dev/null\necho 1 > work\necho '<promise>COMPLETE</promise>'\n");
+    let own =
+        "version: 1\ngates: none\nagents: {nobody: {kind: command, command: [sh, agent.sh]}}\n";
+    std::fs::write(project.home().join(".config/hookloop/config.yaml"), own).unwrap();
+    let why = project.ok(&["why", &task]);
+    assert!(why.contains("`hookloop run --tasks --agent nobody`"), "{why}");
+    let run = project.run(&["run", "--tasks", "--agent", "nobody"]);
+    assert_eq!((run.code, project.state_of(&task).as_str()), (6, "completed"), "{run:?}");
+    // Another agent does not get it.
+    project.add("Another", &["--type", "product"]);
+    project.write("turns.json", TURNS);
+    let run = project.run(&["run", "--tasks", "--agent", "scripted:turns.json"]);
+    assert!(run.stdout.contains("none is ready for `scripted:turns.json`"), "{run:?}");
+    assert!(run.stdout.contains("`hookloop run --tasks --agent nobody`"), "{run:?}");
+}
+
+impl Project {
+    fn json_of_doctor(&self) -> Vec<serde_json::Value> {
+        let run = self.run(&["doctor", "--json"]);
+        serde_json::from_str(&run.stdout).unwrap()
+    }
+}

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::plan::{FrozenScript, Limit, counted};
 use crate::delivery::Submission;
 use crate::id::TaskId;
-use crate::promise::Promise;
+use crate::promise::{NearMiss, Promise};
 
 /// Checks that a line names.
 const NAMED_MAX: usize = 4;
@@ -92,6 +92,9 @@ pub struct TurnEnded {
     pub message: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub promises: Vec<Promise>,
+    /// Tags in the message that look like a promise, if none of them is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub near_misses: Vec<NearMiss>,
     /// What the project's files are now, by digest; none if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
@@ -484,6 +487,38 @@ impl From<Outcome> for SessionEnded {
 pub struct EmptyDifferenceFound {
     /// The agent was asked about it before, so a person is asked now.
     pub was_asked: bool,
+}
+
+/// The gates' results on work that the agent did not report as complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnclaimedWorkChecked {
+    /// The number of gates; 0 if the session has none.
+    pub gates: u32,
+    /// Whether at least one gate passed and none blocks.
+    pub passed: bool,
+    /// Whether files changed since the work began.
+    pub changed: bool,
+    /// The gates that block, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<String>,
+}
+
+impl fmt::Display for UnclaimedWorkChecked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.gates == 0 {
+            f.write_str("there are no gates that could judge the files")
+        } else if self.passed && self.changed {
+            f.write_str("all gates pass on the files as they are, but the agent did not report COMPLETE")
+        } else if self.passed {
+            f.write_str("all gates pass, but no file changed and the agent did not report COMPLETE")
+        } else if self.failing.is_empty() {
+            f.write_str("no gate passed on the files as they are")
+        } else {
+            let named = self.failing.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+            write!(f, "gates fail on the files as they are: {named}")
+        }
+    }
 }
 
 impl Outcome {

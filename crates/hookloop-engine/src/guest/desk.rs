@@ -128,13 +128,15 @@ impl Desk {
 
     /// What the stop hooks would say. Nothing follows from it.
     pub fn evaluate(&self, iteration: &str, said: &Said) -> Result<Evaluated, DeskError> {
-        let promises = promises(&said.output);
         if let Some(bound) = self.bound_to(iteration)? {
-            return self.evaluate_bound(&bound, &promises);
+            return self.evaluate_bound(&bound, &self.bound_promises(&bound, &said.output)?);
         }
-        let answer = self.perform(iteration, |session| match is_over(session) {
-            true => Ok(None),
-            false => evaluated(session, &promises).map(Some),
+        let answer = self.perform(iteration, |session| {
+            if is_over(session) {
+                return Ok(None);
+            }
+            let promises = session.counted_promises(promises(&said.output), &said.output).0;
+            evaluated(session, &promises).map(Some)
         })?;
         answer.ok_or_else(over)
     }

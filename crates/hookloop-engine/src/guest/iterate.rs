@@ -37,7 +37,11 @@ pub(super) fn is_over(session: &Performed<'_>) -> bool {
 }
 
 /// The guest's words, held against everything that has to pass.
-pub(super) fn validate(session: &mut Performed<'_>, report: Report) -> Result<Judged, EngineError> {
+pub(super) fn validate(
+    session: &mut Performed<'_>,
+    mut report: Report,
+) -> Result<Judged, EngineError> {
+    report.promises = session.counted_promises(report.promises, &report.message).0;
     let promises = report.promises.clone();
     let mut told = None;
     // Again without a next iteration: what runs nothing and would only go on is not worth one.

@@ -167,6 +167,7 @@ impl<'p, W: World> Driver<'p, W> {
                 Step::StartTurn(kind) => self.start_turn(kind)?,
                 Step::Decide => self.decide()?,
                 Step::Gate => self.gate()?,
+                Step::CheckUnclaimed => self.check_unclaimed()?,
                 Step::AnswerRetryLimit => self.answer_retry_limit()?,
                 Step::LeaveTask { how, reason } => self.leave_task(how, reason)?,
                 Step::End(outcome) => self.journal.note(EventBody::SessionEnding(outcome)),
@@ -539,6 +540,11 @@ impl<'p, W: World> Driver<'p, W> {
         let (files, mut changed) =
             look.map_or((None, Vec::new()), |look| (Some(look.digest), look.changed));
         changed.truncate(CHANGED_MAX);
+        let (promises, near_misses) = if turn == TurnKind::Work {
+            self.counted_promises(report.promises, &report.message)
+        } else {
+            (report.promises, Vec::new())
+        };
         EventBody::TurnEnded(TurnEnded {
             turn,
             result: report.result,
@@ -548,7 +554,8 @@ impl<'p, W: World> Driver<'p, W> {
             usage: report.usage,
             is_partial: report.is_partial,
             message: report.message,
-            promises: report.promises,
+            promises,
+            near_misses,
             files,
             changed,
             refused: report.refused,

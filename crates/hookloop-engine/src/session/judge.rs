@@ -8,10 +8,11 @@ use hookloop_core::feedback::feedback;
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
-use hookloop_core::promise::Promise;
+use hookloop_core::promise::{self, NearMiss, Promise};
 use hookloop_core::session::stop::{self, Validated, Way};
 use hookloop_core::session::{
     Decision, GatesJudged, Outcome, Receipt, StopDecided, StopWhen, Verdict,
+    facts::UnclaimedWorkChecked,
 };
 
 use super::drive::Driver;
@@ -27,6 +28,8 @@ const ROUNDS_MAX: u32 = 3;
 /// The most that the agent is told about one gate, and about all of them.
 const FEEDBACK_MAX: usize = 16 * 1024;
 const FEEDBACKS_MAX: usize = 64 * 1024;
+/// Why the loop goes on after a turn whose final message has no promise.
+const NO_REPORT: &str = "the agent reported none of COMPLETE, BLOCKED and ESCALATE";
 /// Gates of one result that the record of a verdict names.
 const GATES_NAMED_MAX: usize = 256;
 
@@ -41,6 +44,26 @@ pub(super) struct Proof {
 }
 
 impl<W: World> Driver<'_, W> {
+    /// Whether the work at hand has gates or validation rules.
+    pub(crate) fn has_gates(&self) -> bool {
+        [Point::Stop, Point::Validation].iter().any(|point| !self.hooks_at(point).is_empty())
+    }
+
+    /// Returns the promises of a message that count here, or the near misses if none does. `alone` are those
+    /// alone on their line, as the agent's adapter found them in the whole message.
+    pub(crate) fn counted_promises(
+        &self,
+        alone: Vec<Promise>,
+        message: &str,
+    ) -> (Vec<Promise>, Vec<NearMiss>) {
+        if !alone.is_empty() {
+            return (alone, Vec::new());
+        }
+        let found = promise::read(message);
+        let counted = found.counted(self.has_gates());
+        if counted.is_empty() { (counted, found.near_misses) } else { (counted, Vec::new()) }
+    }
+
     /// Asks the ways to stop in turn.
     pub(super) fn decide(&mut self) -> Result<(), EngineError> {
         let last = self.journal.session.last.as_ref();
@@ -51,6 +74,11 @@ impl<W: World> Driver<'_, W> {
             (said.decision, claims.iter().find_map(|claimed| claimed.reason.as_deref()))
         {
             said.reason = format!("{}: {why}", said.reason);
+        }
+        if let (Decision::Continue, Some(last)) = (said.decision, &self.journal.session.last) {
+            for near_miss in &last.near_misses {
+                said.reason = format!("{}; not a report: {near_miss}", said.reason);
+            }
         }
         // Who was ended in the middle of it has not decided, nor has one without the task's files.
         if self.is_stopping() || self.check_place().is_err() {
@@ -115,9 +143,10 @@ impl<W: World> Driver<'_, W> {
         let nothing = |what: &str| stop::Said::new(Decision::Continue, what);
         Ok(Ok(match way {
             StopWhen::Turn => stop::Said::new(Decision::Complete, "the turn has ended"),
-            StopWhen::Promise => promised.unwrap_or_else(|| nothing("the agent promised nothing")),
+            StopWhen::Promise => promised.unwrap_or_else(|| nothing(NO_REPORT)),
             StopWhen::Default => match promised {
                 Some(said) => said,
+                None if self.hooks_at(&Point::Validation).is_empty() => nothing(NO_REPORT),
                 None => self.validate()?,
             },
             StopWhen::Validation => self.validate()?,
@@ -229,6 +258,32 @@ impl<W: World> Driver<'_, W> {
             };
             self.find_no_changes(finding);
         }
+        Ok(())
+    }
+
+    /// Runs the gates on work that the agent did not report as complete. The result is a record for the person who
+    /// is needed next, and completes nothing.
+    pub(super) fn check_unclaimed(&mut self) -> Result<(), EngineError> {
+        let gates = self.hooks_at(&Point::Stop);
+        let rules = self.hooks_at(&Point::Validation);
+        let proof = self.prove_all(&gates, &rules)?;
+        if self.is_stopping() || self.check_place().is_err() {
+            return Ok(());
+        }
+        self.note_receipts(&gates, &Point::Stop, &proof);
+        self.note_receipts(&rules, &Point::Validation, &proof);
+        let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
+        let judged = verdict(&all, &proof.runs);
+        let mut failing = judged.names(GateResult::Blocked);
+        failing.truncate(GATES_NAMED_MAX);
+        let has_passed = !judged.names(GateResult::Passed).is_empty();
+        let checked = UnclaimedWorkChecked {
+            gates: all.len() as u32,
+            passed: judged.verdict == Verdict::Pass && has_passed && proof.is_firm,
+            changed: !self.has_changed_nothing(),
+            failing,
+        };
+        self.journal.note(EventBody::UnclaimedWorkChecked(checked));
         Ok(())
     }
 

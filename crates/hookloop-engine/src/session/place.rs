@@ -71,9 +71,12 @@ impl DirectoryIdentity {
 /// Whether a step runs an agent, a hook or git in the working directory of the session.
 pub(super) fn needs_place(step: &Step) -> bool {
     match step {
-        Step::Begin(_) | Step::StartTurn(_) | Step::Decide | Step::Gate | Step::Submit { .. } => {
-            true
-        }
+        Step::Begin(_)
+        | Step::StartTurn(_)
+        | Step::Decide
+        | Step::Gate
+        | Step::CheckUnclaimed
+        | Step::Submit { .. } => true,
         // The task is not held any more, and the session may be over because its directory is gone.
         Step::Hooks(point) => !matches!(point, Point::AfterSubmit | Point::SessionEnd),
         Step::TakeTask

@@ -29,6 +29,16 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The number of the iteration that the hooks belong to. Hooks of `pre_iteration` run before the
+    /// iteration is in the log, so they get the number that its prompt will have.
+    pub(crate) fn iteration(&self) -> u32 {
+        if *self.point == Point::PreIteration {
+            self.session.next_iteration()
+        } else {
+            self.session.iteration
+        }
+    }
+
     pub(crate) fn promises(&self) -> &[Promise] {
         self.session.last.as_ref().map_or(&[], |last| &last.promises)
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::checks::{self, Check, Report};
+use crate::excerpt::{ExcerptRules, LeftOut, head_and_tail};
 
 /// Of what there is room for, a reason takes at most one part in this many. So do the checks that
 /// are fixed, those that fail still, those that are new, and all causes together.
@@ -24,17 +25,32 @@ pub struct Feedback {
     pub failing: BTreeSet<String>,
 }
 
+/// What a gate printed, as much of it as is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GateOutput<'a> {
+    pub text: &'a str,
+    /// The parts that the text has a note of instead.
+    pub left_out: &'a [LeftOut],
+}
+
+impl<'a> From<&'a str> for GateOutput<'a> {
+    fn from(text: &'a str) -> GateOutput<'a> {
+        GateOutput { text, left_out: &[] }
+    }
+}
+
 /// Puts into at most `max_bytes` what a gate's run says. `before` is what failed in its run before.
-pub fn feedback(
+pub fn feedback<'a>(
     gate: &str,
     reason: Option<&str>,
-    output: &str,
+    output: impl Into<GateOutput<'a>>,
     before: Option<&BTreeSet<String>>,
     max_bytes: usize,
 ) -> Feedback {
     let mut text = Room { text: String::new(), max: max_bytes };
     let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
-    let report = checks::read(output);
+    let output = output.into();
+    let report = checks::read(output.text);
     let failing = match &report {
         Some(report) => report.failing.iter().map(|check| prefixed(gate, &check.name)).collect(),
         None => BTreeSet::from([gate.to_owned()]),
@@ -157,8 +173,8 @@ impl Room {
     }
 
     /// The output, or its beginning and its end.
-    fn output(&mut self, output: &str) {
-        let output = checks::plain(output);
+    fn output(&mut self, printed: GateOutput<'_>) {
+        let output = checks::plain(printed.text);
         let output = output.trim();
         const TITLE: &str = "\nOutput:\n";
         let room = self.left().saturating_sub(TITLE.len());
@@ -166,7 +182,11 @@ impl Room {
             return;
         }
         self.add(TITLE);
-        self.add(&head_and_tail(output, room));
+        let earlier = printed.left_out;
+        self.add(&head_and_tail(
+            output,
+            ExcerptRules { max: room, head_parts: HEAD_PARTS, earlier },
+        ));
     }
 
     fn part(&self) -> usize {
@@ -193,24 +213,7 @@ fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
     }
-    head_and_tail(text, max)
-}
-
-fn head_and_tail(text: &str, max: usize) -> String {
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    // The count has at most as many digits as the length.
-    let kept = max.saturating_sub(left_out(text.len()).len());
-    let head = text.floor_char_boundary(kept / HEAD_PARTS);
-    let tail = text.ceil_char_boundary(text.len() - (kept - kept / HEAD_PARTS));
-    let cut = format!("{}{}{}", &text[..head], left_out(tail - head), &text[tail..]);
-    let end = cut.floor_char_boundary(max);
-    cut[..end].to_owned()
-}
-
-fn left_out(bytes: usize) -> String {
-    format!("\n[… {bytes} bytes left out …]\n")
+    head_and_tail(text, ExcerptRules { max, head_parts: HEAD_PARTS, earlier: &[] })
 }
 
 #[cfg(test)]

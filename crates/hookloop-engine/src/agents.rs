@@ -28,6 +28,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{Talk, TurnResult, Usage};
 
@@ -207,20 +208,13 @@ fn why(how: How, order: &Order<'_>) -> String {
 
 /// A failure, with what the agent said about it.
 fn failure(ran: &Ran, why: String) -> TurnResult {
-    let said = clipped(ran.output.stderr.excerpt().trim(), ERROR_MAX);
+    let said = ran.output.stderr.excerpt_within(ERROR_MAX);
+    let said = said.trim();
     let error = if said.is_empty() { why } else { format!("{why}\n{said}") };
     TurnResult::Failed { error }
 }
 
-/// Text as long as it may be kept: its head and its tail.
+/// Text as long as it may be kept: its first and its last lines.
 pub(crate) fn clipped(text: &str, max: usize) -> String {
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    let half = max / 2;
-    let head = (0..=half).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let from = text.len() - half;
-    let tail = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
-    let left_out = tail - head;
-    format!("{}\n[{left_out} bytes left out]\n{}", &text[..head], &text[tail..])
+    head_and_tail(text, ExcerptRules { max, head_parts: 2, earlier: &[] })
 }

@@ -462,6 +462,7 @@ impl Runner {
             whole: Some(String::new()),
             stdout_bytes: 0,
             stderr_bytes: stderr.len() as u64,
+            left_out: Vec::new(),
             stderr,
             artifact: None,
         };

@@ -45,7 +45,12 @@ impl fmt::Display for NearMiss {
                 write!(f, "`{tag}` is in a code block, a quote, a list or a comment")
             }
             NearMiss::Misspelt { promise } => {
-                write!(f, "the tag for {0} is not exactly `{1}`", promise.word(), Tag(promise.word()))
+                write!(
+                    f,
+                    "the tag for {0} is not exactly `{1}`",
+                    promise.word(),
+                    Tag(promise.word())
+                )
             }
             NearMiss::OtherWord { word } => {
                 write!(f, "`{}` is none of COMPLETE, BLOCKED and ESCALATE", Tag(word))
@@ -156,7 +161,9 @@ fn tags_in(line: &[u8]) -> impl Iterator<Item = (FoundTag, &[u8])> {
 fn tag_at(text: &[u8]) -> Option<(FoundTag, &[u8])> {
     let name = text.get(1..)?.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let begin = text.get(1..)?.get(..NAME_START.len())?;
-    if name > NAME_MAX || !begin.eq_ignore_ascii_case(NAME_START) || text.get(1 + name) != Some(&b'>')
+    if name > NAME_MAX
+        || !begin.eq_ignore_ascii_case(NAME_START)
+        || text.get(1 + name) != Some(&b'>')
     {
         return None;
     }

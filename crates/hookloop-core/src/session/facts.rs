@@ -509,7 +509,9 @@ impl fmt::Display for UnclaimedWorkChecked {
         if self.gates == 0 {
             f.write_str("there are no gates that could judge the files")
         } else if self.passed && self.changed {
-            f.write_str("all gates pass on the files as they are, but the agent did not report COMPLETE")
+            f.write_str(
+                "all gates pass on the files as they are, but the agent did not report COMPLETE",
+            )
         } else if self.passed {
             f.write_str("all gates pass, but no file changed and the agent did not report COMPLETE")
         } else if self.failing.is_empty() {

@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
+use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Registry;
 use hookloop_core::review::{self, Quorum};
 use hookloop_core::session::{Conversation, Limits, StopWhen, TurnEnded, TurnResult, Work};
@@ -186,7 +187,8 @@ fn prompt_of(task: &Task, gatekeeper: &Gatekeeper, diff: &Diff, id: &str, why_no
         diff.text
     ));
     if diff.left_out_bytes > 0 {
-        text.push_str(&format!("({} bytes of it are left out.)\n", diff.left_out_bytes));
+        let left_out = LeftOut { bytes: diff.left_out_bytes, lines: diff.left_out_lines };
+        text.push_str(&format!("{left_out}\n"));
     }
     text.push_str(&format!(
         "\nAnswer with one JSON object and nothing else, as this schema says; any other answer is no verdict:\n{}\n",

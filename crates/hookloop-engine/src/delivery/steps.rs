@@ -331,5 +331,6 @@ fn told(
         ran: Some(ran),
         stdout: said,
         stderr: String::new(),
+        left_out: Vec::new(),
     }
 }

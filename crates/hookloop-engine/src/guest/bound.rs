@@ -152,7 +152,12 @@ impl Desk {
         promises: &[Promise],
     ) -> Result<Evaluated, DeskError> {
         let session = self.turn_of(bound)?.session;
-        let nothing = || stop::Said::new(Decision::Continue, "you reported none of COMPLETE, BLOCKED and ESCALATE");
+        let nothing = || {
+            stop::Said::new(
+                Decision::Continue,
+                "you reported none of COMPLETE, BLOCKED and ESCALATE",
+            )
+        };
         let said = stop::by_promise(promises).unwrap_or_else(nothing);
         let reason = match said.decision {
             Decision::Continue => said.reason,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hookloop_core::answer::{SKIP, Status, Verdict as Said};
 use hookloop_core::event::EventBody;
-use hookloop_core::feedback::feedback;
+use hookloop_core::feedback::{GateOutput, feedback};
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
@@ -424,7 +424,11 @@ impl<W: World> Driver<'_, W> {
                 _ => "",
             };
             let printed = [run.stderr.trim(), run.stdout.trim()].join("\n");
-            let output = if printed.trim().is_empty() { said } else { &printed };
+            let output = if printed.trim().is_empty() {
+                GateOutput::from(said)
+            } else {
+                GateOutput { text: &printed, left_out: &run.left_out }
+            };
             let reason = run.outcome.reason.as_deref();
             let told = feedback(&run.hook, reason, output, before.as_ref(), FEEDBACK_MAX.min(room));
             room = room.saturating_sub(told.text.len());

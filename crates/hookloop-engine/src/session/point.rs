@@ -2,6 +2,7 @@
 
 use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::event::EventBody;
+use hookloop_core::excerpt::{ExcerptRules, LeftOut, head_and_tail};
 use hookloop_core::hook::Hook;
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
@@ -98,7 +99,11 @@ impl<W: World> Driver<'_, W> {
             let text = match text.len() <= room && self.journal.session.pending.len() < PENDING_MAX
             {
                 true => text,
-                false => format!("[{} bytes of output are left out here]", text.len()),
+                false => run
+                    .left_out
+                    .iter()
+                    .fold(LeftOut::of(&text), |all, cut| all.plus(*cut))
+                    .to_string(),
             };
             room = room.saturating_sub(text.len());
             let status = Some(run.outcome.status.name().to_owned());
@@ -142,5 +147,6 @@ pub(crate) fn piped(hook: &Hook, run: &HookRun) -> Option<String> {
     ];
     let parts: Vec<&str> =
         parts.into_iter().flatten().map(str::trim).filter(|part| !part.is_empty()).collect();
-    (!parts.is_empty()).then(|| clipped(&parts.join("\n"), PIPED_MAX))
+    let rules = ExcerptRules { max: PIPED_MAX, head_parts: 2, earlier: &run.left_out };
+    (!parts.is_empty()).then(|| head_and_tail(&parts.join("\n"), rules))
 }

@@ -294,7 +294,8 @@ impl Scene {
             artifact: None,
         };
         let stderr = String::new();
-        HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr }
+        let left_out = Vec::new();
+        HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr, left_out }
     }
 
     fn agent(&mut self, number: usize) -> Report {

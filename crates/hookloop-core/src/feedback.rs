@@ -4,7 +4,7 @@
 //! the first checks fail; then as much of the output as there is room for.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use crate::checks::{self, Check, Report};
 use crate::excerpt::{ExcerptRules, LeftOut, head_and_tail};
@@ -23,6 +23,44 @@ pub struct Feedback {
     pub text: String,
     /// What fails: `gate: check`, or the gate's own name if its output is not understood.
     pub failing: BTreeSet<String>,
+    /// How many checks fail still, were fixed and are new, if the run before and this one tell.
+    pub changes: Option<CheckChanges>,
+}
+
+/// How many checks changed between two runs of gates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckChanges {
+    pub still: usize,
+    pub fixed: usize,
+    pub new: usize,
+}
+
+impl CheckChanges {
+    #[must_use]
+    pub fn plus(self, other: CheckChanges) -> CheckChanges {
+        CheckChanges {
+            still: self.still + other.still,
+            fixed: self.fixed + other.fixed,
+            new: self.new + other.new,
+        }
+    }
+}
+
+impl fmt::Display for CheckChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CheckChanges { still, fixed, new } = self;
+        let verb = |count: usize, one: &'static str, many: &'static str| match count {
+            1 => one,
+            _ => many,
+        };
+        write!(
+            f,
+            "{still} {} still, {fixed} {} fixed, {new} {} new",
+            verb(*still, "check fails", "checks fail"),
+            verb(*fixed, "was", "were"),
+            verb(*new, "is", "are"),
+        )
+    }
 }
 
 /// What a gate printed, as much of it as is kept.
@@ -36,6 +74,12 @@ pub struct GateOutput<'a> {
 impl<'a> From<&'a str> for GateOutput<'a> {
     fn from(text: &'a str) -> GateOutput<'a> {
         GateOutput { text, left_out: &[] }
+    }
+}
+
+impl<'a> From<&'a String> for GateOutput<'a> {
+    fn from(text: &'a String) -> GateOutput<'a> {
+        GateOutput::from(text.as_str())
     }
 }
 
@@ -56,6 +100,7 @@ pub fn feedback<'a>(
         None => BTreeSet::from([gate.to_owned()]),
     };
     text.begin(gate, reason, report.as_ref());
+    let mut counted = None;
     if let Some(report) = &report {
         let changes = Changes::between(gate, before, report);
         text.list("Fixed since the run before, or not run this time:", &changes.fixed);
@@ -64,9 +109,12 @@ pub fn feedback<'a>(
         text.list(if before.is_some() { "New:" } else { "Failing:" }, &names(&changes.new));
         text.more(report.more);
         text.causes(changes.new.iter().chain(&changes.still));
+        let is_known = before.is_some() && changes.unknown.is_empty() && report.more == 0;
+        let (still, fixed, new) = (changes.still.len(), changes.fixed.len(), changes.new.len());
+        counted = is_known.then_some(CheckChanges { still, fixed, new });
     }
     text.output(output);
-    Feedback { text: text.finish(), failing }
+    Feedback { text: text.finish(), failing, changes: counted }
 }
 
 fn prefixed(gate: &str, check: &str) -> String {

@@ -3,6 +3,7 @@
 //! - [`claude`], [`codex`]: the agents of these names, each with its own events
 //! - [`acp`]: agents that speak the Agent Client Protocol
 //! - [`command`]: any program: the prompt on its input, its answer on its output
+//! - [`command_access`]: the commands that an agent may run, as users and agents are told
 //! - [`scripted`]: turns from a file, for tests and the demo
 //! - [`crew`]: the agents of a session
 //! - [`known`], [`settings`]: which agents there are, and how they are started
@@ -15,6 +16,7 @@ pub mod acp;
 pub mod claude;
 pub mod codex;
 pub mod command;
+pub mod command_access;
 pub mod crew;
 pub mod known;
 mod limits;
@@ -36,6 +38,7 @@ use crate::process::{Cancel, How, Job, Ran};
 use crate::reactions::CAUSE_VARIABLE;
 use crate::runner::Runner;
 
+pub use command_access::CommandAccess;
 pub use known::Dialect;
 pub use settings::{NoSuchAgent, Permissions, Program, Settings};
 pub use tools::Tools;

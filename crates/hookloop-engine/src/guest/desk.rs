@@ -30,7 +30,7 @@ use crate::lifeline::Beats;
 use crate::project::{EngineError, Project, now};
 use crate::session::drive::LEASE;
 use crate::session::open::{self, random_word, runner};
-use crate::session::prompt::fenced;
+use crate::session::prompt::told;
 use crate::session::real::Stop;
 use crate::session::session_of;
 
@@ -576,7 +576,7 @@ impl Desk {
             .receipts
             .iter()
             .map(line)
-            .chain(words.map(|piped| fenced(piped, &session.plan.fence)))
+            .chain(words.map(|piped| told(piped, &session.plan.fence)))
             .collect();
         Ok((!lines.is_empty()).then(|| lines.join("\n")))
     }

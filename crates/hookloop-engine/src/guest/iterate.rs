@@ -118,7 +118,8 @@ pub(super) fn evaluated(
     promises: &[Promise],
 ) -> Result<Evaluated, EngineError> {
     let (by, said) = session.ask_ways(promises)?;
-    let stop::Said { decision: action, reason, next_prompt } = said;
+    let stop::Said { decision: action, reason, next_prompt, output } = said;
+    let next_prompt = next_prompt.or(output);
     let failing = stop::failing(&session.validated);
     let to_mend = (action == Decision::Continue && !failing.is_empty())
         .then(|| format!("make these rules pass: {}", failing.join(", ")));

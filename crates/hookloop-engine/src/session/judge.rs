@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use hookloop_core::answer::{SKIP, Status, Verdict as Said};
 use hookloop_core::event::EventBody;
-use hookloop_core::feedback::{GateOutput, feedback};
+use hookloop_core::feedback::{CheckChanges, GateOutput, feedback};
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, NearMiss, Promise};
 use hookloop_core::session::stop::{self, Validated, Way};
 use hookloop_core::session::{
-    Decision, GatesJudged, Outcome, Receipt, StopDecided, StopWhen, Verdict,
+    Decision, GatesJudged, Outcome, Piped, PromptChannel, Receipt, StopDecided, StopWhen, Verdict,
     facts::UnclaimedWorkChecked,
 };
 
-use super::drive::Driver;
-use super::point::REASON_MAX;
+use super::drive::{Driver, US};
+use super::point::{PIPED_MAX, REASON_MAX};
 use super::world::World;
 use crate::agents::clipped;
 use crate::project::EngineError;
@@ -30,6 +30,8 @@ const FEEDBACK_MAX: usize = 16 * 1024;
 const FEEDBACKS_MAX: usize = 64 * 1024;
 /// Why the loop goes on after a turn whose final message has no promise.
 const NO_REPORT: &str = "the agent reported none of COMPLETE, BLOCKED and ESCALATE";
+/// Gates that the instruction to fix them names.
+const GATES_TOLD_MAX: usize = 20;
 /// Gates of one result that the record of a verdict names.
 const GATES_NAMED_MAX: usize = 256;
 
@@ -74,6 +76,11 @@ impl<W: World> Driver<'_, W> {
             (said.decision, claims.iter().find_map(|claimed| claimed.reason.as_deref()))
         {
             said.reason = format!("{}: {why}", said.reason);
+        } else if let (Decision::Escalate, Some(last)) = (said.decision, &self.journal.session.last)
+            && stop::by_promise(&last.promises).as_ref() == Some(&said)
+            && let Some(words) = stop::last_words(&last.message)
+        {
+            said.reason = format!("{}: {words}", said.reason);
         }
         if let (Decision::Continue, Some(last)) = (said.decision, &self.journal.session.last) {
             for near_miss in &last.near_misses {
@@ -85,7 +92,10 @@ impl<W: World> Driver<'_, W> {
             return Ok(());
         }
         if let Some(prompt) = &said.next_prompt {
-            self.tell(&by, &Point::StopWhen, None, prompt.clone());
+            self.instruct(&by, &Point::StopWhen, prompt.clone());
+        }
+        if let Some(output) = &said.output {
+            self.tell_output(&by, output);
         }
         let failing = match (self.validated.is_empty(), said.decision) {
             (true, _) => None,
@@ -184,11 +194,13 @@ impl<W: World> Driver<'_, W> {
             }
             (Status::Passed, Said::Pass) => stop::Said::new(Decision::Complete, why("it says so")),
             (Status::Blocked, Said::Block { feedback }) => {
-                // Who says no by an exit code has printed why.
+                // A hook that blocks by its exit code has printed why, which is data.
                 let is_told = run.ran.as_ref().is_some_and(|ran| ran.exit_code == Some(2));
-                let printed = is_told.then(|| feedback.clone());
+                let next_prompt = run.outcome.next_prompt.clone();
+                let output = feedback.clone();
                 stop::Said {
-                    next_prompt: run.outcome.next_prompt.clone().or(printed),
+                    output: (is_told && next_prompt.is_none()).then_some(output),
+                    next_prompt,
                     ..stop::Said::new(Decision::Continue, why("it says so"))
                 }
             }
@@ -224,7 +236,7 @@ impl<W: World> Driver<'_, W> {
         let rules = self.hooks_at(&Point::Validation);
         let judged = verdict(&rules, &proof.runs);
         let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
-        let failing = self.tell_blocked(&Point::Validation, &blocked);
+        let failing = self.tell_blocked(&Point::Validation, &blocked, proof.runs.len());
         self.proof = Some(proof);
         failing.into_iter().collect()
     }
@@ -321,10 +333,10 @@ impl<W: World> Driver<'_, W> {
     fn judge(&mut self, gates: &[Hook], proof: Proof) -> GatesJudged {
         let judged = verdict(gates, &proof.runs);
         let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
-        let mut failing = self.tell_blocked(&Point::Stop, &blocked);
+        let mut failing = self.tell_blocked(&Point::Stop, &blocked, proof.runs.len());
         if failing.is_empty() && !proof.is_firm {
             let what = "files changed while the gates ran, each time: what they said is not about one state";
-            self.tell("hookloop", &Point::Stop, None, what.to_owned());
+            self.instruct(US, &Point::Stop, what.to_owned());
             failing.insert("files change while gates run".to_owned());
         }
         let named = |result| {
@@ -408,10 +420,17 @@ impl<W: World> Driver<'_, W> {
 
     /// Tells the agent what blocks, and what has become of it since it was told before. Answers the
     /// checks that fail.
-    pub(super) fn tell_blocked(&mut self, point: &Point, blocked: &[&HookRun]) -> BTreeSet<String> {
+    pub(super) fn tell_blocked(
+        &mut self,
+        point: &Point,
+        blocked: &[&HookRun],
+        count: usize,
+    ) -> BTreeSet<String> {
         let before = self.journal.session.failing.clone();
         let mut all = BTreeSet::new();
         let mut room = FEEDBACKS_MAX;
+        let mut changes = None;
+        let mut told_of = Vec::new();
         for run in blocked {
             let own = |failing: &BTreeSet<String>| -> BTreeSet<String> {
                 let prefix = format!("{}: ", run.hook);
@@ -433,13 +452,64 @@ impl<W: World> Driver<'_, W> {
             let told = feedback(&run.hook, reason, output, before.as_ref(), FEEDBACK_MAX.min(room));
             room = room.saturating_sub(told.text.len());
             all.extend(told.failing);
-            let text = match &run.outcome.next_prompt {
-                Some(prompt) => format!("{prompt}\n\n{}", told.text),
-                None => told.text,
+            changes = match (changes, told.changes) {
+                (Some(sum), Some(more)) => Some(CheckChanges::plus(sum, more)),
+                (sum, more) => sum.or(more),
             };
-            self.tell(&run.hook, point, Some(run.outcome.status.name()), text);
+            told_of.push((*run, told.text));
+        }
+        if !blocked.is_empty() {
+            let text = self.summary(point, blocked, count, changes);
+            self.instruct(US, point, text);
+        }
+        for (run, text) in told_of {
+            if let Some(prompt) = &run.outcome.next_prompt {
+                self.instruct(&run.hook, point, prompt.clone());
+            }
+            self.tell_check(point, run, text);
         }
         all
+    }
+
+    /// Tells an agent that is sent back why, and what it shall do.
+    fn summary(
+        &self,
+        point: &Point,
+        blocked: &[&HookRun],
+        count: usize,
+        changes: Option<CheckChanges>,
+    ) -> String {
+        let last = self.journal.session.last.as_ref();
+        let has_reported = last.is_some_and(|last| last.promises.contains(&Promise::Complete));
+        let occasion = match point {
+            Point::BeforeSubmit => "Your work was about to be submitted.",
+            _ if has_reported => "You reported COMPLETE.",
+            _ => "hookloop checked the files as you left them.",
+        };
+        let names: Vec<&str> =
+            blocked.iter().take(GATES_TOLD_MAX).map(|run| run.hook.as_str()).collect();
+        let more = match blocked.len().saturating_sub(names.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let gates = if count == 1 { "gate" } else { "gates" };
+        let changes = changes.map_or_else(String::new, |changes| format!(" {changes}."));
+        let failed = blocked.len();
+        let names = names.join(", ");
+        format!(
+            "{occasion} {failed} of {count} {gates} failed: {names}{more}.{changes} Fix the cause."
+        )
+    }
+
+    /// The output of a hook that has the agent go on, as data.
+    fn tell_output(&mut self, hook: &str, output: &str) {
+        self.journal.note(EventBody::OutputPiped(Piped {
+            from: hook.to_owned(),
+            point: Point::StopWhen.name().to_owned(),
+            text: clipped(output, PIPED_MAX),
+            channel: Some(PromptChannel::CheckResult),
+            ..Piped::default()
+        }));
     }
 }
 

@@ -7,7 +7,7 @@ use hookloop_core::hook::Hook;
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::CheckpointMade;
-use hookloop_core::session::{Outcome, Piped};
+use hookloop_core::session::{Outcome, Piped, PromptChannel};
 
 use super::drive::Driver;
 use super::world::{Call, Notice, World};
@@ -108,7 +108,8 @@ impl<W: World> Driver<'_, W> {
             room = room.saturating_sub(text.len());
             let status = Some(run.outcome.status.name().to_owned());
             let from = run.hook.clone();
-            let piped = Piped { from, point: point.name().to_owned(), status, text };
+            let (point, channel) = (point.name().to_owned(), Some(PromptChannel::HookOutput));
+            let piped = Piped { from, point, status, text, channel, ..Piped::default() };
             self.journal.note(EventBody::OutputPiped(piped));
         }
     }

@@ -241,7 +241,8 @@ impl Scene {
         if self.chance(self.nature.messages) {
             self.story.borrow_mut().messages += 1;
             let text = format!("message-{}", self.story.borrow().messages);
-            let piped = Piped { from: "u".into(), point: "message".into(), status: None, text };
+            let piped =
+                Piped { from: "u".into(), point: "message".into(), text, ..Piped::default() };
             append(&self.log, &subject, EventBody::OutputPiped(piped));
         }
         if self.chance(self.nature.pauses) {

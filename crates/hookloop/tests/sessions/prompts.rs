@@ -139,3 +139,46 @@ sed 's/.*\"iteration\": *\\([0-9]*\\).*/input-\\1/'
     }
     assert_eq!(read(&sandbox, "after"), "1\n2\n");
 }
+
+/// The bytes and lines that a text names as left out, and those that stand before and behind the note.
+fn counts(text: &str) -> ((usize, usize), (usize, usize)) {
+    let (head, rest) = text.split_once("[… ").unwrap();
+    let (note, tail) = rest.split_once(" left out …]\n").unwrap();
+    let (bytes, lines) = note.split_once(" bytes (").unwrap();
+    let number = |text: &str| -> usize { text.replace(',', "").parse().unwrap() };
+    let left_out = (number(bytes), number(lines.strip_suffix(" lines)").unwrap()));
+    let is_number =
+        |line: &&str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+    let of_output = |part: &str| -> (usize, usize) {
+        let lines: Vec<&str> = part.lines().filter(is_number).collect();
+        (lines.iter().map(|line| line.len() + 1).sum(), lines.len())
+    };
+    let (head, tail) = (of_output(head), of_output(tail));
+    (left_out, (head.0 + tail.0, head.1 + tail.1))
+}
+
+#[test]
+fn output_that_is_left_out_is_counted_from_the_whole_output_and_in_whole_lines() {
+    let config = "version: 1
+hooks:
+  post_iteration:
+    - {name: much, command: 'seq 1000000 1099999', pipe_output: true}
+  stop:
+    - {name: tests, command: 'seq 1000000 1099999; exit 2'}
+";
+    let sandbox = project(config, &[]);
+    let turns = r#"[{"write": {"f": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    let ran = scripted(&sandbox, turns, &["--max-iterations", "1"]);
+    assert_eq!(ran.outcome(), "limit", "{}", ran.stderr);
+    let piped = ran.all("output_piped");
+    for point in ["post_iteration", "stop"] {
+        let piped = piped.iter().find(|piped| piped["point"] == point).unwrap();
+        let text = piped["text"].as_str().unwrap();
+        let ((bytes, lines), (kept, kept_lines)) = counts(text);
+        // A trimmed end of a line is no output.
+        assert!((799_999..=800_001).contains(&(bytes + kept)), "{point}: {bytes} + {kept}");
+        assert!((99_999..=100_000).contains(&(lines + kept_lines)), "{point}: {lines}");
+        let is_whole = |line: &&str| line.len() == 7 || !line.starts_with("10");
+        assert!(text.lines().all(|line| is_whole(&line)), "{point}: whole lines");
+    }
+}

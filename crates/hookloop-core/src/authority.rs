@@ -187,6 +187,9 @@ impl ControlledAction {
             | Command::SubmitTask { fence, .. }
             | Command::BlockTask { fence, .. } => overriding(fence),
             Command::RemarkTask { remark: Remark::Note(_), .. } => None,
+            Command::RemarkTask { remark: Remark::Answer { .. }, .. } => {
+                Some(ControlledAction::AnswerQuestion)
+            }
             Command::RemarkTask { fence, .. } => overriding(fence),
             Command::CompleteTask { .. } => Some(ControlledAction::CompleteTask),
             Command::DeleteTask { .. } => Some(ControlledAction::DeleteTask),

@@ -23,7 +23,7 @@ use crate::session::facts::{
     CheckpointMade, Claimed, EmptyDifferenceFound, GatesJudged, IterationStarted,
     Outcome as SessionOutcome, Piped, PointPassed, Receipt, RetryLimitAnswered, RetryLimitAsked,
     SessionEnded, SessionResumed, StopDecided, SubmitJudged, TaskLeft, TaskTaken, TrustDrifted,
-    TurnEnded, TurnStarted, WorktreeRecreated,
+    TurnEnded, TurnStarted, UnclaimedWorkChecked, WorktreeRecreated,
 };
 use crate::session::plan::Plan;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
@@ -131,6 +131,7 @@ pub enum EventBody {
     GatesJudged(GatesJudged),
     /// A claim or a submission changes nothing.
     EmptyDifferenceFound(EmptyDifferenceFound),
+    UnclaimedWorkChecked(UnclaimedWorkChecked),
     /// What came of submitting a task's work.
     SubmitJudged(SubmitJudged),
     RetryLimitAsked(RetryLimitAsked),

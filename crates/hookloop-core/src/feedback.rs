@@ -4,9 +4,10 @@
 //! the first checks fail; then as much of the output as there is room for.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use crate::checks::{self, Check, Report};
+use crate::excerpt::{ExcerptRules, LeftOut, head_and_tail};
 
 /// Of what there is room for, a reason takes at most one part in this many. So do the checks that
 /// are fixed, those that fail still, those that are new, and all causes together.
@@ -22,24 +23,84 @@ pub struct Feedback {
     pub text: String,
     /// What fails: `gate: check`, or the gate's own name if its output is not understood.
     pub failing: BTreeSet<String>,
+    /// How many checks fail still, were fixed and are new, if the run before and this one tell.
+    pub changes: Option<CheckChanges>,
+}
+
+/// How many checks changed between two runs of gates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CheckChanges {
+    pub still: usize,
+    pub fixed: usize,
+    pub new: usize,
+}
+
+impl CheckChanges {
+    #[must_use]
+    pub fn plus(self, other: CheckChanges) -> CheckChanges {
+        CheckChanges {
+            still: self.still + other.still,
+            fixed: self.fixed + other.fixed,
+            new: self.new + other.new,
+        }
+    }
+}
+
+impl fmt::Display for CheckChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CheckChanges { still, fixed, new } = self;
+        let verb = |count: usize, one: &'static str, many: &'static str| match count {
+            1 => one,
+            _ => many,
+        };
+        write!(
+            f,
+            "{still} {} still, {fixed} {} fixed, {new} {} new",
+            verb(*still, "check fails", "checks fail"),
+            verb(*fixed, "was", "were"),
+            verb(*new, "is", "are"),
+        )
+    }
+}
+
+/// What a gate printed, as much of it as is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GateOutput<'a> {
+    pub text: &'a str,
+    /// The parts that the text has a note of instead.
+    pub left_out: &'a [LeftOut],
+}
+
+impl<'a> From<&'a str> for GateOutput<'a> {
+    fn from(text: &'a str) -> GateOutput<'a> {
+        GateOutput { text, left_out: &[] }
+    }
+}
+
+impl<'a> From<&'a String> for GateOutput<'a> {
+    fn from(text: &'a String) -> GateOutput<'a> {
+        GateOutput::from(text.as_str())
+    }
 }
 
 /// Puts into at most `max_bytes` what a gate's run says. `before` is what failed in its run before.
-pub fn feedback(
+pub fn feedback<'a>(
     gate: &str,
     reason: Option<&str>,
-    output: &str,
+    output: impl Into<GateOutput<'a>>,
     before: Option<&BTreeSet<String>>,
     max_bytes: usize,
 ) -> Feedback {
     let mut text = Room { text: String::new(), max: max_bytes };
     let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
-    let report = checks::read(output);
+    let output = output.into();
+    let report = checks::read(output.text);
     let failing = match &report {
         Some(report) => report.failing.iter().map(|check| prefixed(gate, &check.name)).collect(),
         None => BTreeSet::from([gate.to_owned()]),
     };
     text.begin(gate, reason, report.as_ref());
+    let mut counted = None;
     if let Some(report) = &report {
         let changes = Changes::between(gate, before, report);
         text.list("Fixed since the run before, or not run this time:", &changes.fixed);
@@ -48,9 +109,12 @@ pub fn feedback(
         text.list(if before.is_some() { "New:" } else { "Failing:" }, &names(&changes.new));
         text.more(report.more);
         text.causes(changes.new.iter().chain(&changes.still));
+        let is_known = before.is_some() && changes.unknown.is_empty() && report.more == 0;
+        let (still, fixed, new) = (changes.still.len(), changes.fixed.len(), changes.new.len());
+        counted = is_known.then_some(CheckChanges { still, fixed, new });
     }
     text.output(output);
-    Feedback { text: text.finish(), failing }
+    Feedback { text: text.finish(), failing, changes: counted }
 }
 
 fn prefixed(gate: &str, check: &str) -> String {
@@ -157,8 +221,8 @@ impl Room {
     }
 
     /// The output, or its beginning and its end.
-    fn output(&mut self, output: &str) {
-        let output = checks::plain(output);
+    fn output(&mut self, printed: GateOutput<'_>) {
+        let output = checks::plain(printed.text);
         let output = output.trim();
         const TITLE: &str = "\nOutput:\n";
         let room = self.left().saturating_sub(TITLE.len());
@@ -166,7 +230,11 @@ impl Room {
             return;
         }
         self.add(TITLE);
-        self.add(&head_and_tail(output, room));
+        let earlier = printed.left_out;
+        self.add(&head_and_tail(
+            output,
+            ExcerptRules { max: room, head_parts: HEAD_PARTS, earlier },
+        ));
     }
 
     fn part(&self) -> usize {
@@ -193,24 +261,7 @@ fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
     }
-    head_and_tail(text, max)
-}
-
-fn head_and_tail(text: &str, max: usize) -> String {
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    // The count has at most as many digits as the length.
-    let kept = max.saturating_sub(left_out(text.len()).len());
-    let head = text.floor_char_boundary(kept / HEAD_PARTS);
-    let tail = text.ceil_char_boundary(text.len() - (kept - kept / HEAD_PARTS));
-    let cut = format!("{}{}{}", &text[..head], left_out(tail - head), &text[tail..]);
-    let end = cut.floor_char_boundary(max);
-    cut[..end].to_owned()
-}
-
-fn left_out(bytes: usize) -> String {
-    format!("\n[… {bytes} bytes left out …]\n")
+    head_and_tail(text, ExcerptRules { max, head_parts: HEAD_PARTS, earlier: &[] })
 }
 
 #[cfg(test)]

@@ -335,7 +335,7 @@ mod tests {
             EventBody::TaskBlocked(Obstacle { reason: "why".into(), ..Obstacle::default() });
         assert_eq!(of_task(&blocked), arises(Kind::TaskBlocked, "why"));
         assert_eq!(of_task(&EventBody::TaskUnblocked(Empty {})), Some(Change::Passes));
-        let noted = EventBody::TaskNoted(crate::remark::Noted { text: "a".into() });
+        let noted = EventBody::TaskNoted(crate::remark::Noted { text: "a".into(), question: None });
         assert_eq!(of_task(&noted), None);
         let held = |reason: Option<&str>| {
             let reason = reason.map(str::to_owned);

@@ -30,6 +30,7 @@
 //! - [`checks`]: what test runners print about what fails
 //! - [`gates`]: what several gates say together
 //! - [`feedback`]: what an agent is told about a gate that said no
+//! - [`excerpt`]: long text as its first and last lines
 //! - [`builtin`]: the hooks that come with the product
 //! - [`template`]: `{{name}}` in the actions that a configuration declares
 //! - [`command_line`]: commands of hooks, and how values reach them
@@ -55,6 +56,7 @@ pub mod command_line;
 pub mod decide;
 pub mod delivery;
 pub mod event;
+pub mod excerpt;
 pub mod feedback;
 pub mod fleet;
 pub mod gate_ledger;

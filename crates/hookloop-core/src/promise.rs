@@ -11,18 +11,27 @@
 //!   that is how agents end a report.
 //! - Escape sequences are not removed. Agents print a plain message when they don't print to a
 //!   terminal, and who takes escapes away finds lines that nobody saw.
+//! - A promise that ends the last line behind other text, in bold, in a list item or in inline code is
+//!   `inline`: it counts where gates judge it. All other tags are near misses, which are reported.
 //! - What stands in `<pre>`, `<code>` and `<blockquote>`, or between backticks of a paragraph, is
 //!   quoted as well. Where that shows only later, a promise is held until then.
 
 mod markdown;
+mod near_miss;
+
+pub use near_miss::{NEAR_MISSES_MAX, NearMiss};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use markdown::{Fence, is_thematic_break, past_markers, trim_end, unindented};
+use near_miss::{LineContext, LineTags};
 
 /// A longer line is no promise and closes no fence. It is all that is kept of a stream.
 pub const LINE_MAX: usize = 1024;
+
+/// Bytes that are kept of the end of a longer line: enough for a promise and markup behind it.
+const LINE_END_MAX: usize = 128;
 
 /// Deeper is code.
 const INDENTATION_MAX: usize = 3;
@@ -49,11 +58,46 @@ pub enum Promise {
     Escalate,
 }
 
-/// The promises in a message, distinct, in the order in which they first occur.
-pub fn promises(text: &str) -> Vec<Promise> {
+impl Promise {
+    /// The word between the tags.
+    pub fn word(self) -> &'static str {
+        match self {
+            Promise::Complete => "COMPLETE",
+            Promise::Blocked => "BLOCKED",
+            Promise::Escalate => "ESCALATE",
+        }
+    }
+}
+
+/// Everything in a message that is a promise or looks like one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessagePromises {
+    /// The promises alone on their line, distinct, in the order in which they first occur.
+    pub alone: Vec<Promise>,
+    /// The promise that ends the last line, behind other text or in markup.
+    pub inline: Option<Promise>,
+    /// Tags that are no promise, the first [`NEAR_MISSES_MAX`]. The one of `inline` is among them.
+    pub near_misses: Vec<NearMiss>,
+}
+
+impl MessagePromises {
+    /// Returns the promises that count. One behind other text counts only with gates, which judge it.
+    pub fn counted(&self, has_gates: bool) -> Vec<Promise> {
+        let inline = self.inline.filter(|_| has_gates && self.alone.is_empty());
+        self.alone.iter().copied().chain(inline).collect()
+    }
+}
+
+/// Reads a whole message.
+pub fn read(text: &str) -> MessagePromises {
     let mut scanner = Scanner::default();
     scanner.push(text.as_bytes());
-    scanner.finish()
+    scanner.read_all()
+}
+
+/// The promises in a message, distinct, in the order in which they first occur.
+pub fn promises(text: &str) -> Vec<Promise> {
+    read(text).alone
 }
 
 /// Finds promises in a stream that is cut anywhere.
@@ -63,6 +107,8 @@ pub struct Scanner {
     line: Vec<u8>,
     /// It is longer than that.
     is_cut: bool,
+    /// The end of a line that is longer than that, at least its last [`LINE_END_MAX`] bytes.
+    line_end: Vec<u8>,
     /// The last bytes of the line, in lower case: enough for the longest of [`HIDING`].
     recent: u128,
     /// How many of them are backticks, without a break.
@@ -82,6 +128,8 @@ pub struct Scanner {
     found: Vec<Promise>,
     /// Found behind what may hide them: that shows at its end.
     held: Vec<Promise>,
+    /// Tags that are no promise.
+    tags: LineTags,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,18 +156,24 @@ impl Scanner {
         }
     }
 
-    pub fn finish(mut self) -> Vec<Promise> {
+    pub fn finish(self) -> Vec<Promise> {
+        self.read_all().alone
+    }
+
+    /// Ends the message.
+    pub fn read_all(mut self) -> MessagePromises {
         self.end_line();
         if self.hidden.is_none_or(|hidden| !hidden.is_certain) {
             self.release();
         }
-        self.found
+        let (inline, near_misses) = self.tags.finish();
+        MessagePromises { alone: self.found, inline, near_misses }
     }
 
     fn take(&mut self, byte: u8) {
         match self.line.len() < LINE_MAX {
             true => self.line.push(byte),
-            false => self.is_cut = true,
+            false => self.cut_line(byte),
         }
         self.recent = self.recent << 8 | u128::from(byte.to_ascii_lowercase());
         if self.fence.is_some() {
@@ -134,6 +188,22 @@ impl Scanner {
         if matches!(byte, b'-' | b'>' | b' ') && matches!(before, b'-' | b'e' | b't') {
             self.look_for_marks();
         }
+    }
+
+    /// Takes a byte that the line has no room for.
+    fn cut_line(&mut self, byte: u8) {
+        self.is_cut = true;
+        if self.line_end.len() >= 2 * LINE_END_MAX {
+            self.line_end.drain(..LINE_END_MAX);
+        }
+        self.line_end.push(byte);
+    }
+
+    /// The last bytes of a line that was cut behind `line`.
+    fn end_of_cut_line(&self, line: &[u8]) -> Vec<u8> {
+        let before = line.len().saturating_sub(LINE_END_MAX);
+        let end = [&line[before..], &self.line_end].concat();
+        end[end.len().saturating_sub(LINE_END_MAX)..].to_vec()
     }
 
     fn end_backticks(&mut self) {
@@ -185,7 +255,13 @@ impl Scanner {
             false => line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line),
             true => &line,
         };
-        self.read_line(trim_end(bytes));
+        let bytes = trim_end(bytes);
+        let hidden_before = self.hidden_before;
+        let context = self.read_line(bytes);
+        let context = if hidden_before.is_some() { LineContext::Quoted } else { context };
+        let end = self.is_cut.then(|| self.end_of_cut_line(bytes));
+        self.tags.take_line(bytes, end.as_deref().map(trim_end), context);
+        self.line_end.clear();
         line.clear();
         self.line = line;
         self.is_cut = false;
@@ -195,19 +271,21 @@ impl Scanner {
         self.is_ended = false;
     }
 
-    fn read_line(&mut self, line: &[u8]) {
+    /// Takes in a line, and returns how its text is meant.
+    fn read_line(&mut self, line: &[u8]) -> LineContext {
         if let Some(fence) = self.fence {
             if !self.is_cut && fence.is_closed_by(line) {
                 self.fence = None;
             }
-            return;
+            return LineContext::Quoted;
         }
         let continues_text = std::mem::replace(&mut self.is_in_text, false);
         if self.hidden_before.is_some_and(|hidden| hidden.is_certain) {
-            return;
+            return LineContext::Quoted;
         }
         if line.is_empty() {
-            return self.end_paragraph();
+            self.end_paragraph();
+            return LineContext::Text;
         }
         let (column, text) = unindented(line, 0);
         let list_before = self.list;
@@ -218,10 +296,16 @@ impl Scanner {
         if column > INDENTATION_MAX && !is_in_list {
             // Code can't begin in the middle of a paragraph, and in text backticks count.
             self.is_in_text = continues_text;
-            return if continues_text { self.end_hiding(b"") } else { self.end_paragraph() };
+            if continues_text {
+                self.end_hiding(b"");
+            } else {
+                self.end_paragraph();
+            }
+            return LineContext::Quoted;
         }
         if is_thematic_break(text) {
-            return self.end_paragraph();
+            self.end_paragraph();
+            return LineContext::Text;
         }
         let item = past_markers(text, column);
         if self.list.is_none() {
@@ -233,7 +317,8 @@ impl Scanner {
         };
         self.fence = Fence::opened_by(item.text, indentation_max);
         if self.fence.is_some() || item.text.starts_with(b">") {
-            return self.end_paragraph();
+            self.end_paragraph();
+            return LineContext::Quoted;
         }
         self.end_hiding(item.text);
         let promise = promise_in(item.text).filter(|_| self.list.is_none() && !self.is_cut);
@@ -242,9 +327,17 @@ impl Scanner {
             (Some(promise), None) => add(&mut self.found, promise),
             (None, _) => {}
         }
+        let is_marked = HIDING.iter().any(|(start, _)| ends_in(item.text, start));
         self.is_in_text = true;
         if continues_text && self.list.is_none() {
             self.list = list_before;
+        }
+        if promise.is_some() {
+            LineContext::Promise
+        } else if is_marked {
+            LineContext::Quoted
+        } else {
+            LineContext::Text
         }
     }
 

@@ -14,6 +14,8 @@ pub const STOP_HOOKS_MAX: usize = 10;
 /// The longest metadata of a stop hook, as JSON.
 pub const METADATA_MAX_BYTES: usize = 4 * 1024;
 pub const NOTE_MAX_BYTES: usize = 16 * 1024;
+/// The longest question that an answer is kept with.
+pub const QUESTION_MAX_BYTES: usize = 2_000;
 /// Notes of a task that are kept at hand, and checkpoints; the log has all of them.
 pub const NOTES_KEPT: usize = 100;
 pub const CHECKPOINTS_KEPT: usize = 20;
@@ -77,6 +79,9 @@ pub struct StopHook {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Noted {
     pub text: String,
+    /// The agent's question that a person answers with the note.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
 }
 
 /// What an agent wants to find again.
@@ -110,5 +115,10 @@ pub enum Remark {
     RegisterStop(StopHook),
     ClearStops,
     Note(String),
+    /// A person's answer to the question that blocked the task.
+    Answer {
+        question: String,
+        text: String,
+    },
     Checkpoint(Checkpointed),
 }

@@ -26,8 +26,8 @@ pub mod timeline;
 
 pub use facts::{
     Answer, Claimed, Decision, EmptyDifferenceFound, GatesJudged, IterationStarted, Outcome, Piped,
-    Receipt, SessionEnded, StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken,
-    TurnEnded, TurnKind, TurnResult, Usage, Verdict,
+    PromptChannel, Receipt, SessionEnded, StopDecided, SubmitJudged, SubmitVerdict, TaskLeft,
+    TaskTaken, TurnEnded, TurnKind, TurnResult, Usage, Verdict,
 };
 pub use plan::{
     AtRetryLimit, Conversation, ConversationPolicy, Fallback, FrozenScript, Limit, Limits, Plan,

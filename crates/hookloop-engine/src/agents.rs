@@ -3,6 +3,7 @@
 //! - [`claude`], [`codex`]: the agents of these names, each with its own events
 //! - [`acp`]: agents that speak the Agent Client Protocol
 //! - [`command`]: any program: the prompt on its input, its answer on its output
+//! - [`command_access`]: the commands that an agent may run, as users and agents are told
 //! - [`scripted`]: turns from a file, for tests and the demo
 //! - [`crew`]: the agents of a session
 //! - [`known`], [`settings`]: which agents there are, and how they are started
@@ -15,6 +16,7 @@ pub mod acp;
 pub mod claude;
 pub mod codex;
 pub mod command;
+pub mod command_access;
 pub mod crew;
 pub mod known;
 mod limits;
@@ -28,6 +30,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{Talk, TurnResult, Usage};
 
@@ -35,6 +38,7 @@ use crate::process::{Cancel, How, Job, Ran};
 use crate::reactions::CAUSE_VARIABLE;
 use crate::runner::Runner;
 
+pub use command_access::CommandAccess;
 pub use known::Dialect;
 pub use settings::{NoSuchAgent, Permissions, Program, Settings};
 pub use tools::Tools;
@@ -214,20 +218,13 @@ fn why(how: How, order: &Order<'_>) -> String {
 
 /// A failure, with what the agent said about it.
 fn failure(ran: &Ran, why: String) -> TurnResult {
-    let said = clipped(ran.output.stderr.excerpt().trim(), ERROR_MAX);
+    let said = ran.output.stderr.excerpt_within(ERROR_MAX);
+    let said = said.trim();
     let error = if said.is_empty() { why } else { format!("{why}\n{said}") };
     TurnResult::Failed { error }
 }
 
-/// Text as long as it may be kept: its head and its tail.
+/// Text as long as it may be kept: its first and its last lines.
 pub(crate) fn clipped(text: &str, max: usize) -> String {
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    let half = max / 2;
-    let head = (0..=half).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    let from = text.len() - half;
-    let tail = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
-    let left_out = tail - head;
-    format!("{}\n[{left_out} bytes left out]\n{}", &text[..head], &text[tail..])
+    head_and_tail(text, ExcerptRules { max, head_parts: 2, earlier: &[] })
 }

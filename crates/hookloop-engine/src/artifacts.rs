@@ -1,16 +1,17 @@
 //! Where the output of runs is kept, and which of it goes when there is much.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use hookloop_core::excerpt::LeftOut;
 use hookloop_core::id::EventId;
 use rustix::fs::OFlags;
 
-use crate::process::excerpt::{self, LeftOut};
+use crate::process::excerpt;
 use crate::project::fresh_id;
 
 const DIRECTORY: &str = "artifacts";
@@ -23,6 +24,8 @@ const AGE_MIN: Duration = Duration::from_secs(60 * 60);
 const LOOKED_ONE_IN: u8 = 16;
 /// What is shown of an output at most: half from its beginning, half from its end.
 pub const SHOWN_MAX: u64 = 1024 * 1024;
+/// Bytes of an output that are read at once to count its lines.
+const COUNTED_AT_ONCE: usize = 64 * 1024;
 /// And a process no more often than this.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
@@ -101,13 +104,32 @@ fn shown(mut file: File, bytes: u64, max: u64) -> io::Result<String> {
         return Ok(excerpt::plain(&head));
     }
     let mut tail = Vec::new();
+    let mut again = file.try_clone()?;
     (&mut file).take(max / 2).read_to_end(&mut head)?;
     file.seek(SeekFrom::Start(bytes - max / 2))?;
     file.take(max / 2).read_to_end(&mut tail)?;
-    let (head, tail) = (excerpt::without_cut_end(&head), excerpt::without_cut_start(&tail));
-    let left_out = bytes.saturating_sub((head.len() + tail.len()) as u64);
-    // How many lines that is would take reading them.
-    Ok(excerpt::around(head, LeftOut { bytes: left_out, lines: None }, tail))
+    let head = excerpt::whole_lines_of_head(&head);
+    let tail = excerpt::whole_lines_of_tail(&tail);
+    let from = head.len() as u64;
+    let left_out = bytes.saturating_sub(from + tail.len() as u64);
+    let lines = lines_within(&mut again, from, left_out)?;
+    Ok(excerpt::around(head, LeftOut { bytes: left_out, lines }, tail))
+}
+
+/// Counts the ends of lines in `length` bytes of a file, which is at most as long as the output that is stored.
+pub fn lines_within(file: &mut File, from: u64, length: u64) -> io::Result<u64> {
+    file.seek(SeekFrom::Start(from))?;
+    let mut rest = BufReader::with_capacity(COUNTED_AT_ONCE, file.take(length));
+    let mut lines = 0;
+    loop {
+        let piece = rest.fill_buf()?;
+        if piece.is_empty() {
+            return Ok(lines);
+        }
+        lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let length = piece.len();
+        rest.consume(length);
+    }
 }
 
 /// Whether this process has not looked for a while: a session runs many hooks.
@@ -188,7 +210,7 @@ mod tests {
         fs::write(&path, "€€€ab\u{1b}[2Jcd€€€").unwrap();
         let shown = |max| shown(File::open(&path).unwrap(), 26, max).unwrap();
         assert_eq!(shown(26), "€€€ab\\x1b[2Jcd€€€");
-        assert_eq!(shown(8), "€\n… 20 bytes left out …\n€");
+        assert_eq!(shown(8), "€\n[… 20 bytes left out …]\n€");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::Remark;
 use hookloop_core::session::Answer;
 use hookloop_core::session::facts::RetryLimitAnswered;
+use hookloop_core::session::stop;
 
 use crate::project::{Done, EngineError, Project, fresh_id, now};
 use crate::session::open;
@@ -219,7 +220,14 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
             Ok(Settled { done, next: None })
         }
         (About::Task(id), _) => {
-            let (id, remark, fence) = (id.clone(), Remark::Note(text.to_owned()), Fence::Override);
+            let question = stop::question_in(&problem.reason).to_owned();
+            let text = text.to_owned();
+            let remark = if question.trim().is_empty() {
+                Remark::Note(text)
+            } else {
+                Remark::Answer { question, text }
+            };
+            let (id, fence) = (id.clone(), Fence::Override);
             let note = Command::RemarkTask { id: id.clone(), remark, fence };
             let done = decide(project, key, &[note, Command::UnblockTask { id }])?;
             Ok(Settled { done, next: None })

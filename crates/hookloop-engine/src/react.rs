@@ -12,7 +12,7 @@ use hookloop_core::event::{
 };
 use hookloop_core::hook::{DeclaredAction, Handler, Hook, HookFailure};
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
-use hookloop_core::session::Piped;
+use hookloop_core::session::{Piped, PromptChannel};
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
 
@@ -116,6 +116,8 @@ impl Work<'_, '_, '_> {
             point: event.body.kind().to_owned(),
             status: Some(run.outcome.status.name().to_owned()),
             text,
+            channel: Some(PromptChannel::HookOutput),
+            ..Piped::default()
         });
         let (hook, record) = (hook.name.clone(), run.ran.clone());
         Some(Reaction { hook, counted: true, offset: 0, outcome, record, piped })

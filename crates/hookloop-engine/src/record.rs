@@ -9,6 +9,7 @@ use hookloop_core::answer::{
     ANSWER_MAX, AnswerRules, Ended, Printed, interpret, looks_like_answer,
 };
 use hookloop_core::event::HookRan;
+use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 
@@ -26,6 +27,8 @@ pub(crate) struct Said {
     pub(crate) stdout: String,
     pub(crate) whole: Option<String>,
     pub(crate) stderr: String,
+    /// The parts of both that they have a note of instead.
+    pub(crate) left_out: Vec<LeftOut>,
     pub(crate) stdout_bytes: u64,
     pub(crate) stderr_bytes: u64,
     pub(crate) artifact: Option<String>,
@@ -37,6 +40,8 @@ impl Said {
         let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
         let has_file = |output: &Output| !matches!(output.stored, Stored::Nothing);
         let is_kept = has_file(stdout) || has_file(stderr);
+        let (stdout_text, stdout_rest) = stdout.excerpt_and_rest(usize::MAX);
+        let (stderr_text, stderr_rest) = stderr.excerpt_and_rest(usize::MAX);
         Said {
             ended: match ran.how {
                 How::Exited(code) => Ended::Exited(code),
@@ -46,9 +51,10 @@ impl Said {
                 How::OverLimit(limit) => Ended::OverLimit(limit),
             },
             duration: ran.duration,
-            stdout: stdout.excerpt(),
+            stdout: stdout_text,
             whole: whole(stdout).map(|whole| String::from_utf8_lossy(&whole).into_owned()),
-            stderr: stderr.excerpt(),
+            stderr: stderr_text,
+            left_out: [stdout_rest, stderr_rest].into_iter().flatten().collect(),
             stdout_bytes: stdout.bytes,
             stderr_bytes: stderr.bytes,
             artifact: is_kept.then(|| artifacts.display().to_string()),
@@ -99,8 +105,8 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
         message: outcome.message.as_ref().map(kept),
         stdout_bytes: said.stdout_bytes,
         stderr_bytes: said.stderr_bytes,
-        artifact: said.artifact,
+        artifact: said.artifact.clone(),
     };
-    let (stdout, stderr) = (said.stdout, said.stderr);
-    HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr }
+    let Said { stdout, stderr, left_out, .. } = said;
+    HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr, left_out }
 }

@@ -6,6 +6,7 @@
 
 use hookloop_core::answer::{Outcome, Status};
 use hookloop_core::event::{Event, HookRan};
+use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::id::EventId;
 use hookloop_core::point::Point;
@@ -48,12 +49,21 @@ pub struct HookRun {
     /// What it printed, as far as it is kept.
     pub stdout: String,
     pub stderr: String,
+    /// The parts of both that they have a note of instead.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl HookRun {
     fn without(hook: &Hook, outcome: Outcome) -> HookRun {
         let (stdout, stderr) = (String::new(), String::new());
-        HookRun { hook: hook.name.clone(), outcome, ran: None, stdout, stderr }
+        HookRun {
+            hook: hook.name.clone(),
+            outcome,
+            ran: None,
+            stdout,
+            stderr,
+            left_out: Vec::new(),
+        }
     }
 
     /// A hook that had nothing to do, and why.

@@ -462,6 +462,7 @@ impl Runner {
             whole: Some(String::new()),
             stdout_bytes: 0,
             stderr_bytes: stderr.len() as u64,
+            left_out: Vec::new(),
             stderr,
             artifact: None,
         };
@@ -514,7 +515,7 @@ impl Runner {
                 let name = call.map(|call| call.session.plan.name.clone());
                 name.or_else(|| occasion.session_id())
             }
-            "iteration" => call.map(|call| call.session.iteration.to_string()),
+            "iteration" => call.map(|call| call.iteration().to_string()),
             "error" => call.and_then(|call| call.error).map(str::to_owned),
             "point" => Some(occasion.point.to_string()),
             "event" => occasion.event.map(|event| event.body.kind().to_owned()),
@@ -635,7 +636,7 @@ impl Runner {
             env.insert("HOOKLOOP_SESSION".into(), id.into());
         }
         if let Some(SessionContext { call, trace_parent, .. }) = occasion.session {
-            let iteration = call.session.iteration.to_string();
+            let iteration = call.iteration().to_string();
             env.insert("HOOKLOOP_ITERATION".into(), iteration.into());
             if let Some(parent) = trace_parent {
                 env.insert(TRACE_PARENT.into(), parent.into());
@@ -711,7 +712,7 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
     let promises =
         context.call.promises().iter().map(|promise| json!({ "type": promise, "detected": true }));
     let ours = &mut input["hookloop"];
-    ours["iteration"] = json!(session.iteration);
+    ours["iteration"] = json!(context.call.iteration());
     ours["worktree"] = json!(context.root);
     ours["files_modified"] = json!(last.map_or(&[][..], |last| &last.changed));
     ours["validation_results"] = results.collect();

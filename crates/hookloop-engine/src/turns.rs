@@ -329,7 +329,7 @@ fn condition_values(runner: &Runner, occasion: &Occasion<'_>) -> Value {
     if let Some(session) = occasion.session {
         let call = session.call;
         values["session"] = call.session.plan.name.clone().into();
-        values["iteration"] = call.session.iteration.into();
+        values["iteration"] = call.iteration().into();
         values["stop_hook_active"] = call.session.was_sent_back.into();
         if let Some(error) = call.error {
             values["error"] = error.into();

@@ -28,6 +28,7 @@ pub(crate) fn send(url: &str, input: &Value, timeout: Duration) -> Said {
     let begun = Instant::now();
     let answer = post(url, timeout).send(input.to_string());
     let said = |ended: Ended, stdout: String, stderr: String| Said {
+        left_out: Vec::new(),
         ended,
         duration: begun.elapsed(),
         stdout_bytes: stdout.len() as u64,

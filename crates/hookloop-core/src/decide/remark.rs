@@ -3,9 +3,11 @@
 use super::{Decided, Facts, bounded, check_fence, on_task};
 use crate::claim::Fence;
 use crate::event::{Empty, EventBody};
+use crate::excerpt::{ExcerptRules, head_and_tail};
 use crate::refusal::Refusal;
 use crate::remark::{
-    CHECKPOINT_MAX_BYTES, METADATA_MAX_BYTES, NOTE_MAX_BYTES, Noted, Remark, STOP_HOOKS_MAX,
+    CHECKPOINT_MAX_BYTES, METADATA_MAX_BYTES, NOTE_MAX_BYTES, Noted, QUESTION_MAX_BYTES, Remark,
+    STOP_HOOKS_MAX,
 };
 use crate::task::Task;
 
@@ -30,7 +32,13 @@ pub(super) fn decide(
         Remark::ClearStops => EventBody::StopHooksCleared(Empty {}),
         Remark::Note(text) => {
             bounded("note", Some(text), NOTE_MAX_BYTES)?;
-            EventBody::TaskNoted(Noted { text: text.clone() })
+            EventBody::TaskNoted(Noted { text: text.clone(), question: None })
+        }
+        Remark::Answer { question, text } => {
+            bounded("note", Some(text), NOTE_MAX_BYTES)?;
+            let rules = ExcerptRules { max: QUESTION_MAX_BYTES, head_parts: 2, earlier: &[] };
+            let question = Some(head_and_tail(question, rules));
+            EventBody::TaskNoted(Noted { text: text.clone(), question })
         }
         Remark::Checkpoint(made) => {
             let json = serde_json::to_string(made).unwrap_or_default();

@@ -177,6 +177,9 @@ stored_types! {
         GatesJudged(GatesJudged) => "gates_judged",
         /// The agent claims to be done, or its work is to be submitted, and nothing changed since the work began.
         EmptyDifferenceFound(EmptyDifferenceFound) => "empty_difference_found",
+        /// A session is about to end without progress, and its gates were run on work that the agent did not report
+        /// as complete. Nothing is completed by it.
+        UnclaimedWorkChecked(UnclaimedWorkChecked) => "unclaimed_work_checked",
         /// What came of submitting a task's work.
         SubmitJudged(SubmitJudged) => "submit_judged",
         /// Gates have sent the agent back as often as they may, and somebody is asked what to do.

@@ -17,7 +17,7 @@ fn set(names: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn feedback_on_a_first_run() {
-    let Feedback { text, failing } = feedback("tests", None, RUN, None, 4_000);
+    let Feedback { text, failing, .. } = feedback("tests", None, RUN, None, 4_000);
     assert_eq!(failing, set(&["tests: added", "tests: kept"]));
     let expected = "tests: 2 checks fail (cargo test)\n\n\
                     Failing:\n- kept\n- added\n\n\
@@ -63,7 +63,8 @@ fn feedback_does_not_call_fixed_what_did_not_run() {
 
 #[test]
 fn feedback_on_output_that_is_not_understood() {
-    let Feedback { text, failing } = feedback("lint", Some("exit code 2"), "oh no\n", None, 1_000);
+    let Feedback { text, failing, .. } =
+        feedback("lint", Some("exit code 2"), "oh no\n", None, 1_000);
     assert_eq!(text, "lint: it did not pass\nexit code 2\n\nOutput:\noh no");
     assert_eq!(failing, set(&["lint"]));
     let nothing = feedback("lint", Some("  "), "\n", None, 1_000).text;
@@ -77,6 +78,7 @@ fn feedback_has_the_beginning_and_the_end_of_long_output() {
     assert!(text.contains("Output:\nbegin éé") && text.ends_with("éé end"), "{text}");
     let (head, tail) = text.split_once("\n[… ").unwrap();
     let (count, tail) = tail.split_once(" bytes left out …]\n").unwrap();
+    let count = count.replace(',', "");
     let kept = head.split_once("Output:\n").unwrap().1.len() + tail.len();
     assert_eq!(count.parse::<usize>().unwrap() + kept, output.len());
 }
@@ -105,4 +107,14 @@ fn feedback_fits() {
             }
         }
     }
+}
+
+#[test]
+fn feedback_counts_the_checks_that_changed() {
+    let before = set(&["tests: kept", "tests: gone"]);
+    let changes = feedback("tests", None, RUN, Some(&before), 4_000).changes.unwrap();
+    assert_eq!(changes, CheckChanges { still: 1, fixed: 1, new: 1 });
+    assert_eq!(changes.to_string(), "1 check fails still, 1 was fixed, 1 is new");
+    assert_eq!(feedback("tests", None, RUN, None, 4_000).changes, None, "nothing to compare with");
+    assert_eq!(feedback("tests", None, "oh no", Some(&before), 4_000).changes, None);
 }

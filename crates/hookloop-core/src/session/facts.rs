@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::plan::{FrozenScript, Limit, counted};
 use crate::delivery::Submission;
 use crate::id::TaskId;
-use crate::promise::Promise;
+use crate::point::Point;
+use crate::promise::{NearMiss, Promise};
 
 /// Checks that a line names.
 const NAMED_MAX: usize = 4;
@@ -20,8 +21,22 @@ pub struct PointPassed {
     pub point: String,
 }
 
+/// How far an agent may trust a text: each class has a section of its own in a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptChannel {
+    /// An instruction of hookloop, or of a hook whose trusted definition says `answers: json`.
+    Instruction,
+    /// A message or an answer of a person.
+    User,
+    /// The result of a check: data.
+    CheckResult,
+    /// The output of a hook, or a note: data.
+    HookOutput,
+}
+
 /// Text that waits for a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Piped {
     /// A hook's name, `user`, or what else it is from.
     pub from: String,
@@ -30,6 +45,32 @@ pub struct Piped {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     pub text: String,
+    /// The class of the text; none in events of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<PromptChannel>,
+    /// The command of the gate whose result the text is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The exit code of that command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The agent's question that the text answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+}
+
+impl Piped {
+    /// The class of the text. An older event is classed by its point.
+    pub fn channel(&self) -> PromptChannel {
+        let by_point = || match (self.point.as_str(), self.point.parse()) {
+            (super::state::MESSAGE, _) => PromptChannel::User,
+            (_, Ok(Point::Stop | Point::Validation | Point::BeforeSubmit)) => {
+                PromptChannel::CheckResult
+            }
+            _ => PromptChannel::HookOutput,
+        };
+        self.channel.unwrap_or_else(by_point)
+    }
 }
 
 /// A prompt is about to be sent, with the first `items` of what waits in it.
@@ -92,6 +133,9 @@ pub struct TurnEnded {
     pub message: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub promises: Vec<Promise>,
+    /// Tags in the message that look like a promise, if none of them is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub near_misses: Vec<NearMiss>,
     /// What the project's files are now, by digest; none if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
@@ -484,6 +528,40 @@ impl From<Outcome> for SessionEnded {
 pub struct EmptyDifferenceFound {
     /// The agent was asked about it before, so a person is asked now.
     pub was_asked: bool,
+}
+
+/// The gates' results on work that the agent did not report as complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UnclaimedWorkChecked {
+    /// The number of gates; 0 if the session has none.
+    pub gates: u32,
+    /// Whether at least one gate passed and none blocks.
+    pub passed: bool,
+    /// Whether files changed since the work began.
+    pub changed: bool,
+    /// The gates that block, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<String>,
+}
+
+impl fmt::Display for UnclaimedWorkChecked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.gates == 0 {
+            f.write_str("there are no gates that could judge the files")
+        } else if self.passed && self.changed {
+            f.write_str(
+                "all gates pass on the files as they are, but the agent did not report COMPLETE",
+            )
+        } else if self.passed {
+            f.write_str("all gates pass, but no file changed and the agent did not report COMPLETE")
+        } else if self.failing.is_empty() {
+            f.write_str("no gate passed on the files as they are")
+        } else {
+            let named = self.failing.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+            write!(f, "gates fail on the files as they are: {named}")
+        }
+    }
 }
 
 impl Outcome {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::facts::{
     Answer, Claimed, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt,
     StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult,
-    TurnStarted, Usage, Verdict,
+    TurnStarted, UnclaimedWorkChecked, Usage, Verdict,
 };
 use super::plan::{Conversation, Plan};
 use super::progress::Progress;
@@ -129,6 +129,8 @@ pub struct Session {
     pub last: Option<TurnEnded>,
     /// What the ways to stop said last.
     pub decided: Option<StopDecided>,
+    /// The gates' results on work that was not claimed, since the last turn.
+    pub unclaimed: Option<UnclaimedWorkChecked>,
     /// The checks that failed last.
     pub failing: Option<BTreeSet<String>>,
     /// Of the gates' last run.
@@ -206,6 +208,7 @@ impl Session {
             claims: Vec::new(),
             last: None,
             decided: None,
+            unclaimed: None,
             failing: None,
             receipts: Vec::new(),
             is_proof: false,
@@ -277,6 +280,12 @@ impl Session {
     /// Whether gates have proven the work on the task at hand.
     pub fn has_proven_task(&self) -> bool {
         !self.is_accepted && (self.is_proof && !self.is_stale || self.is_submission_proof)
+    }
+
+    /// Whether the agent's last turn ended without a claim, so that no gate has judged the files.
+    pub fn is_unclaimed(&self) -> bool {
+        let goes_on = |decided: &StopDecided| decided.decision == Decision::Continue;
+        self.decided.as_ref().is_some_and(goes_on) && !self.plan.has_guest()
     }
 
     /// Whether the session was over before it did anything.
@@ -352,6 +361,7 @@ impl Session {
             EventBody::ReceiptMade(receipt) => self.keep(receipt.clone()),
             EventBody::GatesJudged(judged) => self.judge(judged),
             EventBody::EmptyDifferenceFound(found) => self.find_no_changes(found.was_asked),
+            EventBody::UnclaimedWorkChecked(checked) => self.unclaimed = Some(checked.clone()),
             EventBody::SubmitJudged(judged) => self.judge_submission(judged),
             EventBody::RetryLimitAnswered(answered) => self.answer(answered.answer),
             EventBody::TaskTaken(taken) => self.take_task(taken.clone()),
@@ -463,6 +473,7 @@ impl Session {
         }
         (self.iteration, self.attempt) = (started.number, started.attempt);
         self.has_worked = true;
+        self.unclaimed = None;
         self.claims.clear();
         self.phase = Phase::Turn(TurnKind::Work);
     }

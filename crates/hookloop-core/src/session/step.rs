@@ -41,6 +41,8 @@ pub enum Step {
     Decide,
     /// What gates say to a claim.
     Gate,
+    /// Run the gates once before the session ends without progress and without a claim.
+    CheckUnclaimed,
     /// The gates said no once too often.
     AnswerRetryLimit,
     /// Tell the graph what became of the task.
@@ -114,7 +116,10 @@ fn ready(session: &Session) -> Step {
         return after_task(session);
     }
     if session.progress.stalled >= limits.no_progress {
-        let reason = format!("{} iterations in a row got nowhere", session.progress.stalled);
+        if session.is_unclaimed() && session.unclaimed.is_none() {
+            return Step::CheckUnclaimed;
+        }
+        let reason = without_progress(session);
         return match session.task {
             Some(_) => Step::LeaveTask { how: Left::Blocked, reason: Some(reason) },
             None => Step::End(Outcome::NeedsHuman { reason }),
@@ -124,6 +129,19 @@ fn ready(session: &Session) -> Step {
         return Step::End(Outcome::Limit { limit: Limit::Iterations });
     }
     Step::Begin(pause(session))
+}
+
+/// Why a session without progress ends: whether its gates pass, and what the agent may have meant as a claim.
+fn without_progress(session: &Session) -> String {
+    let mut reason = format!("{} iterations in a row got nowhere", session.progress.stalled);
+    if let Some(checked) = session.unclaimed.as_ref().filter(|checked| checked.gates > 0) {
+        reason.push_str(&format!("; {checked}"));
+    }
+    let near_misses = session.last.iter().flat_map(|last| &last.near_misses);
+    for near_miss in near_misses {
+        reason.push_str(&format!("; not a report: {near_miss}"));
+    }
+    reason
 }
 
 /// Longer after each time that it did not work out.

@@ -26,13 +26,15 @@ impl From<&StopWhen> for Way {
 pub struct Said {
     pub decision: Decision,
     pub reason: String,
-    /// For the agent, if it goes on.
+    /// An instruction for the agent, if it goes on.
     pub next_prompt: Option<String>,
+    /// What a hook printed for the agent, as data.
+    pub output: Option<String>,
 }
 
 impl Said {
     pub fn new(decision: Decision, reason: impl Into<String>) -> Said {
-        Said { decision, reason: reason.into(), next_prompt: None }
+        Said { decision, reason: reason.into(), next_prompt: None, output: None }
     }
 }
 
@@ -49,6 +51,24 @@ impl Validated {
     }
 }
 
+/// Why a session stops for a promise of the agent's that asks for a person; its words follow.
+const ASKED: &str = "the agent asked for a human";
+const BLOCKED: &str = "the agent says that it is blocked";
+
+/// The agent's own words in a reason to stop, if it is one of those.
+pub fn question_in(reason: &str) -> &str {
+    let words = [ASKED, BLOCKED].iter().find_map(|start| reason.strip_prefix(start));
+    words.and_then(|words| words.strip_prefix(": ")).unwrap_or(reason)
+}
+
+/// The last paragraph of a message, without its promises: the question of an agent that asks for a person.
+pub fn last_words(message: &str) -> Option<String> {
+    let is_word = |line: &&str| !line.contains("<promise>");
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(is_word).collect();
+    let paragraph = lines.rsplit(|line| line.is_empty()).find(|lines| !lines.is_empty())?;
+    Some(paragraph.join(" "))
+}
+
 /// What can be said without asking anybody; none if it takes a command or the graph.
 pub fn by_promise(promises: &[Promise]) -> Option<Said> {
     let promised = |promise| promises.contains(&promise);
@@ -59,10 +79,10 @@ pub fn by_promise(promises: &[Promise]) -> Option<Said> {
         ));
     }
     if promised(Promise::Escalate) {
-        return Some(Said::new(Decision::Escalate, "the agent asked for a human"));
+        return Some(Said::new(Decision::Escalate, ASKED));
     }
     if promised(Promise::Blocked) {
-        return Some(Said::new(Decision::Escalate, "the agent says that it is blocked"));
+        return Some(Said::new(Decision::Escalate, BLOCKED));
     }
     None
 }
@@ -144,6 +164,18 @@ mod tests {
         check(&[said(Continue), said(Continue)], Continue, 2);
         let reason = check(&[Err("no such file".to_owned()), said(Complete)], Escalate, 1);
         assert!(reason.contains("no such file"), "{reason}");
+    }
+
+    #[test]
+    fn the_last_paragraph_is_the_question_of_an_agent() {
+        let message = "I looked.\n\nWhich encoding\nis it?\n\n<promise>ESCALATE</promise>\n";
+        assert_eq!(last_words(message).as_deref(), Some("Which encoding is it?"));
+        assert_eq!(last_words("<promise>BLOCKED</promise>"), None);
+        assert_eq!(question_in("the agent asked for a human: Which?"), "Which?");
+        assert_eq!(
+            question_in("5 iterations in a row got nowhere"),
+            "5 iterations in a row got nowhere"
+        );
     }
 
     #[test]

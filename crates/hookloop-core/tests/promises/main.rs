@@ -2,8 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bytes;
+mod endings;
 
-use hookloop_core::promise::{Promise, Scanner, promises};
+use hookloop_core::promise::{MessagePromises, NEAR_MISSES_MAX, Promise, Scanner, promises};
 use proptest::prelude::*;
 
 /// `=== promises | what it is about`, then the message.
@@ -34,9 +35,13 @@ fn named(promises: &str) -> Vec<Promise> {
 }
 
 fn scan<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Promise> {
+    scan_all(chunks).alone
+}
+
+fn scan_all<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> MessagePromises {
     let mut scanner = Scanner::default();
     chunks.into_iter().for_each(|chunk| scanner.push(chunk));
-    scanner.finish()
+    scanner.read_all()
 }
 
 #[test]
@@ -104,6 +109,9 @@ fn promises_in_an_endless_line() {
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let known = [
         "<promise>COMPLETE</promise>",
+        "<promise>complete</promise>",
+        "<promise>",
+        "**",
         "\n",
         "\r\n",
         "```",
@@ -136,9 +144,28 @@ proptest! {
     #[test]
     fn promises_of_anything(pieces in prop::collection::vec(piece(), 0..60)) {
         let message = pieces.concat();
-        let whole = scan([message.as_slice()]);
-        prop_assert_eq!(&scan(pieces.iter().map(Vec::as_slice)), &whole);
-        prop_assert_eq!(&scan(message.chunks(1)), &whole);
-        prop_assert!(whole.len() <= 1);
+        let whole = scan_all([message.as_slice()]);
+        prop_assert_eq!(&scan_all(pieces.iter().map(Vec::as_slice)), &whole);
+        prop_assert_eq!(&scan_all(message.chunks(1)), &whole);
+        prop_assert!(whole.alone.len() <= 1);
+        prop_assert!(whole.near_misses.len() <= NEAR_MISSES_MAX);
+        prop_assert_eq!(&whole.counted(false), &whole.alone);
+        prop_assert!(whole.counted(true).len() <= 1);
+    }
+
+    #[test]
+    fn an_inline_promise_is_in_the_last_line(pieces in prop::collection::vec(piece(), 0..60)) {
+        let message = pieces.concat();
+        let whole = scan_all([message.as_slice()]);
+        let lines: Vec<&[u8]> = message.split(|byte| *byte == b'\n').collect();
+        let last = lines.iter().rev().find(|line| !line.trim_ascii().is_empty());
+        if whole.inline.is_some() {
+            let tag = b"<promise>COMPLETE</promise>";
+            let has_tag = last.is_some_and(|line| line.windows(tag.len()).any(|found| found == tag));
+            prop_assert!(has_tag);
+            prop_assert!(!whole.near_misses.is_empty());
+        }
+        let more = [message.as_slice(), b"\nMore work remains"].concat();
+        prop_assert_eq!(scan_all([more.as_slice()]).inline, None);
     }
 }

@@ -392,7 +392,7 @@ impl Turn<'_> {
                 None => format!("the agent closed its output {without}"),
             },
         };
-        let said = clipped(ran.output.stderr.excerpt().trim(), ERROR_MAX);
+        let said = ran.output.stderr.excerpt_within(ERROR_MAX).trim().to_owned();
         if said.is_empty() { why } else { format!("{why}\n{said}") }
     }
 }

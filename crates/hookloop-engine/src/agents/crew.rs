@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hookloop_core::session::Plan;
 
 use super::repository::{self, Fit, Ground, Unfit, Wanted};
-use super::{Agent, BadAgent, Nobody, Settings};
+use super::{Agent, BadAgent, CommandAccess, Nobody, Settings};
 use crate::rules::Rules;
 use crate::runner::Runner;
 use crate::secrets::SecretError;
@@ -102,6 +102,14 @@ impl Crew {
             }
         };
         Ok(&mut *self.opened.entry(name.to_owned()).or_insert((fit, agent)).1)
+    }
+
+    /// The commands that an agent may run; none if hookloop does not know.
+    pub(crate) fn command_access(&self, name: &str, runner: &Runner) -> Option<CommandAccess> {
+        if self.is_empty {
+            return None;
+        }
+        CommandAccess::of(&self.roll.fit(&self.rules, name, runner.ground()).ok()?.settings)
     }
 
     /// Files of the repository that an agent heeded before, and leaves aside now; each once.

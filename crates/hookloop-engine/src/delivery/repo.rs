@@ -198,6 +198,7 @@ pub struct Diff {
     pub text: String,
     /// Bytes that `text` does not have.
     pub left_out_bytes: u64,
+    pub left_out_lines: u64,
     pub files: Vec<Changed>,
     /// Files that `files` does not have.
     pub left_out_files: u64,

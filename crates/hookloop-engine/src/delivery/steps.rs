@@ -97,26 +97,46 @@ fn rebase_on_main(shop: &Workshop<'_>, worktree: &Worktree) -> Result<Done, Trou
         Rebased::Conflict { .. } => {
             let conflict = shop.repo.lay_out_conflict(worktree, &base)?;
             crash::point("laid out");
-            return Err(Trouble::Block { prompt: conflict_prompt(shop.base(), &conflict.files) });
+            let prompt = conflict_prompt(shop.base(), &conflict.files);
+            return Err(Trouble::Block {
+                prompt,
+                details: conflict_details(shop.base(), &conflict.files),
+            });
         }
     };
     Ok(Done { said, values: json!({ "base_commit": base }), skipped: None })
 }
 
-fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
+/// The instruction to resolve a conflict.
+pub(crate) fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
     let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    let mut prompt = format!(
-        "Your work and `{base}` changed the same places. The files of this directory are now the two \
-         merged; where they do not go together, both sides stand between conflict markers \
-         (<<<<<<<, =======, >>>>>>>). Edit these files so that what both sides meant holds, and leave no \
-         marker: {}. Keep what `{base}` changed elsewhere. You need not commit, and not rebase: the files \
-         are taken as you leave them.\n",
+    format!(
+        "Resolve the conflict between your branch and `{base}`. Both changed the same places. The files in this \
+         directory are now merged. Where the two sides conflict, both stand between conflict markers: your branch \
+         follows `<<<<<<<`, and `{base}` follows `=======`.\n\
+         - Edit these files so that the intent of both sides holds: {}\n\
+         - Leave no conflict marker.\n\
+         - Keep what `{base}` changed elsewhere.\n\
+         - Do not commit and do not rebase. hookloop takes the files as you leave them.",
         names.join(", ")
-    );
-    for file in files {
-        prompt.push_str(&format!("\n{}:\n{}\n", file.path, file.excerpt));
+    )
+}
+
+/// The places of a conflict, with the sides named.
+pub(crate) fn conflict_details(base: &str, files: &[Conflicted]) -> String {
+    let mut text = String::new();
+    for file in files.iter().filter(|file| !file.excerpt.is_empty()) {
+        text.push_str(&format!("{}:\n", file.path));
+        for line in file.excerpt.lines() {
+            let line = match (line.get(..8), line.starts_with("<<<<<<< ")) {
+                (_, true) => "<<<<<<< your branch".to_owned(),
+                (Some(">>>>>>> "), _) => format!(">>>>>>> {base}"),
+                _ => line.to_owned(),
+            };
+            text.push_str(&format!("{line}\n"));
+        }
     }
-    prompt
+    text
 }
 
 /// Pushes the branch and asks for it to be merged. Where no request can be made, the step says that it made none. That a branch or a request is there does not say that it is what it
@@ -289,7 +309,7 @@ fn told(
             let reason = Some(format!("{why}; {said}"));
             (Outcome { values, reason, ..Outcome::of(Status::Skipped) }, said)
         }
-        Err(Trouble::Block { prompt }) => {
+        Err(Trouble::Block { prompt, details }) => {
             let why = prompt.lines().next().unwrap_or_default().to_owned();
             let outcome = Outcome {
                 verdict: Verdict::Block { feedback: why.clone() },
@@ -297,7 +317,7 @@ fn told(
                 next_prompt: Some(prompt),
                 ..Outcome::of(Status::Blocked)
             };
-            (outcome, String::new())
+            (outcome, details)
         }
         Err(Trouble::Retry { why }) => {
             let verdict = match is_open {
@@ -331,5 +351,6 @@ fn told(
         ran: Some(ran),
         stdout: said,
         stderr: String::new(),
+        left_out: Vec::new(),
     }
 }

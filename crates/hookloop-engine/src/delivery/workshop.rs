@@ -123,7 +123,7 @@ impl<'r> Workshop<'r> {
             && what != Unfinished::LaidOut
         {
             let prompt = format!("This directory is {what}. What is submitted is your branch.");
-            return Err(Trouble::Block { prompt });
+            return Err(Trouble::Block { prompt, details: String::new() });
         }
         if let Settled::Unresolved { files, why } = self.repo.settle_conflict(worktree)? {
             let prompt = format!(
@@ -131,7 +131,7 @@ impl<'r> Workshop<'r> {
                 self.base(),
                 files.join(", ")
             );
-            return Err(Trouble::Block { prompt });
+            return Err(Trouble::Block { prompt, details: String::new() });
         }
         crash::point("wrap up");
         self.repo.commit_all(worktree, &message(task))?;
@@ -196,7 +196,9 @@ impl From<RepoError> for Trouble {
             RepoError::Retry { .. } | RepoError::Locked { .. } | RepoError::Cancelled => {
                 Trouble::Retry { why }
             }
-            RepoError::Unfinished { .. } | RepoError::Dirty(_) => Trouble::Block { prompt: why },
+            RepoError::Unfinished { .. } | RepoError::Dirty(_) => {
+                Trouble::Block { prompt: why, details: String::new() }
+            }
             RepoError::NeedsHuman { hint, .. } => {
                 Trouble::NeedsHuman { why: format!("{why}; {hint}") }
             }

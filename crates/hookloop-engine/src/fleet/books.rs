@@ -184,6 +184,7 @@ fn counted(ended: &TurnEnded) -> TurnEnded {
     TurnEnded {
         message: String::new(),
         promises: Vec::new(),
+        near_misses: Vec::new(),
         files: None,
         changed: Vec::new(),
         refused: Vec::new(),

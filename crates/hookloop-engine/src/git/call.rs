@@ -38,6 +38,7 @@ pub(crate) struct Said {
     pub(crate) stdout: Vec<u8>,
     /// Bytes that `stdout` does not have.
     pub(crate) left_out_bytes: u64,
+    pub(crate) left_out_lines: u64,
     pub(crate) stderr: String,
 }
 
@@ -106,7 +107,10 @@ fn said(ran: &Ran, max: u64, command: &str) -> Result<Said, GitError> {
     };
     stdout.truncate(usize::try_from(max).unwrap_or(usize::MAX));
     let left_out_bytes = output.bytes.saturating_sub(stdout.len() as u64);
-    Ok(Said { code, stdout, left_out_bytes, stderr: ran.output.stderr.excerpt_within(WHY_MAX) })
+    let ends = stdout.iter().filter(|byte| **byte == b'\n').count() as u64;
+    let left_out_lines = output.lines.saturating_sub(ends);
+    let stderr = ran.output.stderr.excerpt_within(WHY_MAX);
+    Ok(Said { code, stdout, left_out_bytes, left_out_lines, stderr })
 }
 
 impl Said {

@@ -3,7 +3,8 @@
 
 use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
-use hookloop_core::promise::{Promise, promises};
+use hookloop_core::point::Point;
+use hookloop_core::promise::{self, Promise};
 use hookloop_core::session::stop;
 use hookloop_core::session::{Claimed, Decision, Phase, Session, TurnKind, Work};
 use serde_json::Map;
@@ -122,13 +123,41 @@ impl Desk {
         })
     }
 
+    /// The promises of an output that count in the session that started this agent.
+    pub(super) fn bound_promises(
+        &self,
+        bound: &Bound,
+        output: &str,
+    ) -> Result<Vec<Promise>, DeskError> {
+        let found = promise::read(output);
+        if found.inline.is_none() {
+            return Ok(found.alone);
+        }
+        let session = self.turn_of(bound)?.session;
+        let task = match &session.task {
+            Some(taken) => self.project().read(|view| view.task(&taken.task))?,
+            None => None,
+        };
+        let kind = task.as_ref().and_then(|row| row.task.spec.kind.as_deref());
+        let hooks = self.project().hooks()?;
+        let is_gated = |point: &Point| {
+            !hooks.resolve_for(point.name(), kind, Some(session.agent())).is_empty()
+        };
+        Ok(found.counted([Point::Stop, Point::Validation].iter().any(is_gated)))
+    }
+
     pub(super) fn evaluate_bound(
         &self,
         bound: &Bound,
         promises: &[Promise],
     ) -> Result<Evaluated, DeskError> {
         let session = self.turn_of(bound)?.session;
-        let nothing = || stop::Said::new(Decision::Continue, "you promised nothing");
+        let nothing = || {
+            stop::Said::new(
+                Decision::Continue,
+                "you reported none of COMPLETE, BLOCKED and ESCALATE",
+            )
+        };
         let said = stop::by_promise(promises).unwrap_or_else(nothing);
         let reason = match said.decision {
             Decision::Continue => said.reason,
@@ -148,7 +177,7 @@ impl Desk {
 
     /// A promise in the output is a claim; the rest is up to the loop.
     pub(super) fn validate_bound(&self, bound: &Bound, output: &str) -> Result<Judged, DeskError> {
-        let promises = promises(output);
+        let promises = self.bound_promises(bound, output)?;
         for promise in &promises {
             self.claim(bound, *promise, None)?;
         }

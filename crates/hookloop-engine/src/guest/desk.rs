@@ -30,7 +30,7 @@ use crate::lifeline::Beats;
 use crate::project::{EngineError, Project, now};
 use crate::session::drive::LEASE;
 use crate::session::open::{self, random_word, runner};
-use crate::session::prompt::fenced;
+use crate::session::prompt::told;
 use crate::session::real::Stop;
 use crate::session::session_of;
 
@@ -128,18 +128,18 @@ impl Desk {
 
     /// What the stop hooks would say. Nothing follows from it.
     pub fn evaluate(&self, iteration: &str, said: &Said) -> Result<Evaluated, DeskError> {
-        let promises = promises(&said.output);
         if let Some(bound) = self.bound_to(iteration)? {
-            return self.evaluate_bound(&bound, &promises);
+            return self.evaluate_bound(&bound, &self.bound_promises(&bound, &said.output)?);
         }
         let answer = self.perform(iteration, |session| {
             if is_over(session) {
-                Ok(None)
-            } else if session.has_stop_hooks()? {
-                evaluated(session, &promises).map(Some)
-            } else {
-                Ok(Some(unregistered(session)))
+                return Ok(None);
             }
+            if !session.has_stop_hooks()? {
+                return Ok(Some(unregistered(session)));
+            }
+            let promises = session.counted_promises(promises(&said.output), &said.output).0;
+            evaluated(session, &promises).map(Some)
         })?;
         answer.ok_or_else(over)
     }
@@ -586,7 +586,7 @@ impl Desk {
             .receipts
             .iter()
             .map(line)
-            .chain(words.map(|piped| fenced(piped, &session.plan.fence)))
+            .chain(words.map(|piped| told(piped, &session.plan.fence)))
             .collect();
         Ok((!lines.is_empty()).then(|| lines.join("\n")))
     }

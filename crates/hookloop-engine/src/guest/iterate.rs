@@ -42,6 +42,7 @@ pub(super) fn validate(
     mut report: Report,
 ) -> Result<Judged, EngineError> {
     let plan = session.session().plan.clone();
+    report.promises = session.counted_promises(report.promises, &report.message).0;
     let (promises, others): (Vec<Promise>, Vec<Promise>) =
         report.promises.iter().partition(|promise| plan.ends_with(**promise));
     report.promises.clone_from(&promises);
@@ -137,7 +138,8 @@ pub(super) fn evaluated(
     promises: &[Promise],
 ) -> Result<Evaluated, EngineError> {
     let (by, said) = session.ask_ways(promises)?;
-    let stop::Said { decision: action, reason, next_prompt } = said;
+    let stop::Said { decision: action, reason, next_prompt, output } = said;
+    let next_prompt = next_prompt.or(output);
     let failing = stop::failing(&session.validated);
     let to_mend = (action == Decision::Continue && !failing.is_empty())
         .then(|| format!("make these rules pass: {}", failing.join(", ")));

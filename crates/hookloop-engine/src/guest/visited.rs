@@ -16,7 +16,7 @@ use crate::project::{EngineError, Project, now};
 use crate::runner::Runner;
 use crate::session::journal::Journal;
 use crate::session::open::{self, Drift, Opened, Wish, machine, runner};
-use crate::session::prompt::fenced;
+use crate::session::prompt::told;
 use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
 use crate::session::{Driver, StartError};
 use crate::trust;
@@ -184,13 +184,13 @@ impl Performed<'_> {
     /// What the turn that is due has for the guest.
     pub(super) fn bound(&self) -> Option<String> {
         let Session { bound, plan, .. } = &self.journal.session;
-        joined(bound.iter().map(|piped| fenced(piped, &plan.fence)))
+        joined(bound.iter().map(|piped| told(piped, &plan.fence)))
     }
 
     /// What waits for the guest's next turn.
     pub(super) fn waiting(&self) -> Vec<String> {
         let Session { pending, plan, .. } = &self.journal.session;
-        pending.iter().map(|piped| fenced(piped, &plan.fence)).collect()
+        pending.iter().map(|piped| told(piped, &plan.fence)).collect()
     }
 }
 

@@ -8,8 +8,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hookloop_core::excerpt::LeftOut;
+
 use super::Stream;
-use super::excerpt::{self, LeftOut};
+use super::excerpt;
 
 /// Bytes of each stream's beginning that stay in memory.
 pub const HEAD: usize = 32 * 1024;
@@ -68,23 +70,27 @@ impl Output {
         self.excerpt_within(usize::MAX)
     }
 
-    /// The same with at most `max` bytes of what was printed, half of them from its end.
+    /// The same with at most `max` bytes of what was printed, half of them from its end, in whole lines.
     pub fn excerpt_within(&self, max: usize) -> String {
+        self.excerpt_and_rest(max).0
+    }
+
+    /// The same, and what it leaves out.
+    pub(crate) fn excerpt_and_rest(&self, max: usize) -> (String, Option<LeftOut>) {
         let whole = self.whole();
         let (head, tail) = match &whole {
-            Some(whole) if whole.len() <= max => return excerpt::plain(whole),
+            Some(whole) if whole.len() <= max => return (excerpt::plain(whole), None),
             Some(whole) => (&whole[..], &whole[..]),
             None => (&self.head[..], &self.tail[..]),
         };
-        let head = &head[..head.len().min(max / 2)];
+        let head = excerpt::whole_lines_of_head(&head[..head.len().min(max / 2)]);
         let tail = &tail[tail.len() - tail.len().min(max / 2)..];
-        let head = excerpt::without_cut_end(head);
-        let tail = excerpt::without_cut_start(tail);
+        let tail = excerpt::whole_lines_of_tail(tail);
         let left_out = LeftOut {
             bytes: self.bytes - (head.len() + tail.len()) as u64,
-            lines: Some(self.lines - count_lines(head) - count_lines(tail)),
+            lines: self.lines - count_lines(head) - count_lines(tail),
         };
-        excerpt::around(head, left_out, tail)
+        (excerpt::around(head, left_out, tail), Some(left_out))
     }
 }
 
@@ -242,9 +248,13 @@ mod tests {
             match total <= 60 {
                 true => assert_eq!(excerpt.as_bytes(), text),
                 false => {
-                    assert!(excerpt.as_bytes().starts_with(&text[..30]), "{excerpt}");
-                    assert!(excerpt.as_bytes().ends_with(&text[total - 30..]), "{excerpt}");
-                    assert!(excerpt.contains("left out"), "{excerpt}");
+                    let (head, rest) = excerpt.split_once("[… ").unwrap();
+                    let (note, tail) = rest.split_once(" left out …]\n").unwrap();
+                    assert!(text.starts_with(head.as_bytes()) && head.ends_with('\n'), "{excerpt}");
+                    assert!(text.ends_with(tail.as_bytes()) && tail.len() > 10, "{excerpt}");
+                    let bytes: usize =
+                        note.split(' ').next().unwrap().replace(',', "").parse().unwrap();
+                    assert_eq!(head.len() + bytes + tail.len(), total, "{excerpt}");
                 }
             }
         }
@@ -275,7 +285,7 @@ mod tests {
         // 32,768 is not a multiple of three: two bytes go at each cut.
         let kept = (HEAD / 3) * 3 + (TAIL / 3) * 3;
         let told = format!(
-            "\n… {},{:03} bytes (0 lines) left out …\n",
+            "\n[… {},{:03} bytes left out …]\n",
             (120_000 - kept) / 1000,
             (120_000 - kept) % 1000
         );

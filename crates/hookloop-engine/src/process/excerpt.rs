@@ -2,24 +2,11 @@
 
 use std::fmt::Write;
 
-/// What an excerpt does not show.
-pub(crate) struct LeftOut {
-    pub(crate) bytes: u64,
-    /// None if nobody has counted.
-    pub(crate) lines: Option<u64>,
-}
+use hookloop_core::excerpt::{self, LeftOut};
 
-/// Head and tail with a line between them that tells what is missing.
+/// Head and tail with a note between them of what is missing.
 pub(crate) fn around(head: &[u8], left_out: LeftOut, tail: &[u8]) -> String {
-    let mut text = plain(head);
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    let lines =
-        left_out.lines.map_or(String::new(), |lines| format!(" ({} lines)", grouped(lines)));
-    text.push_str(&format!("… {} bytes{lines} left out …\n", grouped(left_out.bytes)));
-    text.push_str(&plain(tail));
-    text
+    excerpt::around(&plain(head), left_out, &plain(tail))
 }
 
 /// Broken UTF-8 is replaced; control characters other than newline and tab, and characters without a
@@ -89,17 +76,21 @@ pub(crate) fn without_cut_start(bytes: &[u8]) -> &[u8] {
     if rest <= 3 { &bytes[rest..] } else { bytes }
 }
 
-/// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
+/// The whole lines that `bytes` begin with; if there is none, all of it but for a character that is cut.
+pub(crate) fn whole_lines_of_head(bytes: &[u8]) -> &[u8] {
+    match bytes.iter().rposition(|byte| *byte == b'\n') {
+        Some(end) => &bytes[..=end],
+        None => without_cut_end(bytes),
     }
-    text
+}
+
+/// The whole lines that `bytes` end with, if the first one is cut; without one, all of it but for a character that
+/// is cut.
+pub(crate) fn whole_lines_of_tail(bytes: &[u8]) -> &[u8] {
+    match bytes.iter().position(|byte| *byte == b'\n') {
+        Some(end) if end + 1 < bytes.len() => &bytes[end + 1..],
+        _ => without_cut_start(bytes),
+    }
 }
 
 #[cfg(test)]
@@ -133,11 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped() {
-        for (number, expected) in
-            [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")]
-        {
-            assert_eq!(grouped(number), expected);
-        }
+    fn cuts_leave_whole_lines() {
+        assert_eq!(whole_lines_of_head(b"a\nb\ncut"), b"a\nb\n");
+        assert_eq!(whole_lines_of_head(b"one line"), b"one line");
+        assert_eq!(whole_lines_of_tail(b"cut\na\nb"), b"a\nb");
+        assert_eq!(whole_lines_of_tail(b"one line\n"), b"one line\n");
     }
 }

@@ -4,7 +4,7 @@ use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
 use hookloop_core::delivery::{Fact, Held, Submission};
 use hookloop_core::event::{Empty, EventBody, FilesSeen};
-use hookloop_core::hook::Registry;
+use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::purse::Amount;
@@ -15,8 +15,8 @@ use hookloop_core::session::facts::{
 };
 use hookloop_core::session::stop::Validated;
 use hookloop_core::session::{
-    Answer, AtRetryLimit, IterationStarted, Outcome, Pause, Phase, Piped, Session, SessionEnded,
-    Step, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Work, next_step,
+    Answer, AtRetryLimit, IterationStarted, Outcome, Pause, Phase, Piped, PromptChannel, Session,
+    SessionEnded, Step, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Work, next_step,
     step::{ATTEMPTS_MAX, lost},
 };
 use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
@@ -27,12 +27,14 @@ use super::judge::Proof;
 use super::open::Opened;
 use super::place::{PlaceEntry, needs_place};
 use super::point::PIPED_MAX;
+use super::prompt::{self, PromptGate};
 use super::purse::Allowance;
 use super::world::{Notice, Turn, World};
 use crate::agents::{Report, clipped};
 use crate::claim::{ClaimRequest, Wanted, WhyNone};
 use crate::fleet::Books;
 use crate::project::{Done, EngineError, Project};
+use crate::run::HookRun;
 
 /// The most of what waits that one prompt takes; the rest waits for the next.
 const PROMPT_PIPED_MAX: usize = 256 * 1024;
@@ -43,6 +45,8 @@ const CHANGED_MAX: usize = 200;
 /// Notes on a task that its first prompt has, and what they are called there.
 const NOTES_TOLD: usize = 10;
 const NOTE: &str = "note";
+/// The sender of instructions that no hook gives.
+pub(super) const US: &str = "hookloop";
 /// How long a task is held without a sign of life.
 pub const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
 
@@ -167,6 +171,7 @@ impl<'p, W: World> Driver<'p, W> {
                 Step::StartTurn(kind) => self.start_turn(kind)?,
                 Step::Decide => self.decide()?,
                 Step::Gate => self.gate()?,
+                Step::CheckUnclaimed => self.check_unclaimed()?,
                 Step::AnswerRetryLimit => self.answer_retry_limit()?,
                 Step::LeaveTask { how, reason } => self.leave_task(how, reason)?,
                 Step::End(outcome) => self.journal.note(EventBody::SessionEnding(outcome)),
@@ -272,7 +277,7 @@ impl<'p, W: World> Driver<'p, W> {
                 "You reported COMPLETE, but {finding}. If something has to change, \
                  change it. If nothing has to change, say why and report COMPLETE again."
             );
-            self.tell("hookloop", &Point::Stop, None, question);
+            self.instruct(US, &Point::Stop, question);
         }
         let found = EmptyDifferenceFound { was_asked };
         self.journal.note(EventBody::EmptyDifferenceFound(found));
@@ -465,11 +470,13 @@ impl<'p, W: World> Driver<'p, W> {
         let left_ms = limits.duration_ms.saturating_sub(self.active_ms());
         let allowance =
             Allowance::new(self.journal.project, &self.journal.id, self.reserved, session.left())?;
+        let gates = self.prompt_gates();
         let turn = Turn {
             id: &self.journal.id,
             session,
             kind,
             task: self.task.as_ref(),
+            gates: &gates,
             timeout_ms: limits.turn_ms.min(left_ms),
             allowance: allowance.as_ref(),
         };
@@ -539,6 +546,11 @@ impl<'p, W: World> Driver<'p, W> {
         let (files, mut changed) =
             look.map_or((None, Vec::new()), |look| (Some(look.digest), look.changed));
         changed.truncate(CHANGED_MAX);
+        let (promises, near_misses) = if turn == TurnKind::Work {
+            self.counted_promises(report.promises, &report.message)
+        } else {
+            (report.promises, Vec::new())
+        };
         EventBody::TurnEnded(TurnEnded {
             turn,
             result: report.result,
@@ -548,7 +560,8 @@ impl<'p, W: World> Driver<'p, W> {
             usage: report.usage,
             is_partial: report.is_partial,
             message: report.message,
-            promises: report.promises,
+            promises,
+            near_misses,
             files,
             changed,
             refused: report.refused,
@@ -641,7 +654,19 @@ impl<'p, W: World> Driver<'p, W> {
         let skipped = notes.len().saturating_sub(NOTES_TOLD);
         for note in notes.into_iter().skip(skipped) {
             let text = clipped(&note.what.text, PIPED_MAX);
-            let piped = Piped { from: note.by, point: NOTE.to_owned(), status: None, text };
+            // A note may be by anybody, so it is data. An answer is by a person.
+            let channel = match note.what.question {
+                Some(_) => PromptChannel::User,
+                None => PromptChannel::HookOutput,
+            };
+            let piped = Piped {
+                from: note.by,
+                point: NOTE.to_owned(),
+                text,
+                channel: Some(channel),
+                question: note.what.question,
+                ..Piped::default()
+            };
             self.journal.note(EventBody::OutputPiped(piped));
         }
         Ok(())
@@ -798,12 +823,44 @@ impl<'p, W: World> Driver<'p, W> {
         self.task = task;
     }
 
-    /// Text that waits for the next prompt.
-    pub(super) fn tell(&mut self, from: &str, point: &Point, status: Option<&str>, text: String) {
-        let (from, point) = (from.to_owned(), point.name().to_owned());
-        let text = clipped(&text, PIPED_MAX);
-        let piped = Piped { from, point, status: status.map(str::to_owned), text };
-        self.journal.note(EventBody::OutputPiped(piped));
+    /// An instruction for the next prompt: of hookloop, or of a hook whose trusted definition allows it.
+    pub(super) fn instruct(&mut self, from: &str, point: &Point, text: String) {
+        self.journal.note(EventBody::OutputPiped(Piped {
+            from: from.to_owned(),
+            point: point.name().to_owned(),
+            text: clipped(&text, PIPED_MAX),
+            channel: Some(PromptChannel::Instruction),
+            ..Piped::default()
+        }));
+    }
+
+    /// The result of a check for the next prompt, as data.
+    pub(super) fn tell_check(&mut self, point: &Point, run: &HookRun, text: String) {
+        let gate = self.gate_named(point, &run.hook);
+        self.journal.note(EventBody::OutputPiped(Piped {
+            from: run.hook.clone(),
+            point: point.name().to_owned(),
+            status: Some(run.outcome.status.name().to_owned()),
+            text: clipped(&text, PIPED_MAX),
+            channel: Some(PromptChannel::CheckResult),
+            command: gate.map(|gate| prompt::what(&gate)),
+            exit_code: run.ran.as_ref().and_then(|ran| ran.exit_code),
+            question: None,
+        }));
+    }
+
+    /// The gate of that name whose verdict is told at a point: validation rules are told with the gates.
+    fn gate_named(&self, point: &Point, name: &str) -> Option<Hook> {
+        let points = [point.clone(), Point::Validation];
+        points.iter().flat_map(|point| self.hooks_at(point)).find(|hook| hook.name == name)
+    }
+
+    /// The gates that judge the work when the agent reports that it is complete.
+    fn prompt_gates(&self) -> Vec<PromptGate> {
+        let points = [Point::Stop, Point::Validation, Point::BeforeSubmit];
+        let points = if self.journal.session.plan.delivers { &points[..] } else { &points[..2] };
+        let hooks = points.iter().flat_map(|point| self.hooks_at(point));
+        hooks.filter(prompt::is_check).map(|hook| PromptGate::from(&hook)).collect()
     }
 }
 

@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 
 use hookloop_core::answer::{SKIP, Status, Verdict as Said};
 use hookloop_core::event::EventBody;
-use hookloop_core::feedback::feedback;
+use hookloop_core::feedback::{CheckChanges, GateOutput, feedback};
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
-use hookloop_core::promise::Promise;
+use hookloop_core::promise::{self, NearMiss, Promise};
 use hookloop_core::session::stop::{self, Validated, Way};
 use hookloop_core::session::{
-    Decision, GatesJudged, Outcome, Receipt, StopDecided, StopWhen, Verdict,
+    Decision, GatesJudged, Outcome, Piped, PromptChannel, Receipt, StopDecided, StopWhen, Verdict,
+    facts::UnclaimedWorkChecked,
 };
 
-use super::drive::Driver;
-use super::point::REASON_MAX;
+use super::drive::{Driver, US};
+use super::point::{PIPED_MAX, REASON_MAX};
 use super::world::World;
 use crate::agents::clipped;
 use crate::project::EngineError;
@@ -27,6 +28,10 @@ const ROUNDS_MAX: u32 = 3;
 /// The most that the agent is told about one gate, and about all of them.
 const FEEDBACK_MAX: usize = 16 * 1024;
 const FEEDBACKS_MAX: usize = 64 * 1024;
+/// Why the loop goes on after a turn whose final message has no promise.
+const NO_REPORT: &str = "the agent reported none of COMPLETE, BLOCKED and ESCALATE";
+/// Gates that the instruction to fix them names.
+const GATES_TOLD_MAX: usize = 20;
 /// Gates of one result that the record of a verdict names.
 const GATES_NAMED_MAX: usize = 256;
 
@@ -41,6 +46,26 @@ pub(super) struct Proof {
 }
 
 impl<W: World> Driver<'_, W> {
+    /// Whether the work at hand has gates or validation rules.
+    pub(crate) fn has_gates(&self) -> bool {
+        [Point::Stop, Point::Validation].iter().any(|point| !self.hooks_at(point).is_empty())
+    }
+
+    /// Returns the promises of a message that count here, or the near misses if none does. `alone` are those
+    /// alone on their line, as the agent's adapter found them in the whole message.
+    pub(crate) fn counted_promises(
+        &self,
+        alone: Vec<Promise>,
+        message: &str,
+    ) -> (Vec<Promise>, Vec<NearMiss>) {
+        if !alone.is_empty() {
+            return (alone, Vec::new());
+        }
+        let found = promise::read(message);
+        let counted = found.counted(self.has_gates());
+        if counted.is_empty() { (counted, found.near_misses) } else { (counted, Vec::new()) }
+    }
+
     /// Asks the ways to stop in turn.
     pub(super) fn decide(&mut self) -> Result<(), EngineError> {
         let last = self.journal.session.last.as_ref();
@@ -51,13 +76,26 @@ impl<W: World> Driver<'_, W> {
             (said.decision, claims.iter().find_map(|claimed| claimed.reason.as_deref()))
         {
             said.reason = format!("{}: {why}", said.reason);
+        } else if let (Decision::Escalate, Some(last)) = (said.decision, &self.journal.session.last)
+            && stop::by_promise(&last.promises).as_ref() == Some(&said)
+            && let Some(words) = stop::last_words(&last.message)
+        {
+            said.reason = format!("{}: {words}", said.reason);
+        }
+        if let (Decision::Continue, Some(last)) = (said.decision, &self.journal.session.last) {
+            for near_miss in &last.near_misses {
+                said.reason = format!("{}; not a report: {near_miss}", said.reason);
+            }
         }
         // Who was ended in the middle of it has not decided, nor has one without the task's files.
         if self.is_stopping() || self.check_place().is_err() {
             return Ok(());
         }
         if let Some(prompt) = &said.next_prompt {
-            self.tell(&by, &Point::StopWhen, None, prompt.clone());
+            self.instruct(&by, &Point::StopWhen, prompt.clone());
+        }
+        if let Some(output) = &said.output {
+            self.tell_output(&by, output);
         }
         let failing = match (self.validated.is_empty(), said.decision) {
             (true, _) => None,
@@ -123,9 +161,10 @@ impl<W: World> Driver<'_, W> {
         let nothing = |what: &str| stop::Said::new(Decision::Continue, what);
         Ok(Ok(match way {
             StopWhen::Turn => stop::Said::new(Decision::Complete, "the turn has ended"),
-            StopWhen::Promise => promised.unwrap_or_else(|| nothing("the agent promised nothing")),
+            StopWhen::Promise => promised.unwrap_or_else(|| nothing(NO_REPORT)),
             StopWhen::Default => match promised {
                 Some(said) => said,
+                None if self.hooks_at(&Point::Validation).is_empty() => nothing(NO_REPORT),
                 None => self.validate()?,
             },
             StopWhen::Validation => self.validate()?,
@@ -163,11 +202,13 @@ impl<W: World> Driver<'_, W> {
             }
             (Status::Passed, Said::Pass) => stop::Said::new(Decision::Complete, why("it says so")),
             (Status::Blocked, Said::Block { feedback }) => {
-                // Who says no by an exit code has printed why.
+                // A hook that blocks by its exit code has printed why, which is data.
                 let is_told = run.ran.as_ref().is_some_and(|ran| ran.exit_code == Some(2));
-                let printed = is_told.then(|| feedback.clone());
+                let next_prompt = run.outcome.next_prompt.clone();
+                let output = feedback.clone();
                 stop::Said {
-                    next_prompt: run.outcome.next_prompt.clone().or(printed),
+                    output: (is_told && next_prompt.is_none()).then_some(output),
+                    next_prompt,
                     ..stop::Said::new(Decision::Continue, why("it says so"))
                 }
             }
@@ -203,7 +244,7 @@ impl<W: World> Driver<'_, W> {
         let rules = self.hooks_at(&Point::Validation);
         let judged = verdict(&rules, &proof.runs);
         let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
-        let failing = self.tell_blocked(&Point::Validation, &blocked);
+        let failing = self.tell_blocked(&Point::Validation, &blocked, proof.runs.len());
         self.proof = Some(proof);
         failing.into_iter().collect()
     }
@@ -237,6 +278,32 @@ impl<W: World> Driver<'_, W> {
             };
             self.find_no_changes(finding);
         }
+        Ok(())
+    }
+
+    /// Runs the gates on work that the agent did not report as complete. The result is a record for the person who
+    /// is needed next, and completes nothing.
+    pub(super) fn check_unclaimed(&mut self) -> Result<(), EngineError> {
+        let gates = self.hooks_at(&Point::Stop);
+        let rules = self.hooks_at(&Point::Validation);
+        let proof = self.prove_all(&gates, &rules)?;
+        if self.is_stopping() || self.check_place().is_err() {
+            return Ok(());
+        }
+        self.note_receipts(&gates, &Point::Stop, &proof);
+        self.note_receipts(&rules, &Point::Validation, &proof);
+        let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
+        let judged = verdict(&all, &proof.runs);
+        let mut failing = judged.names(GateResult::Blocked);
+        failing.truncate(GATES_NAMED_MAX);
+        let has_passed = !judged.names(GateResult::Passed).is_empty();
+        let checked = UnclaimedWorkChecked {
+            gates: all.len() as u32,
+            passed: judged.verdict == Verdict::Pass && has_passed && proof.is_firm,
+            changed: !self.has_changed_nothing(),
+            failing,
+        };
+        self.journal.note(EventBody::UnclaimedWorkChecked(checked));
         Ok(())
     }
 
@@ -274,10 +341,10 @@ impl<W: World> Driver<'_, W> {
     fn judge(&mut self, gates: &[Hook], proof: Proof) -> GatesJudged {
         let judged = verdict(gates, &proof.runs);
         let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
-        let mut failing = self.tell_blocked(&Point::Stop, &blocked);
+        let mut failing = self.tell_blocked(&Point::Stop, &blocked, proof.runs.len());
         if failing.is_empty() && !proof.is_firm {
             let what = "files changed while the gates ran, each time: what they said is not about one state";
-            self.tell("hookloop", &Point::Stop, None, what.to_owned());
+            self.instruct(US, &Point::Stop, what.to_owned());
             failing.insert("files change while gates run".to_owned());
         }
         let named = |result| {
@@ -361,10 +428,17 @@ impl<W: World> Driver<'_, W> {
 
     /// Tells the agent what blocks, and what has become of it since it was told before. Answers the
     /// checks that fail.
-    pub(super) fn tell_blocked(&mut self, point: &Point, blocked: &[&HookRun]) -> BTreeSet<String> {
+    pub(super) fn tell_blocked(
+        &mut self,
+        point: &Point,
+        blocked: &[&HookRun],
+        count: usize,
+    ) -> BTreeSet<String> {
         let before = self.journal.session.failing.clone();
         let mut all = BTreeSet::new();
         let mut room = FEEDBACKS_MAX;
+        let mut changes = None;
+        let mut told_of = Vec::new();
         for run in blocked {
             let own = |failing: &BTreeSet<String>| -> BTreeSet<String> {
                 let prefix = format!("{}: ", run.hook);
@@ -377,18 +451,73 @@ impl<W: World> Driver<'_, W> {
                 _ => "",
             };
             let printed = [run.stderr.trim(), run.stdout.trim()].join("\n");
-            let output = if printed.trim().is_empty() { said } else { &printed };
+            let output = if printed.trim().is_empty() {
+                GateOutput::from(said)
+            } else {
+                GateOutput { text: &printed, left_out: &run.left_out }
+            };
             let reason = run.outcome.reason.as_deref();
             let told = feedback(&run.hook, reason, output, before.as_ref(), FEEDBACK_MAX.min(room));
             room = room.saturating_sub(told.text.len());
             all.extend(told.failing);
-            let text = match &run.outcome.next_prompt {
-                Some(prompt) => format!("{prompt}\n\n{}", told.text),
-                None => told.text,
+            changes = match (changes, told.changes) {
+                (Some(sum), Some(more)) => Some(CheckChanges::plus(sum, more)),
+                (sum, more) => sum.or(more),
             };
-            self.tell(&run.hook, point, Some(run.outcome.status.name()), text);
+            told_of.push((*run, told.text));
+        }
+        if !blocked.is_empty() {
+            let text = self.summary(point, blocked, count, changes);
+            self.instruct(US, point, text);
+        }
+        for (run, text) in told_of {
+            if let Some(prompt) = &run.outcome.next_prompt {
+                self.instruct(&run.hook, point, prompt.clone());
+            }
+            self.tell_check(point, run, text);
         }
         all
+    }
+
+    /// Tells an agent that is sent back why, and what it shall do.
+    fn summary(
+        &self,
+        point: &Point,
+        blocked: &[&HookRun],
+        count: usize,
+        changes: Option<CheckChanges>,
+    ) -> String {
+        let last = self.journal.session.last.as_ref();
+        let has_reported = last.is_some_and(|last| last.promises.contains(&Promise::Complete));
+        let occasion = match point {
+            Point::BeforeSubmit => "Your work was about to be submitted.",
+            _ if has_reported => "You reported COMPLETE.",
+            _ => "hookloop checked the files as you left them.",
+        };
+        let names: Vec<&str> =
+            blocked.iter().take(GATES_TOLD_MAX).map(|run| run.hook.as_str()).collect();
+        let more = match blocked.len().saturating_sub(names.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let gates = if count == 1 { "gate" } else { "gates" };
+        let changes = changes.map_or_else(String::new, |changes| format!(" {changes}."));
+        let failed = blocked.len();
+        let names = names.join(", ");
+        format!(
+            "{occasion} {failed} of {count} {gates} failed: {names}{more}.{changes} Fix the cause."
+        )
+    }
+
+    /// The output of a hook that has the agent go on, as data.
+    fn tell_output(&mut self, hook: &str, output: &str) {
+        self.journal.note(EventBody::OutputPiped(Piped {
+            from: hook.to_owned(),
+            point: Point::StopWhen.name().to_owned(),
+            text: clipped(output, PIPED_MAX),
+            channel: Some(PromptChannel::CheckResult),
+            ..Piped::default()
+        }));
     }
 }
 

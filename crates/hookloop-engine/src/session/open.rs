@@ -24,8 +24,8 @@ use hookloop_core::session::facts::SessionResumed;
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
-    AtRetryLimit, ConversationPolicy, Fallback, Limits, Outcome, Phase, Piped, Plan, Session,
-    StopWhen, Work,
+    AtRetryLimit, ConversationPolicy, Fallback, Limits, Outcome, Phase, Piped, Plan,
+    PromptChannel, Session, StopWhen, Work,
 };
 use hookloop_core::trace::{Names, TraceId};
 use hookloop_store::view::{PAUSED, REVIEW, SessionRow};
@@ -513,7 +513,8 @@ pub fn message(
 /// Something for the next prompt, by whoever acts here.
 pub(crate) fn said(project: &Project, text: &str) -> EventBody {
     let (from, point) = (project.actor().to_owned(), MESSAGE.to_owned());
-    EventBody::OutputPiped(Piped { from, point, status: None, text: text.to_owned() })
+    let (text, channel) = (text.to_owned(), Some(PromptChannel::User));
+    EventBody::OutputPiped(Piped { from, point, text, channel, ..Piped::default() })
 }
 
 /// The session that `wanted` names: its id, the start of it, or its name.

@@ -14,7 +14,7 @@ use hookloop_core::session::facts::{Left, WorktreeRecreated};
 use hookloop_core::session::{Outcome, Step, TurnKind};
 use hookloop_core::task::Task;
 
-use super::drive::Driver;
+use super::drive::{Driver, US};
 use super::world::World;
 use crate::agents::Report;
 use crate::delivery::repo::WorktreeLoss;
@@ -24,8 +24,6 @@ use crate::project::EngineError;
 const RECREATIONS_MAX: u32 = 3;
 /// How often a worktree is restored between two turns, before a person decides: hooks damage it, not the agent.
 const RESTORATIONS_MAX: u32 = 5;
-/// The sender of texts that no hook wrote.
-const US: &str = "hookloop";
 
 /// Why nothing may run in the working directory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,9 +69,12 @@ impl DirectoryIdentity {
 /// Whether a step runs an agent, a hook or git in the working directory of the session.
 pub(super) fn needs_place(step: &Step) -> bool {
     match step {
-        Step::Begin(_) | Step::StartTurn(_) | Step::Decide | Step::Gate | Step::Submit { .. } => {
-            true
-        }
+        Step::Begin(_)
+        | Step::StartTurn(_)
+        | Step::Decide
+        | Step::Gate
+        | Step::CheckUnclaimed
+        | Step::Submit { .. } => true,
         // The task is not held any more, and the session may be over because its directory is gone.
         Step::Hooks(point) => !matches!(point, Point::AfterSubmit | Point::SessionEnd),
         Step::TakeTask
@@ -159,7 +160,7 @@ impl<W: World> Driver<'_, W> {
                     "The worktree of this task was damaged ({why}), and was repaired. Work only in this directory, \
                      and leave its `.git` file as it is."
                 );
-                self.tell(US, &Point::SessionStart, None, text);
+                self.instruct(US, &Point::SessionStart, text);
                 Ok(true)
             }
             Some(loss) => {
@@ -184,7 +185,7 @@ impl<W: World> Driver<'_, W> {
         let commit = commit.to_string();
         let recreated = WorktreeRecreated { task: task.id.clone(), commit, reason, saved };
         self.journal.note(EventBody::WorktreeRecreated(recreated));
-        self.tell(US, &Point::SessionStart, None, text);
+        self.instruct(US, &Point::SessionStart, text);
         self.commit()?;
         self.world.loss_recorded(task);
         Ok(())

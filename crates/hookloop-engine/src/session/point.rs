@@ -2,11 +2,12 @@
 
 use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::event::EventBody;
+use hookloop_core::excerpt::{ExcerptRules, LeftOut, head_and_tail};
 use hookloop_core::hook::Hook;
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::CheckpointMade;
-use hookloop_core::session::{Outcome, Piped};
+use hookloop_core::session::{Outcome, Piped, PromptChannel};
 
 use super::drive::Driver;
 use super::world::{Call, Notice, World};
@@ -98,12 +99,17 @@ impl<W: World> Driver<'_, W> {
             let text = match text.len() <= room && self.journal.session.pending.len() < PENDING_MAX
             {
                 true => text,
-                false => format!("[{} bytes of output are left out here]", text.len()),
+                false => run
+                    .left_out
+                    .iter()
+                    .fold(LeftOut::of(&text), |all, cut| all.plus(*cut))
+                    .to_string(),
             };
             room = room.saturating_sub(text.len());
             let status = Some(run.outcome.status.name().to_owned());
             let from = run.hook.clone();
-            let piped = Piped { from, point: point.name().to_owned(), status, text };
+            let (point, channel) = (point.name().to_owned(), Some(PromptChannel::HookOutput));
+            let piped = Piped { from, point, status, text, channel, ..Piped::default() };
             self.journal.note(EventBody::OutputPiped(piped));
         }
     }
@@ -142,5 +148,6 @@ pub(crate) fn piped(hook: &Hook, run: &HookRun) -> Option<String> {
     ];
     let parts: Vec<&str> =
         parts.into_iter().flatten().map(str::trim).filter(|part| !part.is_empty()).collect();
-    (!parts.is_empty()).then(|| clipped(&parts.join("\n"), PIPED_MAX))
+    let rules = ExcerptRules { max: PIPED_MAX, head_parts: 2, earlier: &run.left_out };
+    (!parts.is_empty()).then(|| head_and_tail(&parts.join("\n"), rules))
 }

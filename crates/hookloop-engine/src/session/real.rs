@@ -559,8 +559,17 @@ impl<O: Onlooker> World for Real<'_, O> {
             },
             None => None,
         };
-        let parts =
-            Parts { session: turn.session, kind: turn.kind, work: &work, task: turn.task, error };
+        let commands = self.crew.command_access(turn.session.agent(), &self.place);
+        let parts = Parts {
+            session: turn.session,
+            kind: turn.kind,
+            work: &work,
+            task: turn.task,
+            error,
+            gates: turn.gates,
+            directory: &self.place.root().display().to_string(),
+            commands: &commands.map_or_else(String::new, |commands| commands.to_string()),
+        };
         let prompt = match prompt::render(&self.template, &parts) {
             Ok(prompt) => prompt,
             Err(error) => return Report::failed(format!("the template for prompts: {error}")),

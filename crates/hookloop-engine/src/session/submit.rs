@@ -11,13 +11,13 @@ use hookloop_core::event::EventBody;
 use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::{Left, PointPassed};
-use hookloop_core::session::{Outcome, SubmitJudged, SubmitVerdict};
+use hookloop_core::session::{Outcome, Piped, PromptChannel, SubmitJudged, SubmitVerdict};
 use hookloop_core::task::Task;
 use serde_json::Value;
 
-use super::drive::Driver;
+use super::drive::{Driver, US};
 use super::place::PlaceEntry;
-use super::point::REASON_MAX;
+use super::point::{PIPED_MAX, REASON_MAX};
 use super::world::{Notice, Trouble, World, Wrapped};
 use crate::agents::clipped;
 use crate::project::EngineError;
@@ -28,8 +28,6 @@ const REGATES_MAX: u32 = 10;
 /// How often of these a base that has moved meanwhile is followed. One that moves faster than gates run would be
 /// followed for ever; whoever merges tests the work on top of it as it is then.
 const REBASES_MAX: u32 = 3;
-/// Who says what no hook says.
-const US: &str = "hookloop";
 
 impl<W: World> Driver<'_, W> {
     /// Makes the task's own place ready: its worktree, and what session_start does there.
@@ -60,14 +58,24 @@ impl<W: World> Driver<'_, W> {
         }
         let before = self.journal.project.read(|view| view.delivery(&task.id))?;
         if let Some(reason) = before.reason {
-            let text = format!(
-                "This task was worked on before and went back. What was done is in this directory. \
-                 Why it went back:\n{reason}"
-            );
-            self.tell(US, &Point::BeforeSubmit, None, text);
+            let text = "This task was worked on before, and the work was returned. The work is in this \
+                        directory. Fix what the reason names.";
+            self.instruct(US, &Point::BeforeSubmit, text.to_owned());
+            self.tell_reason(reason);
         }
         self.pass_start();
         Ok(())
+    }
+
+    /// Why earlier work was returned, which may be the output of tests or the words of a reviewer.
+    fn tell_reason(&mut self, reason: String) {
+        self.journal.note(EventBody::OutputPiped(Piped {
+            from: "returned".to_owned(),
+            point: Point::BeforeSubmit.name().to_owned(),
+            text: clipped(&reason, PIPED_MAX),
+            channel: Some(PromptChannel::CheckResult),
+            ..Piped::default()
+        }));
     }
 
     /// A task that has no place to be worked on is for a human, and others may have one; what may work out another
@@ -210,10 +218,12 @@ impl<W: World> Driver<'_, W> {
                 match (&hook.handler, &run.outcome.next_prompt) {
                     // What is ours says all that there is to say.
                     (Handler::Builtin(_) | Handler::Gatekeepers { .. }, Some(prompt)) => {
-                        let status = Some(run.outcome.status.name());
-                        self.tell(&hook.name, &Point::BeforeSubmit, status, prompt.clone());
+                        self.instruct(US, &Point::BeforeSubmit, prompt.clone());
+                        if !run.stdout.is_empty() {
+                            self.tell_check(&Point::BeforeSubmit, run, run.stdout.clone());
+                        }
                     }
-                    _ => drop(self.tell_blocked(&Point::BeforeSubmit, &[run])),
+                    _ => drop(self.tell_blocked(&Point::BeforeSubmit, &[run], 1)),
                 }
                 Some(SubmitVerdict::Block)
             }
@@ -222,8 +232,8 @@ impl<W: World> Driver<'_, W> {
 
     fn give_up(&mut self, trouble: Trouble) {
         let verdict = match trouble {
-            Trouble::Block { prompt } => {
-                self.tell(US, &Point::BeforeSubmit, None, prompt);
+            Trouble::Block { prompt, .. } => {
+                self.instruct(US, &Point::BeforeSubmit, prompt);
                 SubmitVerdict::Block
             }
             Trouble::Retry { why } => SubmitVerdict::Retry { reason: why },

@@ -11,6 +11,7 @@ use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
 
 pub use super::place::{PlaceDamage, PlaceEntry};
+pub use super::prompt::PromptGate;
 use super::purse::Allowance;
 use crate::agents::Report;
 pub use crate::delivery::repo::WorktreeLoss;
@@ -29,6 +30,16 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The number of the iteration that the hooks belong to. Hooks of `pre_iteration` run before the
+    /// iteration is in the log, so they get the number that its prompt will have.
+    pub(crate) fn iteration(&self) -> u32 {
+        if *self.point == Point::PreIteration {
+            self.session.next_iteration()
+        } else {
+            self.session.iteration
+        }
+    }
+
     pub(crate) fn promises(&self) -> &[Promise] {
         self.session.last.as_ref().map_or(&[], |last| &last.promises)
     }
@@ -41,6 +52,8 @@ pub struct Turn<'a> {
     pub session: &'a Session,
     pub kind: TurnKind,
     pub task: Option<&'a Task>,
+    /// The gates that judge the work, for the prompt.
+    pub gates: &'a [PromptGate],
     pub timeout_ms: u64,
     /// What it may use of the purse, if there is one.
     pub allowance: Option<&'a Allowance<'a>>,
@@ -72,7 +85,10 @@ pub enum Notice<'a> {
 pub enum Trouble {
     /// Something that the agent can mend, told so.
     Block {
+        /// The instruction.
         prompt: String,
+        /// What it is about, as data: conflicts, or the words of reviewers.
+        details: String,
     },
     /// It may another time.
     Retry {
@@ -86,7 +102,7 @@ pub enum Trouble {
 impl Trouble {
     pub(crate) fn reason(&self) -> &str {
         match self {
-            Trouble::Block { prompt: reason }
+            Trouble::Block { prompt: reason, .. }
             | Trouble::Retry { why: reason }
             | Trouble::NeedsHuman { why: reason } => reason,
         }

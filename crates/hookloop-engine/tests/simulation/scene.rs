@@ -243,7 +243,8 @@ impl Scene {
         if self.chance(self.nature.messages) {
             self.story.borrow_mut().messages += 1;
             let text = format!("message-{}", self.story.borrow().messages);
-            let piped = Piped { from: "u".into(), point: "message".into(), status: None, text };
+            let piped =
+                Piped { from: "u".into(), point: "message".into(), text, ..Piped::default() };
             append(&self.log, &subject, EventBody::OutputPiped(piped));
         }
         if self.chance(self.nature.pauses) {
@@ -296,7 +297,8 @@ impl Scene {
             artifact: None,
         };
         let stderr = String::new();
-        HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr }
+        let left_out = Vec::new();
+        HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr, left_out }
     }
 
     fn agent(&mut self, number: usize) -> Report {

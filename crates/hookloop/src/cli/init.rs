@@ -8,16 +8,17 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
+use hookloop_engine::agents::command_access::claude_rule;
 use hookloop_engine::agents::repository;
 use hookloop_engine::config::{FILE_NAME, settings_from};
-use hookloop_engine::gate_agreement::HookConsent;
+use hookloop_engine::gate_agreement::{HookConsent, agree_to_agents};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
 use hookloop_engine::project::{EngineError, Project, new_project_name};
 use hookloop_engine::rules::Rules;
 use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
-use hookloop_engine::trust::Trust;
+use hookloop_engine::trust::{Definition, Trust};
 
 use super::{Context, caller, is_person, state_home, surroundings};
 use crate::error::CliError;
@@ -40,7 +41,18 @@ pub(crate) struct Args {
     /// Run nothing of the repository: propose gates as they are found
     #[arg(long)]
     no_run: bool,
+
+    /// Let Claude Code run the gates' own commands, and no others
+    ///
+    /// Writes `agents: {claude: {allow: […]}}` to hookloop.yaml and agrees to it for you; others who use the
+    /// repository agree with `hookloop agents trust`. On a terminal, init asks. Other agents have no rules for
+    /// single commands: Codex runs commands in its sandbox, and ACP agents run all commands or none.
+    #[arg(long)]
+    allow_gate_commands: bool,
 }
+
+/// The agent whose rules can name single commands.
+pub(super) const CLAUDE: &str = "claude";
 
 /// A gate that could be, and how it did.
 pub(super) struct Tried {
@@ -57,6 +69,8 @@ pub(super) struct Plan {
     pub(super) agents: Vec<String>,
     /// It is in a git repository.
     pub(super) has_git: bool,
+    /// The rules for commands that Claude Code may run.
+    pub(super) allowed: Vec<String>,
 }
 
 impl Args {
@@ -69,6 +83,9 @@ impl Args {
         let around = surroundings()?;
         if place.config().exists() {
             Project::open(&place, caller(&place), &around)?;
+            if self.allow_gate_commands {
+                return Err(already_written(&place));
+            }
             return report::kept(context, &place);
         }
         around.policies()?.check_project(&root, None).map_err(EngineError::from)?;
@@ -78,6 +95,7 @@ impl Args {
         let mut plan = look(&root, &around, &place)?;
         report::found(context, &plan)?;
         self.try_gates(context, &mut plan, &place, &around)?;
+        plan.allowed = self.allowed_commands(context, &plan, &place)?;
         let text = file::text(&plan);
         if !self.yes && !agreed(context, &format!("Write {}?", place.config().display()))? {
             return Err(not_written());
@@ -88,6 +106,9 @@ impl Args {
             true => self.trust(context, &plan, &place, &text)?,
             false => None,
         };
+        if written && !plan.allowed.is_empty() {
+            agree_to_commands(context, &place, &text)?;
+        }
         report::done(context, &plan, &report::Done { place: &place, written, trusted })
     }
 
@@ -116,6 +137,32 @@ impl Args {
             report::tried(context, tried)?;
         }
         Ok(())
+    }
+
+    /// The rules for the gates' own commands, if the user wants Claude Code to run them.
+    fn allowed_commands(
+        &self,
+        context: &mut Context,
+        plan: &Plan,
+        place: &Place,
+    ) -> Result<Vec<String>> {
+        let written = plan.gates.iter().filter(|tried| tried.is_written());
+        let rules: Vec<String> =
+            written.filter_map(|tried| claude_rule(&tried.gate.command)).collect();
+        let has_claude = plan.agents.iter().any(|agent| agent == CLAUDE);
+        if rules.is_empty() || !is_person(place) {
+            return Ok(Vec::new());
+        }
+        let is_wanted = if self.allow_gate_commands {
+            true
+        } else if self.yes || !has_claude {
+            false
+        } else {
+            let question =
+                "Let Claude Code run these commands itself while it works, and no others?";
+            agreed(context, question)?
+        };
+        Ok(if is_wanted { rules } else { Vec::new() })
     }
 
     /// Agrees to the gates that were just written, by content, if the user says so. `--yes` is that for gates
@@ -159,6 +206,29 @@ impl Tried {
     }
 }
 
+/// Agrees to the definition of Claude Code that was just written, and to nothing else that the repository has.
+fn agree_to_commands(context: &mut Context, place: &Place, text: &str) -> Result {
+    let settings = settings_from(&place.config(), text.as_bytes())?;
+    let mut trust = Trust::load(&place.state)?;
+    let found = repository::all(&place.root, &settings.rules)?;
+    let name = format!("agent {CLAUDE}");
+    let mut definitions: Vec<Definition> = trust.agents().to_vec();
+    definitions.retain(|definition| definition.name != name);
+    definitions.extend(found.into_iter().filter(|definition| definition.name == name));
+    let log = Project::open_log(place, caller(place), &context.surroundings()?)?;
+    agree_to_agents(&log, &mut trust, definitions)?;
+    log.leave();
+    Ok(())
+}
+
+fn already_written(place: &Place) -> CliError {
+    CliError::usage(format!(
+        "{}: the file is there already, and init does not change it",
+        place.config().display()
+    ))
+    .hint("add `agents: {claude: {allow: [\"Bash(npm test)\"]}}` with the commands of your gates, then type `hookloop agents trust`")
+}
+
 fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     let name = |(name, _): &(std::ffi::OsString, _)| name.to_str().map(str::to_owned);
     let variables: BTreeSet<String> = around.environment.iter().filter_map(name).collect();
@@ -174,7 +244,8 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     // A directory of that name may be empty; a file leads to a repository.
     let is_git = |git: std::path::PathBuf| git.is_file() || git.join("HEAD").exists();
     let has_git = root.ancestors().any(|directory| is_git(directory.join(".git")));
-    Ok(Plan { name: new_project_name(&directory).to_string(), survey, gates, agents, has_git })
+    let name = new_project_name(&directory).to_string();
+    Ok(Plan { name, survey, gates, agents, has_git, allowed: Vec::new() })
 }
 
 /// Writes the file unless it is there by now; answers whether it did.

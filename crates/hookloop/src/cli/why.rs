@@ -112,6 +112,9 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
     if let Phase::Failed { error } = &session.phase {
         reasons.push(format!("the last turn failed: {error}"));
     }
+    for near_miss in session.last.iter().flat_map(|last| &last.near_misses) {
+        reasons.push(format!("the agent's last message reports nothing: {near_miss}"));
+    }
     for check in session.failing.iter().flatten() {
         reasons.push(format!("fails: {check}"));
     }

@@ -4,6 +4,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
+use hookloop_core::excerpt::LeftOut;
 use hookloop_engine::artifacts::{self, Stream};
 use hookloop_engine::runner::Runner;
 
@@ -106,13 +107,10 @@ pub(super) fn open(leaf: &Leaf, runner: &Runner) -> Pager {
 fn section(directory: &Path, stream: Stream) -> String {
     let (name, path) = (stream.name(), directory.join(stream.name()));
     match end_of(directory, stream) {
-        Ok((_, 0)) => String::new(),
-        Ok((text, length)) => {
-            let left_out = match length.saturating_sub(BYTES_MAX) {
-                0 => String::new(),
-                bytes => format!(", {bytes} bytes before this are left out"),
-            };
-            format!("── {name}: {}{left_out} ──\n{text}\n", path.display())
+        Ok((text, _)) if text.is_empty() => String::new(),
+        Ok((text, None)) => format!("── {name}: {} ──\n{text}\n", path.display()),
+        Ok((text, Some(left_out))) => {
+            format!("── {name}: {} ──\n{left_out}\n{text}\n", path.display())
         }
         // A stream that nothing was written to has no file.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -121,12 +119,22 @@ fn section(directory: &Path, stream: Stream) -> String {
 }
 
 /// The end of an output, and how long all of it is.
-fn end_of(directory: &Path, stream: Stream) -> std::io::Result<(String, u64)> {
+/// The last lines of a stream, and what stands before them.
+fn end_of(directory: &Path, stream: Stream) -> std::io::Result<(String, Option<LeftOut>)> {
     let (mut file, length) = artifacts::open(directory, stream)?;
-    file.seek(SeekFrom::Start(length.saturating_sub(BYTES_MAX)))?;
+    let from = length.saturating_sub(BYTES_MAX);
+    file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
-    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok((String::from_utf8_lossy(&bytes).into_owned(), length))
+    (&mut file).take(BYTES_MAX).read_to_end(&mut bytes)?;
+    if from == 0 {
+        return Ok((String::from_utf8_lossy(&bytes).into_owned(), None));
+    }
+    let line = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let line = if line < bytes.len() { line } else { 0 };
+    let before = from + line as u64;
+    let lines = artifacts::lines_within(&mut file, 0, before)?;
+    let text = String::from_utf8_lossy(&bytes[line..]).into_owned();
+    Ok((text, Some(LeftOut { bytes: before, lines })))
 }
 
 #[cfg(test)]
@@ -167,7 +175,8 @@ mod tests {
         let text = format!("{}\nthe end\n", "x".repeat(BYTES_MAX as usize));
         std::fs::write(directory.path().join("stdout"), text).unwrap();
         let shown = section(directory.path(), Stream::Stdout);
-        assert!(shown.contains("9 bytes before this are left out"), "{}", &shown[..200]);
+        let told = "[… 4,194,305 bytes (1 line) left out …]";
+        assert!(shown.contains(told), "{}", &shown[..shown.len().min(200)]);
         assert!(shown.ends_with("the end\n\n"));
         assert_eq!(section(directory.path(), Stream::Stderr), "");
     }

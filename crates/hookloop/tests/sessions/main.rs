@@ -7,6 +7,7 @@ mod ending;
 mod gates;
 mod governor;
 mod lifecycle;
+mod prompts;
 mod proven;
 mod scripts;
 mod stopping;

@@ -8,13 +8,14 @@ use agent_client_protocol::v1::schema::{
     RequestPermissionRequest, SessionId, SessionNotification, SessionUpdate, ToolCall, ToolCallId,
     ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolKind,
 };
+use hookloop_core::excerpt::{self, ExcerptRules, LeftOut};
 use hookloop_core::promise::{Promise, Scanner};
 use hookloop_core::redact::{RedactStream, Redactor};
 use hookloop_core::session::Usage;
 use serde_json::Value;
 
 use super::permission::{self, Guard, Wish};
-use crate::agents::{MESSAGE_MAX, REFUSED_MAX, Update, clipped};
+use crate::agents::{MESSAGE_MAX, REFUSED_MAX, Update};
 
 /// The most of a message that is held before its middle is left out.
 const MESSAGE_HELD: usize = 64 * MESSAGE_MAX;
@@ -159,9 +160,8 @@ impl<'a> Account<'a> {
     pub(super) fn finish(mut self, updates: Updates<'_>) -> Said {
         self.show_tool(updates);
         self.speech.show_rest(updates);
-        let text = self.speech.text.trim();
         Said {
-            message: clipped(text, MESSAGE_MAX),
+            message: self.speech.message(),
             promises: self.speech.scanner.finish(),
             usage: self.usage,
             refused: self.refused,
@@ -242,7 +242,12 @@ struct Speech<'a> {
     redact: Option<RedactStream<'a>>,
     /// What was not shown yet.
     rest: Vec<u8>,
+    /// The beginning of the message.
     text: String,
+    /// Its end, once the beginning is long.
+    end: String,
+    /// The part between the two.
+    left_out: LeftOut,
     scanner: Scanner,
     message: Option<MessageId>,
 }
@@ -253,6 +258,8 @@ impl<'a> Speech<'a> {
             redact: Some(redactor.stream()),
             rest: Vec::new(),
             text: String::new(),
+            end: String::new(),
+            left_out: LeftOut::default(),
             scanner: Scanner::default(),
             message: None,
         }
@@ -284,6 +291,33 @@ impl<'a> Speech<'a> {
         }
     }
 
+    fn keep(&mut self, shown: &str) {
+        if self.end.is_empty() && self.text.len() < MESSAGE_HELD / 2 {
+            self.text.push_str(shown);
+            return;
+        }
+        self.end.push_str(shown);
+        if self.end.len() > MESSAGE_HELD {
+            let kept = excerpt::whole_lines_of_tail(&self.end, MESSAGE_HELD / 2);
+            let cut = self.end.len() - kept.len();
+            self.left_out = self.left_out.plus(LeftOut::of(&self.end[..cut]));
+            self.end.drain(..cut);
+        }
+    }
+
+    /// The message, as much of it as is kept.
+    fn message(&self) -> String {
+        let is_cut = self.left_out != LeftOut::default();
+        let text = if is_cut {
+            excerpt::around(&self.text, self.left_out, &self.end)
+        } else {
+            format!("{}{}", self.text, self.end)
+        };
+        let earlier = if is_cut { &[self.left_out][..] } else { &[] };
+        let rules = ExcerptRules { max: MESSAGE_MAX, head_parts: 2, earlier };
+        excerpt::head_and_tail(text.trim(), rules)
+    }
+
     /// The message is over.
     fn show_rest(&mut self, updates: Updates<'_>) {
         if let Some(redact) = self.redact.take() {
@@ -300,10 +334,7 @@ impl<'a> Speech<'a> {
         let shown = std::mem::replace(&mut self.rest, rest);
         let shown = String::from_utf8_lossy(&shown);
         self.scanner.push(shown.as_bytes());
-        self.text.push_str(&shown);
-        if self.text.len() > MESSAGE_HELD {
-            self.text = clipped(&self.text, MESSAGE_HELD / 2);
-        }
+        self.keep(&shown);
         updates(Update::Output(shown.as_bytes()));
     }
 }

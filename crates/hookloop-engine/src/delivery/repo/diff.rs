@@ -24,13 +24,19 @@ impl Repo<'_> {
             self.asker.depot(&args).attributes_of(head).thorough()
         };
         let said = ask(&["-p"]).cut_at(max_bytes).said()?;
-        let left_out_bytes = said.left_out_bytes;
-        let text = String::from_utf8_lossy(&said.well("diff-tree")?).into_owned();
+        let (mut left_out_bytes, left_out_lines) = (said.left_out_bytes, said.left_out_lines);
+        let mut text = said.well("diff-tree")?;
+        if let (1.., Some(end)) = (left_out_bytes, text.iter().rposition(|byte| *byte == b'\n')) {
+            // A line that is cut is left out.
+            left_out_bytes += (text.len() - end - 1) as u64;
+            text.truncate(end + 1);
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
         let listed = ask(&["--numstat", "-z"]).long().bytes()?;
         let mut files: Vec<Changed> = listed.split(|byte| *byte == 0).filter_map(changed).collect();
         let left_out_files = files.len().saturating_sub(FILES_MAX) as u64;
         files.truncate(FILES_MAX);
-        Ok(Diff { text, left_out_bytes, files, left_out_files })
+        Ok(Diff { text, left_out_bytes, left_out_lines, files, left_out_files })
     }
 }
 

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStringExt;
 
+use hookloop_core::excerpt::whole_lines_of_head;
+
 use super::asking::{Asker, Objects};
 use super::commit::Parts;
 use super::error::RepoError;
@@ -175,9 +177,9 @@ fn places(merged: &[u8]) -> String {
             }
         }
         if text.len() > EXCERPT_MAX {
-            let end = text.floor_char_boundary(EXCERPT_MAX);
+            let end = whole_lines_of_head(&text, EXCERPT_MAX).len();
             text.truncate(end);
-            text.push_str("\n… more in the file\n");
+            text.push_str("… more in the file\n");
             return text;
         }
     }

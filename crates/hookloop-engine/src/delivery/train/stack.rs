@@ -173,7 +173,7 @@ impl Train<'_> {
     ) -> Result<Tested, TrainError> {
         match self.run_tests(base, cars, commit) {
             Err(TrainError::Trouble(
-                Trouble::NeedsHuman { why } | Trouble::Block { prompt: why },
+                Trouble::NeedsHuman { why } | Trouble::Block { prompt: why, .. },
             )) => Ok(Tested::Red { hook: "checkout".to_owned(), why }),
             tested => tested,
         }

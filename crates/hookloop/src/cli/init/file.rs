@@ -30,6 +30,13 @@ const NO_GATES: &str = "
 #       timeout: 10m
 ";
 
+const ALLOWED: &str = "
+agents:
+  claude:
+    # Claude Code may change files, and run these commands alone.
+    allow:
+";
+
 const MORE: &str = "
 # More that can be said here:
 # limits:
@@ -73,6 +80,12 @@ pub(super) fn text(plan: &Plan) -> String {
         for tool in &plan.survey.tools {
             let command = tool.command.as_deref().unwrap_or("by hand");
             let _ = writeln!(text, "#   {}: {}", comment(tool.what), comment(command));
+        }
+    }
+    if !plan.allowed.is_empty() {
+        text.push_str(ALLOWED);
+        for rule in &plan.allowed {
+            let _ = writeln!(text, "      - {}", serde_json::Value::from(rule.as_str()));
         }
     }
     let agent = plan.agents.first().map_or(SOME_AGENT, String::as_str);
@@ -144,8 +157,8 @@ mod tests {
         let tool =
             Tool { file: hostile.to_owned(), what: "hooks", command: Some(hostile.to_owned()) };
         let survey = Survey { ci: vec![step], tools: vec![tool], ..Survey::default() };
-        let (agents, has_git) = (Vec::new(), true);
-        Plan { name: "p".to_owned(), survey, gates, agents, has_git }
+        let (agents, has_git, allowed) = (Vec::new(), true, Vec::new());
+        Plan { name: "p".to_owned(), survey, gates, agents, has_git, allowed }
     }
 
     fn all() -> Vec<Trial> {
@@ -176,6 +189,11 @@ mod tests {
                 assert!(text.lines().count() < 50, "{text}");
             }
         }
+        let mut allowing = plan(vec![tried(GateKind::Tests, Trial::Passed { ms: 1 }, None)]);
+        allowing.allowed = vec!["Bash(cargo test -- --quiet)".to_owned()];
+        let allowing = super::text(&allowing);
+        trial::check(&allowing).unwrap_or_else(|error| panic!("{error}\n{allowing}"));
+        assert!(allowing.contains("- \"Bash(cargo test -- --quiet)\"\n"), "{allowing}");
         let missing = plan(vec![tried(GateKind::Tests, Trial::NotTried, Some("cargo"))]);
         let text = text(&missing);
         assert!(text.contains("# Left out: `cargo` is not installed"), "{text}");

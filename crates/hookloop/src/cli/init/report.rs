@@ -3,13 +3,14 @@
 use std::io::{IsTerminal, Write as _};
 
 use anstyle::{AnsiColor, Style};
+use hookloop_engine::agents::{CommandAccess, Settings};
 use hookloop_engine::place::Place;
 use hookloop_engine::survey::trial::Trial;
 use hookloop_engine::survey::{Gate, GateKind};
 use serde_json::{Value, json};
 
 use super::file::why_not;
-use super::{Context, Plan, Tried};
+use super::{CLAUDE, Context, Plan, Tried};
 use crate::cli::state_home;
 use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain};
 
@@ -151,6 +152,9 @@ pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Resul
     if trusted.is_some() {
         out.line("Trusted: sessions may run what is in it, until somebody changes it")?;
     }
+    for (agent, access) in accesses(plan) {
+        out.line(plain(&access.for_user(agent)))?;
+    }
     for tool in plan.survey.tools.iter().filter(|tool| tool.command.is_some()) {
         let command = tool.command.as_deref().unwrap_or_default();
         out.line(format_args!("Found {}: {}", tool.what, plain(command)))?;
@@ -163,6 +167,18 @@ pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Resul
         word = "     ";
     }
     Ok(())
+}
+
+/// The commands that each installed agent may run in this project.
+fn accesses(plan: &Plan) -> Vec<(&str, CommandAccess)> {
+    let access = |agent: &String| {
+        let mut settings = Settings::of_name(agent).ok()?;
+        if agent == CLAUDE {
+            settings.allow.clone_from(&plan.allowed);
+        }
+        CommandAccess::of(&settings)
+    };
+    plan.agents.iter().filter_map(|agent| Some((agent.as_str(), access(agent)?))).collect()
 }
 
 /// What to type next, in order.
@@ -217,6 +233,7 @@ fn value(plan: &Plan, done: &Done<'_>) -> Value {
         "gates": gates,
         "trusted": done.trusted,
         "agents": plan.agents,
+        "allowed_commands": plan.allowed,
         "ci": ci,
         "tools": tools.collect::<Vec<_>>(),
         "troubles": plan.survey.troubles,
@@ -254,6 +271,7 @@ impl Plan {
     /// Of a project that is not looked at.
     fn none() -> Plan {
         let (name, survey, gates) = (String::new(), Default::default(), Vec::new());
-        Plan { name, survey, gates, agents: Vec::new(), has_git: true }
+        let (agents, allowed) = (Vec::new(), Vec::new());
+        Plan { name, survey, gates, agents, has_git: true, allowed }
     }
 }

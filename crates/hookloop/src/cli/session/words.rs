@@ -109,6 +109,9 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
             let what = if found.was_asked { "a human is needed" } else { "the agent is asked why" };
             return Some((Weight::Bad, format!("no file changed: {what}")));
         }
+        EventBody::UnclaimedWorkChecked(checked) => {
+            return Some((Weight::Bad, format!("no progress: {checked}")));
+        }
         EventBody::SubmitJudged(judged) => {
             let hook = judged.hook.as_deref().unwrap_or("it");
             match &judged.verdict {

@@ -1,0 +1,163 @@
+//! The commands that an agent may run: by its permissions, and by the rules that `allow` adds.
+
+use std::fmt;
+
+use super::{Dialect, Permissions, Settings};
+
+/// The kind of tools of the Agent Client Protocol that run commands.
+pub const ACP_EXECUTE: &str = "execute";
+/// Rules for Claude Code's tool that runs commands.
+const BASH: &str = "Bash";
+/// Commands that a sentence names.
+const NAMED_MAX: usize = 10;
+
+/// The commands that an agent may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandAccess {
+    All,
+    /// In the agent's own sandbox.
+    Sandboxed {
+        may_write: bool,
+    },
+    /// These alone, as the agent's rules name them.
+    Some(Vec<String>),
+    None,
+}
+
+impl CommandAccess {
+    /// Returns none for a program of which hookloop does not know what it asks for.
+    pub fn of(settings: &Settings) -> Option<CommandAccess> {
+        let Settings { dialect, permissions, allow, .. } = settings;
+        let access = match (dialect, permissions) {
+            (Dialect::Command | Dialect::Scripted, _) => return None,
+            (_, Permissions::Full) => CommandAccess::All,
+            (Dialect::Codex, permissions) => {
+                CommandAccess::Sandboxed { may_write: *permissions == Permissions::Edit }
+            }
+            (Dialect::Claude, _) => of_rules(allow),
+            (Dialect::Acp, _) if allow.iter().any(|kind| kind == ACP_EXECUTE) => CommandAccess::All,
+            (Dialect::Acp, _) => CommandAccess::None,
+        };
+        Some(access)
+    }
+}
+
+/// Claude Code's rules: `Bash` is every command, `Bash(npm test)` this one, `Bash(npm test:*)` those that begin so.
+fn of_rules(allow: &[String]) -> CommandAccess {
+    if allow.iter().any(|rule| matches!(rule.as_str(), BASH | "Bash(*)" | "Bash(:*)")) {
+        return CommandAccess::All;
+    }
+    let command = |rule: &String| {
+        let inner = rule.strip_prefix(BASH)?.strip_prefix('(')?.strip_suffix(')')?;
+        Some(match inner.strip_suffix(":*") {
+            Some(start) => format!("{start} …"),
+            None => inner.to_owned(),
+        })
+    };
+    let commands: Vec<String> = allow.iter().filter_map(command).collect();
+    if commands.is_empty() { CommandAccess::None } else { CommandAccess::Some(commands) }
+}
+
+/// The rule of Claude Code that allows exactly this command; none if its rules can't name the command.
+pub fn claude_rule(command: &str) -> Option<String> {
+    // Commas and parentheses end a rule, `:*` matches more, and other signs are a shell's.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b" _-./=@%+:".contains(&byte);
+    let is_named = !command.trim().is_empty() && command.bytes().all(is_plain);
+    (is_named && !command.contains(":*")).then(|| format!("{BASH}({})", command.trim()))
+}
+
+impl CommandAccess {
+    /// A sentence for the user about an agent of that name.
+    pub fn for_user(&self, agent: &str) -> String {
+        match self {
+            CommandAccess::All => format!("{agent} may run every command"),
+            CommandAccess::Sandboxed { may_write: true } => {
+                format!(
+                    "{agent} may change the project's files and run commands in its own sandbox"
+                )
+            }
+            CommandAccess::Sandboxed { may_write: false } => {
+                format!("{agent} may run commands in its own sandbox, which refuses to write")
+            }
+            CommandAccess::Some(commands) => {
+                format!(
+                    "{agent} may change the project's files and run only: {}",
+                    commands.join(", ")
+                )
+            }
+            CommandAccess::None => format!(
+                "{agent} may change the project's files and run no commands: hookloop runs the gates"
+            ),
+        }
+    }
+}
+
+/// A sentence for the agent.
+impl fmt::Display for CommandAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CommandAccess::All => f.write_str("You may run commands."),
+            CommandAccess::Sandboxed { may_write: true } => {
+                f.write_str("You may run commands in your sandbox, without network.")
+            }
+            CommandAccess::Sandboxed { may_write: false } => {
+                f.write_str("You may run commands that read. Your sandbox refuses to write files.")
+            }
+            CommandAccess::Some(commands) => {
+                let named: Vec<String> =
+                    commands.iter().take(NAMED_MAX).map(|command| format!("`{command}`")).collect();
+                let more = match commands.len().saturating_sub(NAMED_MAX) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let named = named.join(", ");
+                write!(f, "Of commands you may run only {named}{more}. Others are refused.")
+            }
+            CommandAccess::None => f.write_str(
+                "You may not run commands: they are refused. hookloop runs the gates for you.",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(name: &str, permissions: Permissions, allow: &[&str]) -> Option<CommandAccess> {
+        let allow = allow.iter().map(ToString::to_string).collect();
+        let settings = Settings::of_name(name).unwrap();
+        CommandAccess::of(&Settings { permissions, allow, ..settings })
+    }
+
+    #[test]
+    fn a_rule_names_one_command_or_is_none() {
+        assert_eq!(claude_rule("npm test").as_deref(), Some("Bash(npm test)"));
+        assert_eq!(
+            claude_rule("cargo test --workspace").as_deref(),
+            Some("Bash(cargo test --workspace)")
+        );
+        for command in ["", " ", "a, b", "a)", "a:*", "a && b", "echo $HOME", "a\nb", "a `b`"] {
+            assert_eq!(claude_rule(command), None, "{command}");
+        }
+    }
+
+    #[test]
+    fn each_agent_may_run_the_commands_that_its_permissions_allow() {
+        use Permissions::{Edit, Full, Read};
+        let some = |commands: &[&str]| {
+            Some(CommandAccess::Some(commands.iter().map(ToString::to_string).collect()))
+        };
+        assert_eq!(access("claude", Edit, &[]), Some(CommandAccess::None));
+        assert_eq!(access("claude", Edit, &["Bash(npm test)"]), some(&["npm test"]));
+        assert_eq!(access("claude", Read, &["Bash(go test:*)", "WebFetch"]), some(&["go test …"]));
+        assert_eq!(access("claude", Edit, &["Bash"]), Some(CommandAccess::All));
+        assert_eq!(access("claude", Full, &[]), Some(CommandAccess::All));
+        let sandboxed = |may_write| Some(CommandAccess::Sandboxed { may_write });
+        assert_eq!(access("codex", Edit, &[]), sandboxed(true));
+        assert_eq!(access("codex", Read, &[]), sandboxed(false));
+        assert_eq!(access("opencode", Edit, &[]), Some(CommandAccess::None));
+        assert_eq!(access("gemini", Edit, &["execute"]), Some(CommandAccess::All));
+        assert_eq!(access("command:x", Full, &[]), None);
+    }
+}

@@ -1,0 +1,184 @@
+//! Promises in an agent's final message, the number of an iteration, and the text of prompts.
+
+use super::{json, project, read, run, run_as_it_is, scripted, write};
+
+const GATED: &str = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'grep -q 42 answer'}
+";
+
+/// Keeps each prompt that it gets, and changes a file.
+const KEEPS_PROMPTS: &str = "#!/bin/sh
+cat > prompt-$HOOKLOOP_ITERATION
+echo $HOOKLOOP_ITERATION >> work
+echo turn
+";
+
+fn id_of_last(sandbox: &super::support::Sandbox) -> String {
+    json(sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned()
+}
+
+/// One turn that writes the answer and says this.
+fn one_turn(says: &str) -> String {
+    serde_json::json!([{ "write": { "answer": "42\n" }, "say": says }]).to_string()
+}
+
+#[test]
+fn a_promise_behind_text_in_the_last_line_is_a_claim_where_gates_judge_it() {
+    let check = |says: &str| {
+        let sandbox = project(GATED, &[]);
+        write(&sandbox, "turns.json", &one_turn(says));
+        let ran = run_as_it_is(&sandbox, &["work", "--agent", "scripted:turns.json"]);
+        assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{says}: {}", ran.stderr);
+        assert_eq!(ran.verdicts(), ["pass"], "{says}");
+        assert_eq!(ran.all("turn_ended")[0]["promises"], serde_json::json!(["COMPLETE"]));
+    };
+    check("Implementation complete. <promise>COMPLETE</promise>");
+    check("Done.\n\n**<promise>COMPLETE</promise>**\n");
+    check("Done.\n- <promise>COMPLETE</promise>");
+    check("Done: `<promise>COMPLETE</promise>`");
+}
+
+#[test]
+fn a_promise_behind_text_is_no_claim_without_gates_and_no_quoted_one_is_with_them() {
+    let check = |config: &str, says: &str, near_miss: &str| {
+        let sandbox = project(config, &[]);
+        let ran = scripted(&sandbox, &one_turn(says), &["--max-iterations", "1"]);
+        assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{says}: {}", ran.stderr);
+        assert_eq!(ran.count("gates_judged"), 0, "{says}");
+        assert_eq!(ran.all("turn_ended")[0]["nearMisses"][0]["kind"], near_miss, "{says}");
+        let reason = ran.all("stop_decided")[0]["reason"].to_string();
+        assert!(reason.contains("not a report"), "{reason}");
+        let why = json(&sandbox, &["why", &id_of_last(&sandbox)]).to_string();
+        assert!(why.contains("reports nothing"), "{why}");
+    };
+    let ungated = "version: 1\n";
+    check(ungated, "Implementation complete. <promise>COMPLETE</promise>", "in_text");
+    check(GATED, "I will print <promise>COMPLETE</promise> when done", "in_text");
+    check(GATED, "I will print <promise>COMPLETE</promise>\nwhen done", "in_text");
+    check(GATED, "```\n<promise>COMPLETE</promise>\n```", "quoted");
+    check(GATED, "<promise>complete</promise>", "misspelt");
+    check(GATED, "<promise>DONE</promise>", "other_word");
+}
+
+#[test]
+fn a_near_miss_is_in_the_next_prompt_and_in_the_output_of_run() {
+    let agent = "#!/bin/sh
+cat > prompt-$HOOKLOOP_ITERATION
+echo 42 > answer
+if [ $HOOKLOOP_ITERATION = 1 ]; then
+  printf 'Done.\\n\\n<promise>Complete</promise>\\n'
+else
+  printf 'Done.\\n\\n<promise>COMPLETE</promise>\\n'
+fi
+";
+    let sandbox = project(GATED, &[("agent.sh", agent)]);
+    let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh"]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!(ran.count("iteration_started"), 2);
+    let (first, second) = (read(&sandbox, "prompt-1"), read(&sandbox, "prompt-2"));
+    let told = "the tag for COMPLETE is not exactly `<promise>COMPLETE</promise>`";
+    assert!(!first.contains(told), "{first}");
+    assert!(second.contains(told), "{second}");
+}
+
+#[test]
+fn gates_are_asked_once_before_a_session_without_a_claim_ends_for_no_progress() {
+    let check = |answer: &str, reason: &str, passed: bool| {
+        let sandbox = project(GATED, &[("answer", "0\n")]);
+        let turns = serde_json::json!([{ "write": { "answer": answer }, "say": "I am done." }]);
+        let ran = scripted(&sandbox, &turns.to_string(), &["--max-no-progress", "2"]);
+        assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+        let checked = ran.all("unclaimed_work_checked");
+        assert_eq!(checked.len(), 1);
+        assert_eq!((&checked[0]["passed"], &checked[0]["changed"]), (&passed.into(), &true.into()));
+        let ended = ran.all("session_ended")[0];
+        assert_eq!(ended["proven"], false);
+        assert!(ended["reason"].as_str().unwrap().contains(reason), "{ended}");
+        let why = json(&sandbox, &["why", &id_of_last(&sandbox)]).to_string();
+        assert!(why.contains(reason), "{why}");
+    };
+    check("42\n", "all gates pass on the files as they are, but the agent did not report", true);
+    check("41\n", "gates fail on the files as they are: tests", false);
+}
+
+#[test]
+fn gates_that_just_judged_a_claim_are_not_asked_again_for_no_progress() {
+    let sandbox = project(GATED, &[("answer", "41\n")]);
+    let turns = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
+    let ran = scripted(&sandbox, turns, &["--max-no-progress", "2"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    assert_eq!(ran.count("unclaimed_work_checked"), 0);
+}
+
+#[test]
+fn hooks_of_pre_iteration_have_the_number_that_the_prompt_has() {
+    let config = "version: 1
+hooks:
+  pre_iteration:
+    - {name: template, command: 'echo template-{{iteration}}', pipe_output: true}
+    - {name: variable, command: 'echo variable-$HOOKLOOP_ITERATION', pipe_output: true}
+    - {name: input, command: ./input.sh, pipe_output: true}
+    - {name: condition, command: 'echo condition-2', when: 'iteration == 2', pipe_output: true}
+  post_iteration:
+    - {name: after, command: 'echo {{iteration}} >> after'}
+";
+    let input = "#!/bin/sh
+sed 's/.*\"iteration\": *\\([0-9]*\\).*/input-\\1/'
+";
+    let sandbox = project(config, &[("agent.sh", KEEPS_PROMPTS), ("input.sh", input)]);
+    let ran = run(&sandbox, &["do it", "--agent", "command:./agent.sh", "--max-iterations", "2"]);
+    assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
+    for number in [1, 2] {
+        let prompt = read(&sandbox, &format!("prompt-{number}"));
+        for way in ["template", "variable", "input"] {
+            assert!(prompt.contains(&format!("{way}-{number}\n")), "{way}: {prompt}");
+        }
+        assert_eq!(prompt.contains("condition-2"), number == 2, "{prompt}");
+    }
+    assert_eq!(read(&sandbox, "after"), "1\n2\n");
+}
+
+/// The bytes and lines that a text names as left out, and those that stand before and behind the note.
+fn counts(text: &str) -> ((usize, usize), (usize, usize)) {
+    let (head, rest) = text.split_once("[… ").unwrap();
+    let (note, tail) = rest.split_once(" left out …]\n").unwrap();
+    let (bytes, lines) = note.split_once(" bytes (").unwrap();
+    let number = |text: &str| -> usize { text.replace(',', "").parse().unwrap() };
+    let left_out = (number(bytes), number(lines.strip_suffix(" lines)").unwrap()));
+    let is_number =
+        |line: &&str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit());
+    let of_output = |part: &str| -> (usize, usize) {
+        let lines: Vec<&str> = part.lines().filter(is_number).collect();
+        (lines.iter().map(|line| line.len() + 1).sum(), lines.len())
+    };
+    let (head, tail) = (of_output(head), of_output(tail));
+    (left_out, (head.0 + tail.0, head.1 + tail.1))
+}
+
+#[test]
+fn output_that_is_left_out_is_counted_from_the_whole_output_and_in_whole_lines() {
+    let config = "version: 1
+hooks:
+  post_iteration:
+    - {name: much, command: 'seq 1000000 1099999', pipe_output: true}
+  stop:
+    - {name: tests, command: 'seq 1000000 1099999; exit 2'}
+";
+    let sandbox = project(config, &[]);
+    let turns = r#"[{"write": {"f": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
+    let ran = scripted(&sandbox, turns, &["--max-iterations", "1"]);
+    assert_eq!(ran.outcome(), "limit", "{}", ran.stderr);
+    let piped = ran.all("output_piped");
+    for point in ["post_iteration", "stop"] {
+        let piped = piped.iter().find(|piped| piped["point"] == point).unwrap();
+        let text = piped["text"].as_str().unwrap();
+        let ((bytes, lines), (kept, kept_lines)) = counts(text);
+        // A trimmed end of a line is no output.
+        assert!((799_999..=800_001).contains(&(bytes + kept)), "{point}: {bytes} + {kept}");
+        assert!((99_999..=100_000).contains(&(lines + kept_lines)), "{point}: {lines}");
+        let is_whole = |line: &&str| line.len() == 7 || !line.starts_with("10");
+        assert!(text.lines().all(|line| is_whole(&line)), "{point}: whole lines");
+    }
+}

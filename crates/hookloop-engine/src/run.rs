@@ -96,6 +96,7 @@ impl HookRun {
             stdout_bytes: 0,
             stderr_bytes: 0,
             artifact: None,
+            output_tail: Vec::new(),
             message: None,
         };
         HookRun { ran: Some(ran), ..run }

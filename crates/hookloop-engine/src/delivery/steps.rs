@@ -324,6 +324,7 @@ fn told(
         stdout_bytes: said.len() as u64,
         stderr_bytes: 0,
         artifact: None,
+        output_tail: Vec::new(),
     };
     HookRun {
         hook: hook.name.clone(),

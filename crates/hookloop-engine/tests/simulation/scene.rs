@@ -292,6 +292,7 @@ impl Scene {
             stdout_bytes: 0,
             stderr_bytes: 0,
             artifact: None,
+            output_tail: Vec::new(),
         };
         let stderr = String::new();
         HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr }

@@ -6,6 +6,7 @@
 mod cli;
 
 mod actions;
+mod answers;
 mod built_in;
 mod configuration;
 mod events;

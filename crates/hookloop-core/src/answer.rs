@@ -15,6 +15,8 @@ use crate::point::Kind;
 
 /// Standard output that is longer is no answer.
 pub const ANSWER_MAX: usize = 1024 * 1024;
+/// The largest `context` of an answer, as JSON.
+pub const CONTEXT_MAX: usize = 64 * 1024;
 /// Actions that one answer may ask for.
 pub const ACTIONS_MAX: usize = 64;
 
@@ -383,6 +385,14 @@ fn read_answer(printed: Printed<'_>, may_act: bool) -> Result<Option<Answer>, St
     let _: Value = serde_json::from_str(text).map_err(unreadable)?;
     let answer: Answer = serde_json::from_str(text).map_err(unreadable)?;
     check_action_count(answer.hookloop.as_ref().map_or(0, |ours| ours.actions.len()))?;
+    let is_large = |value: &Value| !value.is_null() && value.to_string().len() > CONTEXT_MAX;
+    if answer
+        .hookloop
+        .as_ref()
+        .is_some_and(|ours| is_large(&ours.context) || is_large(&ours.metadata))
+    {
+        return Err(format!("the `context` of its answer has more than {CONTEXT_MAX} bytes"));
+    }
     if let Some(decision) = answer.decision.as_deref()
         && !["block", "approve", "allow"].contains(&decision)
     {

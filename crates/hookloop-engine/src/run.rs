@@ -19,6 +19,9 @@ use crate::runner::{Occasion, RunRefusal, Runner};
 use crate::turns;
 use crate::work::Work;
 
+/// Exit codes of a shell whose command is not executable, or not there.
+const CANNOT_START: [i32; 2] = [126, 127];
+
 /// What came of the processes of one event's hooks.
 #[derive(Clone, Debug)]
 pub(crate) struct RanFor {
@@ -65,6 +68,21 @@ impl HookRun {
     /// Whether it may go better another time.
     pub(crate) fn has_failed(&self) -> bool {
         matches!(self.outcome.status, Status::Failed | Status::TimedOut | Status::Killed)
+    }
+
+    /// Whether the hook could not check anything, for a reason that is not in the work: it could not start, its
+    /// condition has no value, or its own command is not there.
+    pub(crate) fn is_misconfigured(&self) -> bool {
+        let has_run = self.ran.as_ref().is_some_and(|ran| ran.attempts > 0);
+        match self.outcome.status {
+            Status::NotStarted => true,
+            Status::Failed if !has_run => true,
+            Status::Failed => {
+                let code = self.ran.as_ref().and_then(|ran| ran.exit_code);
+                code.is_some_and(|code| CANNOT_START.contains(&code))
+            }
+            _ => false,
+        }
     }
 
     /// A hook that was refused, and why.
@@ -160,6 +178,7 @@ impl Project {
             bench: None,
             changes: None,
             branches: None,
+            delivery: None,
             reaction: Some(reaction),
         };
         let runs = self.run_hooks(&hooks, &occasion);
@@ -186,10 +205,18 @@ impl Project {
         event: Option<&Event>,
         task: Option<&Task>,
     ) -> HookRun {
-        let (session, cancel, bench, changes, branches) = (None, None, None, None, None);
-        let reaction = None;
-        let occasion =
-            Occasion { point, event, task, session, cancel, bench, changes, branches, reaction };
+        let occasion = Occasion {
+            point,
+            event,
+            task,
+            session: None,
+            cancel: None,
+            bench: None,
+            changes: None,
+            branches: None,
+            delivery: None,
+            reaction: None,
+        };
         let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
         runs.into_iter().next().unwrap_or_else(nothing)

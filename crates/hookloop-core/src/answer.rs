@@ -1,19 +1,22 @@
 //! What a hook's exit code and output mean.
 //!
 //! Exit code 0 passes, 2 blocks, any other is a failed hook. Standard output that is one JSON object
-//! is the answer, in the dialect that other agents' hooks speak; anything else is plain text. Text is
-//! never searched for meaning.
+//! is the answer, in the dialect that other agents' hooks speak. So is a JSON list of actions, which
+//! stands for an object with these `actions`. Anything else is plain text. Text is never searched for
+//! meaning.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::action::Action;
+use crate::action::{ACTION_TYPES, Action};
 use crate::limits::Limit;
 use crate::options::{AllowedAnswers, OnFailure};
 use crate::point::Kind;
 
 /// Standard output that is longer is no answer.
 pub const ANSWER_MAX: usize = 1024 * 1024;
+/// The largest `context` of an answer, as JSON.
+pub const CONTEXT_MAX: usize = 64 * 1024;
 /// Actions that one answer may ask for.
 pub const ACTIONS_MAX: usize = 64;
 
@@ -153,10 +156,17 @@ struct Ours {
     reason: Option<String>,
     next_prompt: Option<String>,
     checkpoint: Option<Value>,
+    #[serde(deserialize_with = "read_actions")]
     actions: Vec<Action>,
     context: Value,
     metadata: Value,
     skip: bool,
+}
+
+/// Reads each action apart from the others: one that cannot be read voids none of them.
+fn read_actions<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Action>, D::Error> {
+    let entries = Vec::<Value>::deserialize(from)?;
+    Ok(entries.into_iter().map(Action::read).collect())
 }
 
 impl Answer {
@@ -199,8 +209,9 @@ pub fn interpret(ended: &Ended, printed: Printed<'_>, rules: AnswerRules) -> Out
         Ended::Cancelled => Status::Cancelled,
         Ended::NotStarted(_) => Status::NotStarted,
     };
+    let may_act = rules.kind == Kind::Reaction || rules.answers == AllowedAnswers::Json;
     let answered = match status {
-        Status::Passed | Status::Blocked => read_answer(printed),
+        Status::Passed | Status::Blocked => read_answer(printed, may_act),
         _ => Ok(None),
     };
     let outcome = match answered {
@@ -210,7 +221,6 @@ pub fn interpret(ended: &Ended, printed: Printed<'_>, rules: AnswerRules) -> Out
         },
         Ok(answer) => {
             let answer = answer.unwrap_or_default();
-            let may_act = rules.kind == Kind::Reaction || rules.answers == AllowedAnswers::Json;
             if may_act {
                 said(status, answer, printed, ended).without_unproven_acts(rules.kind)
             } else {
@@ -273,6 +283,15 @@ impl Outcome {
         self
     }
 
+    /// Whether the hook failed and stops nothing: a reaction, or a gate with `on_failure: open`.
+    pub fn has_failed_openly(&self) -> bool {
+        let is_failure = matches!(
+            self.status,
+            Status::Failed | Status::TimedOut | Status::Killed | Status::NotStarted
+        );
+        is_failure && self.verdict == Verdict::Pass
+    }
+
     /// A hook that could not say anything, and why: for a gate that is closed, a no.
     pub fn unable(status: Status, reason: String, kind: Kind, on_failure: OnFailure) -> Outcome {
         let outcome = Outcome { reason: Some(reason), ..Outcome::of(status) };
@@ -305,25 +324,74 @@ impl Outcome {
 /// Whether standard output, or its beginning and end, is meant as an answer.
 pub fn looks_like_answer(stdout: &str) -> bool {
     let text = stdout.trim();
+    is_braced(text) || looks_like_action_list(text)
+}
+
+fn is_braced(text: &str) -> bool {
     text.starts_with('{') && text.ends_with('}')
 }
 
-/// The answer in standard output, if that is one JSON object.
-fn read_answer(printed: Printed<'_>) -> Result<Option<Answer>, String> {
+/// Whether a text is meant as a list of actions: each entry of such a list names its type and payload.
+fn looks_like_action_list(text: &str) -> bool {
+    text.starts_with('[')
+        && text.ends_with(']')
+        && text.contains("\"type\"")
+        && (text.contains("\"payload\"")
+            || text.contains("_task\"")
+            || text.contains("_workflow\""))
+}
+
+/// The entries of a list that has an action in it. Other lists, such as a linter's findings, are text.
+fn action_list(text: &str) -> Option<Vec<Value>> {
+    let Ok(Value::Array(entries)) = serde_json::from_str(text) else { return None };
+    let is_action = |entry: &Value| {
+        let name = entry.get("type").and_then(Value::as_str);
+        name.is_some_and(|name| {
+            entry.get("payload").is_some() || (name != "log" && ACTION_TYPES.contains(&name))
+        })
+    };
+    entries.iter().any(is_action).then_some(entries)
+}
+
+/// The answer in standard output, if that is one JSON object or a list of actions.
+fn read_answer(printed: Printed<'_>, may_act: bool) -> Result<Option<Answer>, String> {
     let text = printed.stdout.trim();
-    if !looks_like_answer(text) {
+    let is_list = !is_braced(text) && looks_like_action_list(text);
+    if !is_list && !is_braced(text) {
         return Ok(None);
     }
-    if printed.is_cut || text.len() > ANSWER_MAX {
+    // A list can only act, so without the right to that it is text like any other.
+    let is_cut = printed.is_cut || text.len() > ANSWER_MAX;
+    if is_cut && (may_act || !is_list) {
         return Err(format!("its answer has more than {ANSWER_MAX} bytes"));
     }
     let unreadable = |error: serde_json::Error| format!("its answer can't be read: {error}");
+    if is_list {
+        if is_cut {
+            return Ok(None);
+        }
+        let Some(entries) = action_list(text) else {
+            return match serde_json::from_str::<Value>(text) {
+                Err(error) if may_act => Err(unreadable(error)),
+                _ => Ok(None),
+            };
+        };
+        check_action_count(entries.len())?;
+        let actions = entries.into_iter().map(Action::read).collect();
+        let hookloop = Some(Ours { actions, ..Ours::default() });
+        return Ok(Some(Answer { hookloop, ..Answer::default() }));
+    }
     // Fields that are not known have to be JSON too.
     let _: Value = serde_json::from_str(text).map_err(unreadable)?;
     let answer: Answer = serde_json::from_str(text).map_err(unreadable)?;
-    let actions = answer.hookloop.as_ref().map_or(0, |ours| ours.actions.len());
-    if actions > ACTIONS_MAX {
-        return Err(format!("{actions} actions in an answer; at most {ACTIONS_MAX}"));
+    check_action_count(answer.hookloop.as_ref().map_or(0, |ours| ours.actions.len()))?;
+    let is_large = |value: &Value| !value.is_null() && value.to_string().len() > CONTEXT_MAX;
+    if answer
+        .hookloop
+        .as_ref()
+        .is_some_and(|ours| is_large(&ours.context) || is_large(&ours.metadata))
+    {
+        return Err(format!("the `context` of its answer has more than {CONTEXT_MAX} bytes"));
     }
     if let Some(decision) = answer.decision.as_deref()
         && !["block", "approve", "allow"].contains(&decision)
@@ -331,6 +399,13 @@ fn read_answer(printed: Printed<'_>) -> Result<Option<Answer>, String> {
         return Err(format!("its answer decides `{decision}`, which means nothing; `block` does"));
     }
     Ok(Some(answer))
+}
+
+fn check_action_count(actions: usize) -> Result<(), String> {
+    if actions > ACTIONS_MAX {
+        return Err(format!("{actions} actions in an answer; at most {ACTIONS_MAX}"));
+    }
+    Ok(())
 }
 
 /// Whether a line of a text would be an answer, were it alone.
@@ -387,6 +462,7 @@ fn said(status: Status, answer: Answer, printed: Printed<'_>, ended: &Ended) -> 
 fn feedback(reason: Option<&str>, printed: Printed<'_>) -> String {
     let plain = match printed.stdout.trim() {
         text if text.starts_with('{') && !printed.is_cut => "",
+        text if !printed.is_cut && action_list(text).is_some() => "",
         text => text,
     };
     match reason {
@@ -536,7 +612,7 @@ mod tests {
             "{oops}",
             r#"{"decision":"deny"}"#,
             r#"{"hookloop":{"acton":"complete"}}"#,
-            r#"{"hookloop":{"actions":[{"type":"sudo","payload":{}}]}}"#,
+            r#"{"hookloop":{"actions":{"type":"log","payload":{}}}}"#,
             r#"{"decision":"block"} {"decision":"approve"}"#,
             r#"{"decision":"block","decision":"approve"}"#,
             r#"{"unknown":"\ud800"}"#,
@@ -546,6 +622,56 @@ mod tests {
             assert_eq!(outcome.status, Status::Failed, "{answer}");
             assert!(matches!(outcome.verdict, Verdict::Block { .. }), "{answer}");
         }
+    }
+
+    #[test]
+    fn a_list_of_actions_is_an_answer() {
+        let list = r#"[{"type":"create_task","payload":{"goal":"g"}},{"type":"sudo","payload":{}},
+            {"type":"log","payload":{}}]"#;
+        let printed = Printed { stdout: list, stderr: "", is_cut: false };
+        for rules in [REACTION, ACTING] {
+            let outcome = interpret(&Ended::Exited(0), printed, rules);
+            let names: Vec<&str> = outcome.actions.iter().map(Action::name).collect();
+            assert_eq!(
+                (outcome.status, names),
+                (Status::Passed, vec!["create_task", "sudo", "log"])
+            );
+            assert!(matches!(outcome.actions[1], Action::Unreadable(_)));
+        }
+        let held = interpret(&Ended::Exited(0), printed, GATE);
+        assert_eq!((held.actions.len(), held.ignored), (0, vec!["actions"]));
+    }
+
+    #[test]
+    fn a_list_of_something_else_is_text() {
+        for text in [
+            "[]",
+            "[1, 2]",
+            r#"[{"type":"error","line":3}]"#,
+            r#"[{"type":"log","text":"loaded"}]"#,
+            "[INFO] \"type\" \"payload\"",
+        ] {
+            for rules in [REACTION, GATE] {
+                let printed = Printed { stdout: text, stderr: "", is_cut: false };
+                let outcome = interpret(&Ended::Exited(0), printed, rules);
+                assert_eq!(outcome, Outcome::of(Status::Passed), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_of_actions_that_is_broken_or_too_long_fails_the_hook_that_may_act() {
+        let broken = r#"[{"type":"create_task","payload":{"goal":}}]"#;
+        let many =
+            format!("[{}]", vec![r#"{"type":"log","payload":{}}"#; ACTIONS_MAX + 1].join(","));
+        for text in [broken, &many] {
+            let printed = Printed { stdout: text, stderr: "", is_cut: false };
+            let outcome = interpret(&Ended::Exited(0), printed, REACTION);
+            assert_eq!(outcome.status, Status::Failed, "{text}");
+            assert!(outcome.reason.is_some());
+        }
+        let printed = Printed { stdout: broken, stderr: "", is_cut: false };
+        assert_eq!(interpret(&Ended::Exited(0), printed, GATE).status, Status::Passed);
     }
 
     #[test]

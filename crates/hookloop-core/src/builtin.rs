@@ -42,6 +42,9 @@ impl Builtin {
         Builtin::TrackAgentTaskLifecycle,
     ];
 
+    /// The steps of a submission, unless the configuration has a list for `before_submit`.
+    pub const SUBMISSION: [Builtin; 2] = [Builtin::RebaseOnMain, Builtin::CreatePr];
+
     pub fn name(self) -> &'static str {
         match self {
             Builtin::AutoCreateReviewTask => "auto-create-review-task",

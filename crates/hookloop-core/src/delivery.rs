@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::ReleaseReason;
 use crate::event::EventBody;
+use crate::failure_fingerprint::failure_fingerprint;
 
 /// Reviews of one submission that are remembered.
 pub const REVIEWS_MAX: usize = 64;
@@ -74,6 +75,15 @@ pub struct Submission {
     /// Whether gates passed on the files of this commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proven: bool,
+    /// How many commits of the branch its base does not have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits: Option<u32>,
+    /// The agent that did the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Remediation turns that the task has used so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remediations: Option<u32>,
 }
 
 /// What one gate said to a submission.
@@ -187,6 +197,12 @@ pub struct Delivery {
     pub merged: Option<Merged>,
     /// How often it went back without being done, since a person last looked at it.
     pub returns: u32,
+    /// Remediation turns that it has used since a person last looked at it.
+    #[serde(default)]
+    pub remediations: u32,
+    /// The last failure that a merge sent it back for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<String>,
     /// Why it went back last: whoever goes on with it should know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -249,10 +265,13 @@ impl Delivery {
             EventBody::MergeHeld(held) => self.held.clone_from(&held.reason),
             EventBody::TaskApproved(approved) => {
                 (self.held, self.returns) = (None, 0);
+                (self.remediations, self.last_failure) = (0, None);
                 self.approved = Some(approved.head.clone());
             }
             EventBody::TaskReturned(returned) => {
                 (self.planned, self.held, self.stands) = (None, None, false);
+                self.remediations += 1;
+                self.last_failure = Some(failure_fingerprint(&returned.by, &returned.reason));
                 self.go_back(format!("{}: {}", returned.by, returned.reason));
             }
             EventBody::TaskReleased(released) => match released.reason {
@@ -272,6 +291,7 @@ impl Delivery {
         self.reviews.retain(|review| review.head == submission.head);
         (self.planned, self.merged, self.reason) = (None, None, None);
         (self.held, self.stands) = (None, true);
+        self.remediations = submission.remediations.unwrap_or(self.remediations);
         self.submission = Some(submission);
     }
 
@@ -283,7 +303,8 @@ impl Delivery {
     /// A person has looked at it, and it is worked on again: it may go back as often again.
     fn reopen(&mut self) -> bool {
         let was = (std::mem::take(&mut self.stands), self.held.take());
-        std::mem::take(&mut self.returns) > 0 || was != (false, None)
+        let used = (std::mem::take(&mut self.remediations), self.last_failure.take());
+        std::mem::take(&mut self.returns) > 0 || was != (false, None) || used != (0, None)
     }
 
     /// Whether a person has taken this commit as it is.
@@ -328,6 +349,9 @@ mod tests {
             url: None,
             number: Some(7),
             proven: false,
+            commits: None,
+            agent: None,
+            remediations: None,
         };
         EventBody::TaskSubmitted(Submitted { submission: Some(submission) })
     }

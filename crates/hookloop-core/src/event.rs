@@ -46,6 +46,9 @@ pub const LIFECYCLE: [&str; 8] = [
     "dependency_satisfied",
 ];
 
+/// The node of events that are about no task.
+pub const SYSTEM_NODE: &str = "system";
+
 /// The start of every type that a hook's `log` action may write.
 pub const HOOK_NAMESPACE: &str = "hook.";
 
@@ -65,7 +68,7 @@ pub struct Event {
 impl Event {
     /// The task an event is about, or `system`.
     pub fn node_id(&self) -> &str {
-        self.subject.task().map_or("system", TaskId::as_str)
+        self.subject.task().map_or(SYSTEM_NODE, TaskId::as_str)
     }
 }
 
@@ -119,6 +122,8 @@ pub enum EventBody {
     SessionStarted(Plan),
     PointPassed(PointPassed),
     OutputPiped(Piped),
+    /// A reaction to an event of the session failed, or one of its actions was refused.
+    ReactionFailed(ReactionFailed),
     /// What the project's files were before the first turn.
     FilesSeen(FilesSeen),
     IterationStarted(IterationStarted),
@@ -339,6 +344,25 @@ pub struct HookRan {
     /// Where this machine keeps the whole output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
+    /// The last lines of its output, if it failed and stopped nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output_tail: Vec<String>,
+}
+
+/// A failure of a reaction, for the session that made the event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReactionFailed {
+    pub hook_name: String,
+    /// The type of the event, or the hook point.
+    pub point: String,
+    /// The action that was not done; none if the hook itself failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_type: Option<String>,
+    pub error: String,
+    /// The last lines of the hook's output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output_tail: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -29,6 +29,7 @@
 //! - [`promise`]: an agent's promises in its final message
 //! - [`checks`]: what test runners print about what fails
 //! - [`gates`]: what several gates say together
+//! - [`failure_fingerprint`]: whether two failures are the same one
 //! - [`feedback`]: what an agent is told about a gate that said no
 //! - [`excerpt`]: long text as its first and last lines
 //! - [`builtin`]: the hooks that come with the product
@@ -57,6 +58,7 @@ pub mod decide;
 pub mod delivery;
 pub mod event;
 pub mod excerpt;
+pub mod failure_fingerprint;
 pub mod feedback;
 pub mod fleet;
 pub mod gate_ledger;

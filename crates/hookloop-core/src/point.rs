@@ -84,6 +84,12 @@ impl Point {
         }
     }
 
+    /// Whether `pipe_output` of its hooks means anything. At `session_end` it means nothing either, and is accepted
+    /// there for configurations of other tools.
+    pub fn takes_pipe_output(&self) -> bool {
+        !matches!(self, Point::StopWhen | Point::BeforeMerge | Point::AfterMerge)
+    }
+
     /// What the point is called in the dialect that hook scripts of other tools read.
     pub fn event_name(&self) -> &str {
         match self {
@@ -113,6 +119,9 @@ impl Point {
                 "task_type",
                 "branch",
                 "base_branch",
+                "pr_url",
+                "agent",
+                "commits",
                 "point",
                 "project",
             ],

@@ -224,16 +224,23 @@ fn in_a_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The names that have a value at the points of a delivery.
+const DELIVERY_NAMES: [&str; 5] = ["branch", "base_branch", "pr_url", "agent", "commits"];
+
 /// The names that have a value at a point.
 fn names(point: &Point) -> Vec<&'static str> {
     let mut names = vec!["point", "project"];
     match point {
         Point::Event(_) => names.extend(["event", "task"]),
         Point::BeforeSubmit | Point::AfterSubmit => {
-            names.extend(["session", "task", "branch", "base_branch"]);
+            names.extend(["session", "task"]);
+            names.extend(DELIVERY_NAMES);
         }
         // A merge is no session's.
-        Point::BeforeMerge | Point::AfterMerge => names.extend(["task", "branch", "base_branch"]),
+        Point::BeforeMerge | Point::AfterMerge => {
+            names.push("task");
+            names.extend(DELIVERY_NAMES);
+        }
         Point::SessionStart | Point::SessionEnd => names.extend(["session", "task"]),
         Point::PreIteration
         | Point::PostIteration
@@ -261,6 +268,9 @@ fn sample(point: &Point) -> Value {
         "error": "sample",
         "branch": "sample",
         "base_branch": "main",
+        "pr_url": "https://example.org/pull/1",
+        "agent": "sample",
+        "commits": 1,
         "task": {
             "id": "sample", "type": "sample", "goal": "sample", "description": "sample",
             "labels": ["sample"], "priority": 2, "state": "ready", "result": "sample",

@@ -269,10 +269,12 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     };
     // What a project does with work that is done, if it says nothing else.
     if delivery.is_some() && !is_listed {
-        let create_pr = Hook { points: vec![Point::BeforeSubmit], ..Builtin::CreatePr.hook() };
-        hooks
-            .register(create_pr)
-            .map_err(|error| Complaint { at: None, message: error.to_string() })?;
+        for step in Builtin::SUBMISSION {
+            let step = Hook { points: vec![Point::BeforeSubmit], ..step.hook() };
+            hooks
+                .register(step)
+                .map_err(|error| Complaint { at: None, message: error.to_string() })?;
+        }
     }
     // Nobody else says what an agent of the user's is.
     let is_theirs =

@@ -81,12 +81,14 @@ pub fn explain(hooks: &Registry, point: &Point, task: Option<&Task>) -> Vec<Expl
 
 /// What a point does that nobody configured.
 fn defaults(point: &Point) -> Vec<Explained> {
-    let builtin = match point {
-        Point::BeforeSubmit => Builtin::CreatePr,
-        _ => return Vec::new(),
+    if *point != Point::BeforeSubmit {
+        return Vec::new();
+    }
+    let explained = |builtin: Builtin| {
+        let hook = Hook { points: vec![point.clone()], ..builtin.hook() };
+        Explained { hook, list: List::Default, runs: Runs::Yes }
     };
-    let hook = Hook { points: vec![point.clone()], ..builtin.hook() };
-    vec![Explained { hook, list: List::Default, runs: Runs::Yes }]
+    Builtin::SUBMISSION.into_iter().map(explained).collect()
 }
 
 fn runs(hook: &Hook, point: &Point, task: Option<&Task>) -> Runs {

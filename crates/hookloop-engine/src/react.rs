@@ -7,8 +7,8 @@ use hookloop_core::cascade::Cause;
 use hookloop_core::claim::Fence;
 use hookloop_core::decide::DEPENDENCIES_MAX;
 use hookloop_core::event::{
-    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, HookRan, Other, Started,
-    WorkflowRequested,
+    ActionError, CascadeCut, Event, EventBody, HOOK_NAMESPACE, HookError, HookRan, Other,
+    ReactionFailed, SYSTEM_NODE, Started, WorkflowRequested,
 };
 use hookloop_core::hook::{DeclaredAction, Handler, Hook, HookFailure};
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
@@ -28,6 +28,10 @@ const RESERVE: usize = 128;
 const ERROR_MAX: usize = 2_000;
 const LOG_DATA_MAX: usize = 64 * 1024;
 const LOG_TYPE_MAX: usize = 64;
+/// Events that a batch keeps free of reports to sessions: the reports repeat what the log has anyway.
+const REPORT_ROOM: usize = RESERVE / 2;
+/// Where the indices of reports begin: above those of all actions of one hook.
+const ACTION_REPORTS: usize = 1 << 40;
 
 /// What one hook made of an event.
 pub(crate) struct Reaction {
@@ -149,6 +153,8 @@ impl Work<'_, '_, '_> {
     ) -> Result<(), EngineError> {
         let hook = &reaction.hook;
         let cause = self.cause(event, hook)?;
+        let output_tail = reaction.record.as_ref().map(|record| record.output_tail.clone());
+        let output_tail = output_tail.unwrap_or_default();
         if let Some(record) = reaction.record.filter(|_| first == 0) {
             let origin = Origin::hook(event.id.derive(hook, usize::MAX - 1), cause.clone());
             self.stage(origin, Subject::Project, EventBody::HookRan(record))?;
@@ -158,7 +164,18 @@ impl Work<'_, '_, '_> {
         }
         let actions = match reaction.outcome {
             Ok(actions) => actions,
-            Err(failure) => return self.record_hook_error(event, cause, &failure),
+            Err(failure) => {
+                let origin = Origin::hook(event.id.derive(hook, usize::MAX - 3), cause.clone());
+                let failed = ReactionFailed {
+                    hook_name: hook.clone(),
+                    point: point_of(event),
+                    action_type: None,
+                    error: clipped(&failure.0),
+                    output_tail,
+                };
+                self.report_to_session(event, origin, failed)?;
+                return self.record_hook_error(event, cause, &failure);
+            }
         };
         let (allowed, cut) = match reaction.counted {
             true => self.rules.limits.cascade.allow(cause.depth, cause.count, actions.len()),
@@ -169,10 +186,22 @@ impl Work<'_, '_, '_> {
             let count = self.count(cause.root)?;
             *count += u32::from(reaction.counted);
             let cause = Cause { count: *count, ..cause.clone() };
-            let origin = Origin::hook(event.id.derive(hook, reaction.offset + i), cause);
+            let origin = Origin::hook(event.id.derive(hook, reaction.offset + i), cause.clone());
             let staged = self.unit.len();
             if let Err(error) = self.act(action.clone(), &origin, event)? {
+                let report = Origin::hook(
+                    event.id.derive(hook, ACTION_REPORTS + reaction.offset + i),
+                    cause.clone(),
+                );
+                let failed = ReactionFailed {
+                    hook_name: hook.clone(),
+                    point: point_of(event),
+                    action_type: Some(action.name().to_owned()),
+                    error: clipped(&error),
+                    output_tail: Vec::new(),
+                };
                 self.record_action_error(&origin, &action, error)?;
+                self.report_to_session(event, report, failed)?;
             }
             // What changed nothing left no event that could carry its count to another batch.
             if self.unit.len() == staged {
@@ -194,6 +223,25 @@ impl Work<'_, '_, '_> {
         if row.is_some_and(|row| !row.is_over()) {
             let origin = Origin::hook(event.id.derive(&cause.hook, usize::MAX - 2), cause.clone());
             self.stage_quietly(origin, Subject::Session(id), EventBody::OutputPiped(piped))?;
+        }
+        Ok(())
+    }
+
+    /// Tells the session that made the event about a failure, so that its output shows it.
+    fn report_to_session(
+        &mut self,
+        event: &Event,
+        origin: Origin,
+        failed: ReactionFailed,
+    ) -> Result<(), EngineError> {
+        let id = match &event.subject {
+            Subject::Session(id) => Some(id.clone()),
+            _ => session_of(&event.actor),
+        };
+        let Some(id) = id else { return Ok(()) };
+        let row = self.unit.view()?.session(&id)?;
+        if row.is_some_and(|row| !row.is_over()) && self.unit.room() > REPORT_ROOM {
+            self.stage_quietly(origin, Subject::Session(id), EventBody::ReactionFailed(failed))?;
         }
         Ok(())
     }
@@ -236,14 +284,39 @@ impl Work<'_, '_, '_> {
             Action::Log(LogEntry::Custom(entry)) => {
                 let hook = origin.cause.as_ref().map_or("", |cause| cause.hook.as_str());
                 let kind = format!("{HOOK_NAMESPACE}{hook}.{}", entry.kind);
-                if let Err(why) = check_log(&entry.kind, &entry.data) {
+                let data = entry.stored_data();
+                if let Err(why) = check_log(&entry.kind, &data) {
                     return Ok(Err(why));
                 }
-                let body = EventBody::Other(Other { kind, data: entry.data });
-                self.stage(origin.clone(), event.subject.clone(), body)?;
+                let subject = match self.log_subject(entry.node_id.as_deref(), event)? {
+                    Ok(subject) => subject,
+                    Err(why) => return Ok(Err(why)),
+                };
+                self.stage(origin.clone(), subject, EventBody::Other(Other { kind, data }))?;
                 Ok(Ok(()))
             }
+            Action::Unreadable(unreadable) => Ok(Err(unreadable.error)),
         }
+    }
+
+    /// The subject of an event that a hook writes: by `nodeId`, else that of the hook's own event.
+    fn log_subject(
+        &self,
+        node: Option<&str>,
+        event: &Event,
+    ) -> Result<Result<Subject, String>, EngineError> {
+        let Some(node) = node.filter(|node| *node != event.node_id()) else {
+            return Ok(Ok(event.subject.clone()));
+        };
+        if node == SYSTEM_NODE {
+            return Ok(Ok(Subject::Project));
+        }
+        let task = match node.parse::<TaskId>() {
+            Ok(id) => self.view()?.task(&id)?.map(|row| row.task.id),
+            Err(_) => None,
+        };
+        let missing = || format!("there is no task `{node}` to write the event for");
+        Ok(task.map(Subject::Task).ok_or_else(missing))
     }
 
     /// Asks for a run of a workflow, its steps fixed as they are now.
@@ -382,6 +455,14 @@ fn check_log(kind: &str, data: &Value) -> Result<(), String> {
     match data.to_string().len() {
         len if len > LOG_DATA_MAX => Err(format!("{len} bytes of data; at most {LOG_DATA_MAX}")),
         _ => Ok(()),
+    }
+}
+
+/// The hook point of a reaction: the type of the event, or the point whose hook ran in a session.
+fn point_of(event: &Event) -> String {
+    match &event.body {
+        EventBody::HookRan(ran) => ran.point.clone(),
+        body => body.kind().to_owned(),
     }
 }
 

@@ -17,6 +17,9 @@ use crate::process::{How, Output, Ran, Stored};
 use crate::run::HookRun;
 
 const REASON_MAX: usize = 2_000;
+/// Lines of a failed hook's output that its record keeps, and characters of each.
+const TAIL_LINES: usize = 8;
+const TAIL_LINE_MAX: usize = 200;
 
 /// What came of one run, whatever ran.
 #[derive(Debug)]
@@ -106,7 +109,22 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
         stdout_bytes: said.stdout_bytes,
         stderr_bytes: said.stderr_bytes,
         artifact: said.artifact.clone(),
+        output_tail: if outcome.has_failed_openly() {
+            output_tail(&said.stdout, &said.stderr)
+        } else {
+            Vec::new()
+        },
     };
     let Said { stdout, stderr, left_out, .. } = said;
     HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr, left_out }
+}
+
+/// The last lines of a hook's output: standard output that is not an answer, then standard error.
+pub(crate) fn output_tail(stdout: &str, stderr: &str) -> Vec<String> {
+    let stdout = if looks_like_answer(stdout) { "" } else { stdout };
+    let lines = stdout.lines().chain(stderr.lines()).filter(|line| !line.trim().is_empty());
+    let lines: Vec<&str> = lines.collect();
+    let first = lines.len().saturating_sub(TAIL_LINES);
+    let clip = |line: &&str| line.trim_end().chars().take(TAIL_LINE_MAX).collect();
+    lines[first..].iter().map(clip).collect()
 }

@@ -20,6 +20,9 @@ use crate::runner::{Occasion, RunRefusal, Runner};
 use crate::turns;
 use crate::work::Work;
 
+/// Exit codes of a shell whose command is not executable, or not there.
+const CANNOT_START: [i32; 2] = [126, 127];
+
 /// What came of the processes of one event's hooks.
 #[derive(Clone, Debug)]
 pub(crate) struct RanFor {
@@ -77,6 +80,21 @@ impl HookRun {
         matches!(self.outcome.status, Status::Failed | Status::TimedOut | Status::Killed)
     }
 
+    /// Whether the hook could not check anything, for a reason that is not in the work: it could not start, its
+    /// condition has no value, or its own command is not there.
+    pub(crate) fn is_misconfigured(&self) -> bool {
+        let has_run = self.ran.as_ref().is_some_and(|ran| ran.attempts > 0);
+        match self.outcome.status {
+            Status::NotStarted => true,
+            Status::Failed if !has_run => true,
+            Status::Failed => {
+                let code = self.ran.as_ref().and_then(|ran| ran.exit_code);
+                code.is_some_and(|code| CANNOT_START.contains(&code))
+            }
+            _ => false,
+        }
+    }
+
     /// A hook that was refused, and why.
     pub(crate) fn refused(hook: &Hook, point: &Point, refusal: RunRefusal) -> HookRun {
         let RunRefusal { reason, hint } = refusal;
@@ -106,6 +124,7 @@ impl HookRun {
             stdout_bytes: 0,
             stderr_bytes: 0,
             artifact: None,
+            output_tail: Vec::new(),
             message: None,
         };
         HookRun { ran: Some(ran), ..run }
@@ -169,6 +188,7 @@ impl Project {
             bench: None,
             changes: None,
             branches: None,
+            delivery: None,
             reaction: Some(reaction),
         };
         let runs = self.run_hooks(&hooks, &occasion);
@@ -195,10 +215,18 @@ impl Project {
         event: Option<&Event>,
         task: Option<&Task>,
     ) -> HookRun {
-        let (session, cancel, bench, changes, branches) = (None, None, None, None, None);
-        let reaction = None;
-        let occasion =
-            Occasion { point, event, task, session, cancel, bench, changes, branches, reaction };
+        let occasion = Occasion {
+            point,
+            event,
+            task,
+            session: None,
+            cancel: None,
+            bench: None,
+            changes: None,
+            branches: None,
+            delivery: None,
+            reaction: None,
+        };
         let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
         runs.into_iter().next().unwrap_or_else(nothing)

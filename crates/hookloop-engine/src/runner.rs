@@ -35,7 +35,7 @@ use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
 use crate::secrets::{Around, SecretError, Vault};
-use crate::session::world::Call;
+use crate::session::world::{Call, DeliveryFacts};
 use crate::session::{StartError, session_of, validate};
 use crate::trust::{self, HookOffer, Seen, Standing, Trust};
 use crate::webhook;
@@ -146,6 +146,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) changes: Option<&'a [(String, u64)]>,
     /// The branch that the work is on, and the one that it is for.
     pub(crate) branches: Option<(&'a str, &'a str)>,
+    /// The delivery that it is part of, if it is part of one.
+    pub(crate) delivery: Option<&'a DeliveryFacts>,
     /// The reaction that it is, if it is one to an event.
     pub(crate) reaction: Option<ReactionRun<'a>>,
 }
@@ -431,9 +433,9 @@ impl Runner {
         hook: &Hook,
         occasion: &Occasion<'_>,
         url: &str,
-        attempt: u32,
+        (attempt, context): (u32, &Value),
     ) -> HookRun {
-        let input = self.input(hook, occasion, attempt, &self.root);
+        let input = self.input(hook, occasion, (attempt, context), &self.root);
         let timeout = hook.options.timeout_at(occasion.point.kind());
         let said = webhook::send(url, &input, Duration::from_millis(timeout));
         record::judged(hook, occasion.point, self.without_secrets(said), attempt)
@@ -510,6 +512,7 @@ impl Runner {
         let outcome = occasion.task.and_then(|task| task.outcome.as_ref());
         let obstacle = occasion.task.and_then(|task| task.obstacle.as_ref());
         let call = occasion.session.map(|session| session.call);
+        let delivery = occasion.delivery;
         let value = |name: &'static str| match name {
             "session" => {
                 let name = call.map(|call| call.session.plan.name.clone());
@@ -528,6 +531,9 @@ impl Runner {
             "result" => outcome.and_then(|outcome| outcome.result.clone()),
             "branch" => occasion.branches.map(|(branch, _)| branch.to_owned()),
             "base_branch" => occasion.branches.map(|(_, base)| base.to_owned()),
+            "pr_url" => delivery.and_then(|delivery| delivery.url.clone()),
+            "agent" => delivery.and_then(|delivery| delivery.agent.clone()),
+            "commits" => delivery.and_then(|delivery| delivery.commits).map(|n| n.to_string()),
             "reason" => obstacle.map(|obstacle| obstacle.reason.clone()),
             _ => None,
         };
@@ -552,7 +558,7 @@ impl Runner {
         occasion: &Occasion<'a>,
         invocation: &Invocation,
         sandbox: &Prepared,
-        attempt: u32,
+        (attempt, context): (u32, &Value),
     ) -> Job<'a> {
         let cwd = match &hook.options.cwd {
             Some(cwd) => self.root.join(cwd),
@@ -569,7 +575,7 @@ impl Runner {
             limits: hook.options.limits,
             cancel: occasion.cancel,
             hold: occasion.reaction.and_then(|reaction| reaction.lock),
-            stdin: self.input(hook, occasion, attempt, &cwd).to_string().into_bytes(),
+            stdin: self.input(hook, occasion, (attempt, context), &cwd).to_string().into_bytes(),
             ..Job::new(
                 invocation.argv.iter().map(os).collect(),
                 cwd,
@@ -649,7 +655,13 @@ impl Runner {
     }
 
     /// What the hook reads: one JSON object.
-    fn input(&self, hook: &Hook, occasion: &Occasion<'_>, attempt: u32, cwd: &Path) -> Value {
+    fn input(
+        &self,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+        (attempt, context): (u32, &Value),
+        cwd: &Path,
+    ) -> Value {
         let task = occasion.task;
         let event = occasion.event.map(|event| {
             json!({
@@ -685,6 +697,17 @@ impl Runner {
             ours["branch"] = json!(branch);
             ours["base_branch"] = json!(base);
             ours["worktree"] = json!(self.root);
+        }
+        if let Some(delivery) = occasion.delivery {
+            let ours = &mut input["hookloop"];
+            ours["delivery"] = json!({
+                "url": delivery.url,
+                "number": delivery.number,
+                "head": delivery.head,
+                "commits": delivery.commits,
+                "agent": delivery.agent,
+            });
+            ours["context"] = if context.is_null() { json!({}) } else { context.clone() };
         }
         input
     }

@@ -21,6 +21,7 @@ use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner, redacting};
 use crate::sandbox::Prepared;
+use crate::session::world::merge_context;
 
 /// A pause doubles this often, then no more.
 const DOUBLINGS_MAX: u32 = 16;
@@ -217,6 +218,8 @@ impl<'r> InTurn<'r> {
         let is_single = |attempt: &Attempt| self.hooks[attempt.index].options.retry.attempts <= 1;
         hook.options.needs.is_empty()
             && matches!(hook.handler, Handler::Command(_))
+            // A hook of a delivery is given the values of those before it.
+            && self.occasion.delivery.is_none()
             // Who waits for a secret does not read what the other prints.
             && self.runner.has_secrets_of(hook)
             && self.under_way.iter().all(is_single)
@@ -232,7 +235,8 @@ impl<'r> InTurn<'r> {
         let begun = match &hook.handler {
             Handler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, occasion)))),
             Handler::Http { url } => runner.may_run(hook).map(|_| {
-                let send = |number| runner.send(hook, occasion, url, number);
+                let context = self.context();
+                let send = |number| runner.send(hook, occasion, url, (number, &context));
                 Err(Box::new(attempts(hook, occasion, send)))
             }),
             Handler::Builtin(_) | Handler::Gatekeepers { .. } => {
@@ -249,10 +253,21 @@ impl<'r> InTurn<'r> {
         })
     }
 
+    /// The merged values of the hooks that have run, for the next hook of a delivery.
+    fn context(&self) -> Value {
+        let Some(delivery) = self.occasion.delivery else { return Value::Null };
+        let mut context = delivery.context.clone();
+        for run in self.before.iter().chain(self.runs.iter().flatten()) {
+            merge_context(&mut context, &run.outcome.values);
+        }
+        context
+    }
+
     fn start(&mut self, attempt: Attempt) -> Job<'r> {
         let (hook, begun) = (&self.hooks[attempt.index], &attempt.begun);
-        let mut job =
-            self.runner.job(hook, self.occasion, &begun.invocation, &begun.sandbox, attempt.number);
+        let context = self.context();
+        let told = (attempt.number, &context);
+        let mut job = self.runner.job(hook, self.occasion, &begun.invocation, &begun.sandbox, told);
         // Of two variables of one name the last holds.
         job.env.extend(begun.secrets.iter().cloned());
         let artifacts = Some(attempt.artifacts.clone());
@@ -339,6 +354,18 @@ fn condition_values(runner: &Runner, occasion: &Occasion<'_>) -> Value {
         for (name, value) in [("branch", branch), ("base_branch", base)] {
             if !value.is_empty() {
                 values[name] = value.into();
+            }
+        }
+    }
+    if let Some(delivery) = occasion.delivery {
+        let known = [
+            ("pr_url", delivery.url.clone().map(Value::from)),
+            ("agent", delivery.agent.clone().map(Value::from)),
+            ("commits", delivery.commits.map(Value::from)),
+        ];
+        for (name, value) in known {
+            if let Some(value) = value {
+                values[name] = value;
             }
         }
     }

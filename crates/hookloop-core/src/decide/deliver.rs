@@ -15,7 +15,7 @@ pub(super) fn submit(
     submission: &Option<Submission>,
 ) -> Result<Vec<Decided>, Refusal> {
     check_fence(task, fence, "submit")?;
-    if let Some(Submission { branch, head, base, url, number: _, proven: _ }) = submission {
+    if let Some(Submission { branch, head, base, url, .. }) = submission {
         for (what, text) in [("branch", Some(branch)), ("base", Some(base)), ("url", url.as_ref())]
         {
             bounded(what, text.map(String::as_str), WORD_MAX_BYTES)?;

@@ -129,9 +129,9 @@ stored_types! {
         AgentMetrics(AgentMetrics) => "agent_metrics",
         /// A hook that starts something was run.
         HookRan(HookRan) => "hook_ran",
-        /// A hook without a process could not do what it is for.
+        /// A reaction failed.
         HookError(HookError) => "hook_error",
-        /// What a hook asked for was refused.
+        /// An action of a hook was refused or cannot be read. Other actions of the same answer take effect.
         ActionError(ActionError) => "action_error",
         /// Hooks that set off hooks were ended at a limit.
         CascadeCut(CascadeCut) => "cascade_cut",
@@ -159,6 +159,8 @@ stored_types! {
         PointPassed(PointPassed) => "point_passed",
         /// Text waits for the agent's next prompt.
         OutputPiped(Piped) => "output_piped",
+        /// A reaction to an event of the session failed, or one of its actions was refused. The session goes on.
+        ReactionFailed(ReactionFailed) => "reaction_failed",
         /// What the project's files were before the first turn, by digest.
         FilesSeen(FilesSeen) => "files_seen",
         /// A prompt is about to be sent.

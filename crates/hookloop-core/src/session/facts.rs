@@ -265,6 +265,9 @@ pub struct Receipt {
     /// Of the output.
     pub output_sha256: String,
     pub duration_ms: u64,
+    /// The values for later hooks of the same point; none if there are none.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub context: Value,
 }
 
 impl Receipt {
@@ -351,6 +354,9 @@ pub struct SubmitJudged {
     /// The hooks of `before_submit` that checked the submitted files and passed, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed: Vec<String>,
+    /// The failure that the agent was told about: equal for the same failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -418,6 +424,14 @@ pub struct TaskTaken {
     pub task: TaskId,
     /// Of the claim.
     pub epoch: u64,
+    /// Remediation turns that the task has used before.
+    #[serde(default, skip_serializing_if = "has_no_turns")]
+    pub remediations: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn has_no_turns(turns: &u32) -> bool {
+    *turns == 0
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -169,7 +169,7 @@ pub struct Limits {
     pub hook_retries: u32,
     /// Iterations in a row in which nothing gets anywhere.
     pub no_progress: u32,
-    /// How often the hooks of a submission may send the agent back.
+    /// Turns in which agents may fix what hooks of a delivery or a merge found, for each task.
     #[serde(default = "remediations")]
     pub remediations: u32,
     /// How often a task may go back unfinished until a human is asked.

@@ -106,6 +106,8 @@ pub struct Session {
     pub was_sent_back: bool,
     /// How often the hooks of a submission have sent the agent back in this work.
     pub remediations: u32,
+    /// The failure of the last submission that the agent was told about.
+    pub submit_failure: Option<String>,
     /// How often a submission has changed the files that gates had passed.
     pub regates: u32,
     /// How often a submission did not work out, and may another time.
@@ -195,6 +197,7 @@ impl Session {
             retries: 0,
             was_sent_back: false,
             remediations: 0,
+            submit_failure: None,
             regates: 0,
             submit_tries: 0,
             recreations: 0,
@@ -727,7 +730,10 @@ impl Session {
                     None => self.complete_task(Some("there is nothing to submit".to_owned())),
                 }
             }
-            SubmitVerdict::Block => self.send_back(judged.hook.as_deref().unwrap_or("a hook")),
+            SubmitVerdict::Block => {
+                self.submit_failure.clone_from(&judged.failure);
+                self.send_back(judged.hook.as_deref().unwrap_or("a hook"))
+            }
             SubmitVerdict::Regate => {
                 self.regates += 1;
                 self.void();
@@ -748,9 +754,8 @@ impl Session {
     fn send_back(&mut self, hook: &str) -> Phase {
         self.was_sent_back = true;
         if self.remediations >= self.plan.limits.remediations {
-            let times = self.remediations;
-            let reason = format!("hook_failure: `{hook}` said no after {times} remediations");
-            return Phase::TaskOver { how: Left::Returned, reason: Some(reason) };
+            let turns = self.remediations;
+            return self.in_need(format!("`{hook}` still fails after {turns} remediation turns"));
         }
         self.remediations += 1;
         Phase::Ready
@@ -817,10 +822,12 @@ impl Session {
     }
 
     fn take_task(&mut self, taken: TaskTaken) {
+        let used = taken.remediations;
         self.task = Some(taken);
         self.conversation = None;
         (self.retries, self.was_sent_back, self.failing) = (0, false, None);
-        (self.remediations, self.regates, self.submit_tries) = (0, 0, 0);
+        (self.remediations, self.regates, self.submit_tries) = (used, 0, 0);
+        self.submit_failure = None;
         self.recreations = 0;
         (self.submission, self.start) = (None, None);
         (self.has_worked, self.was_asked_for_changes) = (false, false);

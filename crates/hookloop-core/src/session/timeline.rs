@@ -9,7 +9,7 @@ use super::facts::{
     StopDecided, SubmitJudged, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnStarted,
 };
 use super::plan::Plan;
-use crate::event::{EventBody, HookRan};
+use crate::event::{EventBody, HookRan, ReactionFailed};
 use crate::point::Point;
 use crate::purse::Shortage;
 use crate::time::Timestamp;
@@ -73,6 +73,7 @@ pub enum What {
         ended: Option<Box<TurnEnded>>,
     },
     Piped(Piped),
+    ReactionFailed(ReactionFailed),
     Decided(StopDecided),
     Receipt(Receipt),
     Judged(GatesJudged),
@@ -142,6 +143,9 @@ impl Timeline {
             EventBody::OutputPiped(piped) => {
                 self.come_to(&piped.point, at);
                 self.note(at, What::Piped(piped.clone()));
+            }
+            EventBody::ReactionFailed(failed) => {
+                self.note(at, What::ReactionFailed(failed.clone()));
             }
             EventBody::TaskTaken(taken) => {
                 self.foresee(at);

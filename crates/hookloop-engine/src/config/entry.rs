@@ -108,7 +108,7 @@ pub(crate) struct Limits {
     pub(super) errors: Option<u32>,
     /// Iterations in a row that get nowhere; 5 if it is not given.
     pub(super) no_progress: Option<u32>,
-    /// How often the hooks of a submission may send the agent back; 3 if it is not given.
+    /// Turns in which agents may fix what hooks of a delivery or a merge found, for each task; 3 if it is not given.
     pub(super) remediations: Option<u32>,
     /// How often a task may go back unfinished until a human is asked; 3 if it is not given.
     pub(super) continuations: Option<u32>,

@@ -418,6 +418,15 @@ fn options(point: &Point, entry: &mut HookEntry) -> Result<Options, Complaint> {
             format!("`answers` is for gates; the JSON of a hook at `{point}` always acts");
         return Err(Complaint::new(*at, message));
     }
+    if let Some(Located { at, value }) = &entry.pipe_output
+        && !matches!(value, Pipe::Bool(false))
+        && !point.takes_pipe_output()
+    {
+        let message = format!(
+            "`pipe_output` has no effect at `{point}`: no prompt of the agent follows its hooks"
+        );
+        return Err(Complaint::new(*at, message));
+    }
     if entry.any_of.is_some() && point.kind() != Kind::Gate {
         let message = format!("`any_of` is for gates; nothing has to pass at `{point}`");
         return Err(Complaint { at: None, message });

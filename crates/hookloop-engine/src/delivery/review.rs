@@ -62,7 +62,7 @@ pub(crate) fn ask_all(
     let texts: Vec<String> = answers.into_iter().map(|said| said.text).collect();
     let all = texts.join("\n\n");
     match review::quorum(quorum, &verdicts) {
-        Some(true) => Ok(Done { said: all, values: json!({ "head": head }), skipped: None }),
+        Some(true) => Ok(Done { said: all, values: json!({ "head": head }), ..Done::default() }),
         Some(false) => {
             let prompt = "Reviewers rejected your change. Make the changes that they ask for. If one of them is wrong, \
                           leave the code and say why.";

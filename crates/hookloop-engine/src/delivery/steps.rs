@@ -41,6 +41,8 @@ pub(crate) struct Done {
     pub(crate) values: Value,
     /// Why the step's own work was not done, if there was none to do.
     pub(crate) skipped: Option<&'static str>,
+    /// Why the step's own work was refused, if it was: the task is somebody's to work on again.
+    pub(crate) refused: Option<String>,
 }
 
 /// Runs a hook that is ours.
@@ -59,7 +61,7 @@ pub(crate) fn run(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> Hook
             again(occasion, || match (builtin, bench.worktree) {
                 (Builtin::RebaseOnMain, Some(worktree)) => rebase_on_main(bench.shop, worktree),
                 (Builtin::CreatePr, Some(worktree)) => create_pr(bench, worktree, task),
-                (Builtin::Merge, _) => train::ride(runner, bench, occasion.cancel),
+                (Builtin::Merge, _) => train::ride(runner, bench, &task.id, occasion.cancel),
                 _ => Err(Trouble::NeedsHuman { why: "there is nothing to do it on".to_owned() }),
             })
         }
@@ -104,7 +106,7 @@ fn rebase_on_main(shop: &Workshop<'_>, worktree: &Worktree) -> Result<Done, Trou
             });
         }
     };
-    Ok(Done { said, values: json!({ "base_commit": base }), skipped: None })
+    Ok(Done { said, values: json!({ "base_commit": base }), ..Done::default() })
 }
 
 /// The instruction to resolve a conflict.
@@ -155,7 +157,7 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     if repo.target().remote.is_none() {
         let said = format!("branch {} is at {}", worktree.branch, &head.as_str()[..12]);
         let values = json!({ "branch": worktree.branch, "head": head });
-        return Ok(Done { said, values, skipped });
+        return Ok(Done { said, values, skipped, refused: None });
     }
     announce(bench, worktree, task, &head)?;
     crash::point("push");
@@ -203,7 +205,7 @@ fn create_pr(bench: Bench<'_>, worktree: &Worktree, task: &Task) -> Result<Done,
     };
     let values =
         json!({ "pr_url": url, "number": request.number, "branch": worktree.branch, "head": head });
-    Ok(Done { said, values, skipped })
+    Ok(Done { said, values, skipped, refused: None })
 }
 
 /// Whether the task is still this session's, as the log has it now. A forge knows nothing of claims: who was stopped for
@@ -302,10 +304,15 @@ fn told(
 ) -> HookRun {
     let is_open = hook.options.on_failure == OnFailure::Open;
     let (outcome, said) = match done {
-        Ok(Done { said, values, skipped: None }) => {
-            (Outcome { values, ..Outcome::of(Status::Passed) }, said)
+        Ok(Done { said, refused: Some(why), .. }) => {
+            (Outcome { reason: Some(why), ..Outcome::of(Status::Failed) }, said)
         }
-        Ok(Done { said, values, skipped: Some(why) }) => {
+        Ok(Done { said, values, skipped: None, .. }) => {
+            let is_merge = matches!(hook.handler, Handler::Builtin(Builtin::Merge));
+            let message = Some(said.clone()).filter(|said| is_merge && !said.is_empty());
+            (Outcome { values, message, ..Outcome::of(Status::Passed) }, said)
+        }
+        Ok(Done { said, values, skipped: Some(why), .. }) => {
             let reason = Some(format!("{why}; {said}"));
             (Outcome { values, reason, ..Outcome::of(Status::Skipped) }, said)
         }
@@ -340,10 +347,11 @@ fn told(
         ended_at: Some(crate::project::now()),
         attempts: 1,
         reason: outcome.reason.clone(),
-        message: None,
+        message: outcome.message.clone(),
         stdout_bytes: said.len() as u64,
         stderr_bytes: 0,
         artifact: None,
+        output_tail: Vec::new(),
     };
     HookRun {
         hook: hook.name.clone(),

@@ -12,15 +12,21 @@ mod clear;
 mod land;
 mod stack;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::delivery::{Delivery, Fact, Held, Merged, Returned, Submission};
 use hookloop_core::event::EventBody;
+use hookloop_core::failure_fingerprint::failure_fingerprint;
 use hookloop_core::hook::{Handler, Hook, Registry};
 use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::point::Point;
+use hookloop_core::session::plan::counted;
 use hookloop_core::task::{Obstacle, Outcome, Task};
 use hookloop_store::view::Waiting;
+use serde_json::Value;
 
 use super::repo::Commit;
 use super::steps::Done;
@@ -30,7 +36,7 @@ use crate::process::Cancel;
 use crate::project::{self, EngineError, Project};
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner};
-use crate::session::world::Trouble;
+use crate::session::world::{DeliveryFacts, Trouble, merge_context};
 use crate::session::{StartError, open};
 use crate::turns;
 
@@ -118,6 +124,14 @@ pub(crate) struct Train<'t> {
 struct Place<'a> {
     runner: &'a Runner,
     changes: Option<&'a [(String, u64)]>,
+    /// The values of hooks of the same point that ran before, by task.
+    context: RefCell<BTreeMap<(TaskId, String), Value>>,
+}
+
+impl<'a> Place<'a> {
+    fn new(runner: &'a Runner, changes: Option<&'a [(String, u64)]>) -> Place<'a> {
+        Place { runner, changes, context: RefCell::default() }
+    }
 }
 
 /// A task that waits, with what is needed to merge it.
@@ -147,13 +161,26 @@ pub fn merge(
 pub(crate) fn ride(
     runner: &Runner,
     bench: Bench<'_>,
+    task: &TaskId,
     cancel: Option<&Cancel>,
 ) -> Result<Done, Trouble> {
     let train = Train::new(bench.project, runner, bench.shop, cancel);
     let ridden = train.and_then(|mut train| train.ride(&mut |_| {}).map(|()| train.arrivals));
     let arrivals = ridden.map_err(|error| Trouble::Retry { why: error.to_string() })?;
     let said: Vec<String> = arrivals.iter().map(ToString::to_string).collect();
-    Ok(Done { said: said.join("\n"), ..Done::default() })
+    let said = said.join("\n");
+    let own = arrivals.iter().find(|arrival| arrival.task == *task);
+    Ok(match own.map(|arrival| (&arrival.fate, arrival)) {
+        Some((Fate::Merged { .. }, _)) => Done { said, ..Done::default() },
+        Some((Fate::Waits { .. }, _)) => {
+            Done { said, skipped: Some("not merged yet"), ..Done::default() }
+        }
+        Some((_, arrival)) => Done { said, refused: Some(arrival.to_string()), ..Done::default() },
+        None => {
+            let said = format!("{task} waits for another merge\n{said}");
+            Done { said, skipped: Some("not merged yet"), ..Done::default() }
+        }
+    })
 }
 
 impl std::fmt::Display for Arrival {
@@ -320,6 +347,9 @@ impl<'t> Train<'t> {
             branch: car.head.as_str(),
             left: None,
         };
+        let key = (car.task.id.clone(), point.name().to_owned());
+        let mut facts = DeliveryFacts::of_submission(&car.submission);
+        facts.context = at.context.borrow().get(&key).cloned().unwrap_or_default();
         let occasion = Occasion {
             point,
             event: None,
@@ -329,9 +359,14 @@ impl<'t> Train<'t> {
             bench: Some(bench),
             changes: at.changes,
             branches: Some((&car.submission.branch, &car.submission.base)),
+            delivery: Some(&facts),
             reaction: None,
         };
         let runs = turns::run_all(at.runner, hooks, &occasion);
+        for run in &runs {
+            let mut context = at.context.borrow_mut();
+            merge_context(context.entry(key.clone()).or_default(), &run.outcome.values);
+        }
         for ran in runs.iter().filter_map(|run| run.ran.as_ref()) {
             // What is not counted is no reason to stop.
             let _ = self.project.append(&Subject::Project, EventBody::HookRan(ran.clone()));
@@ -349,8 +384,7 @@ impl<'t> Train<'t> {
             self.shop.repo.newest_base().map_err(Trouble::from)?;
             let scratch = self.shop.repo.scratch(merged, "after").map_err(Trouble::from)?;
             let place = self.runner.at(scratch.project.clone());
-            let at = Place { runner: &place, changes: None };
-            self.run(&hooks, &Point::AfterMerge, car, &at);
+            self.run(&hooks, &Point::AfterMerge, car, &Place::new(&place, None));
         }
         let outcome = Outcome {
             result: Some(format!("merged as {merged}")),
@@ -381,8 +415,17 @@ impl<'t> Train<'t> {
     /// Sends a task back to whoever takes it next; one that went back too often is for a human.
     fn give_back(&mut self, car: &Car, by: &str, reason: String) -> Result<(), TrainError> {
         let reason = clipped(&reason, REASON_MAX);
-        let returns = car.delivery.returns;
-        if returns >= self.project.rules().limits.session.continuations {
+        let limits = &self.project.rules().limits.session;
+        let (returns, turns) = (car.delivery.returns, car.delivery.remediations);
+        if car.delivery.last_failure.as_ref() == Some(&failure_fingerprint(by, &reason)) {
+            let why = format!("`{by}` fails in the same way after a remediation turn: {reason}");
+            return self.block(car, why);
+        }
+        if turns >= limits.remediations {
+            let turns = counted(turns, "remediation turn", "remediation turns");
+            return self.block(car, format!("`{by}` still fails after {turns}: {reason}"));
+        }
+        if returns >= limits.continuations {
             return self.block(car, format!("it went back {returns} times; now {by}: {reason}"));
         }
         let (head, by) = (car.head.to_string(), by.to_owned());

@@ -536,7 +536,7 @@ impl Desk {
         let mut beats = lock(&self.beats);
         match held {
             None => drop(beats.remove(id)),
-            Some(TaskTaken { task, epoch }) => {
+            Some(TaskTaken { task, epoch, .. }) => {
                 let beat = || Beats::start(&self.project, &task, (epoch, LEASE), self.patience);
                 match self.patience {
                     None => drop(beats.entry(id.clone()).or_insert_with(beat)),

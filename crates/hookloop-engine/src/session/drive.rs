@@ -29,7 +29,7 @@ use super::place::{PlaceEntry, needs_place};
 use super::point::PIPED_MAX;
 use super::prompt::{self, PromptGate};
 use super::purse::Allowance;
-use super::world::{Notice, Turn, World};
+use super::world::{DeliveryFacts, Notice, Turn, World};
 use crate::agents::{Report, clipped};
 use crate::claim::{ClaimRequest, Wanted, WhyNone};
 use crate::fleet::Books;
@@ -64,6 +64,8 @@ pub struct Driver<'p, W> {
     pub(super) proof: Option<Proof>,
     /// Set aside for the turn that is about to begin.
     pub(super) reserved: Amount,
+    /// The delivery that hooks run for, while they do.
+    pub(super) delivery: Option<DeliveryFacts>,
     /// How often the worktree was restored since the last turn.
     pub(super) restorations: u32,
     /// How long the session had run before this program took it on.
@@ -109,6 +111,7 @@ impl<'p, W: World> Driver<'p, W> {
             validated,
             proof,
             reserved,
+            delivery: None,
             restorations: 0,
             active_before_ms,
         }
@@ -375,9 +378,11 @@ impl<'p, W: World> Driver<'p, W> {
         let submitted = self.journal.session.submitted.clone();
         let Some(id) = submitted else { return Ok(()) };
         let row = self.journal.project.read(|view| view.task(&id))?;
+        let delivery = self.journal.project.read(|view| view.delivery(&id))?;
         self.task = row.map(|row| row.task);
+        self.delivery = delivery.submission.as_ref().map(DeliveryFacts::of_submission);
         let ran = self.run_point(&Point::AfterSubmit);
-        self.task = None;
+        (self.task, self.delivery) = (None, None);
         // What the hooks have led to.
         self.settle_reactions()?;
         ran.map(drop)
@@ -642,7 +647,8 @@ impl<'p, W: World> Driver<'p, W> {
             return Ok(());
         };
         let id = task.id.clone();
-        self.journal.note(EventBody::TaskTaken(TaskTaken { task: id, epoch }));
+        let remediations = project.read(|view| view.delivery(&id))?.remediations;
+        self.journal.note(EventBody::TaskTaken(TaskTaken { task: id, epoch, remediations }));
         self.tell_notes(&task.id)?;
         self.hold(Some(task), epoch);
         Ok(())
@@ -730,7 +736,7 @@ impl<'p, W: World> Driver<'p, W> {
         how: Left,
         reason: Option<String>,
     ) -> Result<(), EngineError> {
-        let Some(TaskTaken { task, epoch }) = self.journal.session.task.clone() else {
+        let Some(TaskTaken { task, epoch, .. }) = self.journal.session.task.clone() else {
             return Ok(());
         };
         self.commit()?;

@@ -7,6 +7,7 @@ use hookloop_core::event::EventBody;
 use hookloop_core::feedback::{CheckChanges, GateOutput, feedback};
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
 use hookloop_core::hook::Hook;
+use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, NearMiss, Promise};
 use hookloop_core::session::stop::{self, Validated, Way};
@@ -16,7 +17,7 @@ use hookloop_core::session::{
 };
 
 use super::drive::{Driver, US};
-use super::point::{PIPED_MAX, REASON_MAX};
+use super::point::{PIPED_MAX, REASON_MAX, piped};
 use super::world::World;
 use crate::agents::clipped;
 use crate::project::EngineError;
@@ -342,6 +343,7 @@ impl<W: World> Driver<'_, W> {
         let judged = verdict(gates, &proof.runs);
         let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
         let mut failing = self.tell_blocked(&Point::Stop, &blocked, proof.runs.len());
+        self.pipe_gates(gates, &proof.runs, &judged.verdict);
         if failing.is_empty() && !proof.is_firm {
             let what = "files changed while the gates ran, each time: what they said is not about one state";
             self.instruct(US, &Point::Stop, what.to_owned());
@@ -367,6 +369,30 @@ impl<W: World> Driver<'_, W> {
             tree: proof.tree,
             files: proof.files,
             failing: failing.into_iter().collect(),
+        }
+    }
+
+    /// Pipes the output of gates that do not block and ask for it: into the next prompt, or into the last turn of a
+    /// session without tasks. After a task that is done, the next prompt is another task's.
+    fn pipe_gates(&mut self, gates: &[Hook], runs: &[HookRun], verdict: &Verdict) {
+        let session = &self.journal.session;
+        let is_heard = match verdict {
+            Verdict::Block => true,
+            Verdict::Pass => session.task.is_none() && session.deliveries == 0,
+            Verdict::Escalate { .. } => false,
+        };
+        if !is_heard {
+            return;
+        }
+        let asks = |hook: &&Hook| hook.options.pipe_output != PipeOutput::Never;
+        for hook in gates.iter().filter(asks) {
+            let is_own =
+                |run: &&HookRun| run.hook == hook.name && run.outcome.verdict == Said::Pass;
+            let Some(run) = runs.iter().find(is_own) else { continue };
+            if let Some(text) = piped(hook, run) {
+                let status = Some(run.outcome.status.name());
+                self.tell(&hook.name, &Point::Stop, status, text);
+            }
         }
     }
 
@@ -423,6 +449,7 @@ impl<W: World> Driver<'_, W> {
             tree,
             output_sha256: trust::hex(&output),
             duration_ms: ran.map_or(0, |ran| ran.duration_ms),
+            context: run.outcome.values.clone(),
         }));
     }
 

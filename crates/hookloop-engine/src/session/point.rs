@@ -67,6 +67,7 @@ impl<W: World> Driver<'_, W> {
             task: self.task.as_ref(),
             error: error.as_deref(),
             validated: &self.validated,
+            delivery: self.delivery.as_ref(),
         };
         let runs = self.world.run_hooks(hooks, &call);
         self.world.notice(Notice::Ran(&runs));

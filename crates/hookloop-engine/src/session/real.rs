@@ -532,6 +532,7 @@ impl<O: Onlooker> World for Real<'_, O> {
             bench,
             changes: changes.as_deref(),
             branches: bench.map(|bench| (bench.branch, bench.shop.base())),
+            delivery: call.delivery,
             reaction: None,
         };
         if self.is_held {

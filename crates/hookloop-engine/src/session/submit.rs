@@ -8,17 +8,20 @@ use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::builtin::Builtin;
 use hookloop_core::delivery::Submission;
 use hookloop_core::event::EventBody;
+use hookloop_core::failure_fingerprint::failure_fingerprint;
 use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::{Left, PointPassed};
+use hookloop_core::session::plan::counted;
 use hookloop_core::session::{Outcome, Piped, PromptChannel, SubmitJudged, SubmitVerdict};
 use hookloop_core::task::Task;
 use serde_json::Value;
 
 use super::drive::{Driver, US};
 use super::place::PlaceEntry;
-use super::point::{PIPED_MAX, REASON_MAX};
-use super::world::{Notice, Trouble, World, Wrapped};
+use super::point::{PIPED_MAX, REASON_MAX, piped};
+use super::world::{DeliveryFacts, Notice, Trouble, World, Wrapped, merge_context};
 use crate::agents::clipped;
 use crate::project::EngineError;
 use crate::run::HookRun;
@@ -150,9 +153,12 @@ impl<W: World> Driver<'_, W> {
             }
             let Some(hook) = hooks.get(place) else {
                 let passed = std::mem::take(&mut context.passed);
-                let submission = Some(context.submission(wrapped));
+                let agent = self.journal.session.agent().to_owned();
+                let remediations = Some(self.journal.session.remediations);
+                let submission = context.submission(wrapped, agent);
+                let submission = Some(Submission { remediations, ..submission });
                 let verdict = SubmitVerdict::Pass { submission };
-                let judged = SubmitJudged { verdict, hook: None, passed };
+                let judged = SubmitJudged { verdict, hook: None, passed, failure: None };
                 self.journal.note(EventBody::SubmitJudged(judged));
                 return Ok(());
             };
@@ -160,13 +166,25 @@ impl<W: World> Driver<'_, W> {
             if is_excused {
                 continue;
             }
-            if self.has_passed(hook, tree.as_deref()) {
+            if let Some(values) = self.passed_before(hook, tree.as_deref()) {
+                context.take_in_values(&values);
                 context.passed.push(hook.name.clone());
                 continue;
             }
-            let Some(run) = self.run_submit_hook(hook, tree)? else { return Ok(()) };
+            self.delivery = Some(context.facts(&wrapped, self.journal.session.agent()));
+            let run = self.run_submit_hook(hook, tree);
+            self.delivery = None;
+            let Some(run) = run? else { return Ok(()) };
             if let Some(verdict) = self.stands_in_the_way(hook, &run, &task) {
-                self.judge_submission(Some(hook), verdict);
+                if verdict == SubmitVerdict::Block {
+                    for (name, status, text) in std::mem::take(&mut context.piped) {
+                        self.tell(&name, &Point::BeforeSubmit, Some(status), text);
+                    }
+                }
+                let failure = (verdict == SubmitVerdict::Block).then(|| fingerprint(&run));
+                let hook = Some(hook.name.clone());
+                let judged = SubmitJudged { verdict, hook, passed: Vec::new(), failure };
+                self.journal.note(EventBody::SubmitJudged(judged));
                 return Ok(());
             }
             context.take_in(hook, &run);
@@ -214,6 +232,13 @@ impl<W: World> Driver<'_, W> {
                 let reason = format!("`{}` of task `{}`: {why}", hook.name, task.id);
                 Some(SubmitVerdict::Retry { reason: clipped(&reason, REASON_MAX) })
             }
+            // A worktree that is damaged is restored, and the hook runs there.
+            Verdict::Block { .. } if run.is_misconfigured() && self.check_place().is_ok() => {
+                Some(SubmitVerdict::Escalate { reason: misconfiguration(run) })
+            }
+            Verdict::Block { .. } if let Some(reason) = self.why_no_remediation(run) => {
+                Some(SubmitVerdict::Escalate { reason })
+            }
             Verdict::Block { .. } => {
                 match (&hook.handler, &run.outcome.next_prompt) {
                     // What is ours says all that there is to say.
@@ -228,6 +253,22 @@ impl<W: World> Driver<'_, W> {
                 Some(SubmitVerdict::Block)
             }
         }
+    }
+
+    /// Why another turn of the agent about this failure is not worth it; none if it is.
+    fn why_no_remediation(&self, run: &HookRun) -> Option<String> {
+        let session = &self.journal.session;
+        let (hook, turns) = (&run.hook, session.remediations);
+        let failure = evidence(run);
+        if session.submit_failure.as_deref() == Some(fingerprint(run).as_str()) {
+            let reason =
+                format!("`{hook}` fails in the same way after a remediation turn: {failure}");
+            return Some(clipped(&reason, REASON_MAX));
+        }
+        (turns >= session.plan.limits.remediations).then(|| {
+            let turns = counted(turns, "remediation turn", "remediation turns");
+            clipped(&format!("`{hook}` still fails after {turns}: {failure}"), REASON_MAX)
+        })
     }
 
     fn give_up(&mut self, trouble: Trouble) {
@@ -258,15 +299,19 @@ impl<W: World> Driver<'_, W> {
         self.judge_submission(by, verdict);
     }
 
-    /// Whether a hook has said yes to these very files.
-    fn has_passed(&self, hook: &Hook, tree: Option<&str>) -> bool {
+    /// The values of a hook that has passed on these very files; none if it has not.
+    fn passed_before(&self, hook: &Hook, tree: Option<&str>) -> Option<Value> {
         let is_of = |receipt: &hookloop_core::session::Receipt| {
             receipt.gate == hook.name
                 && receipt.point == Point::BeforeSubmit.name()
                 && receipt.is_green()
                 && receipt.tree.as_deref() == tree
         };
-        tree.is_some() && !is_ours(hook) && self.journal.session.receipts.iter().any(is_of)
+        if tree.is_none() || is_ours(hook) {
+            return None;
+        }
+        let receipts = &self.journal.session.receipts;
+        receipts.iter().rev().find(|receipt| is_of(receipt)).map(|receipt| receipt.context.clone())
     }
 
     fn has_followed_enough(&self, hook: &Hook) -> bool {
@@ -280,8 +325,29 @@ impl<W: World> Driver<'_, W> {
             verdict,
             hook,
             passed: Vec::new(),
+            failure: None,
         }));
     }
+}
+
+/// The failure of a run: equal for the same failure of the same hook.
+fn fingerprint(run: &HookRun) -> String {
+    failure_fingerprint(&run.hook, &evidence(run))
+}
+
+/// What a run that blocks has to say: its prompt or reason, and its output.
+fn evidence(run: &HookRun) -> String {
+    let printed = [run.stderr.trim(), run.stdout.trim()];
+    let reason = run.outcome.next_prompt.as_deref().or(run.outcome.reason.as_deref());
+    let parts = reason.into_iter().chain(printed).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// What a person is told about a hook that could not check anything.
+pub(crate) fn misconfiguration(run: &HookRun) -> String {
+    let reason = format!("`{}` is not set up, so no agent can fix it: {}", run.hook, evidence(run));
+    let hint = run.outcome.message.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
+    clipped(&format!("{reason}{hint}"), REASON_MAX)
 }
 
 /// Whether it is one that looks at what is there before it does anything.
@@ -303,6 +369,10 @@ struct Context {
     skipped: Vec<String>,
     /// Hooks that checked the files and passed.
     passed: Vec<String>,
+    /// The values of all hooks so far.
+    values: Value,
+    /// Output of hooks that passed and ask for it, for the agent if it is sent back: name, status, text.
+    piped: Vec<(String, &'static str, String)>,
 }
 
 impl Context {
@@ -316,7 +386,16 @@ impl Context {
         {
             self.passed.push(hook.name.clone());
         }
-        let values = &run.outcome.values;
+        if hook.options.pipe_output != PipeOutput::Never
+            && let Some(text) = piped(hook, run)
+        {
+            self.piped.push((hook.name.clone(), run.outcome.status.name(), text));
+        }
+        self.take_in_values(&run.outcome.values);
+    }
+
+    fn take_in_values(&mut self, values: &Value) {
+        merge_context(&mut self.values, values);
         let url =
             ["pr_url", "url"].iter().find_map(|name| values.get(name)).and_then(Value::as_str);
         self.url = url.map(str::to_owned).or(self.url.take());
@@ -328,8 +407,30 @@ impl Context {
         hook.options.needs.iter().any(|need| self.skipped.contains(need))
     }
 
-    fn submission(self, wrapped: Wrapped) -> Submission {
-        let Wrapped { branch, head, base, commits: _ } = wrapped;
-        Submission { branch, head, base, url: self.url, number: self.number, proven: false }
+    /// What the next hook is told about the delivery.
+    fn facts(&self, wrapped: &Wrapped, agent: &str) -> DeliveryFacts {
+        DeliveryFacts {
+            url: self.url.clone(),
+            number: self.number,
+            head: Some(wrapped.head.clone()),
+            commits: Some(wrapped.commits),
+            agent: Some(agent.to_owned()),
+            context: self.values.clone(),
+        }
+    }
+
+    fn submission(self, wrapped: Wrapped, agent: String) -> Submission {
+        let Wrapped { branch, head, base, commits } = wrapped;
+        Submission {
+            branch,
+            head,
+            base,
+            url: self.url,
+            number: self.number,
+            proven: false,
+            commits: Some(commits),
+            agent: Some(agent),
+            remediations: None,
+        }
     }
 }

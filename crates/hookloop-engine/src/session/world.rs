@@ -1,6 +1,7 @@
 //! What there is outside of a session: hooks, an agent, files, time, and people. The loop itself touches
 //! nothing else, so it can be run in a world that is made up.
 
+use hookloop_core::delivery::Submission;
 use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
@@ -9,6 +10,7 @@ use hookloop_core::session::stop::Validated;
 use hookloop_core::session::{Answer, Session, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
+use serde_json::Value;
 
 pub use super::place::{PlaceDamage, PlaceEntry};
 pub use super::prompt::PromptGate;
@@ -27,6 +29,48 @@ pub struct Call<'a> {
     pub task: Option<&'a Task>,
     pub error: Option<&'a str>,
     pub validated: &'a [Validated],
+    /// The delivery that the hooks are part of, if they are part of one.
+    pub delivery: Option<&'a DeliveryFacts>,
+}
+
+/// Facts about a delivery that its hooks are given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeliveryFacts {
+    /// The address of the request, once there is one.
+    pub url: Option<String>,
+    pub number: Option<u64>,
+    /// The last commit of the branch.
+    pub head: Option<String>,
+    /// How many commits of the branch its base does not have.
+    pub commits: Option<u32>,
+    /// The agent that did the work.
+    pub agent: Option<String>,
+    /// The merged `context` of earlier hooks of the same point and run.
+    pub context: Value,
+}
+
+impl DeliveryFacts {
+    pub(crate) fn of_submission(submission: &Submission) -> DeliveryFacts {
+        DeliveryFacts {
+            url: submission.url.clone(),
+            number: submission.number,
+            head: Some(submission.head.clone()),
+            commits: submission.commits,
+            agent: submission.agent.clone(),
+            context: Value::Null,
+        }
+    }
+}
+
+/// Adds the values of a later hook: a name that both have gets the later value.
+pub(crate) fn merge_context(context: &mut Value, later: &Value) {
+    let Value::Object(later) = later else { return };
+    if !context.is_object() {
+        *context = Value::Object(serde_json::Map::new());
+    }
+    if let Value::Object(context) = context {
+        context.extend(later.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
 }
 
 impl Call<'_> {

@@ -139,6 +139,7 @@ impl Trials {
             bench,
             changes,
             branches,
+            delivery: None,
             reaction: None,
         };
         let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion);

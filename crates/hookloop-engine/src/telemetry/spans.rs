@@ -250,6 +250,11 @@ impl Traced<'_> {
                 says.count("hookloop.bytes", piped.text.len());
                 "output_piped"
             }
+            What::ReactionFailed(failed) => {
+                says.text("hookloop.hook.name", &failed.hook_name);
+                says.text("hookloop.hook.point", &failed.point);
+                "reaction_failed"
+            }
             What::Decided(decided) => {
                 says.text("hookloop.decision", &word(&decided.decision));
                 says.text("hookloop.by", &decided.by);

@@ -295,6 +295,7 @@ impl Scene {
             stdout_bytes: 0,
             stderr_bytes: 0,
             artifact: None,
+            output_tail: Vec::new(),
         };
         let stderr = String::new();
         let left_out = Vec::new();

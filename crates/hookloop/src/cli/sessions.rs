@@ -109,6 +109,9 @@ impl Show {
                 }
                 _ => out.line(format_args!("{DIM}{at}{DIM:#}   {text}"))?,
             }
+            for line in words::details(&stored.event.body) {
+                out.line(format_args!("{DIM}{at}{DIM:#}   {line}"))?;
+            }
         }
         let (_, text, next) = words::conclusion(row.id.as_str(), &session);
         let text = match session.is_over() {

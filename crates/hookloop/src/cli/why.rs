@@ -1,8 +1,10 @@
 //! `hookloop why`
 
+use std::collections::HashSet;
+
 use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::EventBody;
-use hookloop_core::id::{Subject, TaskId};
+use hookloop_core::id::{EventId, SessionId, Subject, TaskId};
 use hookloop_core::session::{Limit, Outcome, Phase, Session};
 use hookloop_core::task::TaskState;
 use hookloop_engine::gate_agreement;
@@ -17,6 +19,8 @@ use crate::error::CliError;
 use crate::ids;
 use crate::output::{BOLD, DIM, Result, plain};
 
+/// Failures of hooks that are shown, the last ones.
+const FAILURES_SHOWN: usize = 5;
 /// Events of a task that are looked at for how it came to be done.
 const RECORD_MAX: usize = 1_000;
 
@@ -46,6 +50,7 @@ impl Args {
                 let session = open::session(&project, &row.id)?;
                 let is_running = open::is_running(runner(&project)?, &row.id);
                 let mut reason = of_session(&row, &session, is_running);
+                reason.reasons.extend(failed_reactions(&project, &row.id)?);
                 reason.reasons.extend(trust_changes(&project)?);
                 (row.id.to_string(), reason)
             }
@@ -146,6 +151,47 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         reasons,
         next: Some(next),
     }
+}
+
+/// The reactions to the session's own events that failed, the last of them.
+fn failed_reactions(project: &Project, id: &SessionId) -> Result<Vec<String>> {
+    let events = project.log().history(&Subject::Session(id.clone()), RECORD_MAX)?;
+    let failed = events.iter().filter_map(|stored| match &stored.event.body {
+        EventBody::ReactionFailed(failed) => Some(failed),
+        _ => None,
+    });
+    let lines = failed.map(|failed| {
+        let what = failed
+            .action_type
+            .as_ref()
+            .map_or("failed".to_owned(), |action| format!("could not {action}"));
+        format!("hook `{}` at {} {what}: {}", failed.hook_name, failed.point, failed.error)
+    });
+    let lines: Vec<String> = lines.collect();
+    Ok(lines[lines.len().saturating_sub(FAILURES_SHOWN)..].to_vec())
+}
+
+/// The hooks of a task's events that failed, then their actions that were refused; the last of them.
+fn failures_of_hooks(project: &Project, id: &TaskId) -> Result<Vec<String>> {
+    let events = project.log().history(&Subject::Task(id.clone()), RECORD_MAX)?;
+    let own: HashSet<EventId> = events.iter().map(|stored| stored.event.id).collect();
+    let mut lines = Vec::new();
+    for stored in &events {
+        if let EventBody::HookError(error) = &stored.event.body {
+            lines.push(format!("hook `{}` failed: {}", error.hook_name, error.error));
+        }
+    }
+    for stored in project.log().history(&Subject::Project, RECORD_MAX)? {
+        let Some(cause) = stored.event.cause.as_ref().filter(|cause| own.contains(&cause.event))
+        else {
+            continue;
+        };
+        if let EventBody::ActionError(error) = &stored.event.body {
+            let (hook, action, why) = (&cause.hook, &error.action_type, &error.error);
+            lines.push(format!("hook `{hook}` could not {action}: {why}"));
+        }
+    }
+    Ok(lines.split_off(lines.len().saturating_sub(FAILURES_SHOWN)))
 }
 
 /// The last decisions of people that left sessions with other gates, each in a line.
@@ -307,5 +353,6 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
             format!("hookloop task unblock {id}")
         }
     };
+    reasons.extend(failures_of_hooks(project, id)?);
     Ok(Reason { state: task.state.to_string(), reasons, next: Some(next) })
 }

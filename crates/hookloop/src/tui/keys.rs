@@ -387,8 +387,11 @@ fn leaf_of(what: &What) -> Option<Leaf> {
         What::Hook(ran) => {
             let reason =
                 ran.reason.as_deref().map(|reason| format!("{reason}\n")).unwrap_or_default();
-            let (text, artifact) = (reason, ran.artifact.clone());
-            Leaf { title, text, artifact }
+            let tail = match &ran.artifact {
+                Some(_) => String::new(),
+                None => ran.output_tail.join("\n"),
+            };
+            Leaf { title, text: format!("{reason}{tail}"), artifact: ran.artifact.clone() }
         }
         What::Turn { ended: Some(ended), .. } => {
             let text = format!("── final message ──\n{}\n", ended.message);
@@ -397,6 +400,10 @@ fn leaf_of(what: &What) -> Option<Leaf> {
         What::Piped(piped) => Leaf { title, text: piped.text.clone(), artifact: None },
         What::Receipt(receipt) => {
             let text = serde_json::to_string_pretty(receipt).unwrap_or_default();
+            Leaf { title, text, artifact: None }
+        }
+        What::ReactionFailed(failed) => {
+            let text = format!("{}\n{}", failed.error, failed.output_tail.join("\n"));
             Leaf { title, text, artifact: None }
         }
         What::Judged(judged) if !judged.failing.is_empty() => {

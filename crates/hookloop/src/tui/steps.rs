@@ -26,7 +26,8 @@ pub(super) fn row(step: &Step, limits: &Limits, now: Timestamp) -> Row {
             };
             let reason = ran.reason.as_deref().and_then(|reason| reason.lines().next());
             let reason = reason.map_or(String::new(), |reason| format!("  {reason}"));
-            (weight, sign, format!("{} {} {}{reason}", ran.point, ran.hook_name, ran.status))
+            let last = ran.output_tail.last().map_or(String::new(), |line| format!("  {line}"));
+            (weight, sign, format!("{} {} {}{reason}{last}", ran.point, ran.hook_name, ran.status))
         }
         What::Turn { ended: None, kind, .. } => {
             let text = match kind {
@@ -80,6 +81,7 @@ fn body(what: &What) -> Option<EventBody> {
     Some(match what {
         What::Turn { ended: Some(ended), .. } => EventBody::TurnEnded((**ended).clone()),
         What::Piped(piped) => EventBody::OutputPiped(piped.clone()),
+        What::ReactionFailed(failed) => EventBody::ReactionFailed(failed.clone()),
         What::Decided(decided) => EventBody::StopDecided(decided.clone()),
         What::Judged(judged) => EventBody::GatesJudged(judged.clone()),
         What::SubmitJudged(judged) => EventBody::SubmitJudged((**judged).clone()),
@@ -101,6 +103,7 @@ pub(super) fn title(what: &What) -> String {
         What::Piped(piped) => format!("from {} ({})", piped.from, piped.point),
         What::Receipt(receipt) => format!("receipt of {}", receipt.gate),
         What::Judged(_) => "checks that fail".to_owned(),
+        What::ReactionFailed(failed) => format!("{} {}: failed", failed.point, failed.hook_name),
         _ => String::new(),
     }
 }

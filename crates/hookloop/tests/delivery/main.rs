@@ -3,12 +3,14 @@
 
 mod approving;
 mod campaign;
+mod context;
 mod forge;
 mod gatekeepers;
 mod interrupted;
 mod machines;
 mod no_forge;
 mod protected;
+mod remediation;
 mod submit;
 mod train;
 mod types;

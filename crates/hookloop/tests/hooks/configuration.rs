@@ -108,7 +108,7 @@ fn task_types_resolve_as_the_specification_says() {
     check(&["--type", "unknown"], "before_submit", &["rebase_on_main", "create_pr"]);
     check(&[], "before_submit", &["rebase_on_main", "create_pr"]);
     let bare = Project::new();
-    assert_eq!(would_run(&bare, "before_submit", None), ["create_pr"]);
+    assert_eq!(would_run(&bare, "before_submit", None), ["rebase_on_main", "create_pr"]);
 }
 
 #[test]

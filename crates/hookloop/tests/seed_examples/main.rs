@@ -7,6 +7,7 @@ mod cli;
 
 mod actions;
 mod agents_of_types;
+mod answers;
 mod built_in;
 mod configuration;
 mod events;

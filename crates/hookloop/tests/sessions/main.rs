@@ -12,6 +12,7 @@ mod proven;
 mod scripts;
 mod stopping;
 mod tasks;
+mod visible;
 
 #[allow(dead_code, reason = "each test uses its part")]
 #[path = "../support/mod.rs"]

@@ -186,6 +186,7 @@ impl Train<'_> {
         if car.delivery.is_approved(car.head.as_str()) {
             return Ok(true);
         }
+        let at = Place::new(self.runner, None);
         for hook in self.gates(car).into_iter().filter(is_of_branch) {
             match car.delivery.review(&hook.name, car.head.as_str()) {
                 Some(review) if review.passed => continue,
@@ -197,7 +198,6 @@ impl Train<'_> {
                 }
                 None => {}
             }
-            let at = Place { runner: self.runner, changes: None };
             let runs = self.run(std::slice::from_ref(&hook), &Point::BeforeMerge, car, &at);
             let Some(run) = runs.into_iter().next() else { continue };
             if self.is_cancelled() {

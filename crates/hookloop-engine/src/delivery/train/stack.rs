@@ -22,15 +22,24 @@ pub(super) struct Coupled {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Tested {
     Green,
-    Red { hook: String, why: String },
+    Red(RedTest),
 }
 
-/// That the first `good` cars work together, and the first `bad` do not; the hook that says so, and its words.
+/// A test that did not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct RedTest {
+    hook: String,
+    why: String,
+    /// It could not check anything, so no agent can fix it.
+    is_misconfigured: bool,
+}
+
+/// That the first `good` cars work together, and the first `bad` do not, and the test that says so.
 #[derive(Debug)]
 struct Broken {
     good: usize,
     bad: usize,
-    evidence: (String, String),
+    evidence: RedTest,
 }
 
 impl Train<'_> {
@@ -108,21 +117,25 @@ impl Train<'_> {
             let middle = good + (bad - good) / 2;
             match self.test(base, stack, middle)? {
                 Tested::Green => good = middle,
-                Tested::Red { hook, why } => (bad, evidence) = (middle, (hook, why)),
+                Tested::Red(red) => (bad, evidence) = (middle, red),
             }
             if self.is_cancelled() {
                 return Ok(0);
             }
         }
         let culprit = stack[bad - 1].car.clone();
-        let (hook, why) = evidence;
+        let RedTest { hook, why, is_misconfigured } = evidence;
         // The first car stands on the base itself, which may fail without it.
         if good == 0
-            && let Tested::Red { hook, why } = self.test_commit(base, &stack[..1], base)?
+            && let Tested::Red(red) = self.test_commit(base, &stack[..1], base)?
         {
+            let RedTest { hook, why, is_misconfigured } = red;
             let reason = format!("{} fails `{hook}` by itself, at {base}\n{why}", self.shop.base());
             // It would be for each of them.
             for Coupled { car, .. } in stack {
+                if is_misconfigured {
+                    self.hold(car, Some(&reason))?;
+                }
                 self.wait(car, reason.clone());
             }
             return Ok(0);
@@ -135,7 +148,13 @@ impl Train<'_> {
                 format!("{} with {}", self.shop.base(), before.join(", "))
             }
         };
-        self.give_back(&culprit, &hook, format!("it fails on top of {onto}\n{why}"))?;
+        let reason = format!("it fails on top of {onto}\n{why}");
+        if is_misconfigured {
+            let why = format!("`{hook}` is not set up, so no agent can fix it: {reason}");
+            self.block(&culprit, why)?;
+        } else {
+            self.give_back(&culprit, &hook, reason)?;
+        }
         Ok(good)
     }
 
@@ -146,8 +165,8 @@ impl Train<'_> {
         let mut good = 0;
         for count in from..=stack.len() {
             match self.test(base, stack, count)? {
-                Tested::Red { hook, why } => {
-                    return Ok(Some(Broken { good, bad: count, evidence: (hook, why) }));
+                Tested::Red(evidence) => {
+                    return Ok(Some(Broken { good, bad: count, evidence }));
                 }
                 Tested::Green if self.is_cancelled() => break,
                 Tested::Green => good = count,
@@ -174,7 +193,10 @@ impl Train<'_> {
         match self.run_tests(base, cars, commit) {
             Err(TrainError::Trouble(
                 Trouble::NeedsHuman { why } | Trouble::Block { prompt: why, .. },
-            )) => Ok(Tested::Red { hook: "checkout".to_owned(), why }),
+            )) => {
+                let hook = "checkout".to_owned();
+                Ok(Tested::Red(RedTest { hook, why, is_misconfigured: false }))
+            }
             tested => tested,
         }
     }
@@ -203,7 +225,7 @@ impl Train<'_> {
         self.shop.repo.copy_along(&scratch).map_err(Trouble::from)?;
         let place = self.runner.at(scratch.project.clone());
         let changes = self.changes(base, commit, &tests)?;
-        let at = Place { runner: &place, changes: changes.as_deref() };
+        let at = Place::new(&place, changes.as_deref());
         self.set_up(cars, &at);
         let mut runs: Vec<(HookRun, Option<String>)> = Vec::new();
         for (car, point, hook) in tests {
@@ -221,7 +243,10 @@ impl Train<'_> {
         let judged = gates::verdict(&gates);
         let first = judged.results.iter().position(|result| *result == GateResult::Blocked);
         Ok(match first.and_then(|place| runs.into_iter().nth(place)) {
-            Some((run, _)) => Tested::Red { why: reason_of(&run), hook: run.hook },
+            Some((run, _)) => {
+                let (why, is_misconfigured) = (reason_of(&run), run.is_misconfigured());
+                Tested::Red(RedTest { hook: run.hook, why, is_misconfigured })
+            }
             None => Tested::Green,
         })
     }

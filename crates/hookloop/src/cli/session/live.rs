@@ -144,8 +144,12 @@ impl<'o> Live<'o> {
             Weight::Bad => format!("  {BAD}{text}{BAD:#}"),
             Weight::Plain => format!("  {text}"),
         };
+        let details = words::details(&stored.event.body);
         if self.screen.is_none() {
             self.line(line);
+            for detail in details {
+                self.line(format!("  {DIM}{detail}{DIM:#}"));
+            }
             return;
         }
         match weight {

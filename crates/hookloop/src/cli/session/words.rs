@@ -1,7 +1,7 @@
 //! The events of a session in the words of someone who watches.
 
 use hookloop_core::delivery::Submission;
-use hookloop_core::event::{EventBody, HookRan};
+use hookloop_core::event::{EventBody, HookRan, ReactionFailed};
 use hookloop_core::inbox::one_line;
 use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
@@ -42,6 +42,16 @@ pub(crate) fn line(body: &EventBody, limits: &Limits) -> Option<(Weight, String)
     Some((weight, plain(&text).into_owned()))
 }
 
+/// The lines below an event's own: the last output of a hook that failed and stopped nothing.
+pub(crate) fn details(body: &EventBody) -> Vec<String> {
+    let tail = match body {
+        EventBody::HookRan(ran) => &ran.output_tail,
+        EventBody::ReactionFailed(failed) => &failed.output_tail,
+        _ => return Vec::new(),
+    };
+    tail.iter().map(|line| format!("  | {}", plain(line))).collect()
+}
+
 fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
     let text = match body {
         EventBody::IterationStarted(started) => {
@@ -73,6 +83,16 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                 _ => Weight::Bad,
             };
             return Some((weight, text));
+        }
+        EventBody::ReactionFailed(failed) => {
+            let ReactionFailed { point, hook_name, error, .. } = failed;
+            let what = match &failed.action_type {
+                Some(action) => format!("could not {action}"),
+                None => "failed".to_owned(),
+            };
+            let error = one_line(error, MESSAGE_SHOWN);
+            let text = format!("{point:<14} {hook_name:<24} {what}  {error}");
+            return Some((Weight::Bad, text));
         }
         EventBody::TurnClaimed(claimed) => match (claimed.claim, &claimed.reason) {
             (Promise::Complete, _) => "says by a tool that it is done".to_owned(),

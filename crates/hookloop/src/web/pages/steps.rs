@@ -114,6 +114,16 @@ fn words(visit: &Visit<'_>, what: &What) -> Line {
             let name = format!("{} at {}", piped.from, piped.point);
             texted(("calm", "for the next prompt", name), String::new(), &piped.text)
         }
+        What::ReactionFailed(failed) => {
+            let name = format!("{} at {}", failed.hook_name, failed.point);
+            let said = match &failed.action_type {
+                Some(action) => format!("could not {action}"),
+                None => "failed".to_owned(),
+            };
+            let text =
+                [std::slice::from_ref(&failed.error), failed.output_tail.as_slice()].concat();
+            texted(("bad", "reaction", name), said, &text.join("\n"))
+        }
         What::Decided(decided) => {
             let (class, said) = match decided.decision {
                 Decision::Complete => ("busy", "claims to be done"),

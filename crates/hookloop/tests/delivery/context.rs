@@ -1,0 +1,135 @@
+//! What the hooks of a delivery are told about it, and about each other.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::yard::{GREEN, Yard};
+
+/// A hook that keeps what it reads, in a file of its name.
+fn keeps(name: &str) -> String {
+    format!(
+        "cat > $HOME/{name}.json; printf '%s|%s' {{{{pr_url}}}} {{{{commits}}}} > $HOME/{name}.vars"
+    )
+}
+
+/// What a hook of that name has read: its input, and its variables.
+fn kept(yard: &Yard, name: &str) -> (Value, String) {
+    let home = yard.project().parent().unwrap().join("home");
+    let input = fs::read_to_string(home.join(format!("{name}.json"))).unwrap();
+    let variables = fs::read_to_string(home.join(format!("{name}.vars"))).unwrap();
+    (serde_json::from_str(&input).unwrap(), variables)
+}
+
+#[test]
+fn hooks_of_a_delivery_know_the_request_the_agent_and_earlier_context() {
+    let answer = r#"{"hookloop":{"context":{"build":7,"pr_title":"first"}}}"#;
+    let later = r#"{"hookloop":{"context":{"pr_title":"second"}}}"#;
+    let config = format!(
+        "delivery: {{}}
+hooks:
+  before_submit:
+    - {{name: early, command: \"{early}\"}}
+    - create_pr
+    - {{name: maker, answers: json, command: \"{maker}; echo '{answer}'\"}}
+    - {{name: other, answers: json, command: \"echo '{later}'\"}}
+    - {{name: last, command: \"{last}\", when: \"pr_url.endsWith('/1') && commits == 1\"}}
+  after_submit:
+    - {{name: first, command: \"echo '{answer}'\"}}
+    - {{name: after, command: \"{after}\"}}
+  before_merge:
+    - {{name: green, answers: json, command: \"{GREEN} && echo '{answer}'\"}}
+    - {{name: gate, command: \"{gate}\"}}
+  after_merge:
+    - {{name: done, command: \"{done}\", when: \"agent != '' && pr_url.endsWith('/1')\"}}
+",
+        early = keeps("early"),
+        maker = keeps("maker"),
+        last = keeps("last"),
+        after = keeps("after"),
+        gate = keeps("gate"),
+        done = keeps("done"),
+        answer = answer.replace('"', "\\\""),
+        later = later.replace('"', "\\\""),
+    );
+    let (yard, forge) = Yard::on_forge(&config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    let ran = yard.tasks();
+    assert_eq!(yard.state("t1"), "submitted", "{}", ran.stderr);
+    assert_eq!(yard.merge()["t1"].0, "merged");
+
+    let url = ran.all("submit_judged")[0]["submission"]["url"].as_str().unwrap().to_owned();
+    let head = forge.pulls()[0].head.clone();
+    let (early, variables) = kept(&yard, "early");
+    let delivery = &early["hookloop"]["delivery"];
+    assert_eq!((&delivery["url"], &delivery["number"]), (&Value::Null, &Value::Null));
+    assert_eq!((&delivery["head"], &delivery["commits"]), (&json!(head), &json!(1)));
+    assert_eq!((variables.as_str(), &early["hookloop"]["context"]), ("|1", &json!({})));
+
+    let merged = json!({"build": 7, "pr_title": "second"});
+    for (name, context) in [
+        ("last", merged),
+        ("after", json!({"build": 7, "pr_title": "first"})),
+        ("gate", json!({"build": 7, "pr_title": "first"})),
+        ("done", json!({})),
+    ] {
+        let (input, variables) = kept(&yard, name);
+        let delivery = &input["hookloop"]["delivery"];
+        assert_eq!((&delivery["url"], &delivery["number"]), (&json!(url), &json!(1)), "{name}");
+        assert_eq!((&delivery["head"], &delivery["commits"]), (&json!(head), &json!(1)), "{name}");
+        assert_eq!(delivery["agent"], yard.agent(), "{name}");
+        assert_eq!(variables, format!("{url}|1"), "{name}");
+        let mut found = input["hookloop"]["context"].clone();
+        // The built-in step leaves the address and number of the request.
+        for own in ["pr_url", "url", "number", "head", "branch"] {
+            found.as_object_mut().unwrap().remove(own);
+        }
+        assert_eq!(found, context, "{name}");
+    }
+    let (maker, _) = kept(&yard, "maker");
+    assert_eq!(maker["hookloop"]["context"]["pr_url"], url);
+}
+
+/// A condition on the request before there is one has no value, so the gate blocks.
+#[test]
+fn a_condition_on_a_request_that_is_not_there_fails_closed() {
+    let config = "delivery: {}
+hooks:
+  before_submit:
+    - {name: early, command: 'true', when: \"pr_url != ''\"}
+    - create_pr
+";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    let ran = yard.tasks();
+    assert_ne!(yard.state("t1"), "submitted");
+    let reasons: Vec<&str> =
+        ran.all("hook_ran").iter().filter_map(|ran| ran["reason"].as_str()).collect();
+    assert!(reasons.iter().any(|why| why.contains("`pr_url` has no value here")), "{reasons:?}");
+}
+
+/// A hook that passed on the same files is not run again, and its context still reaches later hooks.
+#[test]
+fn context_of_a_hook_that_is_not_run_again_still_reaches_later_hooks() {
+    let config = format!(
+        "delivery: {{}}
+hooks:
+  before_submit:
+    - {{name: maker, answers: json, command: \"echo . >> $HOME/made; echo '{answer}'\"}}
+    - {{name: picky, command: \"test -f $HOME/asked || {{ touch $HOME/asked; exit 2; }}\"}}
+    - {{name: last, command: \"{last}\"}}
+",
+        answer = r#"{\"hookloop\":{\"context\":{\"build\":7}}}"#,
+        last = keeps("last"),
+    );
+    let yard = Yard::new(&config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.submitted(), ["block", "pass"], "{}", ran.stderr);
+    let home = yard.project().parent().unwrap().join("home");
+    assert_eq!(fs::read_to_string(home.join("made")).unwrap(), ".\n", "it ran once");
+    assert_eq!(kept(&yard, "last").0["hookloop"]["context"], json!({"build": 7}));
+}

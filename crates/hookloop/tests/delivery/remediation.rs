@@ -1,0 +1,175 @@
+//! How many turns of an agent a failing hook of a delivery may cost.
+
+use super::yard::Yard;
+
+/// How often the agent worked on a task.
+fn turns(yard: &Yard, task: &str) -> usize {
+    (1..).take_while(|turn| !yard.prompt(task, *turn).is_empty()).count()
+}
+
+fn reason(yard: &Yard, task: &str) -> String {
+    yard.task(task)["blocked"]["reason"].as_str().unwrap_or_default().to_owned()
+}
+
+fn one_task(before_submit: &str, limits: &str) -> Yard {
+    let config = format!(
+        "delivery: {{}}\n{limits}hooks:\n  before_submit:\n{before_submit}    - create_pr\n"
+    );
+    let yard = Yard::new(&config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    yard
+}
+
+/// No agent can fix a hook that is not set up.
+#[test]
+fn a_hook_of_a_submission_that_is_not_set_up_goes_to_a_person_at_once() {
+    for (hook, why) in [
+        ("    - run_tests\n", "run_tests"),
+        ("    - {name: check, command: 'no-such-program-here --now'}\n", "127"),
+        ("    - {name: check, command: ./not-there.sh}\n", "not-there.sh"),
+        ("    - {name: check, command: 'true', when: \"pr_url != ''\"}\n", "`pr_url` has no value"),
+    ] {
+        let yard = one_task(hook, "");
+        let ran = yard.tasks();
+        assert_eq!(ran.code, 3, "{hook} {}", ran.stderr);
+        assert_eq!(ran.submitted(), ["escalate"], "{hook}");
+        assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("blocked", 1), "{hook}");
+        let reason = ran.all("submit_judged")[0]["reason"].as_str().unwrap();
+        assert!(reason.contains("is not set up") && reason.contains(why), "{hook} {reason}");
+    }
+}
+
+/// A failure that differs each time ends at the budget of the task.
+#[test]
+fn a_task_has_one_budget_of_remediation_turns() {
+    let hook = "    - {name: moody, command: 'echo . >> $HOME/runs; echo failure $(wc -l < $HOME/runs); exit 2'}\n";
+    let yard = one_task(hook, "limits: {remediations: 2}\n");
+    let ran = yard.run(&["--tasks", "--max-no-progress", "50"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert_eq!(ran.submitted(), ["block", "block", "escalate"]);
+    assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("blocked", 3));
+    let reason = ran.all("submit_judged")[2]["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("after 2 remediation turns: ") && reason.contains("failure 3"),
+        "{reason}"
+    );
+}
+
+#[test]
+fn the_same_failure_after_a_remediation_turn_goes_to_a_person() {
+    let hook = "    - {name: never, command: 'echo took $(date +%N)ms; echo nope; exit 2'}\n";
+    let yard = one_task(hook, "");
+    // The agent changes files, which makes no difference to the hook.
+    yard.does("t1", 2, "echo more >> work.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.submitted(), ["block", "escalate"], "{}", ran.stderr);
+    assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("blocked", 2));
+    let reason = ran.all("submit_judged")[1]["reason"].as_str().unwrap();
+    assert!(reason.contains("`never` fails in the same way after a remediation turn"), "{reason}");
+}
+
+/// A merge and a submission use the same budget.
+#[test]
+fn a_merge_that_fails_uses_the_budget_of_the_task() {
+    let config = "delivery: {}
+limits: {remediations: 1}
+hooks:
+  before_submit:
+    - {name: once, command: 'test -f $HOME/asked || { touch $HOME/asked; echo first; exit 2; }'}
+    - create_pr
+  before_merge:
+    - {name: gate, command: 'test ! -f work.txt || { echo second; exit 2; }'}
+";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.submitted(), ["block", "pass"], "{}", ran.stderr);
+    let (fate, why) = yard.merge().remove("t1").unwrap();
+    assert_eq!(fate, "blocked", "{why}");
+    assert!(why.contains("`gate` still fails after 1 remediation turn"), "{why}");
+    // A person who looks at it gives the task its budget back.
+    yard.ok(&["task", "unblock", "t1"]);
+    assert_eq!(yard.tasks().submitted(), ["pass"]);
+    assert_eq!(yard.merge()["t1"].0, "returned");
+}
+
+#[test]
+fn a_merge_that_fails_in_the_same_way_twice_goes_to_a_person() {
+    let config = "delivery: {}
+hooks:
+  before_merge:
+    - {name: gate, command: 'test ! -f work.txt || { echo never; exit 2; }'}
+";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    yard.does("t1", 2, "echo more >> work.txt");
+    yard.tasks();
+    assert_eq!(yard.merge()["t1"].0, "returned");
+    yard.tasks();
+    let (fate, why) = yard.merge().remove("t1").unwrap();
+    assert_eq!(fate, "blocked", "{why}");
+    assert!(why.contains("fails in the same way"), "{why}");
+    assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("blocked", 2));
+    assert!(reason(&yard, "t1").contains("never"), "{}", yard.task("t1"));
+}
+
+/// Work on the same lines is merged without any hook being configured.
+#[test]
+fn conflicting_tasks_are_rebased_by_default_and_both_are_merged() {
+    let config = "delivery: {}\nhooks:\n  stop:\n    - {name: whole, command: 'test -s a.txt'}\n";
+    let yard = Yard::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
+    for (task, word) in [("t1", "first"), ("t2", "second")] {
+        yard.add(task, &[]);
+        yard.does(task, 1, &format!("printf 'one\\n{word}\\nthree\\n' > a.txt"));
+    }
+    let ran = yard.tasks();
+    assert_eq!(
+        ran.hooks_at("before_submit")[..2],
+        ["rebase_on_main", "create_pr"],
+        "{}",
+        ran.stderr
+    );
+    let fates = yard.merge();
+    assert_eq!(fates["t1"].0, "merged", "{fates:?}");
+    assert_eq!(fates["t2"].0, "returned", "{fates:?}");
+    yard.does("t2", 3, "printf 'one\\nfirst and second\\nthree\\n' > a.txt");
+    let ran = yard.tasks();
+    assert_eq!(ran.submitted().last(), Some(&"pass"), "{}", ran.stderr);
+    assert_eq!(yard.merge()["t2"].0, "merged");
+    assert_eq!(yard.on_main("a.txt"), "one\nfirst and second\nthree\n");
+}
+
+/// The step `merge` passes if the task was merged, and says so.
+#[test]
+fn the_merge_step_says_whether_the_task_was_merged() {
+    let config = "delivery: {}
+hooks:
+  before_submit: [create_pr]
+  after_submit: [merge]
+  before_merge:
+    - {name: green, command: 'test ! -f bad.txt || { echo bad file; exit 2; }'}
+";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo good > good.txt");
+    let ran = yard.tasks();
+    let merges = |ran: &super::yard::Ran| -> Vec<(String, String, String)> {
+        let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let runs = ran.all("hook_ran").into_iter().filter(|run| run["hookName"] == "merge");
+        runs.map(|run| (word(&run["status"]), word(&run["reason"]), word(&run["message"])))
+            .collect()
+    };
+    let found = merges(&ran);
+    assert_eq!(found[0].0, "passed", "{found:?} {}", ran.stderr);
+    assert!(found[0].2.contains("t1 merged as "), "{found:?}");
+    yard.add("t2", &[]);
+    yard.does("t2", 1, "echo bad > bad.txt");
+    yard.does("t2", 2, "rm bad.txt; echo good > good2.txt");
+    let ran = yard.run(&["--task", "t2"]);
+    let found = merges(&ran);
+    assert_eq!(found[0].0, "failed", "{found:?} {}", ran.stderr);
+    assert!(found[0].1.contains("t2 went back: green"), "{found:?}");
+}

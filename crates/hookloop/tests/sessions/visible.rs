@@ -1,0 +1,125 @@
+//! Failures that stop nothing are shown: in the output of `run`, by `sessions show`, and to the agent where the hook
+//! asks for it.
+
+use std::process::Command;
+
+use super::support::Sandbox;
+use super::{json, project, read, scripted, write};
+
+const DONE: &str = r#"{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}"#;
+
+/// The output of the program for people.
+fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
+    let with_json = super::command(sandbox, &[]);
+    let mut command = Command::new(with_json.get_program());
+    command.args(args).current_dir(sandbox.project()).env_clear();
+    for (name, value) in with_json.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    let output = command.output().unwrap();
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn run_for_people(sandbox: &Sandbox, turns: &str) -> String {
+    write(sandbox, "turns.json", turns);
+    shown(sandbox, &["run", "work", "--agent", "scripted:turns.json", "--no-changes-ok"])
+}
+
+/// Exit code 1 of an open gate lets the work pass; its output is information.
+#[test]
+fn output_of_an_open_gate_that_failed_is_shown() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'true'}
+    - {name: advice, command: 'echo three warnings; echo look at them >&2; exit 1', on_failure: open}
+";
+    let sandbox = project(config, &[]);
+    let output = run_for_people(&sandbox, &format!("[{DONE}]"));
+    assert!(output.contains("complete after 1 iteration"), "{output}");
+    for line in ["| three warnings", "| look at them", "advice"] {
+        assert!(output.contains(line), "{line}: {output}");
+    }
+    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let output = shown(&sandbox, &["sessions", "show", &id]);
+    assert!(output.contains("| three warnings"), "{output}");
+}
+
+/// A reaction to an event of the session fails while the session runs.
+#[test]
+fn a_failed_reaction_is_shown_in_the_output_of_its_session() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: tests, command: 'true'}
+  task_completed:
+    - {name: publish, command: 'echo no network; exit 3'}
+    - {name: odd, command: 'echo \"[{\\\"type\\\": \\\"sudo\\\", \\\"payload\\\": {}}]\"'}
+";
+    let sandbox = project(config, &[]);
+    json(&sandbox, &["task", "add", "Goal", "--id", "t1"]);
+    write(&sandbox, "turns.json", &format!("[{DONE}]"));
+    let args = ["run", "--tasks", "--agent", "scripted:turns.json"];
+    let output = shown(&sandbox, &args);
+    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let later = shown(&sandbox, &["sessions", "show", &id]);
+    for text in [output, later] {
+        assert!(text.contains("task_completed publish") && text.contains("exit code 3"), "{text}");
+        assert!(text.contains("| no network"), "{text}");
+        assert!(text.contains("could not sudo  there is no action `sudo`"), "{text}");
+    }
+    let why = shown(&sandbox, &["why", &id]);
+    assert!(why.contains("hook `publish` at task_completed failed: exit code 3"), "{why}");
+}
+
+/// Gates that do not block and ask for it are heard in the next prompt.
+#[test]
+fn a_gate_that_passed_is_piped_where_it_asks_for_it() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: coverage, command: 'echo coverage is 71 percent', pipe_output: true}
+    - {name: quiet, command: 'echo nobody reads this'}
+    - {name: advice, command: 'echo one warning; exit 1', on_failure: open, pipe_output: on_failure}
+    - {name: tests, command: 'grep -q 42 answer || { echo wrong answer; exit 2; }'}
+";
+    let sandbox = project(config, &[("answer", "41\n")]);
+    let turns = r#"[
+        {"say": "<promise>COMPLETE</promise>"},
+        {"write": {"answer": "42\n"}, "say": "<promise>COMPLETE</promise>"},
+        {"say": "Read it."}
+    ]"#;
+    let ran = scripted(&sandbox, turns, &[]);
+    assert_eq!(ran.verdicts(), ["block", "pass"], "{}", ran.stderr);
+    let piped: Vec<(&str, &str)> = ran
+        .all("output_piped")
+        .iter()
+        .map(|piped| (piped["from"].as_str().unwrap(), piped["text"].as_str().unwrap()))
+        .filter(|(from, _)| *from != "tests")
+        .collect();
+    let advice = "exit code 1\none warning";
+    let coverage = "coverage is 71 percent";
+    let both = [("coverage", coverage), ("advice", advice)];
+    assert_eq!(piped, [both, both].concat());
+    // What the gates of the last claim had to say is in a last turn, once.
+    assert_eq!(ran.count("turn_started"), 1);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!(read(&sandbox, "answer"), "42\n");
+}
+
+#[test]
+fn pipe_output_where_no_prompt_follows_is_refused() {
+    let sandbox = project("version: 1\n", &[]);
+    for point in ["before_merge", "after_merge", "stop_when"] {
+        let hook = format!(
+            "version: 1\nhooks:\n  {point}:\n    - {{command: 'true', pipe_output: true}}\n"
+        );
+        write(&sandbox, "hookloop.yaml", &hook);
+        let output = shown(&sandbox, &["hooks", "list"]);
+        let expected = format!("`pipe_output` has no effect at `{point}`");
+        assert!(output.contains(&expected), "{point}: {output}");
+        write(&sandbox, "hookloop.yaml", &hook.replace("true}", "false}"));
+        let output = shown(&sandbox, &["hooks", "list"]);
+        assert!(!output.contains("pipe_output"), "{point}: {output}");
+    }
+}

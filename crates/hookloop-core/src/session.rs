@@ -25,9 +25,9 @@ pub mod stop;
 pub mod timeline;
 
 pub use facts::{
-    Answer, Claimed, Decision, EmptyDifferenceFound, GatesJudged, IterationStarted, Outcome, Piped,
-    Receipt, SessionEnded, StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken,
-    TurnEnded, TurnKind, TurnResult, Usage, Verdict,
+    AgentFault, Answer, Claimed, Decision, EmptyDifferenceFound, FaultCause, GatesJudged,
+    IterationStarted, Outcome, Piped, Receipt, SessionEnded, StopDecided, SubmitJudged,
+    SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage, Verdict,
 };
 pub use plan::{
     AtRetryLimit, Conversation, Fallback, FrozenScript, Limit, Limits, Plan, StopWhen, Work,

@@ -91,7 +91,9 @@ pub fn next_step(session: &Session, active_ms: u64) -> Step {
         Phase::Gating => Step::Gate,
         Phase::Failed { .. } => Step::Hooks(Point::OnError),
         Phase::Recovering => match ending_limit(session) {
-            None if session.has_word_of_error() => Step::StartTurn(TurnKind::Recovery),
+            None if session.fault.is_none() && session.has_word_of_error() => {
+                Step::StartTurn(TurnKind::Recovery)
+            }
             _ => ready(session),
         },
         Phase::AtRetryLimit => Step::AnswerRetryLimit,
@@ -100,6 +102,9 @@ pub fn next_step(session: &Session, active_ms: u64) -> Step {
 
 fn ready(session: &Session) -> Step {
     let limits = &session.plan.limits;
+    if let Some(reason) = &session.fault {
+        return Step::End(Outcome::NeedsHuman { reason: reason.clone() });
+    }
     if let Some(limit) = ending_limit(session) {
         return Step::End(Outcome::Limit { limit });
     }

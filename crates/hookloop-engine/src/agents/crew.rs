@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hookloop_core::session::Plan;
+use hookloop_core::session::{AgentFault, Plan};
 
+use super::readiness::check_ready;
 use super::repository::{self, Fit, Ground, Unfit, Wanted};
 use super::{Agent, BadAgent, Nobody, Settings};
 use crate::rules::Rules;
@@ -88,6 +89,10 @@ impl Crew {
         };
         // From here on they are looked for in what the agent says.
         runner.secrets(fit.settings.named.iter().map(String::as_str))?;
+        let is_opened = self.opened.get(name).is_some_and(|(known, _)| *known == fit);
+        if !is_opened && !self.is_empty {
+            check_ready(&fit.settings, runner).map_err(Unfit::from)?;
+        }
         let known = self.opened.remove(name);
         let agent = match known {
             Some((known, agent)) if known == fit => agent,
@@ -119,4 +124,14 @@ pub enum CrewError {
     Bad(#[from] BadAgent),
     #[error(transparent)]
     Secret(#[from] SecretError),
+}
+
+impl CrewError {
+    /// The fault of an agent that no further try removes, if it is one.
+    pub(crate) fn fault(&self) -> Option<AgentFault> {
+        match self {
+            CrewError::Unfit(unfit) => unfit.fault(),
+            CrewError::Bad(_) | CrewError::Secret(_) => None,
+        }
+    }
 }

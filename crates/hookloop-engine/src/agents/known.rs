@@ -1,5 +1,7 @@
 //! The agents that hookloop knows by name.
 
+use super::version::AgentVersion;
+
 /// How one talks to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -23,6 +25,8 @@ pub struct Known {
     pub program: &'static [&'static str],
     /// What brings it: `npm install -g …`.
     pub package: &'static str,
+    /// The oldest version that has all options and settings that the adapter uses; none if any does.
+    pub minimum: Option<AgentVersion>,
     /// Files of a repository that make it start something, or let it do more.
     pub brings: &'static [&'static str],
     /// Whether it can be told to leave those aside; its adapter does.
@@ -54,6 +58,8 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Claude,
         program: &["claude"],
         package: "@anthropic-ai/claude-code",
+        // `--permission-prompts`
+        minimum: Some(AgentVersion(2, 1, 259)),
         brings: OF_CLAUDE,
         can_ignore: true,
         env: &[],
@@ -64,6 +70,8 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Codex,
         program: &["codex"],
         package: "@openai/codex",
+        // `mcp_servers.*.default_tools_approval_mode`
+        minimum: Some(AgentVersion(0, 122, 0)),
         // It asks its user itself before it heeds what a repository brings.
         brings: &[],
         can_ignore: true,
@@ -75,6 +83,8 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Acp,
         program: &["opencode", "acp"],
         package: "opencode-ai",
+        // `opencode acp` with `OPENCODE_PERMISSION`
+        minimum: Some(AgentVersion(1, 0, 0)),
         brings: &["opencode.json", "opencode.jsonc", ".opencode"],
         // OPENCODE_DISABLE_PROJECT_CONFIG and OPENCODE_PURE leave plugins of the repository in.
         can_ignore: false,
@@ -86,6 +96,8 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Acp,
         program: &["gemini", "--acp"],
         package: "@google/gemini-cli",
+        // `--acp`
+        minimum: Some(AgentVersion(0, 33, 0)),
         brings: &[".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"],
         can_ignore: false,
         env: &[],
@@ -96,6 +108,7 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Acp,
         program: &["codex-acp"],
         package: "@agentclientprotocol/codex-acp",
+        minimum: None,
         // It tells Codex that every directory is trusted.
         brings: &[".codex"],
         can_ignore: false,
@@ -107,6 +120,7 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Acp,
         program: &["claude-agent-acp"],
         package: "@agentclientprotocol/claude-agent-acp",
+        minimum: None,
         brings: OF_CLAUDE,
         can_ignore: false,
         env: &[],

@@ -183,6 +183,7 @@ fn counted(ended: &TurnEnded) -> TurnEnded {
         refused: Vec::new(),
         artifact: None,
         conversation: None,
+        stderr: None,
         ..ended.clone()
     }
 }

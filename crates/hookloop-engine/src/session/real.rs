@@ -612,7 +612,7 @@ impl<O: Onlooker> World for Real<'_, O> {
         };
         let mut report = match self.crew.agent(turn.session.agent(), &self.place) {
             Ok(agent) => agent.turn(&self.place, &order, &mut updates),
-            Err(error) => Report::failed(error.to_string()),
+            Err(error) => Report::not_begun(&error),
         };
         // One that was ended did not come to say what it used.
         if report.is_partial {

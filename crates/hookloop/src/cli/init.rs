@@ -8,13 +8,15 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-use hookloop_engine::agents::repository;
+use hookloop_engine::agents::readiness::{NotReady, check_ready};
+use hookloop_engine::agents::{Settings, repository};
 use hookloop_engine::config::{FILE_NAME, settings_from};
 use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
 use hookloop_engine::project::{EngineError, Project, new_project_name};
 use hookloop_engine::rules::Rules;
+use hookloop_engine::runner::Runner;
 use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
 use hookloop_engine::trust::Trust;
@@ -55,6 +57,8 @@ pub(super) struct Plan {
     pub(super) gates: Vec<Tried>,
     /// Agents that are installed.
     pub(super) agents: Vec<String>,
+    /// Why the first of them can't work yet.
+    pub(super) unready: Option<NotReady>,
     /// It is in a git repository.
     pub(super) has_git: bool,
 }
@@ -83,7 +87,10 @@ impl Args {
             return Err(not_written());
         }
         let written = write(&place.config(), &text)?;
-        Project::open(&place, caller(&place), &around)?;
+        plan.unready = {
+            let project = Project::open(&place, caller(&place), &around)?;
+            project.runner().and_then(|runner| why_unready(&plan, runner))
+        };
         let trusted = match written {
             true => self.trust(context, &plan, &place, &text)?,
             false => None,
@@ -174,7 +181,20 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     // A directory of that name may be empty; a file leads to a repository.
     let is_git = |git: std::path::PathBuf| git.is_file() || git.join("HEAD").exists();
     let has_git = root.ancestors().any(|directory| is_git(directory.join(".git")));
-    Ok(Plan { name: new_project_name(&directory).to_string(), survey, gates, agents, has_git })
+    Ok(Plan {
+        name: new_project_name(&directory).to_string(),
+        survey,
+        gates,
+        agents,
+        unready: None,
+        has_git,
+    })
+}
+
+/// Why the agent that `init` proposes can't work yet, if it can't.
+fn why_unready(plan: &Plan, runner: &Runner) -> Option<NotReady> {
+    let settings = Settings::of_name(plan.agents.first()?).ok()?;
+    check_ready(&settings, runner).err()
 }
 
 /// Writes the file unless it is there by now; answers whether it did.

@@ -14,6 +14,8 @@ use hookloop_core::id::Subject;
 use hookloop_core::session::{Outcome, Phase, Session};
 use hookloop_engine::agents;
 use hookloop_engine::agents::crew::Roll;
+use hookloop_engine::agents::readiness::check_ready;
+use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::project::Project;
 use hookloop_engine::runner::Runner;
 use hookloop_engine::session::real::{Rest, Stop};
@@ -128,6 +130,13 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
         };
         let role = if place == 0 { "agent" } else { "then" };
         lines.push(format!("{role} {}{what} may {}", plain(name), settings.powers()));
+        let ready = check_ready(&settings, runner).map_err(Unfit::from)?;
+        if let Some(command) = ready.unsure_login {
+            lines.push(format!(
+                "  nothing shows that {} is logged in; if it is not: {command}",
+                plain(name)
+            ));
+        }
         if !fit.ignored.is_empty() {
             let files = fit.ignored.join(", ");
             lines.push(format!("  not used, because you have not agreed to it: {}", plain(&files)));

@@ -3,7 +3,7 @@
 use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{Subject, TaskId};
-use hookloop_core::session::{Limit, Outcome, Phase, Session};
+use hookloop_core::session::{Limit, Outcome, Phase, Session, TurnEnded};
 use hookloop_core::task::TaskState;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::project::Project;
@@ -109,8 +109,8 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         }
         None => reasons.push(of_phase(session)),
     }
-    if let Phase::Failed { error } = &session.phase {
-        reasons.push(format!("the last turn failed: {error}"));
+    if let Some(why) = session.last.as_ref().and_then(TurnEnded::failure_line) {
+        reasons.push(format!("the last turn failed: {why}"));
     }
     for check in session.failing.iter().flatten() {
         reasons.push(format!("fails: {check}"));

@@ -39,6 +39,8 @@ pub(super) struct Account<'a> {
     /// The tool that was not shown yet: more is told of it before it runs.
     unshown: Option<ToolCallId>,
     usage: Usage,
+    /// The agent reported what the turn cost.
+    has_cost: bool,
     /// What the conversation had cost before.
     cost_before: u64,
     refused: Vec<String>,
@@ -52,6 +54,8 @@ pub(super) struct Said {
     pub(super) promises: Vec<Promise>,
     pub(super) usage: Usage,
     pub(super) refused: Vec<String>,
+    /// The agent reported what the turn cost.
+    pub(super) has_cost: bool,
     /// The agent could not go on, and said so in its message.
     pub(super) is_broken: bool,
 }
@@ -72,6 +76,7 @@ impl<'a> Account<'a> {
             tools: VecDeque::new(),
             unshown: None,
             usage: Usage::default(),
+            has_cost: false,
             cost_before: before.unwrap_or_default().cost_micros,
             refused: Vec::new(),
             is_broken: false,
@@ -110,6 +115,8 @@ impl<'a> Account<'a> {
             SessionUpdate::UsageUpdate(usage) => {
                 let total = cost_micros(usage.cost.as_ref());
                 let cost = total.map(|total| cost_of_turn(total, self.cost_before));
+                // An agent that knows no price reports 0.
+                self.has_cost |= total.is_some_and(|total| total > 0);
                 if let Some(cost) = cost.filter(|cost| *cost != self.usage.cost_micros) {
                     self.usage.cost_micros = cost;
                     updates(Update::Usage(self.usage));
@@ -164,6 +171,7 @@ impl<'a> Account<'a> {
             message: clipped(text, MESSAGE_MAX),
             promises: self.speech.scanner.finish(),
             usage: self.usage,
+            has_cost: self.has_cost,
             refused: self.refused,
             is_broken: self.is_broken,
         }

@@ -12,6 +12,7 @@ use hookloop_core::session::{
     Answer, Decision, Limit, Limits, Outcome, Plan, Session, StopWhen, SubmitVerdict, TurnEnded,
     TurnKind, TurnResult, Verdict, Work,
 };
+use hookloop_core::time::Timestamp;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
@@ -220,15 +221,26 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
             let said = said.map_or_else(String::new, |said| format!("; says: {said}"));
             (Weight::Plain, format!("agent took {took}, {changed}{usage}{refused}{said}"))
         }
-        TurnResult::Failed { error } => {
-            let first = error.lines().next().unwrap_or_default();
-            (Weight::Bad, format!("agent failed after {took}: {first}"))
+        TurnResult::Failed { .. } => {
+            let why = ended.failure_line().unwrap_or_default();
+            (Weight::Bad, format!("agent failed after {took}: {why}"))
         }
-        TurnResult::RateLimited { error, .. } => {
-            let first = error.lines().next().unwrap_or_default();
-            (Weight::Bad, format!("agent is told to wait: {first}"))
+        TurnResult::RateLimited { until_ms, .. } => {
+            let why = ended.failure_line().unwrap_or_default();
+            (Weight::Bad, format!("rate limit, {}: {why}", waits_until(*until_ms)))
         }
         TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
+    }
+}
+
+/// How long a session waits that met a rate limit.
+fn waits_until(until_ms: Option<u64>) -> String {
+    let until = until_ms.and_then(|ms| i64::try_from(ms).ok());
+    match until {
+        Some(ms) => format!("the next turn begins after {}", Timestamp(ms)),
+        None => {
+            "the provider does not say until when; the next turn begins after a pause".to_owned()
+        }
     }
 }
 
@@ -366,6 +378,11 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
             let why = session.shortage.map_or_else(String::new, |shortage| format!(": {shortage}"));
             let text = format!("stopped at the purse of all sessions after {count}{why}");
             (Weight::Bad, text, Some("hookloop usage".to_owned()))
+        }
+        Some(Outcome::Limit { limit: Limit::Errors }) => {
+            let last = session.last.as_ref().and_then(TurnEnded::failure_line);
+            let last = last.map_or_else(String::new, |why| format!("; last: {}", plain(&why)));
+            (Weight::Bad, format!("stopped at its limit of errors after {count}{last}"), why)
         }
         Some(Outcome::Limit { limit }) => {
             (Weight::Bad, format!("stopped at its limit of {} after {count}", limit.name()), why)

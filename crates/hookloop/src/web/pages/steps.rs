@@ -189,6 +189,18 @@ fn texted(head: (&'static str, &'static str, String), said: String, text: &str) 
     line
 }
 
+/// The last line of the agent's stderr, where its error does not have it.
+fn beside(ended: &TurnEnded) -> String {
+    let (TurnResult::Failed { error } | TurnResult::RateLimited { error, .. }) = &ended.result
+    else {
+        return String::new();
+    };
+    match &ended.stderr {
+        Some(line) if !error.contains(line.as_str()) => format!("; stderr: {line}"),
+        _ => String::new(),
+    }
+}
+
 fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnded>) -> Line {
     let what = match kind {
         TurnKind::Work => "turn",
@@ -199,8 +211,10 @@ fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnde
     let Some(ended) = ended else { return said_by(("busy", what, again), String::new()) };
     let (class, result) = match &ended.result {
         TurnResult::Finished => ("good", String::new()),
-        TurnResult::Failed { error } => ("bad", format!("failed: {error}")),
-        TurnResult::RateLimited { error, .. } => ("bad", format!("told to wait: {error}")),
+        TurnResult::Failed { error } => ("bad", format!("failed: {error}{}", beside(ended))),
+        TurnResult::RateLimited { error, .. } => {
+            ("bad", format!("rate limit: {error}{}", beside(ended)))
+        }
         TurnResult::Cancelled => ("calm", "stopped".to_owned()),
     };
     let usage = match ended.usage.is_none() {

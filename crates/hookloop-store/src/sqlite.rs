@@ -20,7 +20,7 @@ use crate::pulse::{Beat, Held, WORKERS};
 use crate::view::{self, Fold, View};
 
 /// The version of the tables that this program makes and reads.
-pub const SCHEMA: i64 = 11;
+pub const SCHEMA: i64 = 12;
 /// Older libraries can lose committed data when a WAL is reset.
 const SQLITE_MIN: i32 = 3_051_003;
 /// A WAL of this size is moved into the file when it is closed. Small, because a process that opens

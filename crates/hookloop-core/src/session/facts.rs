@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plan::{FrozenScript, Limit, counted};
+use super::plan::{CostFigure, FrozenScript, Limit, counted};
 use crate::delivery::Submission;
 use crate::id::TaskId;
 use crate::promise::Promise;
@@ -138,6 +138,12 @@ pub enum TurnResult {
 }
 
 impl TurnEnded {
+    /// What the turn cost.
+    pub fn cost(&self) -> CostFigure {
+        let unpriced_turns = u64::from(self.has_unknown_cost());
+        CostFigure { micros: self.usage.cost_micros, unpriced_turns }
+    }
+
     /// Whether the cost of the turn is unknown. A turn of an older version with tokens and no cost is one, too.
     pub fn has_unknown_cost(&self) -> bool {
         self.is_unpriced || self.usage.cost_micros == 0 && self.usage.tokens() > 0

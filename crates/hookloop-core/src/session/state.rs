@@ -9,7 +9,7 @@ use super::facts::{
     StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult,
     TurnStarted, Usage, Verdict,
 };
-use super::plan::{Conversation, Plan};
+use super::plan::{Conversation, CostFigure, Plan};
 use super::progress::Progress;
 use crate::delivery::Submission;
 use crate::event::{EventBody, FilesSeen};
@@ -292,6 +292,12 @@ impl Session {
 
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Ended
+    }
+
+    /// What its turns cost.
+    pub fn cost(&self) -> CostFigure {
+        let unpriced_turns = u64::from(self.unpriced_turns);
+        CostFigure { micros: self.usage.cost_micros, unpriced_turns }
     }
 
     /// What the session may still use by its own limits.

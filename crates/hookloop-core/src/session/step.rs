@@ -187,6 +187,8 @@ fn ending_limit(session: &Session) -> Option<Limit> {
     let limits = &session.plan.limits;
     match () {
         () if session.usage.cost_micros >= limits.cost_micros => Some(Limit::Cost),
+        // A limit of cost can't count these turns, so their number is bounded instead.
+        () if session.unpriced_turns >= limits.unpriced_turns => Some(Limit::Cost),
         () if session.usage.tokens() >= limits.tokens => Some(Limit::Tokens),
         () if session.shortage.is_some() => Some(Limit::Purse),
         () if session.errors >= limits.errors => Some(Limit::Errors),

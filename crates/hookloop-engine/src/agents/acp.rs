@@ -9,9 +9,11 @@
 //! - `wire`: the way to the process and back
 //! - `account`: what the agent says and does
 //! - `permission`: what it may do that asks first
+//! - `export`: what opencode used, from its own record
 
 mod account;
 mod client;
+mod export;
 mod permission;
 mod wire;
 
@@ -131,9 +133,10 @@ impl Agent for Acp {
             return Report { result: TurnResult::Cancelled, ..Report::failed("") };
         }
         let turn = Turn { settings: &self.settings, runner, order, redactor };
-        let report = turn.take(updates).unwrap_or_else(|error| {
+        let mut report = turn.take(updates).unwrap_or_else(|error| {
             Report::failed(format!("can't get ready for the agent: {error}"))
         });
+        turn.count_requests(&mut report);
         if let (None, Some(id)) = (order.conversation, &report.conversation) {
             self.begun = Some((id.clone(), SystemTime::now()));
         }

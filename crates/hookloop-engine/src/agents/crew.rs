@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hookloop_core::price::TokenPrice;
 use hookloop_core::session::{AgentFault, Plan};
 
 use super::readiness::check_ready;
@@ -107,6 +108,13 @@ impl Crew {
             }
         };
         Ok(&mut *self.opened.entry(name.to_owned()).or_insert((fit, agent)).1)
+    }
+
+    /// The price of the tokens of an agent, if the user's file has one.
+    pub(crate) fn price(&self, name: &str) -> Option<TokenPrice> {
+        let configured = self.rules.agent(name).ok().and_then(|settings| settings.model);
+        let wanted = self.roll.wanted.model.clone().filter(|_| name == self.roll.agent);
+        self.rules.price(name, wanted.or(configured).as_deref())
     }
 
     /// Files of the repository that an agent heeded before, and leaves aside now; each once.

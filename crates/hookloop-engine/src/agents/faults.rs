@@ -21,7 +21,7 @@ static LOGIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
         | please\ (?:run\ /login | log\ ?in | sign\ in | set\ an\ auth)
         | (?:invalid|incorrect|missing|no)\ (?:x-)?api.?key | api.?key\ (?:is\ )?(?:not\ (?:valid|found|set)|invalid|missing|required)
         | api_key_invalid | invalid_api_key | _API_KEY\b[^\n]{0,60}(?:not\ set|not\ found|missing|required|environment\ variable)
-        | authentication[_\ ](?:required|failed|error) | auth_required | invalid\ authentication
+        | no\ auth\ credentials | authentication[_\ ](?:required|failed|error) | auth_required | invalid\ authentication
         | (?:oauth|access|refresh|bearer)\ token\b[^\n]{0,40}(?:expired|revoked|invalid|missing)
         | missing\ (?:bearer|authorization|credentials)";
     Regex::new(words).ok()
@@ -45,7 +45,7 @@ static MODEL: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 /// A line that states an error, among others.
 static TELLING: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"(?i)^\s*(?:fatal|panic|error|\w*error:|thread '.*' panicked)").ok()
+    Regex::new(r"(?i)^\s*(?:(?:fatal|panic|\w*error)\b.*[^{,]|thread '.*' panicked.*)$").ok()
 });
 
 /// What an agent left behind that failed.

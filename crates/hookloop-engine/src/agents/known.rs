@@ -17,6 +17,15 @@ pub enum Dialect {
     Scripted,
 }
 
+/// Whether an agent reports what a turn cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostReport {
+    Always,
+    /// For models whose price it knows.
+    SomeModels,
+    Never,
+}
+
 /// An agent that needs no configuration.
 #[derive(Debug)]
 pub struct Known {
@@ -27,6 +36,7 @@ pub struct Known {
     pub package: &'static str,
     /// The oldest version that has all options and settings that the adapter uses; none if any does.
     pub minimum: Option<AgentVersion>,
+    pub cost: CostReport,
     /// Files of a repository that make it start something, or let it do more.
     pub brings: &'static [&'static str],
     /// Whether it can be told to leave those aside; its adapter does.
@@ -60,6 +70,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@anthropic-ai/claude-code",
         // `--permission-prompts`
         minimum: Some(AgentVersion(2, 1, 259)),
+        cost: CostReport::Always,
         brings: OF_CLAUDE,
         can_ignore: true,
         env: &[],
@@ -72,6 +83,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@openai/codex",
         // `mcp_servers.*.default_tools_approval_mode`
         minimum: Some(AgentVersion(0, 122, 0)),
+        cost: CostReport::Never,
         // It asks its user itself before it heeds what a repository brings.
         brings: &[],
         can_ignore: true,
@@ -85,6 +97,7 @@ pub const KNOWN: [Known; 6] = [
         package: "opencode-ai",
         // `opencode acp` with `OPENCODE_PERMISSION`
         minimum: Some(AgentVersion(1, 0, 0)),
+        cost: CostReport::SomeModels,
         brings: &["opencode.json", "opencode.jsonc", ".opencode"],
         // OPENCODE_DISABLE_PROJECT_CONFIG and OPENCODE_PURE leave plugins of the repository in.
         can_ignore: false,
@@ -98,6 +111,7 @@ pub const KNOWN: [Known; 6] = [
         package: "@google/gemini-cli",
         // `--acp`
         minimum: Some(AgentVersion(0, 33, 0)),
+        cost: CostReport::Never,
         brings: &[".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"],
         can_ignore: false,
         env: &[],
@@ -109,6 +123,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["codex-acp"],
         package: "@agentclientprotocol/codex-acp",
         minimum: None,
+        cost: CostReport::Never,
         // It tells Codex that every directory is trusted.
         brings: &[".codex"],
         can_ignore: false,
@@ -121,6 +136,7 @@ pub const KNOWN: [Known; 6] = [
         program: &["claude-agent-acp"],
         package: "@agentclientprotocol/claude-agent-acp",
         minimum: None,
+        cost: CostReport::Always,
         brings: OF_CLAUDE,
         can_ignore: false,
         env: &[],

@@ -87,6 +87,13 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
                     .to_owned(),
             );
         }
+        Some(Outcome::Limit { limit: Limit::Cost }) if words::is_unpriced_limit(session) => {
+            reasons.push(format!(
+                "its limit of cost was reached: the cost of {} turns is unknown, and {} are allowed \
+                 (`--max-unpriced-turns`)",
+                session.unpriced_turns, limits.unpriced_turns
+            ));
+        }
         Some(Outcome::Limit { limit }) => {
             reasons.push(format!("its limit of {} was reached", limit.name()))
         }

@@ -209,8 +209,7 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
             let usage = match ended.usage.is_none() {
                 true => String::new(),
                 false => {
-                    let (tokens, cost) = (ended.usage.tokens(), Dollars(ended.usage.cost_micros));
-                    format!(", {tokens} tokens, {cost}")
+                    format!(", {} tokens, {}", ended.usage.tokens(), turn_cost(ended))
                 }
             };
             let refused = match ended.refused.as_slice() {
@@ -230,6 +229,14 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
             (Weight::Bad, format!("rate limit, {}: {why}", waits_until(*until_ms)))
         }
         TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
+    }
+}
+
+/// What a turn cost, in words.
+pub(crate) fn turn_cost(ended: &TurnEnded) -> String {
+    match ended.cost().known_micros() {
+        Some(micros) => Dollars(micros).to_string(),
+        None => "cost unknown".to_owned(),
     }
 }
 
@@ -384,6 +391,13 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
             let last = last.map_or_else(String::new, |why| format!("; last: {}", plain(&why)));
             (Weight::Bad, format!("stopped at its limit of errors after {count}{last}"), why)
         }
+        Some(Outcome::Limit { limit: Limit::Cost }) if is_unpriced_limit(session) => {
+            let turns = counted(session.unpriced_turns, "turn", "turns");
+            let text = format!(
+                "stopped at its limit of cost after {count}: the cost of {turns} is unknown"
+            );
+            (Weight::Bad, text, why)
+        }
         Some(Outcome::Limit { limit }) => {
             (Weight::Bad, format!("stopped at its limit of {} after {count}", limit.name()), why)
         }
@@ -391,6 +405,13 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
         Some(Outcome::Interrupted) => (Weight::Bad, format!("interrupted after {count}"), log),
         None => (Weight::Plain, format!("paused after {count}"), resume),
     }
+}
+
+/// Whether turns of unknown cost ended a session at its limit of cost.
+pub(crate) fn is_unpriced_limit(session: &Session) -> bool {
+    let limits = &session.plan.limits;
+    session.usage.cost_micros < limits.cost_micros
+        && session.unpriced_turns >= limits.unpriced_turns
 }
 
 /// Why a complete session is not proven.

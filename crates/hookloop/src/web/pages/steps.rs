@@ -1,7 +1,7 @@
 //! The steps of an iteration in words, each with what it printed where this machine has that.
 
 use hookloop_core::session::facts::{GatesJudged, Left, TurnEnded};
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::{CostFigure, Count};
 use hookloop_core::session::timeline::{Part, PartKind, Step, What};
 use hookloop_core::session::{Answer, Decision, SubmitVerdict, TurnKind, TurnResult, Verdict};
 use hookloop_engine::artifacts::{Stream, run_of};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::super::page::value_of;
 use super::super::words::{When, class};
 use super::Visit;
-use crate::cli::session::words::{counted, duration, short_hash, some};
+use crate::cli::session::words::{counted, duration, short_hash, some, turn_cost};
 
 /// Steps of a part that are shown, and characters of a text.
 const STEPS_MAX: usize = 100;
@@ -55,12 +55,18 @@ pub(super) fn part(visit: &Visit<'_>, part: &Part, shown: Shown) -> Value {
         sum.add(turn.usage);
         sum
     });
+    let unpriced_turns = part.turns().filter(|turn| turn.has_unknown_cost()).count() as u64;
+    let cost = CostFigure { micros: usage.cost_micros, unpriced_turns };
+    let cost = match cost.known_micros() {
+        Some(_) => cost.to_string(),
+        None => "cost unknown".to_owned(),
+    };
     context! {
         key => shown.key, is_open => shown.is_open, title => title(part.kind),
         is_over => part.ended.is_some(),
         began => When::new(part.began, visit.now), took => duration(took),
         hooks => part.hooks().count(), turns => part.turns().count(),
-        tokens => Count(usage.tokens()).to_string(), cost => Dollars(usage.cost_micros).to_string(),
+        tokens => Count(usage.tokens()).to_string(), cost,
         verdict => verdict(part),
         steps => value_of(steps), dropped => part.steps_dropped + skipped,
     }
@@ -220,8 +226,7 @@ fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnde
     let usage = match ended.usage.is_none() {
         true => String::new(),
         false => {
-            let (tokens, cost) = (Count(ended.usage.tokens()), Dollars(ended.usage.cost_micros));
-            format!("{tokens} tokens, {cost}")
+            format!("{} tokens, {}", Count(ended.usage.tokens()), turn_cost(ended))
         }
     };
     let changed = match ended.changed.len() {

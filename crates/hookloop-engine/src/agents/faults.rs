@@ -19,7 +19,7 @@ static LOGIN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let words = r"(?ix)
         \b401\b | unauthori[sz]ed\b | unauthenticated\b | not\ (?:logged|signed)\ in
         | please\ (?:run\ /login | log\ ?in | sign\ in | set\ an\ auth)
-        | (?:invalid|incorrect|missing|no)\ (?:x-)?api.?key | api.?key\ (?:is\ )?(?:not\ (?:valid|found|set)|invalid|missing|required)
+        | (?:invalid|incorrect|missing|no)\ (?:x-)?api.?key | provide\ (?:an?|your)\ api.?key | api.?key\ (?:is\ )?(?:not\ (?:valid|found|set)|invalid|missing|required)
         | api_key_invalid | invalid_api_key | _API_KEY\b[^\n]{0,60}(?:not\ set|not\ found|missing|required|environment\ variable)
         | no\ auth\ credentials | authentication[_\ ](?:required|failed|error) | auth_required | invalid\ authentication
         | (?:oauth|access|refresh|bearer)\ token\b[^\n]{0,40}(?:expired|revoked|invalid|missing)
@@ -142,6 +142,7 @@ mod tests {
             "[API Error: API key not valid. Please pass a valid API key.]",
             "Incorrect API key provided: sk-…",
             "OAuth token has expired",
+            "Internal error: You didn't provide an API key. ({\"errorName\":\"APIError\"})",
         ] {
             assert_eq!(cause(error, ""), Some(FaultCause::Login), "{error}");
         }

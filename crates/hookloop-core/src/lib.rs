@@ -26,6 +26,7 @@
 //! - [`limits`]: what a hook may use of the machine
 //! - [`options`]: what a hook may be told beside what it does
 //! - [`answer`]: what a hook's exit code and output mean
+//! - [`price`]: what tokens cost, where the agent does not say
 //! - [`promise`]: an agent's promises in its final message
 //! - [`checks`]: what test runners print about what fails
 //! - [`gates`]: what several gates say together
@@ -70,6 +71,7 @@ pub mod inbox;
 pub mod limits;
 pub mod options;
 pub mod point;
+pub mod price;
 pub mod promise;
 pub mod purse;
 pub mod redact;

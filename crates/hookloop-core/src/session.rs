@@ -25,9 +25,10 @@ pub mod stop;
 pub mod timeline;
 
 pub use facts::{
-    Answer, Claimed, Decision, EmptyDifferenceFound, GatesJudged, IterationStarted, Outcome, Piped,
-    PromptChannel, Receipt, SessionEnded, StopDecided, SubmitJudged, SubmitVerdict, TaskLeft,
-    TaskTaken, TurnEnded, TurnKind, TurnResult, Usage, Verdict,
+    AgentFault, Answer, Claimed, Decision, EmptyDifferenceFound, FaultCause, GatesJudged,
+    IterationStarted, Outcome, Piped, PromptChannel, Receipt, SessionEnded, StopDecided,
+    SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage,
+    Verdict,
 };
 pub use plan::{
     AtRetryLimit, Conversation, ConversationPolicy, Fallback, FrozenScript, Limit, Limits, Plan,

@@ -9,6 +9,8 @@
 //! - [`known`], [`settings`]: which agents there are, and how they are started
 //! - [`repository`]: what a repository brings for agents, and whether the user agreed to it
 //! - [`tools`]: what an agent can ask the session that started it
+//! - [`readiness`]: whether an agent is new enough and logged in; `version`, `login`: how that is found out
+//! - `faults`: failures that no further turn removes
 //! - `lines`: turns of agents that tell what they do in lines of JSON
 //! - `limits`: whether an error says that the provider wants to be left alone
 
@@ -18,13 +20,17 @@ pub mod codex;
 pub mod command;
 pub mod command_access;
 pub mod crew;
+pub(crate) mod faults;
 pub mod known;
 mod limits;
 mod lines;
+pub(crate) mod login;
+pub mod readiness;
 pub mod repository;
 pub mod scripted;
 pub mod settings;
 pub mod tools;
+pub mod version;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -32,7 +38,7 @@ use std::time::Duration;
 
 use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
-use hookloop_core::session::{Talk, TurnResult, Usage};
+use hookloop_core::session::{AgentFault, Talk, TurnResult, Usage};
 
 use crate::process::{Cancel, How, Job, Ran};
 use crate::reactions::CAUSE_VARIABLE;
@@ -92,6 +98,12 @@ pub struct Report {
     pub usage: Usage,
     /// It did not come to say all that it used.
     pub is_partial: bool,
+    /// It did not report what the turn cost.
+    pub is_unpriced: bool,
+    /// The line of stderr that says most about a failure.
+    pub stderr: Option<String>,
+    /// The cause of a failure that no further turn removes.
+    pub fault: Option<AgentFault>,
     /// What it asked for and may not do.
     pub refused: Vec<String>,
     pub artifact: Option<String>,
@@ -106,10 +118,18 @@ impl Report {
             promises: Vec::new(),
             usage: Usage::default(),
             is_partial: false,
+            is_unpriced: false,
+            stderr: None,
+            fault: None,
             refused: Vec::new(),
             artifact: None,
             conversation: None,
         }
+    }
+
+    /// A turn that no agent could begin.
+    pub(crate) fn not_begun(error: &crew::CrewError) -> Report {
+        Report { fault: error.fault(), ..Report::failed(error.to_string()) }
     }
 
     /// A turn that nobody took.
@@ -214,6 +234,15 @@ fn why(how: How, order: &Order<'_>) -> String {
         How::OverLimit(limit) => format!("the agent used too much: {limit}"),
         How::Cancelled => "the agent was told to end".to_owned(),
     }
+}
+
+/// The line of an agent's stderr that says most about a failure; none if it ended well. Redacted by its filter, and
+/// safe for a terminal.
+fn stderr_line(ran: &Ran) -> Option<String> {
+    if ran.how == How::Exited(0) {
+        return None;
+    }
+    faults::telling_line(&ran.output.stderr.excerpt())
 }
 
 /// A failure, with what the agent said about it.

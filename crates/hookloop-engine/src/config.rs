@@ -297,6 +297,7 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
             scheduling: file.scheduling.read()?,
             untrusted_actions: BTreeSet::new(),
             wants_no_gates: user.wants_no_gates,
+            prices: user.prices.clone(),
         },
         project: file.project.map(read_word).transpose()?,
         store: file.store.map(read_word).transpose()?.unwrap_or_default(),

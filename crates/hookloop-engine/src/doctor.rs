@@ -175,9 +175,14 @@ fn owned(path: &Path) -> String {
 
 /// Whether there is a program of that name on `path`.
 pub(crate) fn is_on_path(name: &str, path: &std::ffi::OsStr) -> bool {
-    let is_program = |file: PathBuf| {
+    program_on_path(name, path).is_some()
+}
+
+/// The first program of that name on `path`.
+pub(crate) fn program_on_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
+    let is_program = |file: &PathBuf| {
         std::fs::metadata(file)
             .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
     };
-    std::env::split_paths(path).any(|directory| is_program(directory.join(name)))
+    std::env::split_paths(path).map(|directory| directory.join(name)).find(is_program)
 }

@@ -12,9 +12,8 @@ use hookloop_core::id::{NoticeId, SessionId, Subject, TaskId};
 use hookloop_core::inbox::{About, Dismissed, Key, Kind, Problem};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::Remark;
-use hookloop_core::session::Answer;
 use hookloop_core::session::facts::RetryLimitAnswered;
-use hookloop_core::session::stop;
+use hookloop_core::session::{Answer, TurnEnded, stop};
 
 use crate::project::{Done, EngineError, Project, fresh_id, now};
 use crate::session::open;
@@ -196,6 +195,8 @@ fn session_details(
         let tree = receipt.tree.as_deref().unwrap_or("no tree");
         details.push(format!("receipt: {} {} on {tree}", receipt.gate, receipt.status));
     }
+    let failure = session.last.as_ref().and_then(TurnEnded::failure_line);
+    details.extend(failure.map(|why| format!("the last turn failed: {why}")));
     let said = session.last.as_ref().map(|last| last.message.trim());
     let said = said.filter(|said| !said.is_empty());
     details.extend(said.map(|said| format!("the agent's last words: {said}")));

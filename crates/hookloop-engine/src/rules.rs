@@ -7,6 +7,7 @@ use std::fmt;
 use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::delivery::Method;
 use hookloop_core::hook::{DeclaredAction, Registry, Source};
+use hookloop_core::price::TokenPrice;
 use hookloop_core::purse::Purse;
 use hookloop_core::session::{self, AtRetryLimit, ConversationPolicy, Fallback, StopWhen};
 use hookloop_core::slots::Slots;
@@ -38,6 +39,16 @@ pub struct Rules {
     pub untrusted_actions: BTreeSet<String>,
     /// The user's own file says that no gates are wanted.
     pub wants_no_gates: bool,
+    /// Prices of tokens from the user's own file, by model or agent.
+    pub prices: BTreeMap<String, TokenPrice>,
+}
+
+impl Rules {
+    /// The price of an agent's tokens: that of its model, else that of its name.
+    pub fn price(&self, agent: &str, model: Option<&str>) -> Option<TokenPrice> {
+        let of_model = model.and_then(|model| self.prices.get(model));
+        of_model.or_else(|| self.prices.get(agent)).copied()
+    }
 }
 
 /// Which tasks are taken, and how many at once.
@@ -97,6 +108,7 @@ impl Limits {
             continuations: u32::MAX,
             tokens: u64::MAX,
             cost_micros: u64::MAX,
+            unpriced_turns: u32::MAX,
         };
         Limits { cascade, session, purse: Purse::default() }
     }
@@ -231,6 +243,7 @@ impl Default for Rules {
             scheduling: Scheduling::default(),
             untrusted_actions: BTreeSet::new(),
             wants_no_gates: false,
+            prices: BTreeMap::new(),
         }
     }
 }

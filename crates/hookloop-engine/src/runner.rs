@@ -745,7 +745,8 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
         "retries": session.retries,
         "hook_retries": limits.hook_retries,
         "tokens": session.usage.tokens(),
-        "cost_micros": session.usage.cost_micros,
+        "cost_micros": session.cost().known_micros(),
+        "unpriced_turns": session.unpriced_turns,
     });
 }
 

@@ -12,6 +12,7 @@ use std::str::FromStr;
 
 use hookloop_core::hook::{Hook, Source as HookSource};
 use hookloop_core::id::ProjectName;
+use hookloop_core::price::TokenPrice;
 use hookloop_core::session::AtRetryLimit;
 use hookloop_store::jetstream::{Access, Credentials, Durability};
 use schemars::JsonSchema;
@@ -34,6 +35,8 @@ use crate::rules;
 use crate::secrets::Book;
 use crate::telemetry::settings::Wish;
 
+/// The highest price of a million tokens, in dollars.
+const PRICE_MAX: f64 = 1_000_000.0;
 /// The largest share of a project.
 const WEIGHT_MAX: u32 = 100;
 
@@ -100,6 +103,8 @@ pub struct User {
     pub at_retry_limit: AtRetryLimit,
     /// No gates are wanted: work that no gate proved releases its dependents.
     pub wants_no_gates: bool,
+    /// Prices of tokens, by model or agent.
+    pub prices: BTreeMap<String, TokenPrice>,
     /// Where secrets are.
     pub secrets: Book,
     /// What is above the user.
@@ -164,6 +169,10 @@ struct File {
     /// `none`: you want no gates, so completed tasks release their dependents without proof.
     #[schemars(with = "Option<String>")]
     gates: Option<Spanned<String>>,
+    /// Prices in dollars per million tokens, by model, else by agent: for agents that report tokens and no cost.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, PriceEntry>")]
+    prices: BTreeMap<String, Spanned<PriceEntry>>,
     /// Where secrets are, by project and name.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, BTreeMap<String, SecretEntry>>")]
@@ -179,6 +188,42 @@ struct File {
     /// Where traces of sessions go.
     #[serde(default)]
     telemetry: TelemetryEntry,
+}
+
+/// Prices of one model's tokens, in dollars per million.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PriceEntry {
+    input: f64,
+    output: f64,
+    /// Input that a cache had; the price of `input` if it is not given.
+    cached: Option<f64>,
+}
+
+impl PriceEntry {
+    fn read(&self) -> Result<TokenPrice, &'static str> {
+        let micros = |dollars: f64| {
+            let is_price = dollars.is_finite() && (0.0..=PRICE_MAX).contains(&dollars);
+            is_price
+                .then(|| (dollars * 1_000_000.0).round() as u64)
+                .ok_or("a price is an amount of dollars per million tokens")
+        };
+        Ok(TokenPrice {
+            input_micros: micros(self.input)?,
+            cached_micros: micros(self.cached.unwrap_or(self.input))?,
+            output_micros: micros(self.output)?,
+        })
+    }
+}
+
+fn read_prices(
+    entries: BTreeMap<String, Spanned<PriceEntry>>,
+) -> Result<BTreeMap<String, TokenPrice>, Complaint> {
+    let price = |(name, Spanned { value, referenced, .. }): (String, Spanned<PriceEntry>)| {
+        let price = value.read().map_err(|why| Complaint::new(referenced, why))?;
+        Ok((name, price))
+    };
+    entries.into_iter().map(price).collect()
 }
 
 /// A project of workers: `path` of a directory, or `repository`.
@@ -387,6 +432,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         agent: file.agent,
         at_retry_limit: file.session.at_retry_limit(),
         wants_no_gates: file.gates.map(read_word::<NoGates>).transpose()?.is_some(),
+        prices: read_prices(file.prices)?,
         secrets: book(file.secrets, path, base)?,
         policy: Policies::default(),
         channels: notify::read(file.notify, base)?,

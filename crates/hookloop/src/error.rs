@@ -342,6 +342,7 @@ impl From<Unfit> for CliError {
             Unfit::Undefined(_) | Unfit::Brought { .. } => (Kind::Untrusted, error.hint()),
             Unfit::Unknown(_) | Unfit::Missing { .. } => (Kind::Usage, error.hint().or_else(list)),
             Unfit::Permissions(_) => (Kind::Usage, None),
+            Unfit::NotReady(_) => (Kind::Refused, error.hint()),
             Unfit::Forbidden(_) => (Kind::Refused, error.hint()),
             Unfit::Unreadable { .. } => (Kind::System, None),
         };

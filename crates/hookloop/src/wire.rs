@@ -56,7 +56,10 @@ pub(crate) struct SessionJson<'a> {
     iteration: u32,
     task: Option<&'a str>,
     tokens: u64,
-    cost_micros: u64,
+    /// None if no turn's cost is known.
+    cost_micros: Option<u64>,
+    /// Turns whose cost is unknown.
+    unpriced_turns: u64,
     started_at: Timestamp,
     ended_at: Option<Timestamp>,
     /// Whether gates passed on the files as they were at the end.
@@ -76,7 +79,8 @@ impl<'a> SessionJson<'a> {
             iteration: row.iteration,
             task: row.task.as_deref(),
             tokens: row.tokens,
-            cost_micros: row.cost_micros,
+            cost_micros: row.cost().known_micros(),
+            unpriced_turns: row.unpriced_turns,
             started_at: row.started_at,
             ended_at: row.ended_at,
             proven: row.proven,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plan::{FrozenScript, Limit, counted};
+use super::plan::{CostFigure, FrozenScript, Limit, counted};
 use crate::delivery::Submission;
 use crate::id::TaskId;
 use crate::point::Point;
@@ -128,6 +128,16 @@ pub struct TurnEnded {
     /// The agent did not come to say all that it used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_partial: bool,
+    /// The cost of the turn is unknown: the agent reported none, and no price applies. `usage.costMicros` is no measure
+    /// then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unpriced: bool,
+    /// The last line that the agent wrote to stderr, if the turn did not finish.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+    /// The cause of a failed turn that another turn of the same agent would not remove.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<AgentFault>,
     /// The end of the agent's final message, with its beginning if it is long.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -169,6 +179,70 @@ pub enum TurnResult {
     },
     /// By us: the session is to end, or the turn used what there was for it.
     Cancelled,
+}
+
+impl TurnEnded {
+    /// What the turn cost.
+    pub fn cost(&self) -> CostFigure {
+        let unpriced_turns = u64::from(self.has_unknown_cost());
+        CostFigure { micros: self.usage.cost_micros, unpriced_turns }
+    }
+
+    /// Whether the cost of the turn is unknown. A turn of an older version with tokens and no cost is one, too.
+    pub fn has_unknown_cost(&self) -> bool {
+        self.is_unpriced || self.usage.cost_micros == 0 && self.usage.tokens() > 0
+    }
+
+    /// The failure of a turn in one line: its error, and the last line of stderr where that says more.
+    pub fn failure_line(&self) -> Option<String> {
+        let error = match &self.result {
+            TurnResult::Failed { error } | TurnResult::RateLimited { error, .. } => error,
+            TurnResult::Finished | TurnResult::Cancelled => return None,
+        };
+        let first = error.lines().next().unwrap_or_default().trim();
+        let stderr = self.stderr.as_deref().map(str::trim).filter(|line| !line.is_empty());
+        Some(match stderr {
+            Some(line) if !first.contains(line) => format!("{first}; stderr: {line}"),
+            _ => first.to_owned(),
+        })
+    }
+}
+
+/// A cause of failure that a person has to remove before any further turn of the agent can succeed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentFault {
+    pub cause: FaultCause,
+    /// The next step for a person, as a sentence with the command to type.
+    pub remedy: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultCause {
+    /// The agent is not logged in, or its provider rejects the key.
+    Login,
+    /// The agent rejects its command line.
+    Usage,
+    /// The agent is older than the oldest version that hookloop can drive.
+    Version,
+    /// The agent's program is not installed, or can't be started.
+    Missing,
+    /// A cause that only a newer version of hookloop knows.
+    #[serde(other)]
+    Other,
+}
+
+impl FaultCause {
+    /// The cause as a sentence about `agent`, without a full stop.
+    pub fn about(self, agent: &str) -> String {
+        match self {
+            FaultCause::Login => format!("{agent} is not logged in, or its key is rejected"),
+            FaultCause::Usage => format!("{agent} rejects its command line"),
+            FaultCause::Version => format!("{agent} is too old"),
+            FaultCause::Missing => format!("{agent} can't be started"),
+            FaultCause::Other => format!("{agent} can't work"),
+        }
+    }
 }
 
 /// What a turn used, as far as the agent says.

@@ -178,6 +178,20 @@ pub struct Limits {
     /// Where the agent says what it used.
     pub tokens: u64,
     pub cost_micros: u64,
+    /// Turns whose cost is unknown. No bound unless somebody set a limit of cost: that can't count these turns.
+    #[serde(default = "unbound", skip_serializing_if = "is_unbound")]
+    pub unpriced_turns: u32,
+}
+
+/// Turns of unknown cost that a session may take which has a limit of cost.
+pub const UNPRICED_TURNS: u32 = 20;
+
+fn unbound() -> u32 {
+    u32::MAX
+}
+
+fn is_unbound(turns: &u32) -> bool {
+    *turns == u32::MAX
 }
 
 fn remediations() -> u32 {
@@ -202,6 +216,7 @@ impl Default for Limits {
             continuations: continuations(),
             tokens: 50_000_000,
             cost_micros: 50_000_000,
+            unpriced_turns: unbound(),
         }
     }
 }
@@ -220,6 +235,7 @@ impl Limits {
             continuations: self.continuations.min(ceiling.continuations),
             tokens: self.tokens.min(ceiling.tokens),
             cost_micros: self.cost_micros.min(ceiling.cost_micros),
+            unpriced_turns: self.unpriced_turns.min(ceiling.unpriced_turns),
         }
     }
 }
@@ -275,6 +291,40 @@ impl fmt::Display for Dollars {
             // Less than ten cents has digits that matter.
             1..100_000 => write!(f, "$0.{:04}", self.0 / 100),
             _ => write!(f, "${}.{:02}", self.0 / 1_000_000, self.0 % 1_000_000 / 10_000),
+        }
+    }
+}
+
+/// A cost of which a part may be unknown: agents do not report it, and no price applies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CostFigure {
+    /// The known part, in millionths of a dollar.
+    pub micros: u64,
+    /// Turns whose cost is unknown.
+    pub unpriced_turns: u64,
+}
+
+impl CostFigure {
+    /// The known part; none if nothing is known.
+    pub fn known_micros(self) -> Option<u64> {
+        (self.micros > 0 || self.unpriced_turns == 0).then_some(self.micros)
+    }
+
+    /// The cost, and what it may be; without the limit where that can't be compared with anything.
+    pub fn of(self, limit_micros: u64) -> String {
+        match self.known_micros() {
+            Some(_) => format!("{self} of {}", Dollars(limit_micros)),
+            None => "cost unknown".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for CostFigure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.known_micros(), self.unpriced_turns) {
+            (None, _) => f.write_str("unknown"),
+            (Some(micros), 0) => Dollars(micros).fmt(f),
+            (Some(micros), _) => write!(f, "at least {}", Dollars(micros)),
         }
     }
 }

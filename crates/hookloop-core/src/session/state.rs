@@ -9,7 +9,7 @@ use super::facts::{
     StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult,
     TurnStarted, UnclaimedWorkChecked, Usage, Verdict,
 };
-use super::plan::{Conversation, Plan};
+use super::plan::{Conversation, CostFigure, Plan};
 use super::progress::Progress;
 use crate::delivery::Submission;
 use crate::event::{EventBody, FilesSeen};
@@ -21,8 +21,8 @@ use crate::purse::{Amount, Shortage};
 pub const MESSAGE: &str = "message";
 /// A submission that did not work out so often goes back.
 pub const SUBMIT_TRIES_MAX: u32 = 10;
-/// A turn that is told to wait after so many that were has failed.
-pub const WAITS_MAX: u32 = 100;
+/// Rate-limited turns within one iteration. The next one counts as a failed turn.
+pub const RATE_LIMITED_TURNS_MAX: u32 = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -92,6 +92,10 @@ pub struct Session {
     pub task: Option<TaskTaken>,
     /// Failed turns in a row.
     pub errors: u32,
+    /// Why no agent of the session can take another turn before a person has done something.
+    pub fault: Option<String>,
+    /// Turns whose cost is unknown.
+    pub unpriced_turns: u32,
     /// How many agents were given up.
     pub fallen_back: usize,
     /// Turns in a row that were told to wait.
@@ -190,6 +194,8 @@ impl Session {
             bound: Vec::new(),
             task: None,
             errors: 0,
+            fault: None,
+            unpriced_turns: 0,
             fallen_back: 0,
             waits: 0,
             wait_until_ms: None,
@@ -300,6 +306,12 @@ impl Session {
         self.phase == Phase::Ended
     }
 
+    /// What its turns cost.
+    pub fn cost(&self) -> CostFigure {
+        let unpriced_turns = u64::from(self.unpriced_turns);
+        CostFigure { micros: self.usage.cost_micros, unpriced_turns }
+    }
+
     /// What the session may still use by its own limits.
     pub fn left(&self) -> Amount {
         let limits = &self.plan.limits;
@@ -380,6 +392,8 @@ impl Session {
                 self.pause_requested = false;
                 // There may be more in it by now.
                 self.shortage = None;
+                // The person who resumes the session may have logged in or upgraded the agent.
+                self.fault = None;
                 if let Some(hooks) = &resumed.hooks {
                     self.plan.hooks.clone_from(hooks);
                 }
@@ -511,6 +525,7 @@ impl Session {
     fn end_turn(&mut self, ended: &TurnEnded) {
         self.turns += 1;
         self.usage.add(ended.usage);
+        self.unpriced_turns += u32::from(ended.has_unknown_cost());
         self.remember_conversation(ended);
         self.active_ms = self.active_ms.max(ended.active_ms);
         if ended.files.is_none() || self.green.as_ref() != Some(&ended.files) {
@@ -526,7 +541,7 @@ impl Session {
             TurnKind::Work => self.end_work(ended),
             TurnKind::Recovery => {
                 match &ended.result {
-                    TurnResult::Failed { .. } => self.count_error(),
+                    TurnResult::Failed { .. } => self.count_failure(ended),
                     TurnResult::RateLimited { until_ms, .. } => self.count_wait(*until_ms),
                     TurnResult::Finished | TurnResult::Cancelled => {}
                 }
@@ -570,10 +585,10 @@ impl Session {
                 Phase::After
             }
             TurnResult::Failed { error } => {
-                self.count_error();
+                self.count_failure(ended);
                 Phase::Failed { error: error.clone() }
             }
-            TurnResult::RateLimited { error, .. } if self.waits >= WAITS_MAX => {
+            TurnResult::RateLimited { error, .. } if self.waits >= RATE_LIMITED_TURNS_MAX => {
                 self.count_error();
                 Phase::Failed { error: error.clone() }
             }
@@ -585,18 +600,39 @@ impl Session {
         };
     }
 
+    /// Counts a failed turn. A fault of the agent is not tried again: the next agent takes over at once, and without
+    /// one the session ends.
+    fn count_failure(&mut self, ended: &TurnEnded) {
+        let Some(fault) = &ended.fault else { return self.count_error() };
+        let agent = if ended.agent.is_empty() { self.agent() } else { &ended.agent };
+        let why = ended.failure_line().unwrap_or_default();
+        let reason = format!("{}: {why}. {}", fault.cause.about(agent), fault.remedy);
+        (self.waits, self.errors) = (0, self.errors + 1);
+        if self.has_next_agent() {
+            self.fall_back();
+        } else {
+            self.fault = Some(reason);
+        }
+    }
+
     /// An agent that fails too often is given up, and the next one begins anew.
     fn count_error(&mut self) {
         (self.waits, self.errors) = (0, self.errors + 1);
-        let others = self.plan.fallback.as_ref();
         // Before it is too late for that.
         let limit = self.plan.limits.errors;
-        let has_next = |after: u32, others: usize| {
-            self.errors >= after.min(limit) && self.fallen_back < others
-        };
-        if others.is_some_and(|others| has_next(others.after, others.agents.len())) {
-            (self.fallen_back, self.errors, self.conversation) = (self.fallen_back + 1, 0, None);
+        let is_due = |after: u32| self.errors >= after.min(limit);
+        let is_due = self.plan.fallback.as_ref().is_some_and(|others| is_due(others.after));
+        if is_due && self.has_next_agent() {
+            self.fall_back();
         }
+    }
+
+    fn has_next_agent(&self) -> bool {
+        self.plan.fallback.as_ref().is_some_and(|others| self.fallen_back < others.agents.len())
+    }
+
+    fn fall_back(&mut self) {
+        (self.fallen_back, self.errors, self.conversation) = (self.fallen_back + 1, 0, None);
     }
 
     fn count_wait(&mut self, until_ms: Option<u64>) {

@@ -93,7 +93,9 @@ pub fn next_step(session: &Session, active_ms: u64) -> Step {
         Phase::Gating => Step::Gate,
         Phase::Failed { .. } => Step::Hooks(Point::OnError),
         Phase::Recovering => match ending_limit(session) {
-            None if session.has_word_of_error() => Step::StartTurn(TurnKind::Recovery),
+            None if session.fault.is_none() && session.has_word_of_error() => {
+                Step::StartTurn(TurnKind::Recovery)
+            }
             _ => ready(session),
         },
         Phase::AtRetryLimit => Step::AnswerRetryLimit,
@@ -102,6 +104,9 @@ pub fn next_step(session: &Session, active_ms: u64) -> Step {
 
 fn ready(session: &Session) -> Step {
     let limits = &session.plan.limits;
+    if let Some(reason) = &session.fault {
+        return Step::End(Outcome::NeedsHuman { reason: reason.clone() });
+    }
     if let Some(limit) = ending_limit(session) {
         return Step::End(Outcome::Limit { limit });
     }
@@ -200,6 +205,8 @@ fn ending_limit(session: &Session) -> Option<Limit> {
     let limits = &session.plan.limits;
     match () {
         () if session.usage.cost_micros >= limits.cost_micros => Some(Limit::Cost),
+        // A limit of cost can't count these turns, so their number is bounded instead.
+        () if session.unpriced_turns >= limits.unpriced_turns => Some(Limit::Cost),
         () if session.usage.tokens() >= limits.tokens => Some(Limit::Tokens),
         () if session.shortage.is_some() => Some(Limit::Purse),
         () if session.errors >= limits.errors => Some(Limit::Errors),

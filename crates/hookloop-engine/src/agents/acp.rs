@@ -9,9 +9,11 @@
 //! - `wire`: the way to the process and back
 //! - `account`: what the agent says and does
 //! - `permission`: what it may do that asks first
+//! - `export`: what opencode used, from its own record
 
 mod account;
 mod client;
+mod export;
 mod permission;
 mod wire;
 
@@ -27,7 +29,7 @@ use agent_client_protocol::v1::schema::{
     PromptResponse, RequestPermissionResponse, SessionId, StopReason,
 };
 use hookloop_core::redact::Redactor;
-use hookloop_core::session::{Talk, TurnResult};
+use hookloop_core::session::{AgentFault, Talk, TurnResult};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::unix::pipe;
@@ -39,6 +41,7 @@ use self::account::{Account, Said};
 use self::client::{EVENTS_WAITING, Event, Outcome, Wanted};
 use self::permission::Guard;
 use self::wire::{Cutter, LINES_WAITING, Line};
+use super::faults::{FailedTurn, error_line, telling_line};
 use super::limits::rate_limit;
 use super::{Agent, ERROR_MAX, Order, Permissions, Report, Settings, Update, clipped, environment};
 use crate::process::{Cancel, Filter, How, Job, ProcessError, Ran, Stream};
@@ -55,6 +58,8 @@ const MINUTE_MARGIN: Duration = Duration::from_secs(1);
 /// How an agent is started, and what it may do.
 #[derive(Clone, Debug)]
 pub struct AcpSettings {
+    /// The known agent that it is.
+    pub base: Option<&'static str>,
     /// The program that speaks the protocol, and its arguments.
     pub argv: Vec<OsString>,
     /// What its environment has beside the user's.
@@ -87,6 +92,7 @@ impl From<&Settings> for AcpSettings {
         let asking = known.into_iter().flat_map(|known| known.env);
         let asking = asking.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         AcpSettings {
+            base: settings.base,
             argv: settings.argv(Vec::new(), &[]),
             env: asking.chain(settings.env.iter().cloned()).collect(),
             named: settings.named.clone(),
@@ -127,9 +133,10 @@ impl Agent for Acp {
             return Report { result: TurnResult::Cancelled, ..Report::failed("") };
         }
         let turn = Turn { settings: &self.settings, runner, order, redactor };
-        let report = turn.take(updates).unwrap_or_else(|error| {
+        let mut report = turn.take(updates).unwrap_or_else(|error| {
             Report::failed(format!("can't get ready for the agent: {error}"))
         });
+        turn.count_requests(&mut report);
         if let (None, Some(id)) = (order.conversation, &report.conversation) {
             self.begun = Some((id.clone(), SystemTime::now()));
         }
@@ -345,37 +352,65 @@ impl Turn<'_> {
         let said = account.finish(updates);
         let artifact = ran.as_ref().ok().and_then(|ran| kept(ran, artifacts));
         let is_partial = !matches!(outcome, Outcome::Answered(_));
-        let result = self.result(outcome, ran, &said);
-        let Said { message, promises, usage, refused, .. } = said;
-        Report { result, message, promises, usage, is_partial, refused, artifact, conversation }
+        let stderr = stderr_of(&outcome, ran.as_ref().ok());
+        let (result, fault) = self.result(outcome, ran, &said);
+        let Said { message, promises, usage, refused, has_cost, .. } = said;
+        Report {
+            stderr: stderr.filter(|_| result != TurnResult::Finished),
+            result,
+            message,
+            promises,
+            usage,
+            is_partial,
+            is_unpriced: !has_cost,
+            fault,
+            refused,
+            artifact,
+            conversation,
+        }
     }
 
-    fn result(&self, outcome: Outcome, ran: Result<Ran, ProcessError>, said: &Said) -> TurnResult {
+    fn result(
+        &self,
+        outcome: Outcome,
+        ran: Result<Ran, ProcessError>,
+        said: &Said,
+    ) -> (TurnResult, Option<AgentFault>) {
         // What we say ourselves of an answer is not searched for a provider's words.
         let is_of_provider = said.is_broken || !matches!(outcome, Outcome::Answered(_));
         let told = match outcome {
             Outcome::Answered(answer) => match stopped(&answer, said) {
-                Ok(()) => return TurnResult::Finished,
+                Ok(()) => return (TurnResult::Finished, None),
                 Err(why) => Ok(why),
             },
             Outcome::Failed(why) => Ok(why),
             Outcome::Ended(why) => Err(why),
-            Outcome::Cancelled => return TurnResult::Cancelled,
+            Outcome::Cancelled => return (TurnResult::Cancelled, None),
         };
         if self.order.cancel.is_triggered() {
-            return TurnResult::Cancelled;
+            return (TurnResult::Cancelled, None);
         }
+        let base = self.settings.base;
         let why = match (told, ran) {
             (_, Err(error)) => error.to_string(),
             // What an agent says when it is told to end is not why.
             (Ok(why), Ok(ran)) if !matches!(ran.how, How::TimedOut | How::OverLimit(_)) => why,
-            (told, Ok(ran)) => return failed(self.ended(&ran, told.err().flatten())),
+            (told, Ok(ran)) => {
+                let stderr = ran.output.stderr.excerpt();
+                let has_exited = matches!(ran.how, How::Exited(_));
+                let turn = FailedTurn { base, error: "", stderr: &stderr };
+                let fault = turn.fault().filter(|_| has_exited);
+                return (failed(self.ended(&ran, told.err().flatten())), fault);
+            }
         };
         let error = clipped(self.redactor.text(&why).trim(), ERROR_MAX);
         let limit = rate_limit(&error, crate::project::now().0.cast_unsigned());
         match limit.filter(|_| is_of_provider) {
-            Some(until_ms) => TurnResult::RateLimited { error, until_ms },
-            None => failed(error),
+            Some(until_ms) => (TurnResult::RateLimited { error, until_ms }, None),
+            None => {
+                let fault = FailedTurn { base, error: &error, stderr: "" }.fault();
+                (failed(error), fault.filter(|_| is_of_provider))
+            }
         }
     }
 
@@ -394,6 +429,17 @@ impl Turn<'_> {
         };
         let said = ran.output.stderr.excerpt_within(ERROR_MAX).trim().to_owned();
         if said.is_empty() { why } else { format!("{why}\n{said}") }
+    }
+}
+
+/// The line of stderr that says most about a failure. Agents log a lot there, so where one reports an error by the
+/// protocol only a line that states an error counts.
+fn stderr_of(outcome: &Outcome, ran: Option<&Ran>) -> Option<String> {
+    let stderr = ran?.output.stderr.excerpt();
+    match outcome {
+        Outcome::Ended(_) => telling_line(&stderr),
+        Outcome::Answered(_) | Outcome::Failed(_) => error_line(&stderr),
+        Outcome::Cancelled => None,
     }
 }
 
@@ -459,6 +505,7 @@ mod tests {
             usage: Usage::default(),
             refused: Vec::new(),
             is_broken: false,
+            has_cost: false,
         };
         let why = |reason: &str, said: &Said| stopped(&json!({ "stopReason": reason }), said);
         assert_eq!(why("end_turn", &said()), Ok(()));

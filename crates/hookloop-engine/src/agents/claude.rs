@@ -105,7 +105,8 @@ impl Agent for Claude {
         env.push(("DISABLE_AUTOUPDATER".into(), "1".into()));
         let before = order.conversation.map_or_else(Usage::default, |talk| talk.usage);
         let mut hearing = Hearing { before, ..Hearing::default() };
-        lines::turn(Start { argv, env }, runner, order, updates, &mut hearing)
+        let start = Start { base: self.settings.base, argv, env };
+        lines::turn(start, runner, order, updates, &mut hearing)
     }
 }
 
@@ -167,6 +168,7 @@ impl Hearing {
     /// A result tells what was used since the one before it, if it does; all other counts begin with the
     /// conversation.
     fn count(&self, event: &Value, told: &mut Told) {
+        told.has_cost = event["total_cost_usd"].is_number();
         if event["model_usage_since_last_result"].is_object() {
             told.usage.add(of_models(&event["model_usage_since_last_result"]));
         } else if event["modelUsage"].is_object() {
@@ -222,13 +224,22 @@ fn of_models(models: &Value) -> Usage {
         let count = |name: &str| model[name].as_u64().unwrap_or(0);
         let cached = count("cacheReadInputTokens");
         sum.add(Usage {
-            input_tokens: count("inputTokens") + cached + count("cacheCreationInputTokens"),
+            input_tokens: sum_of(&[
+                count("inputTokens"),
+                cached,
+                count("cacheCreationInputTokens"),
+            ]),
             cached_tokens: cached,
             output_tokens: count("outputTokens"),
             cost_micros: micros(&model["costUSD"]),
         });
     }
     sum
+}
+
+/// A sum that stays at the largest number instead of starting again at 0.
+fn sum_of(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 fn micros(dollars: &Value) -> u64 {
@@ -239,7 +250,11 @@ fn tokens(usage: &Value) -> Usage {
     let count = |name: &str| usage[name].as_u64().unwrap_or(0);
     let cached = count("cache_read_input_tokens");
     Usage {
-        input_tokens: count("input_tokens") + cached + count("cache_creation_input_tokens"),
+        input_tokens: sum_of(&[
+            count("input_tokens"),
+            cached,
+            count("cache_creation_input_tokens"),
+        ]),
         cached_tokens: cached,
         output_tokens: count("output_tokens"),
         cost_micros: 0,

@@ -64,7 +64,8 @@ impl Agent for Codex {
         let env = environment(runner, order, &self.settings.env, &self.settings.named);
         // It counts from the beginning of the conversation.
         let before = talk.map_or_else(Usage::default, |talk| talk.usage);
-        lines::turn(Start { argv, env }, runner, order, updates, &mut Hearing { before })
+        let start = Start { base: self.settings.base, argv, env };
+        lines::turn(start, runner, order, updates, &mut Hearing { before })
     }
 }
 

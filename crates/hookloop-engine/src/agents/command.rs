@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use hookloop_core::promise::Scanner;
 use hookloop_core::session::{TurnResult, Usage};
 
-use super::{Agent, MESSAGE_MAX, Order, Report, Settings, Update, environment, failure, why};
+use super::{
+    Agent, MESSAGE_MAX, Order, Report, Settings, Update, environment, failure, stderr_line, why,
+};
 use crate::process::{How, Job, Ran, Stream};
 use crate::runner::{Runner, kept, redacting};
 
@@ -67,6 +69,9 @@ impl Agent for Command {
             promises: scanner.into_inner().finish(),
             usage: Usage::default(),
             is_partial: false,
+            is_unpriced: true,
+            stderr: stderr_line(&ran),
+            fault: None,
             refused: Vec::new(),
             artifact: kept(&ran, &artifacts),
             conversation: None,

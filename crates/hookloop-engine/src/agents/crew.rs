@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use hookloop_core::session::Plan;
+use hookloop_core::price::TokenPrice;
+use hookloop_core::session::{AgentFault, Plan};
 
+use super::readiness::check_ready;
 use super::repository::{self, Fit, Ground, Unfit, Wanted};
 use super::{Agent, BadAgent, CommandAccess, Nobody, Settings};
 use crate::rules::Rules;
@@ -88,6 +90,10 @@ impl Crew {
         };
         // From here on they are looked for in what the agent says.
         runner.secrets(fit.settings.named.iter().map(String::as_str))?;
+        let is_opened = self.opened.get(name).is_some_and(|(known, _)| *known == fit);
+        if !is_opened && !self.is_empty {
+            check_ready(&fit.settings, runner).map_err(Unfit::from)?;
+        }
         let known = self.opened.remove(name);
         let agent = match known {
             Some((known, agent)) if known == fit => agent,
@@ -112,6 +118,13 @@ impl Crew {
         CommandAccess::of(&self.roll.fit(&self.rules, name, runner.ground()).ok()?.settings)
     }
 
+    /// The price of the tokens of an agent, if the user's file has one.
+    pub(crate) fn price(&self, name: &str) -> Option<TokenPrice> {
+        let configured = self.rules.agent(name).ok().and_then(|settings| settings.model);
+        let wanted = self.roll.wanted.model.clone().filter(|_| name == self.roll.agent);
+        self.rules.price(name, wanted.or(configured).as_deref())
+    }
+
     /// Files of the repository that an agent heeded before, and leaves aside now; each once.
     pub fn news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)
@@ -127,4 +140,14 @@ pub enum CrewError {
     Bad(#[from] BadAgent),
     #[error(transparent)]
     Secret(#[from] SecretError),
+}
+
+impl CrewError {
+    /// The fault of an agent that no further try removes, if it is one.
+    pub(crate) fn fault(&self) -> Option<AgentFault> {
+        match self {
+            CrewError::Unfit(unfit) => unfit.fault(),
+            CrewError::Bad(_) | CrewError::Secret(_) => None,
+        }
+    }
 }

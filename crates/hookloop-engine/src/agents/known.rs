@@ -1,5 +1,7 @@
 //! The agents that hookloop knows by name.
 
+use super::version::AgentVersion;
+
 /// How one talks to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -15,6 +17,15 @@ pub enum Dialect {
     Scripted,
 }
 
+/// Whether an agent reports what a turn cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CostReport {
+    Always,
+    /// For models whose price it knows.
+    SomeModels,
+    Never,
+}
+
 /// An agent that needs no configuration.
 #[derive(Debug)]
 pub struct Known {
@@ -23,6 +34,9 @@ pub struct Known {
     pub program: &'static [&'static str],
     /// What brings it: `npm install -g …`.
     pub package: &'static str,
+    /// The oldest version that has all options and settings that the adapter uses; none if any does.
+    pub minimum: Option<AgentVersion>,
+    pub cost: CostReport,
     /// Files of a repository that make it start something, or let it do more.
     pub brings: &'static [&'static str],
     /// Whether it can be told to leave those aside; its adapter does.
@@ -54,6 +68,9 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Claude,
         program: &["claude"],
         package: "@anthropic-ai/claude-code",
+        // `--permission-prompts`
+        minimum: Some(AgentVersion(2, 1, 259)),
+        cost: CostReport::Always,
         brings: OF_CLAUDE,
         can_ignore: true,
         env: &[],
@@ -64,6 +81,9 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Codex,
         program: &["codex"],
         package: "@openai/codex",
+        // `mcp_servers.*.default_tools_approval_mode`
+        minimum: Some(AgentVersion(0, 122, 0)),
+        cost: CostReport::Never,
         // It asks its user itself before it heeds what a repository brings.
         brings: &[],
         can_ignore: true,
@@ -75,6 +95,9 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Acp,
         program: &["opencode", "acp"],
         package: "opencode-ai",
+        // `opencode acp` with `OPENCODE_PERMISSION`
+        minimum: Some(AgentVersion(1, 0, 0)),
+        cost: CostReport::SomeModels,
         brings: &["opencode.json", "opencode.jsonc", ".opencode"],
         // OPENCODE_DISABLE_PROJECT_CONFIG and OPENCODE_PURE leave plugins of the repository in.
         can_ignore: false,
@@ -86,6 +109,9 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Acp,
         program: &["gemini", "--acp"],
         package: "@google/gemini-cli",
+        // `--acp`
+        minimum: Some(AgentVersion(0, 33, 0)),
+        cost: CostReport::Never,
         brings: &[".gemini/settings.json", ".gemini/extensions", ".gemini/.env", ".env"],
         can_ignore: false,
         env: &[],
@@ -96,6 +122,8 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Acp,
         program: &["codex-acp"],
         package: "@agentclientprotocol/codex-acp",
+        minimum: None,
+        cost: CostReport::Never,
         // It tells Codex that every directory is trusted.
         brings: &[".codex"],
         can_ignore: false,
@@ -107,6 +135,8 @@ pub const KNOWN: [Known; 6] = [
         dialect: Dialect::Acp,
         program: &["claude-agent-acp"],
         package: "@agentclientprotocol/claude-agent-acp",
+        minimum: None,
+        cost: CostReport::Always,
         brings: OF_CLAUDE,
         can_ignore: false,
         env: &[],

@@ -6,10 +6,13 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 
 use hookloop_core::promise::promises;
-use hookloop_core::session::{TurnResult, Usage};
+use hookloop_core::session::{AgentFault, TurnResult, Usage};
 use serde_json::Value;
 
-use super::{MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits};
+use super::faults::FailedTurn;
+use super::{
+    MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits, stderr_line,
+};
 use crate::process::{Filter, How, Job, Ran, Stream};
 use crate::project::now;
 use crate::runner::{Runner, kept, redacting};
@@ -41,6 +44,8 @@ pub(super) struct Told {
     /// The last thing that it said: when it is done, its final message.
     pub(super) message: String,
     pub(super) usage: Usage,
+    /// It reported what the turn cost.
+    pub(super) has_cost: bool,
     pub(super) refused: Vec<String>,
     pub(super) end: Option<End>,
 }
@@ -69,6 +74,8 @@ pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
 
 /// What to start.
 pub(super) struct Start {
+    /// The known agent that it is.
+    pub(super) base: Option<&'static str>,
     pub(super) argv: Vec<OsString>,
     pub(super) env: Vec<(OsString, OsString)>,
 }
@@ -135,6 +142,7 @@ pub(super) fn turn(
         Err(error) => return Report::failed(error.to_string()),
     };
     let told = told.into_inner();
+    let fault = fault(&ran, start.base, told.end.as_ref());
     let message = redactor.text(told.message.trim());
     // What it used comes with its last word.
     let is_partial = told.end.is_none();
@@ -144,10 +152,24 @@ pub(super) fn turn(
         message: clipped(&message, MESSAGE_MAX),
         usage: told.usage,
         is_partial,
+        is_unpriced: !told.has_cost,
+        stderr: stderr_line(&ran),
+        fault,
         refused: told.refused,
         artifact: kept(&ran, &artifacts),
         conversation: told.conversation,
     }
+}
+
+/// The fault of the agent, if the turn failed for one.
+fn fault(ran: &Ran, base: Option<&'static str>, end: Option<&End>) -> Option<AgentFault> {
+    let stderr = ran.output.stderr.excerpt();
+    let error = match (ran.how, end) {
+        (How::Exited(_), Some(End::Failed { error })) => error,
+        (How::Exited(_), None) => "",
+        _ => return None,
+    };
+    FailedTurn { base, error, stderr: &stderr }.fault()
 }
 
 fn result(ran: &Ran, order: &Order<'_>, end: Option<End>) -> TurnResult {

@@ -9,18 +9,17 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use hookloop_core::hook::{CommandText, Handler, Hook, Metadata, Source};
 use hookloop_core::options::Options;
+use hookloop_core::session::{AgentFault, FaultCause};
 use serde_json::json;
 
+use super::readiness::NotReady;
 use super::{Permissions, Program, Settings};
 use crate::doctor::is_on_path;
 use crate::policy::Forbidden;
-use crate::process::{How, Job};
 use crate::rules::Rules;
-use crate::runner::Runner;
 use crate::trust::{Definition, Seen, Trust, TrustError, hex};
 
 /// Files of one agent that are looked at.
@@ -47,6 +46,8 @@ pub enum Unfit {
     #[error("`{0}` is not a permission: `read`, `edit` or `full`")]
     Permissions(String),
     #[error(transparent)]
+    NotReady(#[from] NotReady),
+    #[error(transparent)]
     Forbidden(#[from] Forbidden),
     #[error("{}: {why}", path.display())]
     Unreadable { path: PathBuf, why: String },
@@ -57,9 +58,27 @@ impl Unfit {
     pub fn hint(&self) -> Option<String> {
         match self {
             Unfit::Undefined(_) | Unfit::Brought { .. } => Some("hookloop agents trust".to_owned()),
-            Unfit::Missing { package, .. } => package.map(|name| format!("npm install -g {name}")),
+            Unfit::Missing { package, .. } => {
+                package.map(|name| format!("npm install -g {name}@latest"))
+            }
+            Unfit::NotReady(why) => Some(why.hint()),
             Unfit::Forbidden(_) => Some("hookloop policy".to_owned()),
             Unfit::Unknown(_) | Unfit::Permissions(_) | Unfit::Unreadable { .. } => None,
+        }
+    }
+
+    /// The fault of an agent that no further try removes, if it is one.
+    pub(crate) fn fault(&self) -> Option<AgentFault> {
+        match self {
+            Unfit::NotReady(why) => Some(why.fault()),
+            Unfit::Missing { .. } => {
+                let remedy = match self.hint() {
+                    Some(command) => format!("Run `{command}`"),
+                    None => "Check the agent's command in your configuration".to_owned(),
+                };
+                Some(AgentFault { cause: FaultCause::Missing, remedy })
+            }
+            _ => None,
         }
     }
 }
@@ -136,19 +155,6 @@ fn is_there(program: &str, ground: Ground<'_>) -> bool {
         true => ground.root.join(program).is_file(),
         false => is_on_path(program, ground.path),
     }
-}
-
-/// What an agent says that its version is; none if it does not say so in that time.
-pub(crate) fn version(settings: &Settings, runner: &Runner, within: Duration) -> Option<String> {
-    // Nobody knows whether another program understands that.
-    let known = settings.known()?;
-    let word = settings.word().filter(|word| *word == known.program[0])?;
-    let argv = [word, "--version"].map(Into::into).to_vec();
-    let env = runner.environment().to_vec();
-    let job = Job { env, ..Job::new(argv, runner.root().to_owned(), within) };
-    let ran = runner.keepers().run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
-    let said = ran.output.stdout.excerpt();
-    said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 /// The agents that somebody configured or named, and the known ones that are installed.

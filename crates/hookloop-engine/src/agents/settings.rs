@@ -5,7 +5,7 @@ use std::fmt;
 
 use hookloop_core::hook::Source;
 
-use super::known::{Dialect, KNOWN, Known, known};
+use super::known::{CostReport, Dialect, KNOWN, Known, known};
 
 /// What an agent may do without being asked, since nobody is there to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,6 +158,17 @@ impl Settings {
             (_, Dialect::Scripted) => None,
             (Program::Words(words), _) => words.first().map(String::as_str),
             (Program::Line(line), _) => first_program(line),
+        }
+    }
+
+    /// Whether it reports what a turn cost.
+    pub fn cost_report(&self) -> CostReport {
+        match (self.known(), self.dialect) {
+            (Some(known), _) => known.cost,
+            // No model is asked.
+            (None, Dialect::Scripted) => CostReport::Always,
+            (None, Dialect::Acp) => CostReport::SomeModels,
+            (None, _) => CostReport::Never,
         }
     }
 

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::purse::{Bounds, Purse};
 use hookloop_core::session::Limits as SessionLimits;
+use hookloop_core::session::plan::UNPRICED_TURNS;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor, value};
 use serde::{Deserialize, de};
@@ -116,6 +117,8 @@ pub(crate) struct Limits {
     pub(super) tokens: Option<u64>,
     /// Dollars that one session may cost, where the agent tells; 50 if it is not given.
     pub(super) cost: Option<f64>,
+    /// Turns of one session whose cost is unknown; 20 if `cost` is given and this is not, else no bound.
+    pub(super) unpriced_turns: Option<u32>,
     /// What all sessions of the project together may use; no bound if it is not given.
     pub(super) purse: Option<Located<PurseEntry>>,
     /// Dollars of the purse that are set aside for a turn before it begins; 1 if it is not given.
@@ -183,6 +186,7 @@ impl Limits {
             ("continuations", self.continuations.map(u64::from)),
             ("tokens", self.tokens),
             ("cost", self.cost.map(micros)),
+            ("unpriced_turns", self.unpriced_turns.map(u64::from)),
         ];
         let given = given.into_iter();
         Ok(given.filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect())
@@ -206,6 +210,11 @@ impl Limits {
             continuations: self.continuations.unwrap_or(session.continuations),
             tokens: self.tokens.unwrap_or(session.tokens),
             cost_micros: self.cost.map_or(session.cost_micros, micros),
+            unpriced_turns: match (self.unpriced_turns, self.cost) {
+                (Some(turns), _) => turns,
+                (None, Some(_)) => session.unpriced_turns.min(UNPRICED_TURNS),
+                (None, None) => session.unpriced_turns,
+            },
         };
         let purse = self.purse.map_or(Ok(Purse::default()), |entry| entry.value.read(entry.at))?;
         // Nothing set aside is no bound at all.

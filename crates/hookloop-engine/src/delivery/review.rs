@@ -307,6 +307,10 @@ fn hold(
     opened.tidy();
     match &driver.session().last {
         Some(TurnEnded { result: TurnResult::Finished, message, .. }) => Ok(message.clone()),
+        Some(ended @ TurnEnded { fault: Some(fault), .. }) => {
+            let why = ended.failure_line().unwrap_or_default();
+            Err(human(&format_args!("it failed: {why}. {}", fault.remedy)))
+        }
         Some(TurnEnded { result: TurnResult::Failed { error }, .. }) => {
             Err(again(&format_args!("it failed: {error}")))
         }

@@ -1,66 +1,15 @@
 //! Who can do the work: installed, allowed, and known to its model as far as files tell.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use super::{Finding, Group, Mend};
+use crate::agents::login::{LoginState, login_state};
+use crate::agents::readiness::NotReady;
 use crate::agents::repository::{self, Unfit, Wanted};
+use crate::agents::version::{check_line, version_line};
 use crate::rules::Rules;
 use crate::runner::Runner;
 
-/// An agent that has not said its version by then is told as one that does not say.
-const VERSION_WITHIN: Duration = Duration::from_secs(5);
 /// What is proposed to who has no agent at all.
-const AN_AGENT: &str = "npm install -g @anthropic-ai/claude-code";
-
-/// What shows that an agent may ask its model. Nobody is asked whether that is still so.
-struct Login {
-    agent: &'static str,
-    /// Below the user's directory.
-    files: &'static [&'static str],
-    /// A variable that names the directory of its settings, and the file there.
-    elsewhere: Option<(&'static str, &'static str)>,
-    variables: &'static [&'static str],
-    command: &'static str,
-}
-
-const LOGINS: [Login; 4] = [
-    Login {
-        agent: "claude",
-        files: &[".claude/.credentials.json"],
-        elsewhere: Some(("CLAUDE_CONFIG_DIR", ".credentials.json")),
-        variables: &[
-            "ANTHROPIC_API_KEY",
-            "ANTHROPIC_AUTH_TOKEN",
-            "CLAUDE_CODE_OAUTH_TOKEN",
-            "CLAUDE_CODE_USE_BEDROCK",
-            "CLAUDE_CODE_USE_VERTEX",
-        ],
-        command: "claude auth login",
-    },
-    Login {
-        agent: "codex",
-        files: &[".codex/auth.json"],
-        elsewhere: Some(("CODEX_HOME", "auth.json")),
-        variables: &["OPENAI_API_KEY", "CODEX_API_KEY"],
-        command: "codex login",
-    },
-    Login {
-        agent: "gemini",
-        files: &[".gemini/oauth_creds.json", ".gemini/.env"],
-        elsewhere: Some(("GEMINI_CLI_HOME", ".gemini/oauth_creds.json")),
-        variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
-        command: "gemini",
-    },
-    Login {
-        agent: "opencode",
-        files: &[".local/share/opencode/auth.json"],
-        elsewhere: Some(("XDG_DATA_HOME", "opencode/auth.json")),
-        variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY"],
-        command: "opencode auth login",
-    },
-];
+const AN_AGENT: &str = "npm install -g @anthropic-ai/claude-code@latest";
 
 /// Looks at the agents, and asks those that can be started for their versions, all at once.
 pub fn examine_agents(rules: &Rules, runner: &Runner) -> Vec<Finding> {
@@ -91,8 +40,12 @@ fn examine(name: &str, rules: &Rules, runner: &Runner) -> Vec<Finding> {
             }];
         }
     };
-    let version = repository::version(&fit.settings, runner, VERSION_WITHIN);
-    let version = version.unwrap_or_else(|| "it does not tell its version".to_owned());
+    let line = version_line(&fit.settings, runner);
+    if let Err(old) = check_line(&fit.settings, line.as_deref()) {
+        let error = NotReady::too_old(&fit.settings, old);
+        return vec![Group::Agents.error(&about, error.to_string()).typed(error.hint())];
+    }
+    let version = line.unwrap_or_else(|| "it does not tell its version".to_owned());
     let message = format!("{version}; it may {}", fit.settings.powers());
     let mut findings = vec![match fit.ignored.as_slice() {
         [] => Group::Agents.ok(&about, message),
@@ -102,32 +55,17 @@ fn examine(name: &str, rules: &Rules, runner: &Runner) -> Vec<Finding> {
             Group::Agents.warning(&about, message).mended_by(mend)
         }
     }];
-    let known = fit.settings.known().map(|known| known.name);
-    let login = LOGINS.iter().find(|login| Some(login.agent) == known);
-    let configured = |name: &&&str| fit.settings.env.iter().any(|(own, _)| own == **name);
-    if let Some(login) = login
-        && !login.variables.iter().any(|name| configured(&name))
-        && !is_logged_in(login, runner.environment())
-    {
-        let message =
-            "nothing shows that it is logged in: neither its file nor a key in the environment";
-        findings.push(Group::Agents.warning(&about, message).typed(login.command));
+    match login_state(&fit.settings, runner) {
+        LoginState::Shown => {}
+        LoginState::Unknown { command } => {
+            let message =
+                "nothing shows that it is logged in: neither its file nor a key in the environment";
+            findings.push(Group::Agents.warning(&about, message).typed(command));
+        }
+        LoginState::LoggedOut { command } => {
+            let message = "it says that it is not logged in, and no key is in the environment";
+            findings.push(Group::Agents.warning(&about, message).typed(command));
+        }
     }
     findings
-}
-
-fn is_logged_in(login: &Login, environment: &[(OsString, OsString)]) -> bool {
-    let variable = |wanted: &str| {
-        environment
-            .iter()
-            .find(|(name, value)| name == wanted && !value.is_empty())
-            .map(|(_, value)| value)
-    };
-    let has = |directory: &Path, file: &str| directory.join(file).is_file();
-    let home = variable("HOME").map(PathBuf::from);
-    login.variables.iter().any(|name| variable(name).is_some())
-        || login.files.iter().any(|file| home.as_deref().is_some_and(|home| has(home, file)))
-        || login.elsewhere.is_some_and(|(name, file)| {
-            variable(name).is_some_and(|directory| has(Path::new(directory), file))
-        })
 }

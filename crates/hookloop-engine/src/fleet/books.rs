@@ -190,6 +190,7 @@ fn counted(ended: &TurnEnded) -> TurnEnded {
         refused: Vec::new(),
         artifact: None,
         conversation: None,
+        stderr: None,
         ..ended.clone()
     }
 }

@@ -503,7 +503,7 @@ impl<'p, W: World> Driver<'p, W> {
         let duration_ms = self.world.elapsed_ms().saturating_sub(before);
         let is_ended_by_us = self.is_stopping() || shortage.is_some();
         let report = match is_ended_by_us && report.result != TurnResult::Finished {
-            true => Report { result: TurnResult::Cancelled, ..report },
+            true => Report { result: TurnResult::Cancelled, fault: None, ..report },
             false => report,
         };
         self.end_turn(kind, report, duration_ms)?;
@@ -564,6 +564,9 @@ impl<'p, W: World> Driver<'p, W> {
             active_ms: self.active_ms(),
             usage: report.usage,
             is_partial: report.is_partial,
+            is_unpriced: report.is_unpriced,
+            stderr: report.stderr,
+            fault: report.fault,
             message: report.message,
             promises,
             near_misses,

@@ -602,6 +602,14 @@ impl<O: Onlooker> World for Real<'_, O> {
             budget_micros: budget(turn),
             tools: tools.as_ref(),
         };
+        let price = self.crew.price(turn.session.agent());
+        // Tokens become cost where the agent reports none and the user's file has a price.
+        let priced = |used: Usage| match price {
+            Some(price) if used.cost_micros == 0 => {
+                Usage { cost_micros: price.cost_micros(&used), ..used }
+            }
+            _ => used,
+        };
         let onlooker = &mut self.onlooker;
         let mut told = Usage::default();
         let mut said = Said::begin(&self.directory, turn.session);
@@ -612,6 +620,7 @@ impl<O: Onlooker> World for Real<'_, O> {
                 Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
                 Update::Tool(what) => onlooker.notice(Notice::Did(what)),
                 Update::Usage(used) => {
+                    let used = priced(used);
                     told = used;
                     if turn.allowance.is_some_and(|allowance| !allowance.heard(used)) {
                         cancel.trigger();
@@ -627,12 +636,15 @@ impl<O: Onlooker> World for Real<'_, O> {
                 }
                 agent.turn(&self.place, &order, &mut updates)
             }
-            Err(error) => Report::failed(error.to_string()),
+            Err(error) => Report::not_begun(&error),
         };
-        // One that was ended did not come to say what it used.
-        if report.is_partial {
+        report.usage = priced(report.usage);
+        // One that was ended did not come to say what it used, and some say it only on the way.
+        if report.is_partial || report.usage.tokens() == 0 {
             report.usage.raise(told);
         }
+        let is_counted = report.usage.tokens() > 0 && price.is_some();
+        report.is_unpriced &= report.usage.cost_micros == 0 && !is_counted;
         self.write_down(&prompt, &report);
         report
     }

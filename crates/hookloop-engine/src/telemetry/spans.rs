@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use hookloop_core::session::facts::{SubmitVerdict, TurnEnded};
+use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::{Part, PartKind, Step, Timeline, What};
 use hookloop_core::session::{Outcome, TurnKind, TurnResult, Usage, Verdict, Work};
 use hookloop_core::time::Timestamp;
@@ -108,10 +109,12 @@ impl Traced<'_> {
             says.text("gen_ai.input.messages", &messages.to_string());
         }
         let (mut usage, mut turns, mut iterations) = (Usage::default(), 0, 0);
+        let mut unpriced_turns = 0;
         for part in &self.timeline.parts {
             for turn in part.turns() {
                 usage.add(turn.usage);
                 turns += 1;
+                unpriced_turns += u64::from(turn.has_unknown_cost());
             }
             if let PartKind::Iteration { number, has_begun: true } = part.kind {
                 iterations = iterations.max(number);
@@ -119,7 +122,7 @@ impl Traced<'_> {
         }
         says.count("hookloop.iterations", iterations);
         says.count("hookloop.turns", turns);
-        used(&mut says, &usage);
+        used(&mut says, &usage, CostFigure { micros: usage.cost_micros, unpriced_turns });
         let mut status = None;
         if let Some(outcome) = &self.timeline.outcome {
             says.text("hookloop.outcome", outcome.name());
@@ -212,7 +215,7 @@ impl Traced<'_> {
             says.text("error.type", "program_died");
             return true;
         };
-        used(says, &ended.usage);
+        used(says, &ended.usage, ended.cost());
         if ended.is_partial {
             says.flag("hookloop.usage.is_partial", true);
         }
@@ -365,7 +368,7 @@ fn provider(settings: &Settings) -> Option<&'static str> {
 }
 
 /// What was used, if an agent tells.
-fn used(says: &mut Attributes<'_>, usage: &Usage) {
+fn used(says: &mut Attributes<'_>, usage: &Usage, cost: CostFigure) {
     if usage.is_none() {
         return;
     }
@@ -374,7 +377,9 @@ fn used(says: &mut Attributes<'_>, usage: &Usage) {
     if usage.cached_tokens > 0 {
         says.count("gen_ai.usage.cache_read.input_tokens", usage.cached_tokens);
     }
-    says.cost("hookloop.cost_usd", usage.cost_micros);
+    if let Some(micros) = cost.known_micros() {
+        says.cost("hookloop.cost_usd", micros);
+    }
 }
 
 /// The task that a part is about, and the one that is at hand after it.

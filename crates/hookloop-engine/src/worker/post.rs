@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::agents::crew::Roll;
+use crate::agents::readiness::check_ready;
 use crate::agents::repository::{self, Wanted};
 use crate::agents::{self, BadAgent};
 use crate::delivery::repo::mirror::{self, Source};
@@ -84,6 +85,8 @@ struct Now {
     stamp: Vec<Option<Stamp>>,
     unfit: Option<String>,
     looked: Instant,
+    /// The agents were found new enough and logged in since it was opened.
+    is_ready: bool,
     /// How often it was opened anew.
     generation: u64,
 }
@@ -98,8 +101,8 @@ impl Post {
         let name = name_of(&project, &place);
         let stamp = stamps(&place, &surroundings);
         let project = Arc::new(project.with_books(Books::new(fleet.clone(), &name)));
-        let (unfit, looked, generation) = (None, Instant::now(), 0);
-        let now = Now { project, stamp, unfit, looked, generation };
+        let (unfit, looked, is_ready, generation) = (None, Instant::now(), false, 0);
+        let now = Now { project, stamp, unfit, looked, is_ready, generation };
         Post {
             name,
             place,
@@ -202,17 +205,18 @@ impl Post {
                 Ok(project) => {
                     (now.project, now.stamp) = (Arc::new(project), stamp);
                     now.generation += 1;
+                    now.is_ready = false;
                 }
                 Err(error) => return Err(now.unfit_because(error.to_string())),
             }
         }
         let checked = match (&self.source, &now.project.rules().delivery) {
             (Some(_), None) => Err(Unfit::NotDelivered),
-            _ => check(&now.project, plan),
+            _ => check(&now.project, plan, now.is_ready),
         };
         match checked {
             Ok(()) => {
-                now.unfit = None;
+                (now.unfit, now.is_ready) = (None, true);
                 Ok(Arc::clone(&now.project))
             }
             Err(unfit) => Err(now.unfit_because(unfit.to_string())),
@@ -247,8 +251,8 @@ pub fn check_out(
     mirror::check_out(grounds, source, cancel).map(drop)
 }
 
-/// Whether a session could be started.
-pub(super) fn check(project: &Project, plan: &WorkerPlan) -> Result<(), Unfit> {
+/// Whether a session could be started. Agents that are ready are not asked for their version and login again.
+pub(super) fn check(project: &Project, plan: &WorkerPlan, is_ready: bool) -> Result<(), Unfit> {
     let runner = project.runner().ok_or(Unfit::Nowhere)?;
     check_gates(project, runner, &project.hooks()?)?;
     template(project, runner)?;
@@ -257,6 +261,9 @@ pub(super) fn check(project: &Project, plan: &WorkerPlan) -> Result<(), Unfit> {
     let fallback = fallback.flat_map(|fallback| fallback.agents.clone()).collect();
     let roll = Roll { agent: plan.agent.clone(), wanted, fallback };
     for (_, fit) in roll.muster(project.rules(), runner.ground())? {
+        if !is_ready {
+            check_ready(&fit.settings, runner).map_err(repository::Unfit::from)?;
+        }
         agents::open(fit.settings, runner.root())?;
     }
     Ok(())

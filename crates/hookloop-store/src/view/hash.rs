@@ -25,7 +25,7 @@ const PARTS: [&str; 19] = [
     "SELECT name, runs, failures, blocks FROM hook_runs ORDER BY name",
     "SELECT name, size, runs FROM hook_time ORDER BY name, size",
     "SELECT id, workflow, next_step, steps FROM run ORDER BY num",
-    "SELECT id, name, state, reason, work, agent, machine, iteration, task, tokens, cost_micros,
+    "SELECT id, name, state, reason, work, agent, machine, iteration, task, tokens, cost_micros, unpriced_turns,
         started_at, ended_at FROM session ORDER BY num",
     "SELECT * FROM usage ORDER BY day, session, task, agent",
     "SELECT * FROM spent ORDER BY day",

@@ -4,13 +4,14 @@ use hookloop_core::event::{Event, EventBody};
 use hookloop_core::id::SessionId;
 use hookloop_core::inbox::Asks;
 use hookloop_core::purse::Move;
+use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::{Outcome, Plan, SessionEnded, Work};
 use hookloop_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Params, Row, params};
 
 use super::apply::Fold;
 use super::query::containing;
-use super::usage::stored;
+use super::usage::{SUM_MAX, stored};
 use super::{Result, View};
 use crate::log::{LogError, Seq};
 
@@ -35,6 +36,8 @@ pub struct SessionRow {
     pub task: Option<String>,
     pub tokens: u64,
     pub cost_micros: u64,
+    /// Turns whose cost is unknown.
+    pub unpriced_turns: u64,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     /// Whether gates passed on the files as they were at the end.
@@ -54,6 +57,11 @@ pub struct SessionFilter {
 }
 
 impl SessionRow {
+    /// What its turns cost.
+    pub fn cost(&self) -> CostFigure {
+        CostFigure { micros: self.cost_micros, unpriced_turns: self.unpriced_turns }
+    }
+
     pub fn is_over(&self) -> bool {
         self.ended_at.is_some()
     }
@@ -76,14 +84,16 @@ impl Fold<'_> {
             }
             EventBody::TurnEnded(ended) => {
                 self.enter(id, ended, event.at)?;
-                if ended.usage.is_none() {
+                let is_unpriced = ended.has_unknown_cost();
+                if ended.usage.is_none() && !is_unpriced {
                     return Ok(());
                 }
                 let (tokens, cost) =
                     (stored(ended.usage.tokens()), stored(ended.usage.cost_micros));
-                let add = "UPDATE session SET tokens = tokens + ?2, cost_micros = cost_micros + ?3
+                let add = "UPDATE session SET tokens = min(tokens + ?2, ?5),
+                    cost_micros = min(cost_micros + ?3, ?5), unpriced_turns = unpriced_turns + ?4
                     WHERE id = ?1";
-                self.run(add, params![id, tokens, cost]).map(drop)
+                self.run(add, params![id, tokens, cost, is_unpriced, SUM_MAX]).map(drop)
             }
             EventBody::TaskTaken(taken) => {
                 set("UPDATE session SET task = ?2 WHERE id = ?1", &taken.task.as_str())
@@ -139,7 +149,7 @@ fn reason(outcome: &Outcome) -> Option<String> {
 }
 
 const COLUMNS: &str = "id, name, state, reason, work, agent, machine, iteration, task, tokens,
-    cost_micros, started_at, ended_at, proven";
+    cost_micros, started_at, ended_at, proven, unpriced_turns";
 
 impl View<'_> {
     /// The latest sessions, the newest first.
@@ -203,5 +213,6 @@ fn read(row: &Row<'_>) -> Result<SessionRow> {
         started_at: Timestamp(row.get(11)?),
         ended_at: row.get::<_, Option<i64>>(12)?.map(Timestamp),
         proven: row.get(13)?,
+        unpriced_turns: row.get::<_, i64>(14)? as u64,
     })
 }

@@ -3,6 +3,7 @@
 use hookloop_core::event::TurnReserved;
 use hookloop_core::id::SessionId;
 use hookloop_core::purse::{Amount, Move, Standing};
+use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::{TurnEnded, Usage};
 use hookloop_core::time::{Day, Timestamp};
 use rusqlite::{OptionalExtension, Row, params};
@@ -14,6 +15,8 @@ use crate::log::LogError;
 /// The most that one turn can have used: a billion dollars. An agent that says more must not make a sum that is
 /// none any more.
 const TURN_MAX: u64 = 1_000_000_000_000_000;
+/// The largest sum of a column. Sums stay there instead of leaving the range of an integer.
+pub(super) const SUM_MAX: i64 = i64::MAX / 4;
 
 /// What rows of the ledger are added up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,21 @@ pub struct UsageRow {
     pub key: String,
     pub turns: u64,
     pub usage: Usage,
+    /// Turns whose cost is unknown.
+    pub unpriced_turns: u64,
+}
+
+impl UsageRow {
+    pub fn cost(&self) -> CostFigure {
+        CostFigure { micros: self.usage.cost_micros, unpriced_turns: self.unpriced_turns }
+    }
+
+    /// Adds another row's turns and usage. Sums saturate.
+    pub fn add(&mut self, other: &UsageRow) {
+        self.turns = self.turns.saturating_add(other.turns);
+        self.usage.add(other.usage);
+        self.unpriced_turns = self.unpriced_turns.saturating_add(other.unpriced_turns);
+    }
 }
 
 /// What an agent used on a day.
@@ -40,6 +58,8 @@ pub struct UsageOfDay {
     pub agent: String,
     pub turns: u64,
     pub usage: Usage,
+    /// Turns whose cost is unknown.
+    pub unpriced_turns: u64,
 }
 
 /// What is set aside for a session's turn.
@@ -71,10 +91,10 @@ impl Fold<'_> {
         // Nobody would ever give back what a session that is over has; and what is used is used now.
         let insert = "INSERT INTO reservation SELECT id, ?2, ?3, ?4, ?5 FROM session
             WHERE id = ?1 AND ended_at IS NULL ON CONFLICT DO UPDATE SET day = max(day, ?2),
-            cost_micros = cost_micros + ?3, tokens = tokens + ?4, turns = turns + ?5";
+            cost_micros = min(cost_micros + ?3, ?6), tokens = min(tokens + ?4, ?6), turns = turns + ?5";
         let [cost, tokens, turns] = parts(reserved.amount);
         let session = reserved.session.as_str();
-        self.run(insert, params![session, Day::from(at).0, cost, tokens, turns]).map(drop)
+        self.run(insert, params![session, Day::from(at).0, cost, tokens, turns, SUM_MAX]).map(drop)
     }
 
     pub(super) fn move_purse(&self, session: &str, movement: Move, at: Timestamp) -> Result<()> {
@@ -91,18 +111,18 @@ impl Fold<'_> {
             Move::Settle(usage) => {
                 self.run(OVER, [session])?;
                 let add = "INSERT INTO spent VALUES (?1, ?2, ?3, ?4, 0, 0, 0) ON CONFLICT DO UPDATE
-                    SET cost_micros = cost_micros + ?2, tokens = tokens + ?3, turns = turns + ?4";
+                    SET cost_micros = min(cost_micros + ?2, ?5), tokens = min(tokens + ?3, ?5), turns = turns + ?4";
                 let [cost, tokens, turns] = parts(Amount::of_turn(usage));
-                self.run(add, params![Day::from(at).0, cost, tokens, turns])?;
+                self.run(add, params![Day::from(at).0, cost, tokens, turns, SUM_MAX])?;
             }
             Move::Abandon => {
                 // It was used when it was set aside, whenever that is noticed.
                 let add = "INSERT INTO spent SELECT day, 0, 0, 0, cost_micros, tokens, turns
                     FROM reservation WHERE session = ?1 ON CONFLICT DO UPDATE
-                    SET lost_cost_micros = lost_cost_micros + excluded.lost_cost_micros,
-                        lost_tokens = lost_tokens + excluded.lost_tokens,
+                    SET lost_cost_micros = min(lost_cost_micros + excluded.lost_cost_micros, ?2),
+                        lost_tokens = min(lost_tokens + excluded.lost_tokens, ?2),
                         lost_turns = lost_turns + excluded.lost_turns";
-                self.run(add, [session])?;
+                self.run(add, params![session, SUM_MAX])?;
                 self.run(OVER, [session])?;
             }
             Move::Release => {
@@ -115,10 +135,11 @@ impl Fold<'_> {
     /// A turn's line in the ledger. Who took it is the session's agent, if the event does not say.
     pub(super) fn enter(&self, session: &str, ended: &TurnEnded, at: Timestamp) -> Result<()> {
         let add = "INSERT INTO usage SELECT ?2, id, coalesce(task, ''),
-                CASE ?3 WHEN '' THEN agent ELSE ?3 END, 1, ?4, ?5, ?6, ?7
+                CASE ?3 WHEN '' THEN agent ELSE ?3 END, 1, ?4, ?5, ?6, ?7, ?8
             FROM session WHERE id = ?1 ON CONFLICT DO UPDATE SET turns = turns + 1,
-                input_tokens = input_tokens + ?4, cached_tokens = cached_tokens + ?5,
-                output_tokens = output_tokens + ?6, cost_micros = cost_micros + ?7";
+                input_tokens = min(input_tokens + ?4, ?9), cached_tokens = min(cached_tokens + ?5, ?9),
+                output_tokens = min(output_tokens + ?6, ?9), cost_micros = min(cost_micros + ?7, ?9),
+                unpriced_turns = unpriced_turns + ?8";
         let Usage { input_tokens, cached_tokens, output_tokens, cost_micros } = ended.usage;
         let values = params![
             session,
@@ -127,13 +148,28 @@ impl Fold<'_> {
             stored(input_tokens),
             stored(cached_tokens),
             stored(output_tokens),
-            stored(cost_micros)
+            stored(cost_micros),
+            ended.has_unknown_cost(),
+            SUM_MAX
         ];
         self.run(add, values).map(drop)
     }
 }
 
+/// Sums of the ledger's columns. `total` does not fail where `sum` would leave the range of an integer.
+const SUMS: &str = "CAST(min(total(input_tokens), 2.0e18) AS INTEGER),
+    CAST(min(total(cached_tokens), 2.0e18) AS INTEGER), CAST(min(total(output_tokens), 2.0e18) AS INTEGER),
+    CAST(min(total(cost_micros), 2.0e18) AS INTEGER), sum(unpriced_turns)";
+
 impl View<'_> {
+    /// Turns of a day, or of all days, whose cost is unknown.
+    pub fn unpriced_turns(&self, day: Option<Day>) -> Result<u64> {
+        let select =
+            "SELECT coalesce(sum(unpriced_turns), 0) FROM usage WHERE ?1 IS NULL OR day = ?1";
+        let mut select = self.conn.prepare_cached(select)?;
+        Ok(select.query_row([day.map(|day| day.0)], |row| number(row, 0))?)
+    }
+
     /// The ledger from a day on, added up.
     pub fn usage(&self, by: UsageBy, since: Option<Day>) -> Result<Vec<UsageRow>> {
         let column = match by {
@@ -143,8 +179,7 @@ impl View<'_> {
             UsageBy::Agent => "agent",
         };
         let select = format!(
-            "SELECT {column}, sum(turns), sum(input_tokens), sum(cached_tokens), sum(output_tokens),
-            sum(cost_micros) FROM usage WHERE day >= ?1 GROUP BY 1 ORDER BY min(day), 1"
+            "SELECT {column}, sum(turns), {SUMS} FROM usage WHERE day >= ?1 GROUP BY 1 ORDER BY min(day), 1"
         );
         let mut select = self.conn.prepare(&select)?;
         let read = |row: &Row<'_>| {
@@ -158,7 +193,7 @@ impl View<'_> {
                 output_tokens: number(row, 4)?,
                 cost_micros: number(row, 5)?,
             };
-            Ok(UsageRow { key, turns: number(row, 1)?, usage })
+            Ok(UsageRow { key, turns: number(row, 1)?, usage, unpriced_turns: number(row, 6)? })
         };
         let rows = select.query_map([since.map_or(i64::MIN, |day| day.0)], read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -166,9 +201,10 @@ impl View<'_> {
 
     /// The ledger from a day on, by day and agent.
     pub fn usage_of_days(&self, since: Day) -> Result<Vec<UsageOfDay>> {
-        let select = "SELECT day, agent, sum(turns), sum(input_tokens), sum(cached_tokens),
-            sum(output_tokens), sum(cost_micros) FROM usage WHERE day >= ?1 GROUP BY 1, 2 ORDER BY 1, 2";
-        let mut select = self.conn.prepare_cached(select)?;
+        let select = format!(
+            "SELECT day, agent, sum(turns), {SUMS} FROM usage WHERE day >= ?1 GROUP BY 1, 2 ORDER BY 1, 2"
+        );
+        let mut select = self.conn.prepare_cached(&select)?;
         let read = |row: &Row<'_>| {
             let usage = Usage {
                 input_tokens: number(row, 3)?,
@@ -177,7 +213,8 @@ impl View<'_> {
                 cost_micros: number(row, 6)?,
             };
             let (day, agent) = (Day(row.get(0)?), row.get(1)?);
-            Ok(UsageOfDay { day, agent, turns: number(row, 2)?, usage })
+            let unpriced_turns = number(row, 7)?;
+            Ok(UsageOfDay { day, agent, turns: number(row, 2)?, usage, unpriced_turns })
         };
         let rows = select.query_map([since.0], read)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -193,9 +230,11 @@ impl View<'_> {
                 self.conn.prepare_cached(select)?.query_row([day.0], read).optional()?
             }
             None => {
-                let select = "SELECT coalesce(sum(cost_micros), 0), coalesce(sum(tokens), 0),
-                    coalesce(sum(turns), 0), coalesce(sum(lost_cost_micros), 0),
-                    coalesce(sum(lost_tokens), 0), coalesce(sum(lost_turns), 0) FROM spent";
+                let select = "SELECT CAST(min(total(cost_micros), 2.0e18) AS INTEGER),
+                    CAST(min(total(tokens), 2.0e18) AS INTEGER), coalesce(sum(turns), 0),
+                    CAST(min(total(lost_cost_micros), 2.0e18) AS INTEGER),
+                    CAST(min(total(lost_tokens), 2.0e18) AS INTEGER), coalesce(sum(lost_turns), 0)
+                    FROM spent";
                 self.conn.prepare_cached(select)?.query_row([], read).optional()?
             }
         };

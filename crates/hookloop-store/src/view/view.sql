@@ -125,6 +125,7 @@ CREATE TABLE session(
   task TEXT,
   tokens INTEGER NOT NULL,
   cost_micros INTEGER NOT NULL,
+  unpriced_turns INTEGER NOT NULL DEFAULT 0, -- turns whose cost is unknown
   started_at INTEGER NOT NULL,
   ended_at INTEGER,
   proven INTEGER NOT NULL DEFAULT 0 -- gates passed on the files as they are at the end
@@ -143,6 +144,7 @@ CREATE TABLE usage(
   cached_tokens INTEGER NOT NULL,
   output_tokens INTEGER NOT NULL,
   cost_micros INTEGER NOT NULL,
+  unpriced_turns INTEGER NOT NULL, -- turns whose cost is unknown
   PRIMARY KEY(day, session, task, agent)
 ) STRICT, WITHOUT ROWID;
 

@@ -9,13 +9,15 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use hookloop_engine::agents::command_access::claude_rule;
-use hookloop_engine::agents::repository;
+use hookloop_engine::agents::readiness::{NotReady, check_ready};
+use hookloop_engine::agents::{Settings, repository};
 use hookloop_engine::config::{FILE_NAME, settings_from};
 use hookloop_engine::gate_agreement::{HookConsent, agree_to_agents};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
 use hookloop_engine::project::{EngineError, Project, new_project_name};
 use hookloop_engine::rules::Rules;
+use hookloop_engine::runner::Runner;
 use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
 use hookloop_engine::trust::{Definition, Trust};
@@ -67,6 +69,8 @@ pub(super) struct Plan {
     pub(super) gates: Vec<Tried>,
     /// Agents that are installed.
     pub(super) agents: Vec<String>,
+    /// Why the first of them can't work yet.
+    pub(super) unready: Option<NotReady>,
     /// It is in a git repository.
     pub(super) has_git: bool,
     /// The rules for commands that Claude Code may run.
@@ -101,7 +105,10 @@ impl Args {
             return Err(not_written());
         }
         let written = write(&place.config(), &text)?;
-        Project::open(&place, caller(&place), &around)?;
+        plan.unready = {
+            let project = Project::open(&place, caller(&place), &around)?;
+            project.runner().and_then(|runner| why_unready(&plan, runner))
+        };
         let trusted = match written {
             true => self.trust(context, &plan, &place, &text)?,
             false => None,
@@ -244,8 +251,21 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     // A directory of that name may be empty; a file leads to a repository.
     let is_git = |git: std::path::PathBuf| git.is_file() || git.join("HEAD").exists();
     let has_git = root.ancestors().any(|directory| is_git(directory.join(".git")));
-    let name = new_project_name(&directory).to_string();
-    Ok(Plan { name, survey, gates, agents, has_git, allowed: Vec::new() })
+    Ok(Plan {
+        name: new_project_name(&directory).to_string(),
+        survey,
+        gates,
+        agents,
+        unready: None,
+        has_git,
+        allowed: Vec::new(),
+    })
+}
+
+/// Why the agent that `init` proposes can't work yet, if it can't.
+fn why_unready(plan: &Plan, runner: &Runner) -> Option<NotReady> {
+    let settings = Settings::of_name(plan.agents.first()?).ok()?;
+    check_ready(&settings, runner).err()
 }
 
 /// Writes the file unless it is there by now; answers whether it did.

@@ -2,7 +2,7 @@
 
 use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
-use hookloop_core::session::plan::NoSuchStop;
+use hookloop_core::session::plan::{NoSuchStop, UNPRICED_TURNS};
 use hookloop_core::session::{AtRetryLimit, ConversationPolicy, Limits, StopWhen, Work};
 use hookloop_engine::agents::Permissions;
 use hookloop_engine::agents::crew::Roll;
@@ -121,6 +121,10 @@ struct LimitArgs {
     /// In dollars
     #[arg(long, value_name = "AMOUNT")]
     max_cost: Option<f64>,
+
+    /// Turns whose cost is unknown [default: 20 with a limit of cost, else no bound]
+    #[arg(long, value_name = "N")]
+    max_unpriced_turns: Option<u32>,
 }
 
 impl LimitArgs {
@@ -138,6 +142,11 @@ impl LimitArgs {
             cost_micros: self
                 .max_cost
                 .map_or(limits.cost_micros, |cost| (cost * 1_000_000.0).round() as u64),
+            unpriced_turns: match (self.max_unpriced_turns, self.max_cost) {
+                (Some(turns), _) => turns,
+                (None, Some(_)) => limits.unpriced_turns.min(UNPRICED_TURNS),
+                (None, None) => limits.unpriced_turns,
+            },
         }
     }
 }

@@ -3,7 +3,7 @@
 pub(super) mod live;
 pub(crate) mod words;
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -11,13 +11,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookloop_core::id::Subject;
-use hookloop_core::session::{Outcome, Phase, Session};
+use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::{Outcome, Phase, Plan, Session};
 use hookloop_engine::agents;
 use hookloop_engine::agents::crew::Roll;
+use hookloop_engine::agents::known::CostReport;
+use hookloop_engine::agents::readiness::check_ready;
+use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::project::Project;
 use hookloop_engine::runner::Runner;
 use hookloop_engine::session::real::{Rest, Stop};
 use hookloop_engine::session::{Attendance, Opened, perform as perform_session};
+use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::Context;
@@ -101,6 +106,17 @@ pub(super) fn drive(
         true => Vec::new(),
         false => muster(project, &Roll::from(&opened.plan))?,
     };
+    let mut powers = powers;
+    if !opened.is_ending
+        && let Some(line) = unknown_cost(project, &opened.plan)
+    {
+        if context.out.json && opened.plan.limits.unpriced_turns != u32::MAX {
+            let warning = json!({ "warning": { "message": line, "hint": Value::Null } });
+            // Nobody to read it changes nothing.
+            let _ = writeln!(std::io::stderr(), "{warning}");
+        }
+        powers.push(line);
+    }
     let heading = Heading { powers: &powers, purse: &rules.limits.purse };
     let mut live = Live::new(&mut context.out, opened, heading, stop.clone());
     if let Some(showing) = showing {
@@ -128,6 +144,13 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
         };
         let role = if place == 0 { "agent" } else { "then" };
         lines.push(format!("{role} {}{what} may {}", plain(name), settings.powers()));
+        let ready = check_ready(&settings, runner).map_err(Unfit::from)?;
+        if let Some(command) = ready.unsure_login {
+            lines.push(format!(
+                "  nothing shows that {} is logged in; if it is not: {command}",
+                plain(name)
+            ));
+        }
         if !fit.ignored.is_empty() {
             let files = fit.ignored.join(", ");
             lines.push(format!("  not used, because you have not agreed to it: {}", plain(&files)));
@@ -135,6 +158,33 @@ pub(super) fn muster(project: &Project, roll: &Roll) -> Result<Vec<String>> {
         agents::open(settings, runner.root())?;
     }
     Ok(lines)
+}
+
+/// What bounds a session whose agent may not report its cost, in words.
+fn unknown_cost(project: &Project, plan: &Plan) -> Option<String> {
+    let rules = project.rules();
+    let settings = rules.agent(&plan.agent).ok()?;
+    let model = plan.model.as_deref().or(settings.model.as_deref());
+    if rules.price(&plan.agent, model).is_some() {
+        return None;
+    }
+    let agent = plain(&plan.agent);
+    let why = match settings.cost_report() {
+        CostReport::Always => return None,
+        CostReport::SomeModels => format!("{agent} reports no cost for some models"),
+        CostReport::Never => format!("{agent} reports no cost"),
+    };
+    let limits = &plan.limits;
+    let unpriced = match limits.unpriced_turns {
+        u32::MAX => String::new(),
+        turns => format!(", {} of unknown cost", words::counted(turns, "turn", "turns")),
+    };
+    Some(format!(
+        "cost may be unknown: {why}, so the limit of {} can't bound it; bounded by {}, {} tokens{unpriced}",
+        Dollars(limits.cost_micros),
+        words::counted(limits.iterations, "iteration", "iterations"),
+        Count(limits.tokens),
+    ))
 }
 
 pub(super) fn runner(project: &Project) -> Result<&Runner> {

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use hookloop_core::id::SessionId;
 use hookloop_core::purse::{Amount, Bounds, Purse};
 use hookloop_core::session::Usage;
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::Count;
 use hookloop_core::time::Day;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
@@ -92,7 +92,7 @@ impl Args {
             return out.json(&json!({
                 "by": self.heading().to_lowercase(),
                 "rows": list,
-                "total": usage_json(total.turns, &total.usage),
+                "total": usage_json(&total),
                 "purse": standing.json(),
             }));
         }
@@ -134,11 +134,9 @@ fn standing(project: &Project, bounds: Purse) -> Result<Standing> {
 }
 
 fn total(rows: &[UsageRow]) -> UsageRow {
-    let mut total = UsageRow { key: "total".to_owned(), turns: 0, usage: Usage::default() };
-    for row in rows {
-        total.turns += row.turns;
-        total.usage.add(row.usage);
-    }
+    let (key, usage) = ("total".to_owned(), Usage::default());
+    let mut total = UsageRow { key, turns: 0, usage, unpriced_turns: 0 };
+    rows.iter().for_each(|row| total.add(row));
     total
 }
 
@@ -149,7 +147,7 @@ fn cells(row: &UsageRow) -> Vec<Cell> {
     };
     let usage = &row.usage;
     vec![
-        Cell::new(Dollars(usage.cost_micros)),
+        Cell::new(row.cost()),
         Cell::new(row.turns),
         Cell::new(Count(usage.input_tokens)),
         Cell::new(Count(usage.cached_tokens)),
@@ -159,7 +157,7 @@ fn cells(row: &UsageRow) -> Vec<Cell> {
 }
 
 fn line_json(by: By, row: &UsageRow) -> Value {
-    let mut line = usage_json(row.turns, &row.usage);
+    let mut line = usage_json(row);
     let key = match by {
         By::Day => "day",
         By::Session => "session",
@@ -173,13 +171,15 @@ fn line_json(by: By, row: &UsageRow) -> Value {
     line
 }
 
-fn usage_json(turns: u64, usage: &Usage) -> Value {
+fn usage_json(row: &UsageRow) -> Value {
+    let usage = &row.usage;
     json!({
-        "turns": turns,
+        "turns": row.turns,
         "input_tokens": usage.input_tokens,
         "cached_tokens": usage.cached_tokens,
         "output_tokens": usage.output_tokens,
-        "cost_micros": usage.cost_micros,
+        "cost_micros": row.cost().known_micros(),
+        "unpriced_turns": row.unpriced_turns,
     })
 }
 

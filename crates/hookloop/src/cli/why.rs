@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject, TaskId};
-use hookloop_core::session::{Limit, Outcome, Phase, Session};
+use hookloop_core::session::{Limit, Outcome, Phase, Session, TurnEnded};
 use hookloop_core::task::TaskState;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::project::Project;
@@ -92,6 +92,13 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
                     .to_owned(),
             );
         }
+        Some(Outcome::Limit { limit: Limit::Cost }) if words::is_unpriced_limit(session) => {
+            reasons.push(format!(
+                "its limit of cost was reached: the cost of {} turns is unknown, and {} are allowed \
+                 (`--max-unpriced-turns`)",
+                session.unpriced_turns, limits.unpriced_turns
+            ));
+        }
         Some(Outcome::Limit { limit }) => {
             reasons.push(format!("its limit of {} was reached", limit.name()))
         }
@@ -114,8 +121,8 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         }
         None => reasons.push(of_phase(session)),
     }
-    if let Phase::Failed { error } = &session.phase {
-        reasons.push(format!("the last turn failed: {error}"));
+    if let Some(why) = session.last.as_ref().and_then(TurnEnded::failure_line) {
+        reasons.push(format!("the last turn failed: {why}"));
     }
     for near_miss in session.last.iter().flat_map(|last| &last.near_misses) {
         reasons.push(format!("the agent's last message reports nothing: {near_miss}"));

@@ -88,7 +88,9 @@ impl Figures<'_> {
             self.page.count(&of::TOKENS, &kind("input"), usage.input_tokens);
             self.page.count(&of::TOKENS, &kind("output"), usage.output_tokens);
             self.page.count(&of::CACHED, &labels, usage.cached_tokens);
-            self.page.add(&of::COST, &labels, dollars(usage.cost_micros));
+            if let Some(micros) = row.cost().known_micros() {
+                self.page.add(&of::COST, &labels, dollars(micros));
+            }
         }
         Ok(())
     }

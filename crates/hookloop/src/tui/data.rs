@@ -6,6 +6,7 @@ use std::sync::Arc;
 use hookloop_core::id::SessionId;
 use hookloop_core::inbox::{About, Key};
 use hookloop_core::session::Session;
+use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::Timeline;
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
@@ -52,7 +53,7 @@ pub(super) struct Overview {
     pub(super) problem_count: u64,
     pub(super) sessions: Vec<SessionLine>,
     pub(super) running: usize,
-    pub(super) cost_today_micros: u64,
+    pub(super) cost_today: CostFigure,
     pub(super) tasks: Vec<(TaskState, u64)>,
     /// Tasks that wait for one that is blocked.
     pub(super) stuck: u64,

@@ -7,7 +7,6 @@ mod session;
 mod sessions;
 mod tasks;
 
-use hookloop_core::session::plan::Dollars;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Style;
@@ -124,7 +123,10 @@ fn header(state: &State) -> Line<'static> {
         Span::raw("  "),
         Span::styled(format!("▶ {running} running"), running_style),
         Span::raw("  "),
-        Span::raw(format!("{} today", Dollars(overview.cost_today_micros))),
+        Span::raw(match overview.cost_today.known_micros() {
+            Some(_) => format!("{} today", overview.cost_today),
+            None => "cost unknown today".to_owned(),
+        }),
     ];
     if let Some(trouble) = &state.trouble {
         spans.extend([

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use hookloop_core::claim::Claim;
 use hookloop_core::id::{ProjectName, SessionId};
 use hookloop_core::inbox::{About, Kind, Problem};
+use hookloop_core::session::plan::CostFigure;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::{Day, Timestamp};
 use hookloop_engine::inbox::{self, InboxError};
@@ -137,7 +138,10 @@ impl Reader {
             problem_count: problem_count + dead,
             running: sessions.iter().filter(|line| line.state == RUNNING).count(),
             sessions,
-            cost_today_micros: usage.iter().map(|row| row.usage.cost_micros).sum(),
+            cost_today: usage.iter().fold(CostFigure::default(), |sum, row| CostFigure {
+                micros: sum.micros.saturating_add(row.usage.cost_micros),
+                unpriced_turns: sum.unpriced_turns.saturating_add(row.unpriced_turns),
+            }),
             tasks: tasks.to_vec(),
             stuck,
         })

@@ -173,11 +173,11 @@ fn is_interrupted(who: Who) {
 
 /// The provider does not know the user, and the provider has a bad day.
 fn tells_of_errors(who: Who) {
-    for (status, words) in [(401, "who are you"), (500, "a bad day")] {
+    for (status, words, code) in [(401, "Incorrect API key provided", 3), (500, "a bad day", 4)] {
         let refusals = (0..50).map(|_| Turn::refuse(status, words));
         let stage = Stage::new(who, refusals);
         let ran = stage.run(&["Write a.txt", "--max-turn", "40s"]);
-        assert_eq!(ran.code, 4, "{ran:#?}");
+        assert_eq!(ran.code, code, "{ran:#?}");
         // Some try again until their time is over.
         let tries_again = matches!(who, Who::Opencode | Who::Qwen);
         assert!(tries_again || !failure(&ran).contains("did not end within"), "{ran:#?}");

@@ -9,6 +9,7 @@ mod contract;
 mod delivery;
 #[path = "../documents/mod.rs"]
 mod documents;
+mod faults;
 mod looping;
 mod native;
 mod stage;

@@ -40,6 +40,8 @@ pub(super) struct Account<'a> {
     /// The tool that was not shown yet: more is told of it before it runs.
     unshown: Option<ToolCallId>,
     usage: Usage,
+    /// The agent reported what the turn cost.
+    has_cost: bool,
     /// What the conversation had cost before.
     cost_before: u64,
     refused: Vec<String>,
@@ -53,6 +55,8 @@ pub(super) struct Said {
     pub(super) promises: Vec<Promise>,
     pub(super) usage: Usage,
     pub(super) refused: Vec<String>,
+    /// The agent reported what the turn cost.
+    pub(super) has_cost: bool,
     /// The agent could not go on, and said so in its message.
     pub(super) is_broken: bool,
 }
@@ -73,6 +77,7 @@ impl<'a> Account<'a> {
             tools: VecDeque::new(),
             unshown: None,
             usage: Usage::default(),
+            has_cost: false,
             cost_before: before.unwrap_or_default().cost_micros,
             refused: Vec::new(),
             is_broken: false,
@@ -111,6 +116,8 @@ impl<'a> Account<'a> {
             SessionUpdate::UsageUpdate(usage) => {
                 let total = cost_micros(usage.cost.as_ref());
                 let cost = total.map(|total| cost_of_turn(total, self.cost_before));
+                // An agent that knows no price reports 0.
+                self.has_cost |= total.is_some_and(|total| total > 0);
                 if let Some(cost) = cost.filter(|cost| *cost != self.usage.cost_micros) {
                     self.usage.cost_micros = cost;
                     updates(Update::Usage(self.usage));
@@ -164,6 +171,7 @@ impl<'a> Account<'a> {
             message: self.speech.message(),
             promises: self.speech.scanner.finish(),
             usage: self.usage,
+            has_cost: self.has_cost,
             refused: self.refused,
             is_broken: self.is_broken,
         }

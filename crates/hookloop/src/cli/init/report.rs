@@ -19,7 +19,7 @@ const SHOWN_LINES: usize = 12;
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 /// What is proposed to who has no agent.
-const AN_AGENT: &str = "npm install -g @anthropic-ai/claude-code";
+const AN_AGENT: &str = "npm install -g @anthropic-ai/claude-code@latest";
 
 /// What came of it.
 pub(super) struct Done<'a> {
@@ -199,6 +199,9 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     if plan.agents.is_empty() {
         steps.push(format!("{AN_AGENT}  # or another agent"));
     }
+    if let Some(why) = &plan.unready {
+        steps.push(format!("{}  # {why}", why.hint()));
+    }
     let is_red = |tried: &Tried| {
         tried.gate.kind == GateKind::Tests && matches!(tried.trial, Trial::Failed { .. })
     };
@@ -272,6 +275,6 @@ impl Plan {
     fn none() -> Plan {
         let (name, survey, gates) = (String::new(), Default::default(), Vec::new());
         let (agents, allowed) = (Vec::new(), Vec::new());
-        Plan { name, survey, gates, agents, has_git: true, allowed }
+        Plan { name, survey, gates, agents, unready: None, has_git: true, allowed }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anstyle::{AnsiColor, Style};
 use hookloop_core::event::EventBody;
 use hookloop_core::purse::Purse;
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::{CostFigure, Count};
 use hookloop_core::session::{Answer, Limits, Session, Usage};
 use hookloop_engine::session::real::{Onlooker, Stop, Waited};
 use hookloop_engine::session::{Notice, Opened};
@@ -46,6 +46,7 @@ pub(crate) struct Live<'o> {
     stop: Stop,
     limits: Limits,
     used: Usage,
+    unpriced_turns: u64,
     began: Instant,
     status: Option<Status>,
     /// While there is one, no lines are written.
@@ -65,10 +66,21 @@ impl<'o> Live<'o> {
     ) -> Live<'o> {
         let status = (out.terminal && !out.json).then(Status::start);
         let (id, limits) = (opened.id.to_string(), opened.plan.limits);
-        let (used, began) = (Usage::default(), Instant::now());
+        let (used, unpriced_turns, began) = (Usage::default(), 0, Instant::now());
         let (screen, unsaid, has_failed) = (None, VecDeque::new(), false);
-        let mut live =
-            Live { out, id, stop, limits, used, began, status, screen, unsaid, has_failed };
+        let mut live = Live {
+            out,
+            id,
+            stop,
+            limits,
+            used,
+            unpriced_turns,
+            began,
+            status,
+            screen,
+            unsaid,
+            has_failed,
+        };
         if !live.out.json {
             let plan = &opened.plan;
             let (id, work) = (&opened.id, words::work(&plan.work));
@@ -129,6 +141,7 @@ impl<'o> Live<'o> {
     fn event(&mut self, stored: &StoredEvent) {
         if let EventBody::TurnEnded(ended) = &stored.event.body {
             self.used.add(ended.usage);
+            self.unpriced_turns += u64::from(ended.has_unknown_cost());
         }
         if self.out.json {
             let shown = self.out.json(&EventJson::from(stored)).and_then(|()| self.out.flush());
@@ -265,11 +278,11 @@ impl Live<'_> {
         let used = match self.used.is_none() {
             true => String::new(),
             false => format!(
-                ", {} of {} tokens, {} of {}",
+                ", {} of {} tokens, {}",
                 Count(self.used.tokens()),
                 Count(tokens),
-                Dollars(self.used.cost_micros),
-                Dollars(cost_micros)
+                CostFigure { micros: self.used.cost_micros, unpriced_turns: self.unpriced_turns }
+                    .of(cost_micros)
             ),
         };
         format!("iteration {iteration} of {iterations}, {ran} of {most}{used} | agent")

@@ -12,6 +12,7 @@ use hookloop_core::session::{
     Answer, Decision, Limit, Limits, Outcome, Plan, Session, StopWhen, SubmitVerdict, TurnEnded,
     TurnKind, TurnResult, Verdict, Work,
 };
+use hookloop_core::time::Timestamp;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
@@ -231,8 +232,7 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
             let usage = match ended.usage.is_none() {
                 true => String::new(),
                 false => {
-                    let (tokens, cost) = (ended.usage.tokens(), Dollars(ended.usage.cost_micros));
-                    format!(", {tokens} tokens, {cost}")
+                    format!(", {} tokens, {}", ended.usage.tokens(), turn_cost(ended))
                 }
             };
             let refused = match ended.refused.as_slice() {
@@ -243,15 +243,34 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
             let said = said.map_or_else(String::new, |said| format!("; says: {said}"));
             (Weight::Plain, format!("agent took {took}, {changed}{usage}{refused}{said}"))
         }
-        TurnResult::Failed { error } => {
-            let first = error.lines().next().unwrap_or_default();
-            (Weight::Bad, format!("agent failed after {took}: {first}"))
+        TurnResult::Failed { .. } => {
+            let why = ended.failure_line().unwrap_or_default();
+            (Weight::Bad, format!("agent failed after {took}: {why}"))
         }
-        TurnResult::RateLimited { error, .. } => {
-            let first = error.lines().next().unwrap_or_default();
-            (Weight::Bad, format!("agent is told to wait: {first}"))
+        TurnResult::RateLimited { until_ms, .. } => {
+            let why = ended.failure_line().unwrap_or_default();
+            (Weight::Bad, format!("rate limit, {}: {why}", waits_until(*until_ms)))
         }
         TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
+    }
+}
+
+/// What a turn cost, in words.
+pub(crate) fn turn_cost(ended: &TurnEnded) -> String {
+    match ended.cost().known_micros() {
+        Some(micros) => Dollars(micros).to_string(),
+        None => "cost unknown".to_owned(),
+    }
+}
+
+/// How long a session waits that met a rate limit.
+fn waits_until(until_ms: Option<u64>) -> String {
+    let until = until_ms.and_then(|ms| i64::try_from(ms).ok());
+    match until {
+        Some(ms) => format!("the next turn begins after {}", Timestamp(ms)),
+        None => {
+            "the provider does not say until when; the next turn begins after a pause".to_owned()
+        }
     }
 }
 
@@ -390,6 +409,18 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
             let text = format!("stopped at the purse of all sessions after {count}{why}");
             (Weight::Bad, text, Some("hookloop usage".to_owned()))
         }
+        Some(Outcome::Limit { limit: Limit::Errors }) => {
+            let last = session.last.as_ref().and_then(TurnEnded::failure_line);
+            let last = last.map_or_else(String::new, |why| format!("; last: {}", plain(&why)));
+            (Weight::Bad, format!("stopped at its limit of errors after {count}{last}"), why)
+        }
+        Some(Outcome::Limit { limit: Limit::Cost }) if is_unpriced_limit(session) => {
+            let turns = counted(session.unpriced_turns, "turn", "turns");
+            let text = format!(
+                "stopped at its limit of cost after {count}: the cost of {turns} is unknown"
+            );
+            (Weight::Bad, text, why)
+        }
         Some(Outcome::Limit { limit }) => {
             (Weight::Bad, format!("stopped at its limit of {} after {count}", limit.name()), why)
         }
@@ -397,6 +428,13 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
         Some(Outcome::Interrupted) => (Weight::Bad, format!("interrupted after {count}"), log),
         None => (Weight::Plain, format!("paused after {count}"), resume),
     }
+}
+
+/// Whether turns of unknown cost ended a session at its limit of cost.
+pub(crate) fn is_unpriced_limit(session: &Session) -> bool {
+    let limits = &session.plan.limits;
+    session.usage.cost_micros < limits.cost_micros
+        && session.unpriced_turns >= limits.unpriced_turns
 }
 
 /// Why a complete session is not proven.

@@ -1,6 +1,6 @@
 //! One session: its iterations, the steps of one of them, what the agent says, what waits.
 
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::Count;
 use hookloop_core::session::timeline::What;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -67,13 +67,11 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
     let mut facts =
         format!("iteration {} of {}, {}", session.iteration, limits.iterations, clock(ran));
     if !session.usage.is_none() {
-        let (tokens, cost) = (session.usage.tokens(), session.usage.cost_micros);
         facts.push_str(&format!(
-            ", {} of {} tokens, {} of {}",
-            Count(tokens),
+            ", {} of {} tokens, {}",
+            Count(session.usage.tokens()),
             Count(limits.tokens),
-            Dollars(cost),
-            Dollars(limits.cost_micros)
+            session.cost().of(limits.cost_micros)
         ));
     }
     let now = match &shown.timeline.outcome {

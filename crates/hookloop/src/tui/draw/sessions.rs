@@ -1,6 +1,7 @@
 //! The latest sessions.
 
 use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_engine::store::SessionRow;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -59,6 +60,15 @@ fn heading(width: u16) -> Line<'static> {
     Line::from(Span::styled(text, DIM))
 }
 
+/// The known cost of a session, in a narrow column.
+fn cost_cell(row: &SessionRow) -> String {
+    match (row.cost().known_micros(), row.unpriced_turns) {
+        (None, _) => "unknown".to_owned(),
+        (Some(micros), 0) => Dollars(micros).to_string(),
+        (Some(micros), _) => format!("{}+", Dollars(micros)),
+    }
+}
+
 fn session(state: &State, line: &SessionLine, width: u16) -> Line<'static> {
     let row = &line.row;
     let style = state.theme.session(&line.state);
@@ -73,7 +83,7 @@ fn session(state: &State, line: &SessionLine, width: u16) -> Line<'static> {
     if width >= WIDE {
         spans.push(Span::raw(cell(&row.agent, AGENT - 1) + " "));
         spans.push(Span::raw(cell(&Count(row.tokens).to_string(), COST)));
-        spans.push(Span::raw(cell(&Dollars(row.cost_micros).to_string(), COST)));
+        spans.push(Span::raw(cell(&cost_cell(row), COST)));
     }
     if let Some(reason) = &row.reason {
         spans.push(super::first(&format!("{reason}: "), state.theme.bad()));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hookloop_core::event::EventBody;
 use hookloop_core::session::Session;
+use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::Timeline;
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
@@ -78,7 +79,7 @@ pub(super) fn overview() -> Overview {
             session("s2", "complete", None),
         ],
         running: 1,
-        cost_today_micros: 12_340_000,
+        cost_today: CostFigure { micros: 12_340_000, unpriced_turns: 0 },
         tasks: vec![(TaskState::Ready, 1), (TaskState::Active, 1), (TaskState::Blocked, 1)],
         stuck: 1,
     }

@@ -1,7 +1,7 @@
 //! The first look: what needs a human comes first.
 
 use hookloop_core::inbox::{About, Kind, Problem};
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::{CostFigure, Count};
 use hookloop_core::time::{Day, Timestamp};
 use hookloop_engine::inbox;
 use hookloop_engine::session::open;
@@ -130,7 +130,7 @@ impl SessionLine {
             iteration: row.iteration,
             task: row.task.clone(),
             tokens: Count(row.tokens).to_string(),
-            cost: Dollars(row.cost_micros).to_string(),
+            cost: row.cost().to_string(),
             started: When::new(row.started_at, visit.now),
             took: took(visit, row),
             reason: row.reason.clone(),
@@ -174,10 +174,13 @@ fn counts(visit: &Visit<'_>) -> Result<Value> {
 
 fn today(visit: &Visit<'_>) -> Result<Value> {
     let today = Day::from(visit.now);
-    let spent = visit.project().read(|view| view.spent(Some(today)))?;
+    let (spent, unpriced_turns) = visit
+        .project()
+        .read(|view| Ok((view.spent(Some(today))?, view.unpriced_turns(Some(today))?)))?;
     let total = spent.total();
+    let cost = CostFigure { micros: total.cost_micros, unpriced_turns };
     Ok(context! {
-        cost => Dollars(total.cost_micros).to_string(),
+        cost => cost.to_string(),
         tokens => Count(total.tokens).to_string(),
         turns => total.turns,
         day => today.to_string(),

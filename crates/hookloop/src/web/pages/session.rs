@@ -1,7 +1,7 @@
 //! A session: what it is at and why, what happened in it, what waits for its next prompt.
 
 use hookloop_core::id::{SessionId, Subject};
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::Count;
 use hookloop_engine::session::open;
 use hookloop_engine::store::{PAUSED, SessionRow};
 use minijinja::context;
@@ -76,7 +76,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
         took => took(visit, row),
         iteration => row.iteration, iterations_max => limits.iterations,
         tokens => Count(row.tokens).to_string(), tokens_max => Count(limits.tokens).to_string(),
-        cost => Dollars(row.cost_micros).to_string(), cost_max => Dollars(limits.cost_micros).to_string(),
+        cost => row.cost().of(limits.cost_micros),
         receipts => session.receipts.iter().map(|receipt| context! {
             gate => &receipt.gate, status => &receipt.status, class => class(&receipt.status),
             tree => receipt.tree.as_deref().map(words::short_hash),

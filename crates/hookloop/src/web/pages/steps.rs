@@ -1,7 +1,7 @@
 //! The steps of an iteration in words, each with what it printed where this machine has that.
 
 use hookloop_core::session::facts::{GatesJudged, Left, TurnEnded};
-use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::plan::{CostFigure, Count};
 use hookloop_core::session::timeline::{Part, PartKind, Step, What};
 use hookloop_core::session::{Answer, Decision, SubmitVerdict, TurnKind, TurnResult, Verdict};
 use hookloop_engine::artifacts::{Stream, run_of};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::super::page::value_of;
 use super::super::words::{When, class};
 use super::Visit;
-use crate::cli::session::words::{counted, duration, short_hash, some};
+use crate::cli::session::words::{counted, duration, short_hash, some, turn_cost};
 
 /// Steps of a part that are shown, and characters of a text.
 const STEPS_MAX: usize = 100;
@@ -55,12 +55,18 @@ pub(super) fn part(visit: &Visit<'_>, part: &Part, shown: Shown) -> Value {
         sum.add(turn.usage);
         sum
     });
+    let unpriced_turns = part.turns().filter(|turn| turn.has_unknown_cost()).count() as u64;
+    let cost = CostFigure { micros: usage.cost_micros, unpriced_turns };
+    let cost = match cost.known_micros() {
+        Some(_) => cost.to_string(),
+        None => "cost unknown".to_owned(),
+    };
     context! {
         key => shown.key, is_open => shown.is_open, title => title(part.kind),
         is_over => part.ended.is_some(),
         began => When::new(part.began, visit.now), took => duration(took),
         hooks => part.hooks().count(), turns => part.turns().count(),
-        tokens => Count(usage.tokens()).to_string(), cost => Dollars(usage.cost_micros).to_string(),
+        tokens => Count(usage.tokens()).to_string(), cost,
         verdict => verdict(part),
         steps => value_of(steps), dropped => part.steps_dropped + skipped,
     }
@@ -199,6 +205,18 @@ fn texted(head: (&'static str, &'static str, String), said: String, text: &str) 
     line
 }
 
+/// The last line of the agent's stderr, where its error does not have it.
+fn beside(ended: &TurnEnded) -> String {
+    let (TurnResult::Failed { error } | TurnResult::RateLimited { error, .. }) = &ended.result
+    else {
+        return String::new();
+    };
+    match &ended.stderr {
+        Some(line) if !error.contains(line.as_str()) => format!("; stderr: {line}"),
+        _ => String::new(),
+    }
+}
+
 fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnded>) -> Line {
     let what = match kind {
         TurnKind::Work => "turn",
@@ -209,15 +227,16 @@ fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnde
     let Some(ended) = ended else { return said_by(("busy", what, again), String::new()) };
     let (class, result) = match &ended.result {
         TurnResult::Finished => ("good", String::new()),
-        TurnResult::Failed { error } => ("bad", format!("failed: {error}")),
-        TurnResult::RateLimited { error, .. } => ("bad", format!("told to wait: {error}")),
+        TurnResult::Failed { error } => ("bad", format!("failed: {error}{}", beside(ended))),
+        TurnResult::RateLimited { error, .. } => {
+            ("bad", format!("rate limit: {error}{}", beside(ended)))
+        }
         TurnResult::Cancelled => ("calm", "stopped".to_owned()),
     };
     let usage = match ended.usage.is_none() {
         true => String::new(),
         false => {
-            let (tokens, cost) = (Count(ended.usage.tokens()), Dollars(ended.usage.cost_micros));
-            format!("{tokens} tokens, {cost}")
+            format!("{} tokens, {}", Count(ended.usage.tokens()), turn_cost(ended))
         }
     };
     let changed = match ended.changed.len() {

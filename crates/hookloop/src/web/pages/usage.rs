@@ -74,7 +74,7 @@ fn bars(visit: &Visit<'_>) -> Result<Value> {
     Ok(context! {
         picture => picture(&of_days, since, days, &colours),
         agents, tasks => table(by_task, link("tasks")), sessions => table(by_session, link("sessions")),
-        total => figures(total.turns, &total.usage), days, since => since.to_string(),
+        total => figures(&total), days, since => since.to_string(),
         choices => [7, 30, 90].map(|days: i64| context! { days, link => visit.query.with("days", &days.to_string()) }).to_vec(),
     })
 }
@@ -87,11 +87,9 @@ fn colours(agents: &[UsageRow]) -> HashMap<String, usize> {
 }
 
 fn total(rows: &[UsageRow]) -> UsageRow {
-    let mut total = UsageRow { key: String::new(), turns: 0, usage: Usage::default() };
-    for row in rows {
-        total.turns += row.turns;
-        total.usage.add(row.usage);
-    }
+    let (key, usage) = (String::new(), Usage::default());
+    let mut total = UsageRow { key, turns: 0, usage, unpriced_turns: 0 };
+    rows.iter().for_each(|row| total.add(row));
     total
 }
 
@@ -100,15 +98,16 @@ fn table(mut rows: Vec<UsageRow>, of_key: impl Fn(&str) -> Value) -> Vec<Value> 
     rows.sort_by_key(|row| std::cmp::Reverse((row.usage.cost_micros, row.usage.tokens())));
     rows.truncate(ROWS_MAX);
     let row = |row: &UsageRow| {
-        context! { key => of_key(&row.key), figures => figures(row.turns, &row.usage) }
+        context! { key => of_key(&row.key), figures => figures(row) }
     };
     rows.iter().map(row).collect()
 }
 
-fn figures(turns: u64, usage: &Usage) -> Value {
+fn figures(row: &UsageRow) -> Value {
+    let usage = &row.usage;
     context! {
-        turns,
-        cost => Dollars(usage.cost_micros).to_string(),
+        turns => row.turns,
+        cost => row.cost().to_string(),
         input => Count(usage.input_tokens).to_string(),
         cached => Count(usage.cached_tokens).to_string(),
         output => Count(usage.output_tokens).to_string(),
@@ -125,7 +124,8 @@ fn picture(rows: &[UsageOfDay], since: Day, days: i64, colours: &HashMap<String,
     };
     let mut sums: BTreeMap<i64, u64> = BTreeMap::new();
     for row in rows {
-        *sums.entry(row.day.0).or_default() += size(&row.usage);
+        let sum = sums.entry(row.day.0).or_default();
+        *sum = sum.saturating_add(size(&row.usage));
     }
     let most = sums.values().copied().max().unwrap_or(0).max(1);
     let step = WIDTH / days.unsigned_abs().max(1);
@@ -223,6 +223,7 @@ mod tests {
             agent: agent.to_owned(),
             turns: 1,
             usage: Usage { cost_micros, ..Usage::default() },
+            unpriced_turns: 0,
         };
         let most = 1_000_000_000_000_000;
         let rows = [row(10, "a", most), row(10, "b", most), row(11, "a", 1)];

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::id::ProjectName;
+use hookloop_http::HttpClient;
 use hookloop_store::jetstream::{self, Access, JetStreamError, Links, Opened, Standing};
 use hookloop_store::store::{Store, StoreError};
 use sha2::{Digest, Sha256};
@@ -61,7 +62,8 @@ impl Surroundings {
 
     fn access(&self, user: &User, urls: &str, named_by: NamedBy) -> Result<Access, EngineError> {
         let access = user.access(urls, named_by)?;
-        Ok(Access { brief: self.stays.is_none(), links: self.stays.clone(), ..access })
+        let http = HttpClient::new(&self.environment, &user.network);
+        Ok(Access { brief: self.stays.is_none(), links: self.stays.clone(), http, ..access })
     }
 }
 

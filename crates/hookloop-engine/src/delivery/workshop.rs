@@ -172,7 +172,8 @@ fn open_forge(
         None => Api::of_host(&host).ok_or_else(|| bad(format!("`{host}` has none")))?,
     };
     let token = Token::find(runner, api.host())?;
-    Ok(Box::new(GitHub::new(GitHubSettings { api, owner, repo: name, token })?))
+    let http = runner.http().clone();
+    Ok(Box::new(GitHub::new(GitHubSettings { api, owner, repo: name, token, http })?))
 }
 
 /// What the commit of a task's work says.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hookloop_core::inbox::{LINE_MAX, one_line};
 use hookloop_core::redact::Redactor;
+use hookloop_http::HttpClient;
 use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Tls, TlsParameters};
@@ -80,8 +81,10 @@ impl<'c> Door<'c> {
     pub(super) fn send(&self, message: &Message) -> Result<(), String> {
         let secret = self.secret.as_ref().map_or("", Secret::reveal);
         let sent = match &self.channel.way {
-            Way::Webhook(_) => post(secret, message, &message.json(&self.channel.name)),
-            Way::Slack(_) => post(secret, message, &message.slack()),
+            Way::Webhook(_) => {
+                post(self.runner.http(), secret, message, &message.json(&self.channel.name))
+            }
+            Way::Slack(_) => post(self.runner.http(), secret, message, &message.slack()),
             Way::Mail(mail) => by_mail(mail, secret, message),
             Way::Desktop => self.on_desktop(message),
         };
@@ -126,13 +129,13 @@ fn redactor(channel: &Channel, secret: &str) -> Result<Redactor, String> {
     Redactor::new(secrets.iter().map(|secret| ("secret", secret))).map_err(|e| e.to_string())
 }
 
-fn post(url: &str, message: &Message, body: &Value) -> Result<(), String> {
-    let request = webhook::post(url, WITHIN).header("idempotency-key", message.id.as_str());
-    let answer = request.send(body.to_string());
+fn post(http: &HttpClient, url: &str, message: &Message, body: &Value) -> Result<(), String> {
+    let request = webhook::post(http, url, WITHIN).map_err(|error| error.to_string())?;
+    let answer = request.header("idempotency-key", message.id.as_str()).send(body.to_string());
     match answer {
         Ok(answer) if answer.status().is_success() => Ok(()),
         Ok(answer) => Err(format!("HTTP status {}", answer.status().as_u16())),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(http.explain(url, &error).text()),
     }
 }
 

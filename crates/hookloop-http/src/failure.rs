@@ -49,11 +49,11 @@ pub(crate) fn explain(
             let message = format!("the proxy {proxy} refused to connect to {host}: {why}");
             failure(FailureCause::Proxy, message, Some(hint))
         }
-        (ureq::Error::HostNotFound, Some(proxy)) => {
+        (error, Some(proxy)) if is_about_name(error) => {
             let message = format!("the name of the proxy {proxy} is not known");
             failure(FailureCause::Proxy, message, Some(check_proxy()))
         }
-        (ureq::Error::HostNotFound, None) => {
+        (error, None) if is_about_name(error) => {
             let hint = "behind a company's proxy, set HTTPS_PROXY".to_owned();
             let message = format!("the name {host} is not known");
             failure(FailureCause::Name, message, Some(hint))
@@ -74,6 +74,15 @@ pub(crate) fn explain(
             failure(FailureCause::Proxy, message, Some(check_proxy()))
         }
         (error, _) => failure(FailureCause::Other, format!("{error}{through}"), None),
+    }
+}
+
+/// Whether a name has no address; the resolver of the system reports that as an error of I/O without a kind.
+fn is_about_name(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::HostNotFound => true,
+        ureq::Error::Io(io) => io.to_string().contains("failed to lookup address"),
+        _ => false,
     }
 }
 

@@ -5,6 +5,7 @@
 //! - [`certificates`]: the authorities that servers are checked against
 //! - [`failure`]: the cause of a failed request, and the next step
 //! - `forward`: plain HTTP through a proxy
+//! - `issuer`: the authority that a server's certificate is from
 //!
 //! A repository has no part in any of it. Redirects are never followed, and certificates are loaded by the first
 //! request that needs them.
@@ -12,6 +13,7 @@
 pub mod certificates;
 pub mod failure;
 mod forward;
+mod issuer;
 pub mod proxy;
 pub mod settings;
 
@@ -136,6 +138,12 @@ impl HttpClient {
     pub fn explain(&self, url: &str, error: &ureq::Error) -> failure::RequestFailure {
         let route = self.route(url).ok();
         failure::explain(url, route.as_ref().and_then(ProxyRoute::server), error)
+    }
+
+    /// The authority that certifies the server of `url`, whether it is accepted or not; none if that is not found out.
+    pub fn issuer(&self, url: &str, total: Duration) -> Option<String> {
+        let route = self.route(url).ok()?;
+        issuer::ask(url, route.server(), total)
     }
 }
 

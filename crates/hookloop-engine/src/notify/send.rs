@@ -8,7 +8,7 @@ use hookloop_core::redact::Redactor;
 use hookloop_http::HttpClient;
 use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Tls, TlsParameters};
+use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::{SmtpTransport, Transport};
 use serde_json::Value;
@@ -85,7 +85,7 @@ impl<'c> Door<'c> {
                 post(self.runner.http(), secret, message, &message.json(&self.channel.name))
             }
             Way::Slack(_) => post(self.runner.http(), secret, message, &message.slack()),
-            Way::Mail(mail) => by_mail(mail, secret, message),
+            Way::Mail(mail) => by_mail(mail, secret, message, self.runner.http()),
             Way::Desktop => self.on_desktop(message),
         };
         sent.map_err(|why| {
@@ -157,7 +157,12 @@ impl Header for AutoSubmitted {
     }
 }
 
-fn by_mail(mail: &Mail, password: &str, message: &Message) -> Result<(), String> {
+fn by_mail(
+    mail: &Mail,
+    password: &str,
+    message: &Message,
+    http: &HttpClient,
+) -> Result<(), String> {
     let mut builder = lettre::Message::builder()
         .from(mail.from.clone())
         .subject(message.title())
@@ -168,7 +173,7 @@ fn by_mail(mail: &Mail, password: &str, message: &Message) -> Result<(), String>
         builder = builder.to(to.clone());
     }
     let letter = builder.body(message.text()).map_err(|error| error.to_string())?;
-    let tls = || TlsParameters::new(mail.host.clone()).map_err(|error| error.to_string());
+    let tls = || mail_tls(&mail.host, http);
     let tls = match mail.security {
         Security::None => Tls::None,
         Security::StartTls => Tls::Required(tls()?),
@@ -183,6 +188,19 @@ fn by_mail(mail: &Mail, password: &str, message: &Message) -> Result<(), String>
         transport = transport.credentials(Credentials::new(user.clone(), password.to_owned()));
     }
     transport.build().send(&letter).map(drop).map_err(|error| in_words(&error))
+}
+
+/// TLS with the certificates of the system, and those of `network.ca_file`.
+fn mail_tls(host: &str, http: &HttpClient) -> Result<TlsParameters, String> {
+    let mut tls = TlsParameters::builder(host.to_owned());
+    let settings = http.settings().map_err(|error| error.to_string())?;
+    if let Some(path) = &settings.certificates.ca_file {
+        let wrong = |why: String| format!("network.ca_file: {}: {why}", path.display());
+        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let found = Certificate::from_pem(&pem).map_err(|error| wrong(error.to_string()))?;
+        tls = tls.add_root_certificate(found);
+    }
+    tls.build().map_err(|error| error.to_string())
 }
 
 /// An error with what led to it.

@@ -5,9 +5,11 @@
 //! - [`cluster`]: three of them
 //! - [`disk`]: disks whose power can be cut
 //! - [`github`]: a forge on loopback, as much of it as is used
+//! - [`http_proxy`]: a proxy for HTTP that records what passes it
 //! - [`model`]: what agents ask, on loopback, with answers from a script
 //! - [`network`]: namespaces on a bridge that can be parted
 //! - [`proxy`]: a way to a server on which things go wrong when a test says so
+//! - [`tls`]: TLS in front of a server, by an authority that nobody knows
 //! - [`wire`]: one request over the NATS protocol, and the monitoring pages
 //! - `binary`, `lease`, `process`: where the server is, whose ports are whose, children that die with us
 //! - `http`: requests and answers on loopback
@@ -27,12 +29,14 @@ pub mod cluster;
 pub mod disk;
 pub mod github;
 mod http;
+pub mod http_proxy;
 mod lease;
 pub mod model;
 pub mod network;
 mod process;
 pub mod proxy;
 pub mod server;
+pub mod tls;
 pub mod wire;
 
 use std::time::{Duration, Instant};

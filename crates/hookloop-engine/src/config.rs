@@ -5,6 +5,7 @@ mod delivery;
 mod entry;
 mod hooks;
 pub(crate) mod looping;
+pub(crate) mod network;
 pub(crate) mod notify;
 pub(crate) mod policy;
 mod scheduling;
@@ -206,6 +207,11 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     }
     if let Some(entry) = &file.gates {
         let message = "`gates` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml";
+        return Err(Complaint::new(entry.referenced, message));
+    }
+    if let Some(entry) = &file.network {
+        let message = "a repository does not choose a proxy or certificates: \
+            `network` belongs in ~/.config/hookloop/config.yaml";
         return Err(Complaint::new(entry.referenced, message));
     }
     let set_limits = file.limits.set()?;

@@ -5,6 +5,7 @@
 //!
 //! - `hooks`: a project's hooks, and what keeps their processes
 //! - `agents`: who can do the work
+//! - `network`: the proxy, the certificates, and whether the forge answers
 //! - `git`: git, and whether it does what delivery needs
 //! - `state`: the directory that everything is kept in
 //! - `log`: the project's log in it
@@ -13,6 +14,7 @@ mod agents;
 mod git;
 mod hooks;
 mod log;
+mod network;
 mod state;
 
 use std::os::unix::fs::PermissionsExt;
@@ -24,6 +26,7 @@ pub use hooks::{
     about_policy, examine, examine_gates, examine_keeping, examine_types, undeclared_in,
 };
 pub use log::{examine_events, examine_log, examine_servers};
+pub use network::{examine_forge, examine_network};
 pub use state::{examine_space, examine_state};
 
 /// One thing that was looked at.
@@ -41,6 +44,7 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     Machine,
+    Network,
     Git,
     State,
     Project,
@@ -95,8 +99,9 @@ impl FindingStatus {
 
 impl Group {
     /// In the order in which they are shown.
-    pub const ALL: [Group; 9] = [
+    pub const ALL: [Group; 10] = [
         Group::Machine,
+        Group::Network,
         Group::Git,
         Group::State,
         Group::Project,
@@ -110,6 +115,7 @@ impl Group {
     pub fn name(self) -> &'static str {
         match self {
             Group::Machine => "machine",
+            Group::Network => "network",
             Group::Git => "git",
             Group::State => "state",
             Group::Project => "project",

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::id::ProjectName;
+use hookloop_http::HttpClient;
 use hookloop_store::jetstream::{
     self, Access, Credentials, JetStreamError, Links, Opened, Standing,
 };
@@ -73,7 +74,8 @@ impl Surroundings {
         let local = || place.state.parent().and_then(|home| token_of_local_server(home, urls));
         let credentials = access.credentials.clone().or_else(local);
         let (brief, links) = (self.stays.is_none(), self.stays.clone());
-        Ok(Access { brief, links, credentials, ..access })
+        let http = HttpClient::new(&self.environment, &user.network);
+        Ok(Access { brief, links, credentials, http, ..access })
     }
 }
 

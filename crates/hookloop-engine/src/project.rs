@@ -213,6 +213,7 @@ impl Project {
         let environment = surroundings.environment.clone();
         let runner = Runner::new(place.root.clone(), place.state.clone(), environment, trust);
         let runner = runner.with_log(kept::log_digest(settings, surroundings));
+        let runner = runner.with_network(&user.network);
         Ok(runner.with_agents(&settings.rules.agents).with_secrets(secrets))
     }
 

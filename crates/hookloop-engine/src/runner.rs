@@ -20,6 +20,8 @@ use hookloop_core::point::{Kind, Point};
 use hookloop_core::redact::Redactor;
 use hookloop_core::rule::Rule;
 use hookloop_core::task::Task;
+use hookloop_http::settings::UserNetwork;
+use hookloop_http::{HttpClient, proxy_passwords};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 
@@ -69,6 +71,8 @@ pub struct Runner {
     secrets: Arc<Vault>,
     /// Made when it is needed first: most commands run no hook.
     redactor: Arc<OnceLock<Known>>,
+    /// The client of requests to webhooks, channels and the forge.
+    http: HttpClient,
 }
 
 /// What is known of secrets, and what was learnt after that. It only grows, so who looks for the secrets of
@@ -210,6 +214,7 @@ impl Runner {
         let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
         let secrets = Arc::default();
         let frozen = None;
+        let http = HttpClient::new(&environment, &UserNetwork::default());
         Runner {
             home,
             root,
@@ -221,7 +226,20 @@ impl Runner {
             frozen,
             secrets,
             redactor,
+            http,
         }
+    }
+
+    /// The same with the user's own proxy and certificates. Agents and git have the proxy in their environment.
+    #[must_use]
+    pub fn with_network(mut self, network: &UserNetwork) -> Runner {
+        network.add_to(&mut self.environment);
+        self.http = HttpClient::new(&self.environment, network);
+        self
+    }
+
+    pub fn http(&self) -> &HttpClient {
+        &self.http
     }
 
     /// The same for a session, whose hooks are those that it froze.
@@ -315,7 +333,11 @@ impl Runner {
         let is_known = |name: &str| is_secret(name) || self.secrets.names(name);
         let told = own.chain(configured).filter(|(name, _)| is_known(name));
         let secrets = fetched.chain(told);
-        Redactor::new(secrets.map(|(name, value)| (name, value.as_encoded_bytes()))).ok()
+        let mut secrets: Vec<(&str, &[u8])> =
+            secrets.map(|(name, value)| (name, value.as_encoded_bytes())).collect();
+        let passwords = proxy_passwords(&self.environment);
+        secrets.extend(passwords.iter().map(|password| ("proxy password", password.as_bytes())));
+        Redactor::new(secrets).ok()
     }
 
     /// Has something of the project's state to itself until what this gives is dropped.
@@ -437,7 +459,7 @@ impl Runner {
     ) -> HookRun {
         let input = self.input(hook, occasion, (attempt, context), &self.root);
         let timeout = hook.options.timeout_at(occasion.point.kind());
-        let said = webhook::send(url, &input, Duration::from_millis(timeout));
+        let said = webhook::send(&self.http, url, &input, Duration::from_millis(timeout));
         record::judged(hook, occasion.point, self.without_secrets(said), attempt)
     }
 

@@ -14,6 +14,8 @@ use hookloop_core::hook::{Hook, Source as HookSource};
 use hookloop_core::id::ProjectName;
 use hookloop_core::price::TokenPrice;
 use hookloop_core::session::AtRetryLimit;
+use hookloop_http::HttpClient;
+use hookloop_http::settings::UserNetwork;
 use hookloop_store::jetstream::{Access, Credentials, Durability};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -21,6 +23,7 @@ use serde_saphyr::Spanned;
 
 use crate::agents::Settings;
 use crate::config::looping::OwnLoop;
+use crate::config::network::NetworkEntry;
 use crate::config::policy::{SecretEntries, SecretEntry, book};
 use crate::config::telemetry::TelemetryEntry;
 use crate::config::{
@@ -115,6 +118,8 @@ pub struct User {
     pub projects: BTreeMap<String, ProjectRules>,
     /// Where traces of sessions go.
     pub telemetry: Wish,
+    /// The proxy and certificates of requests.
+    pub network: UserNetwork,
     durability: Durability,
     stores: BTreeMap<String, Access>,
 }
@@ -188,6 +193,9 @@ struct File {
     /// Where traces of sessions go.
     #[serde(default)]
     telemetry: TelemetryEntry,
+    /// The proxy and certificates of hookloop's own requests.
+    #[serde(default)]
+    network: NetworkEntry,
 }
 
 /// Prices of one model's tokens, in dollars per million.
@@ -421,6 +429,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
             },
             brief: false,
             links: None,
+            http: HttpClient::default(),
         };
         stores.insert(urls, access);
     }
@@ -438,6 +447,7 @@ fn parse(text: &str, path: &Path) -> Result<User, Complaint> {
         channels: notify::read(file.notify, base)?,
         projects: read_projects(file.projects, base)?,
         telemetry: file.telemetry.read(base)?,
+        network: file.network.read(base)?,
         durability,
         stores,
     })

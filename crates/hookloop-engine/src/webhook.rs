@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use hookloop_core::answer::{ANSWER_MAX, Ended};
+use hookloop_http::{HttpClient, NetworkError, RequestLimits};
 use serde_json::Value;
+use ureq::RequestBuilder;
 use ureq::typestate::WithBody;
 
 use crate::record::Said;
@@ -11,22 +13,19 @@ use crate::record::Said;
 /// Any status but success is as if a command had ended with this code.
 const FAILURE: i32 = 1;
 
-/// A request with JSON to `url`. Redirects are not followed: what the user agreed to is this place.
-pub(crate) fn post(url: &str, timeout: Duration) -> ureq::RequestBuilder<WithBody> {
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(timeout))
-        .max_redirects(0)
-        .http_status_as_error(false)
-        .proxy(None)
-        .build()
-        .into();
-    agent.post(url).header("content-type", "application/json").header("user-agent", "hookloop")
+/// A request with JSON to `url`.
+pub(crate) fn post(
+    http: &HttpClient,
+    url: &str,
+    timeout: Duration,
+) -> Result<RequestBuilder<WithBody>, NetworkError> {
+    let agent = http.agent(url, &RequestLimits::within(timeout))?;
+    Ok(agent.post(url).header("content-type", "application/json"))
 }
 
 /// Posts `input` to `url`.
-pub(crate) fn send(url: &str, input: &Value, timeout: Duration) -> Said {
+pub(crate) fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duration) -> Said {
     let begun = Instant::now();
-    let answer = post(url, timeout).send(input.to_string());
     let said = |ended: Ended, stdout: String, stderr: String| Said {
         left_out: Vec::new(),
         ended,
@@ -38,9 +37,24 @@ pub(crate) fn send(url: &str, input: &Value, timeout: Duration) -> Said {
         stderr,
         artifact: None,
     };
-    let mut answer = match answer {
+    let request = match post(http, url, timeout) {
+        Ok(request) => request,
+        Err(error) => {
+            let why = error.to_string();
+            return said(Ended::NotStarted(why.clone()), String::new(), why);
+        }
+    };
+    let failed = |error: &ureq::Error| {
+        let why = http.explain(url, error).text();
+        let ended = match error {
+            ureq::Error::Timeout(_) => Ended::TimedOut,
+            _ => Ended::NotStarted(why.clone()),
+        };
+        said(ended, String::new(), why)
+    };
+    let mut answer = match request.send(input.to_string()) {
         Ok(answer) => answer,
-        Err(error) => return said(ended(&error), String::new(), error.to_string()),
+        Err(error) => return failed(&error),
     };
     let status = answer.status();
     let body = answer.body_mut().with_config().limit(ANSWER_MAX as u64).read_to_vec();
@@ -52,13 +66,6 @@ pub(crate) fn send(url: &str, input: &Value, timeout: Duration) -> Said {
                 false => said(Ended::Exited(FAILURE), body, format!("HTTP status {status}")),
             }
         }
-        Err(error) => said(ended(&error), String::new(), error.to_string()),
-    }
-}
-
-fn ended(error: &ureq::Error) -> Ended {
-    match error {
-        ureq::Error::Timeout(_) => Ended::TimedOut,
-        error => Ended::NotStarted(error.to_string()),
+        Err(error) => failed(&error),
     }
 }

@@ -71,6 +71,9 @@ pub(super) struct File {
     /// Known, to say that it is not for a repository to say.
     #[schemars(skip)]
     pub(super) gates: Option<Spanned<de::IgnoredAny>>,
+    /// Known, to name the file that the key belongs in.
+    #[schemars(skip)]
+    pub(super) network: Option<Spanned<de::IgnoredAny>>,
 }
 
 /// Hooks under the points where they run, in the order of the file.

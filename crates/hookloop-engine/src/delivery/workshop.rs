@@ -1,5 +1,7 @@
 //! The repository and the forge of a project, ready to be worked with.
 
+use std::ffi::OsString;
+
 use hookloop_core::purse::Amount;
 use hookloop_core::task::Task;
 use hookloop_store::crash;
@@ -148,13 +150,27 @@ fn open_forge(
     wanted: ForgeName,
     url: Option<&str>,
 ) -> Result<Box<dyn Forge + Send + Sync>, Trouble> {
-    let none = || Ok(Box::new(Branches) as Box<dyn Forge + Send + Sync>);
+    let Some((api, Repository { owner, name, .. })) = find_api(runner.environment(), wanted, url)?
+    else {
+        return Ok(Box::new(Branches));
+    };
+    let token = Token::find(runner, api.host())?;
+    let http = runner.http().clone();
+    Ok(Box::new(GitHub::new(GitHubSettings { api, owner, repo: name, token, http })?))
+}
+
+/// The API of the forge that a remote is on; none if there is no forge.
+pub(crate) fn find_api(
+    environment: &[(OsString, OsString)],
+    wanted: ForgeName,
+    url: Option<&str>,
+) -> Result<Option<(Api, Repository)>, Trouble> {
     let found = url.and_then(repository_of);
-    let Repository { host, owner, name } = match (wanted, found) {
-        (ForgeName::None, _) => return none(),
+    let repository = match (wanted, found) {
+        (ForgeName::None, _) => return Ok(None),
         (ForgeName::Auto, found) => match found.filter(|found| found.host == GITHUB) {
             Some(found) => found,
-            None => return none(),
+            None => return Ok(None),
         },
         (ForgeName::GitHub, Some(found)) => found,
         (ForgeName::GitHub, None) => {
@@ -165,14 +181,14 @@ fn open_forge(
             return Err(Trouble::NeedsHuman { why });
         }
     };
-    let given = runner.environment().iter().find(|(name, _)| name == API_VARIABLE);
+    let host = &repository.host;
+    let given = environment.iter().find(|(name, _)| name == API_VARIABLE);
     let bad = |error: String| Trouble::NeedsHuman { why: format!("{API_VARIABLE}: {error}") };
     let api: Api = match given.map(|(_, value)| value.to_string_lossy()) {
         Some(text) => text.parse().map_err(|error: BadApi| bad(error.to_string()))?,
-        None => Api::of_host(&host).ok_or_else(|| bad(format!("`{host}` has none")))?,
+        None => Api::of_host(host).ok_or_else(|| bad(format!("`{host}` has none")))?,
     };
-    let token = Token::find(runner, api.host())?;
-    Ok(Box::new(GitHub::new(GitHubSettings { api, owner, repo: name, token })?))
+    Ok(Some((api, repository)))
 }
 
 /// What the commit of a task's work says.

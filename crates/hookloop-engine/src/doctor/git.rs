@@ -44,6 +44,21 @@ pub fn examine_git(root: &Path, environment: &[(OsString, OsString)]) -> Vec<Fin
     })
 }
 
+/// The address of a remote, as the repository's own configuration has it.
+pub(super) fn remote_url(
+    root: &Path,
+    environment: &[(OsString, OsString)],
+    remote: &str,
+) -> Option<String> {
+    let asked = Asked { root, environment, keepers: KeeperPool::of_this_program() };
+    let value = |key: &str| {
+        let key = format!("remote.{remote}.{key}");
+        let said = asked.ask(&["config", "--get", &key], Own::No).and_then(|ran| well(&ran));
+        said.map(|said| said.trim().to_owned()).filter(|said| !said.is_empty())
+    };
+    value("pushurl").or_else(|| value("url"))
+}
+
 struct Asked<'a> {
     root: &'a Path,
     environment: &'a [(OsString, OsString)],

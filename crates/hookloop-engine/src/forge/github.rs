@@ -20,6 +20,7 @@ mod refusal;
 mod review;
 mod token;
 
+use hookloop_http::HttpClient;
 use serde_json::{Value, json};
 
 use super::remote::{is_owner, is_repository};
@@ -45,6 +46,8 @@ pub struct GitHubSettings {
     pub owner: String,
     pub repo: String,
     pub token: Token,
+    /// The client that GitHub is asked with.
+    pub http: HttpClient,
 }
 
 /// GitHub, or a server of one's own that speaks like it.
@@ -57,12 +60,12 @@ pub struct GitHub {
 
 impl GitHub {
     pub fn new(settings: GitHubSettings) -> Result<GitHub, ForgeError> {
-        let GitHubSettings { api, owner, repo, token } = settings;
+        let GitHubSettings { api, owner, repo, token, http } = settings;
         if !is_owner(&owner) || !is_repository(&repo) {
             let why = format!("`{owner}/{repo}` is no repository of GitHub");
             return Err(ForgeError::Permanent { why });
         }
-        Ok(GitHub { client: Client::new(api, &token)?, owner, repo })
+        Ok(GitHub { client: Client::new(api, &token, http)?, owner, repo })
     }
 
     fn route(&self, parts: &[&str]) -> Route {
@@ -254,6 +257,7 @@ mod tests {
             owner: owner.into(),
             repo: repo.into(),
             token: Token::new("ghp_0123456789").unwrap(),
+            http: HttpClient::default(),
         };
         assert!(GitHub::new(settings("o", "r")).is_ok());
         for (owner, repo) in [("o", ".."), ("o/x", "r"), ("o", "r?x"), ("", "r"), ("-o", "r")] {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use hookloop_core::inbox::{LINE_MAX, one_line};
 use hookloop_core::redact::Redactor;
+use hookloop_http::HttpClient;
 use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Tls, TlsParameters};
+use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::{SmtpTransport, Transport};
 use serde_json::Value;
@@ -80,9 +81,11 @@ impl<'c> Door<'c> {
     pub(super) fn send(&self, message: &Message) -> Result<(), String> {
         let secret = self.secret.as_ref().map_or("", Secret::reveal);
         let sent = match &self.channel.way {
-            Way::Webhook(_) => post(secret, message, &message.json(&self.channel.name)),
-            Way::Slack(_) => post(secret, message, &message.slack()),
-            Way::Mail(mail) => by_mail(mail, secret, message),
+            Way::Webhook(_) => {
+                post(self.runner.http(), secret, message, &message.json(&self.channel.name))
+            }
+            Way::Slack(_) => post(self.runner.http(), secret, message, &message.slack()),
+            Way::Mail(mail) => by_mail(mail, secret, message, self.runner.http()),
             Way::Desktop => self.on_desktop(message),
         };
         sent.map_err(|why| {
@@ -126,13 +129,13 @@ fn redactor(channel: &Channel, secret: &str) -> Result<Redactor, String> {
     Redactor::new(secrets.iter().map(|secret| ("secret", secret))).map_err(|e| e.to_string())
 }
 
-fn post(url: &str, message: &Message, body: &Value) -> Result<(), String> {
-    let request = webhook::post(url, WITHIN).header("idempotency-key", message.id.as_str());
-    let answer = request.send(body.to_string());
+fn post(http: &HttpClient, url: &str, message: &Message, body: &Value) -> Result<(), String> {
+    let request = webhook::post(http, url, WITHIN).map_err(|error| error.to_string())?;
+    let answer = request.header("idempotency-key", message.id.as_str()).send(body.to_string());
     match answer {
         Ok(answer) if answer.status().is_success() => Ok(()),
         Ok(answer) => Err(format!("HTTP status {}", answer.status().as_u16())),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(http.explain(url, &error).text()),
     }
 }
 
@@ -154,7 +157,12 @@ impl Header for AutoSubmitted {
     }
 }
 
-fn by_mail(mail: &Mail, password: &str, message: &Message) -> Result<(), String> {
+fn by_mail(
+    mail: &Mail,
+    password: &str,
+    message: &Message,
+    http: &HttpClient,
+) -> Result<(), String> {
     let mut builder = lettre::Message::builder()
         .from(mail.from.clone())
         .subject(message.title())
@@ -165,7 +173,7 @@ fn by_mail(mail: &Mail, password: &str, message: &Message) -> Result<(), String>
         builder = builder.to(to.clone());
     }
     let letter = builder.body(message.text()).map_err(|error| error.to_string())?;
-    let tls = || TlsParameters::new(mail.host.clone()).map_err(|error| error.to_string());
+    let tls = || mail_tls(&mail.host, http);
     let tls = match mail.security {
         Security::None => Tls::None,
         Security::StartTls => Tls::Required(tls()?),
@@ -180,6 +188,19 @@ fn by_mail(mail: &Mail, password: &str, message: &Message) -> Result<(), String>
         transport = transport.credentials(Credentials::new(user.clone(), password.to_owned()));
     }
     transport.build().send(&letter).map(drop).map_err(|error| in_words(&error))
+}
+
+/// TLS with the certificates of the system, and those of `network.ca_file`.
+fn mail_tls(host: &str, http: &HttpClient) -> Result<TlsParameters, String> {
+    let mut tls = TlsParameters::builder(host.to_owned());
+    let settings = http.settings().map_err(|error| error.to_string())?;
+    if let Some(path) = &settings.certificates.ca_file {
+        let wrong = |why: String| format!("network.ca_file: {}: {why}", path.display());
+        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let found = Certificate::from_pem(&pem).map_err(|error| wrong(error.to_string()))?;
+        tls = tls.add_root_certificate(found);
+    }
+    tls.build().map_err(|error| error.to_string())
 }
 
 /// An error with what led to it.

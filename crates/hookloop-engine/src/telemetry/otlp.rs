@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use hookloop_http::{HttpClient, RequestLimits};
 use opentelemetry_proto::tonic::collector::trace::v1::{
     ExportTraceServiceRequest, ExportTraceServiceResponse,
 };
@@ -11,7 +12,6 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message;
 use ureq::http::{HeaderName, HeaderValue};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use super::attributes::text_value;
 use super::settings::{Misfit, Target};
@@ -27,6 +27,7 @@ const AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 /// A way to a collector.
 pub(super) struct Collector {
     agent: ureq::Agent,
+    http: HttpClient,
     url: String,
     headers: Vec<(HeaderName, HeaderValue)>,
     resource: Resource,
@@ -64,15 +65,14 @@ impl Collector {
             value.set_sensitive(true);
             headers.push((name.parse().map_err(|_| bad())?, value));
         }
-        let mut config =
-            ureq::Agent::config_builder().max_redirects(0).http_status_as_error(false).proxy(None);
-        if let Some(path) = &target.ca {
-            config = config.tls_config(trusting(path)?);
-        }
+        let limits = RequestLimits { only_ca_file: target.ca.clone(), ..RequestLimits::default() };
+        let agent = target.http.agent(&target.url, &limits);
+        let agent = agent.map_err(|error| Misfit(error.to_string()))?;
         let named = |(key, value): &(String, String)| text_value(key, value.clone());
         let attributes = target.resource.iter().map(named).collect();
         let resource = Resource { attributes, ..Resource::default() };
-        Ok(Collector { agent: config.build().into(), url: target.url.clone(), headers, resource })
+        let (http, url) = (target.http.clone(), target.url.clone());
+        Ok(Collector { agent, http, url, headers, resource })
     }
 
     /// Sends spans; answers how many the collector took.
@@ -89,7 +89,9 @@ impl Collector {
             .timeout_global(Some(timeout))
             .build();
         let later = |why: String| Failure::Later { why, after: None };
-        let mut answer = request.send(&body[..]).map_err(|error| later(error.to_string()))?;
+        let answer = request.send(&body[..]);
+        let mut answer =
+            answer.map_err(|error| later(self.http.explain(&self.url, &error).text()))?;
         let status = answer.status();
         if !status.is_success() {
             let after = answer.headers().get("retry-after");
@@ -125,21 +127,5 @@ impl Collector {
         ExportTraceServiceRequest {
             resource_spans: vec![ResourceSpans { resource, scope_spans, schema_url }],
         }
-    }
-}
-
-/// Trust in the certificates of a file, and in no others.
-fn trusting(path: &std::path::Path) -> Result<TlsConfig, Misfit> {
-    let wrong = |why: String| Misfit(format!("{}: {why}", path.display()));
-    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let mut found: Vec<Certificate<'static>> = Vec::new();
-    for item in parse_pem(&text) {
-        if let PemItem::Certificate(found_one) = item.map_err(|error| wrong(error.to_string()))? {
-            found.push(found_one);
-        }
-    }
-    match found.is_empty() {
-        true => Err(wrong("there is no certificate in it".to_owned())),
-        false => Ok(TlsConfig::builder().root_certs(RootCerts::from(found)).build()),
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hookloop_core::trace::TraceParent;
+use hookloop_http::HttpClient;
 use percent_encoding::percent_decode_str;
 use ureq::http::Uri;
 
@@ -53,12 +54,14 @@ impl fmt::Display for Order {
 }
 
 /// Where spans go, and with what.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Target {
     pub url: String,
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) timeout: Duration,
     pub(super) ca: Option<PathBuf>,
+    /// The client that spans are sent with.
+    pub(super) http: HttpClient,
     /// Who sends.
     pub(super) resource: Vec<(String, String)>,
     /// Whether prompts, messages and reasons are sent, too.
@@ -99,6 +102,7 @@ impl Target {
             headers: headers(wish, &around)?,
             timeout: timeout(&around)?,
             ca: around.traces("CERTIFICATE").map(PathBuf::from).or_else(|| wish.ca.clone()),
+            http: HttpClient::new(environment, &user.network),
             resource: resource(wish, &around, machine)?,
             content: wish.content && !order.no_content,
         }))

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use hookloop_engine::forge::github::{GitHub, GitHubSettings, Token};
 use hookloop_engine::forge::{MergeWish, Method, Wish};
+use hookloop_http::HttpClient;
 use hookloop_testbed::github::{self, Route};
 use tempfile::TempDir;
 
@@ -20,7 +21,14 @@ pub(crate) struct Ground {
 pub(crate) fn client(api: &str) -> GitHub {
     let (owner, repo) = ("octo".to_owned(), "demo".to_owned());
     let token = Token::new(TOKEN).unwrap();
-    GitHub::new(GitHubSettings { api: api.parse().unwrap(), owner, repo, token }).unwrap()
+    GitHub::new(GitHubSettings {
+        api: api.parse().unwrap(),
+        owner,
+        repo,
+        token,
+        http: HttpClient::default(),
+    })
+    .unwrap()
 }
 
 impl Ground {

@@ -13,6 +13,7 @@ use async_nats::{
     ServerInfo,
 };
 use futures_util::future::Either;
+use hookloop_http::HttpClient;
 
 use super::{JetStreamError, Links};
 
@@ -48,6 +49,8 @@ pub struct Access {
     pub brief: bool,
     /// Connections that other logs have, too; otherwise each has its own.
     pub links: Option<Links>,
+    /// The client that monitors are asked with.
+    pub http: HttpClient,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use async_nats::jetstream::context::{CreateStreamErrorKind, RequestError};
 use async_nats::jetstream::stream::{Config, Info, StorageType};
 use async_nats::jetstream::{ErrorCode, response::Response};
+use hookloop_http::{HttpClient, RequestLimits};
 use serde::{Deserialize, Serialize};
 
 use super::{Durability, JetStream, JetStreamError, Patience};
@@ -253,7 +254,7 @@ impl JetStream {
         };
         let (mut synced, mut servers, mut reason) = (BTreeSet::new(), 1, None);
         for monitor in &monitors {
-            match ask_monitor(monitor) {
+            match ask_monitor(&self.0.access.http, monitor) {
                 Ok(jsz) if !jsz.config.sync_always => {
                     return Some(Unsafe::NotSynced { server: monitor.clone() });
                 }
@@ -313,13 +314,15 @@ struct MetaCluster {
     cluster_size: usize,
 }
 
-fn ask_monitor(monitor: &str) -> Result<Jsz, String> {
-    let agent: ureq::Agent =
-        ureq::Agent::config_builder().timeout_global(Some(MONITOR_TIMEOUT)).build().into();
-    let mut answer = agent
-        .get(format!("{}/jsz", monitor.trim_end_matches('/')))
-        .call()
-        .map_err(|error| error.to_string())?;
+fn ask_monitor(http: &HttpClient, monitor: &str) -> Result<Jsz, String> {
+    let url = format!("{}/jsz", monitor.trim_end_matches('/'));
+    let agent = http.agent(&url, &RequestLimits::within(MONITOR_TIMEOUT));
+    let agent = agent.map_err(|error| error.to_string())?;
+    let answer = agent.get(&url).call();
+    let mut answer = answer.map_err(|error| http.explain(&url, &error).text())?;
+    if !answer.status().is_success() {
+        return Err(format!("HTTP status {}", answer.status()));
+    }
     let text = answer.body_mut().with_config().limit(MONITOR_MAX_BYTES).read_to_string();
     serde_json::from_str(&text.map_err(|e| e.to_string())?).map_err(|error| error.to_string())
 }

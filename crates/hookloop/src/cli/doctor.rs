@@ -12,7 +12,7 @@ use crate::output::{BOLD, DIM, Output, Result, plain};
 
 /// Look for what is likely to go wrong, and say what mends it
 ///
-/// The machine, git, the state directory, the project's file, its store, hooks, agents, channels and the fleet; outside of a
+/// The machine, the network, git, the state directory, the project's file, its store, hooks, agents, channels and the fleet; outside of a
 /// project, and with a file that is broken, as far as that goes. Runs nothing of the repository; asks git and
 /// installed agents for their versions. Ends with 1 if something will not work as it is.
 #[derive(clap::Args)]

@@ -72,6 +72,24 @@ impl Yard {
         (yard, forge)
     }
 
+    /// Sets a variable of the program's environment.
+    pub(crate) fn set(&mut self, name: &'static str, value: &str) {
+        self.env.retain(|(known, _)| *known != name);
+        self.env.push((name, value.to_owned()));
+    }
+
+    /// Appends to the user's own file.
+    pub(crate) fn configure_user(&self, text: &str) {
+        let path = self.root.join("home/.config/hookloop/config.yaml");
+        let before = fs::read_to_string(&path).unwrap();
+        fs::write(path, format!("{before}{text}")).unwrap();
+    }
+
+    /// A place beside the project that is the test's own.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
     /// With a remote that has this address, which git finds in the bare repository.
     pub(crate) fn at_address(url: &str, config: &str, files: &[(&str, &str)]) -> Yard {
         let yard = Yard::new(config, files);

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use hookloop_core::redact::Redactor;
+use hookloop_http::failure::FailureCause;
+use hookloop_http::{HttpClient, NetworkError, RequestLimits};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use ureq::http::{HeaderMap, HeaderValue, Method, Request, header};
@@ -25,6 +27,7 @@ const WORDS_MAX: usize = 500;
 /// A way to GitHub.
 pub(super) struct Client {
     agent: ureq::Agent,
+    http: HttpClient,
     api: Api,
     authorization: HeaderValue,
     redactor: Redactor,
@@ -45,16 +48,17 @@ pub(super) struct Pages<T> {
 }
 
 impl Client {
-    pub(super) fn new(api: Api, token: &Token) -> Result<Client, ForgeError> {
-        // Redirects lead to other places, where the token has no business.
-        let agent = ureq::Agent::config_builder()
-            .timeout_connect(Some(CONNECT_WITHIN))
-            .timeout_global(Some(ANSWER_WITHIN))
-            .max_redirects(0)
-            .http_status_as_error(false)
-            .proxy(None)
-            .build()
-            .into();
+    pub(super) fn new(api: Api, token: &Token, http: HttpClient) -> Result<Client, ForgeError> {
+        let limits = RequestLimits {
+            connect: Some(CONNECT_WITHIN),
+            total: Some(ANSWER_WITHIN),
+            only_ca_file: None,
+        };
+        let unusable = |error: NetworkError| ForgeError::NeedsHuman {
+            why: error.to_string(),
+            hint: "run `hookloop doctor`".to_owned(),
+        };
+        let agent = http.agent(&api.to_string(), &limits).map_err(unusable)?;
         let bad_token = || ForgeError::NeedsHuman {
             why: "the token can't be used".to_owned(),
             hint: format!("make another for {}", api.host()),
@@ -63,7 +67,7 @@ impl Client {
         let authorization = format!("Bearer {}", token.reveal());
         let mut authorization = HeaderValue::from_str(&authorization).map_err(|_| bad_token())?;
         authorization.set_sensitive(true);
-        Ok(Client { agent, api, authorization, redactor })
+        Ok(Client { agent, http, api, authorization, redactor })
     }
 
     pub(super) fn get<T: DeserializeOwned>(&self, route: &Route) -> Result<T, Refusal> {
@@ -170,7 +174,18 @@ impl Client {
                 let why = format!("GitHub's answer is longer than {ANSWER_MAX} bytes");
                 Refusal::plain(ForgeError::Permanent { why })
             }
-            error => self.lost(&format!("GitHub can't be reached: {error}")),
+            error => {
+                let failure = self.http.explain(&self.api.to_string(), error);
+                let why = format!("GitHub can't be reached: {}", failure.message);
+                match (failure.cause, failure.hint) {
+                    (FailureCause::Certificate, Some(hint)) => {
+                        let why = self.words(&why);
+                        Refusal::plain(ForgeError::NeedsHuman { why, hint })
+                    }
+                    (_, Some(hint)) => self.lost(&format!("{why}; {hint}")),
+                    (_, None) => self.lost(&why),
+                }
+            }
         }
     }
 

@@ -17,6 +17,7 @@ use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::runner::Runner;
 use hookloop_engine::user::{StoreName, User};
+use hookloop_http::HttpClient;
 
 use crate::cli::{Context, caller, state_home};
 use crate::error::CliError;
@@ -39,7 +40,7 @@ pub(super) fn all(context: &Context) -> Vec<Finding> {
     let mut first = Vec::new();
     let known = know(context, &mut first);
     let runner = known.runner(&mut first);
-    let (git, (store, hooks), agents) = std::thread::scope(|scope| {
+    let (git, (store, hooks), agents, network) = std::thread::scope(|scope| {
         let root = known.place.as_ref().map_or(&known.directory, |place| &place.root);
         let git = scope.spawn(|| doctor::examine_git(root, &known.around.environment));
         let store = scope.spawn(|| known.store());
@@ -47,10 +48,13 @@ pub(super) fn all(context: &Context) -> Vec<Finding> {
             (Some(settings), Some(runner)) => doctor::examine_agents(&settings.rules, runner),
             _ => Vec::new(),
         });
+        let network = scope.spawn(|| known.network(runner.as_ref()));
         let store = store.join().unwrap_or_default();
-        (git.join().unwrap_or_default(), store, agents.join().unwrap_or_default())
+        let network = network.join().unwrap_or_default();
+        (git.join().unwrap_or_default(), store, agents.join().unwrap_or_default(), network)
     });
     let mut rest = machine();
+    rest.extend(network);
     rest.extend(git);
     rest.extend(known.state());
     rest.extend(known.project());
@@ -167,6 +171,18 @@ impl Known {
         let mut findings = doctor::examine_state(home);
         findings.extend(doctor::examine_space("space", home));
         findings.extend(doctor::examine_space("space of the project", &self.directory));
+        findings
+    }
+
+    fn network(&self, runner: Option<&Runner>) -> Vec<Finding> {
+        let Some(user) = &self.user else { return Vec::new() };
+        let http = HttpClient::new(&self.around.environment, &user.network);
+        let mut findings = doctor::examine_network(&http);
+        if let (Some(place), Some(settings), Some(runner)) = (&self.place, &self.settings, runner)
+            && let Some(rules) = &settings.rules.delivery
+        {
+            findings.extend(doctor::examine_forge(&place.root, rules, runner));
+        }
         findings
     }
 

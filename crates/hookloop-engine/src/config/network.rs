@@ -1,0 +1,52 @@
+//! `network:` in the user's own file. A repository has no such thing.
+
+use std::path::{Path, PathBuf};
+
+use hookloop_http::settings::UserNetwork;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Complaint;
+use super::entry::Located;
+
+const NO_PROXY_MAX: usize = 256;
+
+/// The proxy and certificates of hookloop's own requests.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NetworkEntry {
+    /// Proxy for http and https, such as `http://proxy.example:3128`; used if the environment names none.
+    proxy: Option<Located<String>>,
+    /// Hosts that are reached without the proxy: names with all names below them, addresses, networks such as `10.0.0.0/8`,
+    /// each with `:PORT` if only that port is meant. Used if `NO_PROXY` is not set.
+    #[serde(default)]
+    no_proxy: Vec<Located<String>>,
+    /// File of certificates in PEM that are accepted beside those of the system.
+    ca_file: Option<PathBuf>,
+}
+
+impl NetworkEntry {
+    pub(crate) fn read(self, base: &Path) -> Result<UserNetwork, Complaint> {
+        let mut network = UserNetwork {
+            ca_file: self.ca_file.map(|path| base.join(path)),
+            ..UserNetwork::default()
+        };
+        if let Some(Located { value, at }) = self.proxy {
+            let server = UserNetwork::proxy(&value);
+            network.proxy = Some(server.map_err(|error| Complaint::new(at, error))?);
+            network.proxy_address = Some(value);
+        }
+        for Located { value, at } in self.no_proxy {
+            if network.no_proxy.len() == NO_PROXY_MAX {
+                return Err(Complaint::new(at, format!("more than {NO_PROXY_MAX} hosts")));
+            }
+            if value.is_empty() || value.contains([',', ' ']) || value.contains("://") {
+                let message = "each entry is one host, such as `git.example`, `.example`, \
+                               `10.0.0.0/8` or `git.example:8443`";
+                return Err(Complaint::new(at, message));
+            }
+            network.no_proxy.push(value);
+        }
+        Ok(network)
+    }
+}

@@ -1,0 +1,71 @@
+//! `hookloop doctor` about the network: each failure with its cause and the next step.
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use super::servers::{AUTHORITY, Company, FORGE};
+
+/// The finding about one part of the network.
+fn finding(company: &Company, about: &str) -> Value {
+    let told = company.yard.command(&["doctor"]).output().unwrap();
+    let findings: Vec<Value> = serde_json::from_slice(&told.stdout).unwrap();
+    let is_meant = |finding: &&Value| finding["group"] == "network" && finding["about"] == about;
+    let found = findings.iter().find(is_meant).cloned();
+    found.unwrap_or_else(|| panic!("nothing about {about}: {findings:?}"))
+}
+
+fn check(found: &Value, status: &str, words: &[&str]) {
+    assert_eq!(found["status"], status, "{found}");
+    let text = format!("{} {}", found["message"], found["hint"]);
+    for word in words {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn the_doctor_tries_the_forge_through_the_proxy() {
+    let mut company = Company::new("");
+    let (url, ca_file) = (company.proxy.url(), company.ca_file());
+    company.yard.set("HTTPS_PROXY", &url);
+    company.yard.set("NO_PROXY", "own.example");
+
+    // The certificate first: it is of an authority that nobody knows.
+    let found = finding(&company, "forge");
+    check(
+        &found,
+        "error",
+        &["certificate of forge.example", AUTHORITY, "SSL_CERT_FILE", "ca_file"],
+    );
+
+    company.yard.set("SSL_CERT_FILE", &ca_file);
+    check(&finding(&company, "proxy"), "ok", &[&url, "HTTPS_PROXY", "own.example"]);
+    check(&finding(&company, "certificates"), "ok", &["1 from", &ca_file]);
+    check(&finding(&company, "forge"), "ok", &[FORGE, &url, "HTTP status 401"]);
+    let requests = company.forge.requests();
+    assert!(requests.iter().all(|request| request.status == Some(401)), "a token was sent");
+
+    company.proxy.refuse(403);
+    check(&finding(&company, "forge"), "error", &["refused to connect", "403", "HTTPS_PROXY"]);
+    company.proxy.want_login("Basic x");
+    check(&finding(&company, "forge"), "error", &["407", "USER:PASSWORD"]);
+}
+
+#[test]
+fn the_doctor_names_a_proxy_that_is_not_there_or_can_not_be_read() {
+    let mut company = Company::new("");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    company.yard.set("HTTPS_PROXY", &format!("http://127.0.0.1:{port}"));
+    let expected = format!("the proxy http://127.0.0.1:{port} is not reached");
+    check(&finding(&company, "forge"), "error", &[&expected, "check HTTPS_PROXY"]);
+
+    company.yard.set("HTTPS_PROXY", "http://proxy.invalid:3128");
+    check(&finding(&company, "forge"), "error", &["proxy.invalid", "is not known"]);
+
+    company.yard.set("HTTPS_PROXY", "what is this");
+    check(&finding(&company, "proxy"), "error", &["HTTPS_PROXY", "http://proxy.example:3128"]);
+
+    company.yard.set("HTTPS_PROXY", "");
+    company.yard.set("SSL_CERT_FILE", "/nowhere/ca.pem");
+    check(&finding(&company, "certificates"), "error", &["SSL_CERT_FILE", "/nowhere/ca.pem"]);
+}

@@ -113,6 +113,7 @@ fn ours(run: Run) -> Option<u32> {
             refused: vec![],
             artifact: None,
             conversation: None,
+            near_misses: Vec::new(),
         }));
         session.apply(&passed("post_iteration"));
         let decision = if failing.is_some() { Decision::Complete } else { Decision::Continue };

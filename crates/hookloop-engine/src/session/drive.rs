@@ -843,6 +843,18 @@ impl<'p, W: World> Driver<'p, W> {
         }));
     }
 
+    /// Output of a hook that does not block, for the next prompt, as data.
+    pub(super) fn tell_hook_output(&mut self, hook: &str, point: &Point, status: &str, text: &str) {
+        self.journal.note(EventBody::OutputPiped(Piped {
+            from: hook.to_owned(),
+            point: point.name().to_owned(),
+            status: Some(status.to_owned()),
+            text: clipped(text, PIPED_MAX),
+            channel: Some(PromptChannel::HookOutput),
+            ..Piped::default()
+        }));
+    }
+
     /// The result of a check for the next prompt, as data.
     pub(super) fn tell_check(&mut self, point: &Point, run: &HookRun, text: String) {
         let gate = self.gate_named(point, &run.hook);

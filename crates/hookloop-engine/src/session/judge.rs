@@ -390,8 +390,8 @@ impl<W: World> Driver<'_, W> {
                 |run: &&HookRun| run.hook == hook.name && run.outcome.verdict == Said::Pass;
             let Some(run) = runs.iter().find(is_own) else { continue };
             if let Some(text) = piped(hook, run) {
-                let status = Some(run.outcome.status.name());
-                self.tell(&hook.name, &Point::Stop, status, text);
+                let status = run.outcome.status.name();
+                self.tell_hook_output(&hook.name, &Point::Stop, status, &text);
             }
         }
     }

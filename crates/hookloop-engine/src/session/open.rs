@@ -24,8 +24,8 @@ use hookloop_core::session::facts::SessionResumed;
 use hookloop_core::session::plan::GUEST;
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
-    AtRetryLimit, ConversationPolicy, Fallback, Limits, Outcome, Phase, Piped, Plan,
-    PromptChannel, Session, StopWhen, Work,
+    AtRetryLimit, ConversationPolicy, Fallback, Limits, Outcome, Phase, Piped, Plan, PromptChannel,
+    Session, StopWhen, Work,
 };
 use hookloop_core::trace::{Names, TraceId};
 use hookloop_store::view::{PAUSED, REVIEW, SessionRow};

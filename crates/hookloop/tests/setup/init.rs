@@ -332,7 +332,11 @@ fn init_lets_claude_code_run_the_gates_own_commands_if_the_user_wants_it() {
     assert!(file.contains("- \"Bash(npm test)\"\n      - \"Bash(npm run lint)\"\n"), "{file}");
     // The user who typed it has agreed to it: the agent may be started.
     let agents = run(&project, &["agents", "list"]);
-    assert!(agents.stdout.contains("claude") && agents.stdout.contains("ready"), "{}", agents.stdout);
+    assert!(
+        agents.stdout.contains("claude") && agents.stdout.contains("ready"),
+        "{}",
+        agents.stdout
+    );
     let again = run(&project, &["init", "--yes", "--allow-gate-commands"]);
     assert_eq!(again.code, 2, "{}", again.stderr);
     assert!(again.stderr.contains("hookloop agents trust"), "{}", again.stderr);

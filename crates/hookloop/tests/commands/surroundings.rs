@@ -13,7 +13,8 @@ use crate::cli::BINARY;
 
 const USAGE: i32 = 2;
 /// A gate that the agent satisfies, and the agent.
-const CONFIG: &str = "version: 1\nhooks:\n  stop:\n    - {name: done, command: \"test -f done.txt\"}\n";
+const CONFIG: &str =
+    "version: 1\nhooks:\n  stop:\n    - {name: done, command: \"test -f done.txt\"}\n";
 const AGENT: &str = "command:cat > /dev/null; touch done.txt; echo '<promise>COMPLETE</promise>'";
 
 /// A home and a directory in it, with the program.
@@ -139,10 +140,8 @@ fn distrustful_git(bed: &Bed) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap();
     let is_git = |path: &PathBuf| path.is_file();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(is_git).unwrap();
-    let script = format!(
-        "#!/bin/sh\nGIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec {} \"$@\"\n",
-        git.display()
-    );
+    let script =
+        format!("#!/bin/sh\nGIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec {} \"$@\"\n", git.display());
     fs::write(bin.join("git"), script).unwrap();
     fs::set_permissions(bin.join("git"), PermissionsExt::from_mode(0o755)).unwrap();
     bin

@@ -1,4 +1,5 @@
-//! `bench-workers [--quick] [single] [cluster]`: light workers by the thousand on real servers, idle and busy.
+//! `bench-workers [--quick] [single] [cluster] [fleet]`: light workers by the thousand on real servers, idle and busy,
+//! and the deliveries of the fleet's log to each of them.
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "a measuring tool")]
 
 use std::collections::HashMap;
@@ -30,6 +31,8 @@ struct Sizes {
     /// Tasks for each second of work without a hold.
     a_second: usize,
     fleet_events: usize,
+    /// Workers of the fleet whose log is counted.
+    fleets: [usize; 2],
 }
 
 const FULL: Sizes = Sizes {
@@ -41,6 +44,7 @@ const FULL: Sizes = Sizes {
     picked_up: 40,
     a_second: 1_200,
     fleet_events: 20,
+    fleets: [1_000, 2_000],
 };
 
 const QUICK: Sizes = Sizes {
@@ -52,8 +56,11 @@ const QUICK: Sizes = Sizes {
     picked_up: 5,
     a_second: 300,
     fleet_events: 10,
+    fleets: [4, 8],
 };
 
+/// Events that the sessions of a worker leave in the fleet's log for each task.
+const LEDGER_EVENTS: usize = 8;
 const BATCH: usize = 1_000;
 /// Without an event for so long, all followers have all of them.
 const QUIET: Duration = Duration::from_secs(1);
@@ -75,7 +82,51 @@ fn main() {
         let cluster = Cluster::three();
         measure(cluster.nodes(), sizes);
     }
+    if wanted("fleet") {
+        println!("## The fleet's log, one server\n");
+        let rows: Vec<_> =
+            sizes.fleets.into_iter().map(|count| count_deliveries(count, sizes)).collect();
+        table(&DELIVERIES, &rows);
+    }
 }
+
+/// How many events of the fleet's log reach each worker, when every worker does one task and a few directives come.
+fn count_deliveries(count: usize, sizes: Sizes) -> Vec<String> {
+    let server = Server::single();
+    let access =
+        Access { urls: server.url(), monitors: vec![server.monitor_url()], ..Access::default() };
+    let yard = Yard::new(&access, sizes.projects);
+    let mut workers = Workers::new(&access, &yard.names);
+    workers.grow(count);
+    calm(&workers);
+    let before = workers.floor().asked.now()[2];
+    let gauge = Gauge::start(std::slice::from_ref(&server));
+    let ledger = count * LEDGER_EVENTS;
+    let tasks: Vec<TaskId> = (0..ledger).map(|_| yard.feed.task()).collect();
+    for part in tasks.chunks(BATCH) {
+        let batch: Vec<_> = part.iter().map(|task| yard.feed.created(task)).collect();
+        yard.fleet.log().log().append(&batch).unwrap();
+    }
+    for n in 0..sizes.fleet_events {
+        yard.fleet.slow_down(&format!("bench:{n}"), Timestamp(1)).unwrap();
+    }
+    let directives = (sizes.fleet_events * count) as u64;
+    let delivered = || workers.floor().asked.now()[2] - before;
+    poll(PATIENCE, || (delivered() >= directives).then_some(())).unwrap();
+    calm(&workers);
+    let used = gauge.read();
+    vec![
+        count.to_string(),
+        ledger.to_string(),
+        sizes.fleet_events.to_string(),
+        delivered().to_string(),
+        format!("{:.1}", delivered() as f64 / count as f64),
+        format!("{:.1} s", used.servers * used.time.as_secs_f64()),
+    ]
+}
+
+const DELIVERIES: [&str; 6] =
+    ["workers", "ledger events", "directives", "deliveries", "a worker", "server's processor"];
 
 fn measure(nodes: &[Server], sizes: Sizes) {
     let urls: Vec<String> = nodes.iter().map(Server::url).collect();

@@ -104,9 +104,10 @@ const ROWS: [(&str, &str, Allowed); 88] = [
     ("policy", "", Everybody),
 ];
 /// Commands that read, and have nothing to do with a project's state.
-const LAST: [(&str, &str, Allowed); 7] = [
+const LAST: [(&str, &str, Allowed); 8] = [
     ("doctor", "", Everybody),
     ("verify", "", Everybody),
+    ("verify", "--accept-foreign", Person),
     ("rebuild", "", Person),
     ("schema", "", Everybody),
     ("completions", "bash", Everybody),

@@ -1,7 +1,8 @@
-//! Which turns go on in the conversation of the turn before.
+//! What follows a blocked gate: in which conversation the next turn is, and what starts the count of retries again.
 
 use hookloop_core::event::EventBody;
 use hookloop_core::session::facts::PointPassed;
+use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
     AtRetryLimit, ConversationPolicy, Decision, GatesJudged, IterationStarted, Limits, Piped, Plan,
     Session, StopDecided, StopWhen, TurnEnded, TurnKind, TurnResult, Usage, Verdict, Work,
@@ -135,4 +136,21 @@ fn feedback_that_a_failed_turn_did_not_take_begins_a_new_conversation() {
     start(&mut session);
     assert_eq!(session.bound.len(), 1, "the feedback is in the prompt again");
     assert!(!goes_on(&session));
+}
+
+#[test]
+fn a_message_of_a_person_starts_the_count_of_gate_retries_again() {
+    let mut session = session(ConversationPolicy::Feedback);
+    start(&mut session);
+    end(&mut session, TurnResult::Finished, "c1");
+    decide(&mut session, Decision::Complete);
+    block(&mut session);
+    assert_eq!(session.retries, 1);
+    session.apply(&EventBody::OutputPiped(Piped {
+        from: "ada".into(),
+        point: MESSAGE.into(),
+        status: None,
+        text: "try the other way".into(),
+    }));
+    assert_eq!(session.retries, 0);
 }

@@ -105,7 +105,7 @@ fn what_other_tools_keep_is_found() {
     ];
     let (_home, found) = look(&files, &[], &[]);
     let commands: Vec<_> = found.tools.iter().map(|tool| tool.command.as_deref()).collect();
-    let claude = "hookloop import claude .claude/settings.json";
+    let claude = "hookloop import claude .claude/settings.json --write";
     assert_eq!(commands, [Some(claude), Some("hookloop import beads .beads/issues.jsonl"), None]);
     assert_eq!(found.ci[0].command, "make check");
     let (_home, found) = look(&[(".claude/settings.json", r#"{"model": "x"}"#)], &[], &[]);

@@ -45,7 +45,11 @@ pub(super) fn all(project: &Project, ground: Ground<'_>) -> Vec<Tool> {
         if file.ends_with(".json") && name == Some("claude") && !has_hooks() {
             continue;
         }
-        let command = name.map(|name| format!("hookloop import {name} {file}"));
+        let command = name.map(|name| {
+            // `init` has written a file by then.
+            let write = if name == "beads" { "" } else { " --write" };
+            format!("hookloop import {name} {file}{write}")
+        });
         found.push(Tool { file: file.to_owned(), what, command });
     }
     if is_there(".git/hooks/pre-commit", ground.root, ground.path) && found.is_empty() {

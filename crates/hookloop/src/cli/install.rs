@@ -165,8 +165,18 @@ fn show(out: &mut Output, change: &Change) -> Result {
         (true, _) => "new",
         _ => "change",
     };
+    show_change(out, (&path.to_string(), verb), &old, &new)
+}
+
+/// Shows the lines of a file that change, under its name and what becomes of it.
+pub(super) fn show_change(
+    out: &mut Output,
+    (path, verb): (&str, &str),
+    old: &str,
+    new: &str,
+) -> Result {
     out.line(format_args!("{BOLD}{path}{BOLD:#} {DIM}{verb}{DIM:#}"))?;
-    for hunk in hunks(&old, &new) {
+    for hunk in hunks(old, new) {
         out.line(format_args!("{DIM}{}{DIM:#}", hunk.heading()))?;
         for line in &hunk.lines {
             let style = match line.sign {

@@ -1,4 +1,4 @@
-//! The examples and test cases of the lifecycle hook specification, through the command line.
+//! The examples and test cases of the specifications, through the command line; [`table`] has all requirements.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -12,4 +12,6 @@ mod built_in;
 mod configuration;
 mod events;
 mod failures;
+mod sessions;
+mod table;
 mod workflows;

@@ -360,3 +360,66 @@ fn imported_tasks_are_worked_on_once_each() {
         assert_eq!(goals, ["Store", "Query"], "{tool}");
     }
 }
+
+const LINTED: &str = "hooks:\n  post_iteration:\n    - {command: 'echo lint >> \"$HOME/lint.count\"', timeout: 60}\n";
+
+#[test]
+fn an_import_is_merged_into_the_file_that_init_wrote_and_runs() {
+    let project = Project::bare();
+    project.files(&[
+        (".iteratr.hooks.yml", LINTED),
+        ("package.json", r#"{"scripts": {"test": "true"}}"#),
+    ]);
+    project.commit();
+    let first = project.ok(&["init", "--yes", "--no-run"]);
+    assert!(first.contains("hookloop import iteratr .iteratr.hooks.yml --write"), "{first}");
+    let before = project.config();
+    let printed = project.ok(&["import", "iteratr", "--write"]);
+    assert!(printed.contains("+  post_iteration:") || printed.contains("+hooks:"), "{printed}");
+    assert!(
+        printed.contains("Wrote ") && printed.contains("Next: hookloop hooks trust"),
+        "{printed}"
+    );
+    // The lines that were there are there, in their order.
+    let after = project.config();
+    let mut lines = after.lines();
+    assert!(before.lines().all(|line| lines.any(|other| other == line)), "{before}\n{after}");
+    assert!(project.ok(&["import", "iteratr", "--write"]).contains("Nothing to write"));
+    assert_eq!(project.config(), after);
+    project.ok(&["hooks", "trust", "--yes"]);
+    let run = project.run_turns(&["X"], &json!([{"write": {"work": "1"}, "say": COMPLETE}]));
+    assert_eq!(project.count("lint"), 1, "{run:?}");
+}
+
+#[test]
+fn an_import_that_contradicts_the_file_is_refused_by_name() {
+    let project = Project::with_config(
+        "# ours\nhooks:\n  stop:\n    - {name: tests, command: make test}\nlimits:\n  iterations: 5\n",
+    );
+    let before = project.config();
+    let file = json!({
+        "event_loop": {"max_iterations": 9},
+        "backpressure": {"gates": [{"name": "tests", "command": "npm test"}]},
+    });
+    project.files(&[("ralph.yml", &file.to_string())]);
+    let error = project.fails(1, &["import", "ralph", "--write"]);
+    for part in
+        ["a hook `tests` is there", "`limits.iterations` is 5, and 9", "nothing was written"]
+    {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    assert_eq!(project.config(), before);
+}
+
+/// Only a person changes what a project runs.
+#[test]
+fn an_agent_merges_nothing() {
+    let project = Project::with_config("# ours\n");
+    project.files(&[(".iteratr.hooks.yml", LINTED)]);
+    let turns =
+        json!([{"run": "hookloop import iteratr --write > out 2>&1 || true", "say": COMPLETE}]);
+    let run = project.run_turns(&["X"], &turns);
+    let out = fs::read_to_string(project.root().join("out")).unwrap_or_default();
+    assert!(out.starts_with("error: "), "{out} {run:?}");
+    assert_eq!(project.config(), "version: 1\n# ours\n");
+}

@@ -5,7 +5,7 @@
 //! word. Files are data: nothing in them is run.
 //!
 //! - `source`: files as they are read, within limits
-//! - `taken`: what was taken over, and the report; `yaml`: how a configuration is written; `tasks`: how tasks are added
+//! - `taken`: what was taken over, and the report; `yaml`: how a configuration is written, `merge`: into a file that is there; `tasks`: how tasks are added
 //! - the others: a tool each
 
 mod agent;
@@ -14,6 +14,7 @@ mod beads;
 mod iteratr;
 mod kanban;
 mod lefthook;
+mod merge;
 mod octopoid;
 mod ralph;
 mod report;
@@ -43,6 +44,13 @@ pub(crate) struct Args {
     /// Fail, and write nothing, if something has no equivalent
     #[arg(long)]
     strict: bool,
+
+    /// Merge into the hookloop.yaml that is there, and show what changes
+    ///
+    /// Comments and layout stay as they are. A hook or setting that is there and says something else is a conflict: it
+    /// is named, and nothing is written.
+    #[arg(long)]
+    write: bool,
 }
 
 #[derive(Subcommand)]
@@ -127,7 +135,7 @@ impl Args {
             );
             return Err(CliError::refused(message).hint("the same without --strict"));
         }
-        let configured = yaml::write_or_show(context, &taken, &names)?;
+        let configured = yaml::write_or_show(context, &taken, &names, self.write)?;
         let added = tasks::add(context, &mut taken)?;
         report::print(context, &taken, &report::Done { files, configured, added })
     }

@@ -26,9 +26,16 @@ pub(super) fn print(context: &mut Context, taken: &Taken, done: &Done) -> Result
         Configured::Written { path, .. } => {
             context.out.line(format_args!("Wrote {}", path.display()))?;
         }
+        Configured::Merged { path, is_changed: true, .. } => {
+            context.out.line(format_args!("Wrote {}", path.display()))?;
+        }
+        Configured::Merged { path, is_changed: false, .. } => {
+            let path = path.display();
+            context.out.line(format_args!("Nothing to write: {path} has all of it"))?;
+        }
         // All of it can be put into a file.
         Configured::Shown { path, text } => {
-            let note = format!("# {} exists: put this into it.", path.display());
+            let note = format!("# {} exists: put this into it, or add --write.", path.display());
             context.out.line(format_args!("{note}\n{}", text.trim_end()))?;
             for row in &taken.rows {
                 let row = format!("# {}: {}", row.fate.name(), in_words(row));
@@ -63,7 +70,9 @@ pub(super) fn print(context: &mut Context, taken: &Taken, done: &Done) -> Result
         context.out.line(format_args!("and {} more", taken.more))?;
     }
     match done.configured {
-        Configured::Written { .. } => context.out.line("Next: hookloop hooks trust"),
+        Configured::Written { .. } | Configured::Merged { is_changed: true, .. } => {
+            context.out.line("Next: hookloop hooks trust")
+        }
         _ => Ok(()),
     }
 }
@@ -94,6 +103,9 @@ fn print_json(context: &mut Context, taken: &Taken, done: &Done) -> Result {
     let (written, config) = match &done.configured {
         Configured::Nothing => (None, None),
         Configured::Written { path, text } => (Some(path), Some(text)),
+        Configured::Merged { path, text, is_changed } => {
+            (Some(path).filter(|_| *is_changed), Some(text))
+        }
         Configured::Shown { text, .. } => (None, Some(text)),
     };
     let rows: Vec<_> = taken

@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use hookloop_engine::config::{FILE_NAME, settings_from};
 use serde_json::{Map, Value};
 
+use super::merge::{MergeError, merge};
 use super::taken::Taken;
 use crate::cli::Context;
+use crate::cli::install::show_change;
 use crate::error::CliError;
+use crate::native::file;
 use crate::output::Result;
 
 /// Words that YAML takes for something else than a text.
@@ -23,6 +26,12 @@ pub(super) enum Configured {
         path: PathBuf,
         text: String,
     },
+    /// There was a file, and what was not in it is now.
+    Merged {
+        path: PathBuf,
+        text: String,
+        is_changed: bool,
+    },
     /// There is a file: what to put into it.
     Shown {
         path: PathBuf,
@@ -30,8 +39,14 @@ pub(super) enum Configured {
     },
 }
 
-/// Makes what was taken over the project's file if there is none, else has it shown to be put there by hand.
-pub(super) fn write_or_show(context: &Context, taken: &Taken, names: &str) -> Result<Configured> {
+/// Makes what was taken over the project's file if there is none. Else merges it into that file if it is to be written,
+/// or has it shown to be put there by hand.
+pub(super) fn write_or_show(
+    context: &mut Context,
+    taken: &Taken,
+    names: &str,
+    writes: bool,
+) -> Result<Configured> {
     if taken.config.is_empty() {
         return Ok(Configured::Nothing);
     }
@@ -44,11 +59,41 @@ pub(super) fn write_or_show(context: &Context, taken: &Taken, names: &str) -> Re
     if let Err(error) = settings_from(&path, text.as_bytes()) {
         return Err(CliError::usage(format!("{names}: {}", error.message)));
     }
+    if path.exists() && writes {
+        return merge_into(context, path, taken);
+    }
     if path.exists() {
         return Ok(Configured::Shown { path, text });
     }
     write(&path, &text)?;
     Ok(Configured::Written { path, text })
+}
+
+/// Shows what changes in the file, then writes it.
+fn merge_into(context: &mut Context, path: PathBuf, taken: &Taken) -> Result<Configured> {
+    let target = file::target(&path)?;
+    let bytes = file::read(&target)?.unwrap_or_default();
+    let name = path.display().to_string();
+    let before = std::str::from_utf8(&bytes)
+        .map_err(|_| CliError::usage(format!("{name}: it is not UTF-8")))?;
+    let hint = format!("hookloop import {}, which prints what to put there", taken.tool);
+    let text = merge(before, &taken.config).map_err(|error| match error {
+        MergeError::Conflicts(conflicts) => {
+            let conflicts = conflicts.join("; ");
+            CliError::refused(format!("{name}: nothing was written: {conflicts}")).hint(hint)
+        }
+        MergeError::Layout(why) => {
+            CliError::refused(format!("{name}: nothing was written: {why}")).hint(hint)
+        }
+    })?;
+    let is_changed = text != before;
+    if is_changed {
+        if !context.out.json {
+            show_change(&mut context.out, (&name, "change"), before, &text)?;
+        }
+        file::replace(&target, Some(&bytes), Some(text.as_bytes()))?;
+    }
+    Ok(Configured::Merged { path, text, is_changed })
 }
 
 fn write(path: &Path, text: &str) -> Result {
@@ -65,7 +110,7 @@ pub(super) fn text(sections: &Map<String, Value>) -> String {
     text
 }
 
-fn members(text: &mut String, fields: &Map<String, Value>, indent: usize) {
+pub(super) fn members(text: &mut String, fields: &Map<String, Value>, indent: usize) {
     for (key, value) in fields {
         let _ = write!(text, "{:indent$}{}:", "", scalar(key));
         put(text, value, indent + 2);
@@ -93,7 +138,7 @@ fn put(text: &mut String, value: &Value, indent: usize) {
     }
 }
 
-fn put_item(text: &mut String, item: &Value, indent: usize) {
+pub(super) fn put_item(text: &mut String, item: &Value, indent: usize) {
     match item {
         Value::Object(fields) if !fields.is_empty() => {
             let mut block = String::new();

@@ -1,0 +1,396 @@
+//! How an import is merged into a file that is there: lines are inserted, and no line that was there is changed.
+
+use std::path::{Path, PathBuf};
+
+use hookloop_core::hook::Source as HookSource;
+use hookloop_engine::config::{FILE_NAME, settings_from};
+use serde_json::{Map, Value, json};
+
+use super::source::Source;
+use super::yaml;
+
+/// Sections whose members are lists of hooks.
+const HOOKS: &str = "hooks";
+/// Hooks of one name, told apart by a number.
+const NAMES_MAX: u32 = 20;
+/// How far a member stands behind its section.
+const STEP: usize = 2;
+
+/// Why an import can't be merged.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum MergeError {
+    /// What is there says something else: each in a sentence.
+    Conflicts(Vec<String>),
+    /// The text can't be edited line by line.
+    Layout(String),
+}
+
+/// Something that the file gets.
+enum Insertion {
+    Section(String, Value),
+    Member { section: String, key: String, value: Value },
+    Item { section: String, key: String, item: Value },
+}
+
+/// The text of a project's file with the sections of an import in it.
+pub(super) fn merge(before: &str, sections: &Map<String, Value>) -> Result<String, MergeError> {
+    let there = read(before)?;
+    let mut expected = there.clone();
+    let (mut insertions, mut conflicts, empty) = (Vec::new(), Vec::new(), Map::new());
+    for (section, value) in sections {
+        let Value::Object(members) = value else { continue };
+        match there.get(section) {
+            None => {
+                insertions.push(Insertion::Section(section.clone(), value.clone()));
+                expected.insert(section.clone(), value.clone());
+            }
+            Some(known) => {
+                let known = known.as_object().cloned().unwrap_or_default();
+                let mut named = NamedHooks::of(if section == HOOKS { &known } else { &empty });
+                let mut result = known.clone();
+                for (key, value) in members {
+                    let place = (section.as_str(), key.as_str());
+                    let added = if section == HOOKS {
+                        add_hooks(place, known.get(key), value, &mut named, &mut conflicts)
+                    } else {
+                        add_member(place, known.get(key), value, &mut conflicts)
+                    };
+                    for insertion in added {
+                        expect(&mut result, &insertion);
+                        insertions.push(insertion);
+                    }
+                }
+                expected.insert(section.clone(), Value::Object(result));
+            }
+        }
+    }
+    if !conflicts.is_empty() {
+        return Err(MergeError::Conflicts(conflicts));
+    }
+    let mut text = before.to_owned();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    for insertion in &insertions {
+        text = insert(&text, insertion)?;
+    }
+    let changed = || MergeError::Layout("its layout is not that of a list of lines".to_owned());
+    if read(&text).map_err(|_| changed())? != expected {
+        return Err(changed());
+    }
+    // Together they may be what neither is alone: two hooks of one name, for example.
+    settings_from(Path::new(FILE_NAME), text.as_bytes())
+        .map_err(|error| MergeError::Conflicts(vec![error.message]))?;
+    Ok(text)
+}
+
+fn read(text: &str) -> Result<Map<String, Value>, MergeError> {
+    let source = Source { path: PathBuf::from(FILE_NAME), text: text.to_owned() };
+    match source.yaml().map_err(MergeError::Layout)? {
+        Value::Object(sections) => Ok(sections),
+        Value::Null => Ok(Map::new()),
+        _ => Err(MergeError::Layout("it is not an object with fields".to_owned())),
+    }
+}
+
+fn add_member(
+    (section, key): (&str, &str),
+    known: Option<&Value>,
+    value: &Value,
+    conflicts: &mut Vec<String>,
+) -> Vec<Insertion> {
+    match known.filter(|known| !known.is_null()) {
+        None => vec![Insertion::Member {
+            section: section.to_owned(),
+            key: key.to_owned(),
+            value: value.clone(),
+        }],
+        Some(known) if known == value => Vec::new(),
+        Some(known) => {
+            conflicts.push(format!("`{section}.{key}` is {known}, and {value} in the import"));
+            Vec::new()
+        }
+    }
+}
+
+/// Hooks that are there, with their names.
+struct NamedHooks(Vec<(String, Value)>);
+
+impl NamedHooks {
+    fn of(hooks: &Map<String, Value>) -> NamedHooks {
+        let named = hooks.iter().flat_map(|(point, list)| {
+            let entries = items(list).into_iter().map(entry_of);
+            entries.filter_map(|entry| Some((name_of(point, &entry)?, entry))).collect::<Vec<_>>()
+        });
+        NamedHooks(named.collect())
+    }
+
+    fn other(&self, name: &str, entry: &Value) -> Option<&Value> {
+        let other = self.0.iter().find(|(known, other)| known == name && other != entry);
+        other.map(|(_, other)| other)
+    }
+
+    /// The hook as it can be beside the others: one that has no name of its own may need one. None if another hook of
+    /// its name is in the way.
+    fn fit(&self, point: &str, entry: &Value) -> Option<Value> {
+        let Some(name) = name_of(point, entry) else { return Some(entry.clone()) };
+        let Some(other) = self.other(&name, entry) else { return Some(entry.clone()) };
+        let is_same_command = entry.get("command") == other.get("command");
+        if entry.get("name").is_some() || entry.get("command").is_none() || is_same_command {
+            return None;
+        }
+        let numbered = (2..=NAMES_MAX).map(|number| {
+            let mut entry = entry.clone();
+            entry["name"] = json!(format!("{name}-{number}"));
+            entry
+        });
+        let is_free = |entry: &Value| {
+            let name = entry["name"].as_str().unwrap_or_default();
+            self.other(name, entry).is_none()
+        };
+        numbered.into_iter().find(is_free)
+    }
+}
+
+/// The hooks of a point that are not there yet. One of the same name has to be the same.
+fn add_hooks(
+    (section, point): (&str, &str),
+    known: Option<&Value>,
+    value: &Value,
+    named: &mut NamedHooks,
+    conflicts: &mut Vec<String>,
+) -> Vec<Insertion> {
+    let (section, key) = (section.to_owned(), point.to_owned());
+    let known = known.filter(|known| !known.is_null());
+    let there: Vec<Value> = known.map(items).unwrap_or_default();
+    let there: Vec<Value> = there.into_iter().map(entry_of).collect();
+    let mut added = Vec::new();
+    for item in items(value) {
+        let entry = entry_of(item);
+        if there.contains(&entry) {
+            continue;
+        }
+        let name = name_of(point, &entry).unwrap_or_default();
+        match named.fit(point, &entry) {
+            None => conflicts.push(format!("a hook `{name}` is there, and is another one")),
+            Some(fitting) if there.contains(&fitting) => {}
+            Some(fitting) => {
+                named.0.extend(name_of(point, &fitting).map(|name| (name, fitting.clone())));
+                added.push(fitting);
+            }
+        }
+    }
+    if known.is_none() && !added.is_empty() {
+        return vec![Insertion::Member { section, key, value: Value::Array(added) }];
+    }
+    let item = |item| Insertion::Item { section: section.clone(), key: key.clone(), item };
+    added.into_iter().map(item).collect()
+}
+
+fn items(value: &Value) -> Vec<Value> {
+    match value {
+        Value::Array(items) => items.clone(),
+        one => vec![one.clone()],
+    }
+}
+
+/// A hook that is only named is a built-in.
+fn entry_of(item: Value) -> Value {
+    match item {
+        Value::String(name) => json!({ "use": name }),
+        entry => entry,
+    }
+}
+
+/// What a hook is called, which its command decides if it does not say.
+fn name_of(point: &str, entry: &Value) -> Option<String> {
+    let said = entry.get("name").or_else(|| entry.get("use")).and_then(Value::as_str);
+    if let Some(name) = said {
+        return Some(name.to_owned());
+    }
+    let file = Map::from_iter([(HOOKS.to_owned(), json!({ point: [entry] }))]);
+    let settings = settings_from(Path::new(FILE_NAME), yaml::text(&file).as_bytes()).ok()?;
+    let hooks = settings.rules.hooks.list();
+    let of_project = hooks.iter().find(|hook| hook.source == HookSource::Project);
+    of_project.map(|hook| hook.name.clone())
+}
+
+/// What the section is after an insertion.
+fn expect(section: &mut Map<String, Value>, insertion: &Insertion) {
+    match insertion {
+        Insertion::Section(..) => {}
+        Insertion::Member { key, value, .. } => {
+            section.insert(key.clone(), value.clone());
+        }
+        Insertion::Item { key, item, .. } => match section.get_mut(key) {
+            Some(Value::Array(items)) => items.push(item.clone()),
+            _ => {
+                section.insert(key.clone(), json!([item]));
+            }
+        },
+    }
+}
+
+/// Lines of a text from `first` on, up to `end`, which is not one of them.
+#[derive(Clone, Copy)]
+struct Extent {
+    first: usize,
+    end: usize,
+}
+
+fn insert(text: &str, insertion: &Insertion) -> Result<String, MergeError> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let whole = Extent { first: 0, end: lines.len() };
+    let (at, block) = match insertion {
+        Insertion::Section(name, value) => {
+            let mut block = String::new();
+            yaml::members(&mut block, &Map::from_iter([(name.clone(), value.clone())]), 0);
+            (lines.len(), block)
+        }
+        Insertion::Member { section, key, value } => {
+            let extent = block_of(&lines, whole, 0, section)?;
+            let indent = first_indent(&lines, extent).unwrap_or(STEP);
+            let mut block = String::new();
+            yaml::members(&mut block, &Map::from_iter([(key.clone(), value.clone())]), indent);
+            (extent.end, block)
+        }
+        Insertion::Item { section, key, item } => {
+            let outer = block_of(&lines, whole, 0, section)?;
+            let indent = first_indent(&lines, outer).unwrap_or(STEP);
+            let inner = Extent { first: outer.first + 1, end: outer.end };
+            let extent = block_of(&lines, inner, indent, key)?;
+            let indent = first_indent(&lines, extent).unwrap_or(indent + STEP);
+            let mut block = String::new();
+            yaml::put_item(&mut block, item, indent);
+            (extent.end, block)
+        }
+    };
+    Ok([lines[..at].concat(), block, lines[at..].concat()].concat())
+}
+
+/// The lines of a key's block: its own, and those that are further in.
+fn block_of(
+    lines: &[&str],
+    within: Extent,
+    indent: usize,
+    key: &str,
+) -> Result<Extent, MergeError> {
+    let is_key = |line: &str| {
+        let rest = line.trim_start().trim_start_matches(['"', '\'']).strip_prefix(key);
+        let rest = rest.map(|rest| rest.trim_start_matches(['"', '\'']));
+        indent_of(line) == Some(indent) && rest.is_some_and(|rest| rest.starts_with(':'))
+    };
+    let found = (within.first..within.end).find(|at| is_key(lines[*at]));
+    let missing = || MergeError::Layout(format!("`{key}` is not on a line of its own"));
+    let first = found.ok_or_else(missing)?;
+    let (_, value) = lines[first].split_once(':').ok_or_else(missing)?;
+    let value = value.trim();
+    if !value.is_empty() && !value.starts_with('#') {
+        let line = first + 1;
+        return Err(MergeError::Layout(format!("line {line}: `{key}` is written in one line")));
+    }
+    let is_inside = |line: &str| match indent_of(line) {
+        None => true,
+        Some(deep) => deep > indent || (deep == indent && line.trim_start().starts_with('-')),
+    };
+    let after = (first + 1..within.end).find(|at| !is_inside(lines[*at]));
+    let mut end = after.unwrap_or(within.end);
+    // Comments in front of what follows belong to that.
+    let is_between = |line: &str| {
+        let text = line.trim();
+        let deep = line.len() - line.trim_start().len();
+        text.is_empty() || (text.starts_with('#') && deep <= indent)
+    };
+    while end > first + 1 && is_between(lines[end - 1]) {
+        end -= 1;
+    }
+    Ok(Extent { first, end })
+}
+
+/// How far in a line begins; none if it has nothing but a comment.
+fn indent_of(line: &str) -> Option<usize> {
+    let text = line.trim_start();
+    let is_empty = text.trim_end().is_empty() || text.starts_with('#');
+    (!is_empty).then(|| line.len() - text.len())
+}
+
+/// How far in the lines below a key begin.
+fn first_indent(lines: &[&str], block: Extent) -> Option<usize> {
+    lines[block.first + 1..block.end].iter().find_map(|line| indent_of(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sections(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_merge_keeps_comments_order_and_indentation() {
+        let before = "# ours\nversion: 1\n\nhooks:\n    stop:   # the gates\n    - name: tests\n      command: make test\n      \
+                      # a note\n    # below the gates\n    session_start:\n        - command: echo hi\n\n# limits of ours\n\
+                      limits:\n  iterations: 3 # few\n";
+        let import = json!({
+            "hooks": {"stop": [{"name": "lint", "command": "make lint"}], "session_end": [{"command": "echo bye"}]},
+            "limits": {"cost": 5, "iterations": 3},
+            "loop": {"stop_when": "turn"},
+        });
+        let after = merge(before, &sections(import)).unwrap();
+        let expected = "# ours\nversion: 1\n\nhooks:\n    stop:   # the gates\n    - name: tests\n      command: make test\n      \
+                        # a note\n    - name: lint\n      command: make lint\n    # below the gates\n    session_start:\n        \
+                        - command: echo hi\n    session_end:\n      - command: echo bye\n\n# limits of ours\nlimits:\n  \
+                        iterations: 3 # few\n  cost: 5\nloop:\n  stop_when: turn\n";
+        assert_eq!(after, expected);
+    }
+
+    #[test]
+    fn what_is_there_is_not_added_again() {
+        let before =
+            "version: 1\nhooks:\n  before_submit:\n    - run_tests\nloop: {stop_when: turn}\n";
+        let import = json!({"hooks": {"before_submit": [{"use": "run_tests"}]}, "loop": {"stop_when": "turn"}});
+        assert_eq!(merge(before, &sections(import)).unwrap(), before);
+    }
+
+    /// Two commands of one program are two hooks; other options of one command are a conflict.
+    #[test]
+    fn hooks_without_names_get_numbers() {
+        let before = "version: 1\nhooks:\n  stop:\n    - command: make test\n";
+        let import = sections(json!({"hooks": {"session_end": [{"command": "make clean"}]}}));
+        let after = merge(before, &import).unwrap();
+        assert!(
+            after.ends_with("  session_end:\n    - command: make clean\n      name: make-2\n"),
+            "{after}"
+        );
+        assert_eq!(merge(&after, &import).unwrap(), after);
+        let import = json!({"hooks": {"stop": [{"command": "make test", "timeout": "5s"}]}});
+        let merged = merge(before, &sections(import));
+        assert!(matches!(merged, Err(MergeError::Conflicts(_))), "{merged:?}");
+    }
+
+    #[test]
+    fn conflicts_are_named() {
+        let before = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: make test}\nlimits:\n  cost: 1\n";
+        let import = json!({"hooks": {"stop": [{"name": "tests", "command": "npm test"}]}, "limits": {"cost": 5}});
+        let Err(MergeError::Conflicts(conflicts)) = merge(before, &sections(import)) else {
+            panic!("no conflict");
+        };
+        assert_eq!(conflicts.len(), 2, "{conflicts:?}");
+        assert!(conflicts[0].contains("a hook `tests` is there"), "{conflicts:?}");
+        assert!(conflicts[1].contains("`limits.cost` is 1, and 5"), "{conflicts:?}");
+    }
+
+    #[test]
+    fn a_layout_that_can_not_be_edited_is_refused() {
+        let import = json!({"hooks": {"stop": [{"name": "lint", "command": "make lint"}]}});
+        for before in [
+            "version: 1\nhooks: {stop: [{name: tests, command: make test}]}\n",
+            "version: 1\nhooks:\n  stop: [{name: tests, command: make test}]\n",
+            "version: 1\n? hooks\n: stop: []\n",
+        ] {
+            let merged = merge(before, &sections(import.clone()));
+            assert!(matches!(merged, Err(MergeError::Layout(_))), "{before}: {merged:?}");
+        }
+    }
+}

@@ -148,6 +148,9 @@ pub struct Returned {
     /// What sent it back: a gate, `merge`, a person.
     pub by: String,
     pub reason: String,
+    /// Whether `by` is a person, and the reason that person's words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_by_person: bool,
 }
 
 /// Something that happens to a submission, and leaves the task where it is.
@@ -206,6 +209,9 @@ pub struct Delivery {
     /// Why it went back last: whoever goes on with it should know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The person whose words that reason is, if a person sent it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub returned_by: Option<String>,
     /// Nobody has worked on the task since it was submitted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands: bool,
@@ -273,6 +279,7 @@ impl Delivery {
                 self.remediations += 1;
                 self.last_failure = Some(failure_fingerprint(&returned.by, &returned.reason));
                 self.go_back(format!("{}: {}", returned.by, returned.reason));
+                self.returned_by = returned.is_by_person.then(|| returned.by.clone());
             }
             EventBody::TaskReleased(released) => match released.reason {
                 ReleaseReason::NeedsContinuation => {
@@ -298,6 +305,7 @@ impl Delivery {
     fn go_back(&mut self, reason: String) {
         self.returns += 1;
         self.reason = Some(reason);
+        self.returned_by = None;
     }
 
     /// A person has looked at it, and it is worked on again: it may go back as often again.
@@ -399,6 +407,7 @@ mod tests {
                 head: "a".to_owned(),
                 by: "qa".to_owned(),
                 reason: "no".to_owned(),
+                is_by_person: false,
             }),
         ] {
             assert_eq!(after(&[submitted("a"), worked_on]).standing(), None);
@@ -437,6 +446,7 @@ mod tests {
             head: "a".to_owned(),
             by: "qa".to_owned(),
             reason: "no".to_owned(),
+            is_by_person: false,
         });
         let events = [submitted("a"), back, released(ReleaseReason::NeedsContinuation)];
         let delivery = after(&events);

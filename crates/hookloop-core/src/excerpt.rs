@@ -187,10 +187,9 @@ mod tests {
     fn a_line_is_cut_only_if_there_is_no_end_of_a_line() {
         let rules = ExcerptRules { max: 200, head_parts: 2, earlier: NOTHING };
         let one = "é".repeat(5_000);
-        let (head, left_out, tail) = (|excerpt: &str| {
-            let (head, left_out, tail) = parts(excerpt);
-            (head.trim_end().to_owned(), left_out, tail.to_owned())
-        })(&head_and_tail(&one, rules));
+        let excerpt = head_and_tail(&one, rules);
+        let (head, left_out, tail) = parts(&excerpt);
+        let head = head.trim_end();
         assert!(!head.is_empty() && !tail.is_empty());
         assert_eq!(head.len() as u64 + tail.len() as u64 + left_out.bytes, 10_000);
         let two = format!("first\n{one}\nlast\n");

@@ -104,6 +104,7 @@ fn ours(run: Run) -> Option<u32> {
             usage: Usage::default(),
             message: says,
             promises: vec![],
+            near_misses: Vec::new(),
             files: Some(files.clone()),
             changed: vec![],
             is_partial: false,

@@ -215,7 +215,7 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
             let delivery = project.read(|view| view.delivery(id))?;
             let head = delivery.submission.map(|submission| submission.head).unwrap_or_default();
             let (by, reason) = (project.actor().to_owned(), text.to_owned());
-            let returned = Returned { head, by, reason };
+            let returned = Returned { head, by, reason, is_by_person: true };
             let command = Command::ReturnTask { id: id.clone(), returned };
             let done = decide(project, key, &[command])?;
             Ok(Settled { done, next: None })

@@ -429,7 +429,8 @@ impl<'t> Train<'t> {
             return self.block(car, format!("it went back {returns} times; now {by}: {reason}"));
         }
         let (head, by) = (car.head.to_string(), by.to_owned());
-        let returned = Returned { head, by: by.clone(), reason: reason.clone() };
+        let returned =
+            Returned { head, by: by.clone(), reason: reason.clone(), is_by_person: false };
         self.project.carry_out(&Command::ReturnTask { id: car.task.id.clone(), returned })?;
         self.project.settle_reactions(&mut project::Done::default())?;
         self.arrive(car, Fate::Returned { by, reason });

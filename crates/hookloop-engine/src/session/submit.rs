@@ -64,19 +64,28 @@ impl<W: World> Driver<'_, W> {
             let text = "This task was worked on before, and the work was returned. The work is in this \
                         directory. Fix what the reason names.";
             self.instruct(US, &Point::BeforeSubmit, text.to_owned());
-            self.tell_reason(reason);
+            self.tell_reason(reason, before.returned_by);
         }
         self.pass_start();
         Ok(())
     }
 
-    /// Why earlier work was returned, which may be the output of tests or the words of a reviewer.
-    fn tell_reason(&mut self, reason: String) {
+    /// Why earlier work was returned: the words of a person, or data such as output of tests.
+    fn tell_reason(&mut self, reason: String, person: Option<String>) {
+        let (channel, text) = match &person {
+            Some(person) => {
+                let words = reason.strip_prefix(person.as_str());
+                let words = words.and_then(|words| words.strip_prefix(": ")).unwrap_or(&reason);
+                (PromptChannel::User, words)
+            }
+            None => (PromptChannel::CheckResult, reason.as_str()),
+        };
+        let text = clipped(text, PIPED_MAX);
         self.journal.note(EventBody::OutputPiped(Piped {
-            from: "returned".to_owned(),
+            from: person.unwrap_or_else(|| "returned".to_owned()),
             point: Point::BeforeSubmit.name().to_owned(),
-            text: clipped(&reason, PIPED_MAX),
-            channel: Some(PromptChannel::CheckResult),
+            text,
+            channel: Some(channel),
             ..Piped::default()
         }));
     }

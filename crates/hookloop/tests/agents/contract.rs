@@ -82,7 +82,7 @@ fn goes_on_after_its_process_is_gone(who: Who) {
     let requests = stage.model.requests();
     assert!(!requests[0].text().contains("xylophone"));
     let second = requests[1].text();
-    assert!(second.contains("This is iteration 1"), "{second}");
+    assert!(second.contains("Ending your turn (iteration 1 "), "{second}");
     // Qwen Code forgets its own last word, and no other.
     assert!(second.contains("xylophone") || who == Who::Qwen, "{second}");
     assert_usage(who, turns[0], 1);

@@ -109,7 +109,7 @@ fn a_conflict_goes_to_the_agent_and_is_resolved() {
     assert_eq!(ran.submitted()[0], "block");
     assert_eq!(ran.submitted().last(), Some(&"pass"));
     let prompt = yard.prompt("t1", 2);
-    for part in ["a.txt", "mine", "theirs", "<<<<<<<"] {
+    for part in ["a.txt", "mine", "theirs", "<<<<<<< your branch", ">>>>>>> main"] {
         assert!(prompt.contains(part), "{part}: {prompt}");
     }
     let show = |file: &str| yard.at_remote(&["show", &format!("hookloop/t1:{file}")]);
@@ -154,7 +154,7 @@ fn a_second_submission_pushes_again() {
     assert_eq!(fates["t1"].0, "returned", "{fates:?}");
     assert_eq!(yard.state("t1"), "ready");
     assert_eq!(yard.tasks().code, 6);
-    assert!(yard.prompt("t1", 2).contains("went back"));
+    assert!(yard.prompt("t1", 2).contains("was worked on before, and the work was returned"));
     let second = yard.at_remote(&["rev-parse", "hookloop/t1"]);
     assert_ne!(first, second);
     assert_eq!(yard.merge()["t1"].0, "merged");

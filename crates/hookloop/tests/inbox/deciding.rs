@@ -20,7 +20,9 @@ fn an_answer_reaches_who_works_on_it_next() {
     let ran = project.run(&["run", "--tasks", "--agent", AGENT]);
     assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
     let prompt = std::fs::read_to_string(project.root().join("prompts.txt")).unwrap();
-    assert!(prompt.contains("tester at note>>\nIt is latin-1.\n"), "{prompt}");
+    let told =
+        "# From the user (tester)\n\nQuestion: \"which encoding?\"\nAnswer: It is latin-1.\n";
+    assert!(prompt.contains(told), "{prompt}");
     // It was dealt with, and what comes too late says so.
     let why = project.fails(1, &["inbox", "answer", &found, "or not"]);
     assert!(why.contains("nothing that needs a human"), "{why}");

@@ -320,6 +320,10 @@ fn a_hostile_repository_writes_nothing_into_the_file() {
     assert_eq!(project.json(&["hooks", "list"]).as_array().unwrap().len(), 3);
 }
 
+fn written(project: &Project) -> String {
+    std::fs::read_to_string(project.root().join("hookloop.yaml")).unwrap()
+}
+
 #[test]
 fn init_lets_claude_code_run_the_gates_own_commands_if_the_user_wants_it() {
     let project = NPM.repository();
@@ -328,7 +332,7 @@ fn init_lets_claude_code_run_the_gates_own_commands_if_the_user_wants_it() {
     assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
     let told = "claude may change the project's files and run only: npm test, npm run lint";
     assert!(done.stdout.contains(told), "{}", done.stdout);
-    let file = project.read("hookloop.yaml");
+    let file = written(&project);
     assert!(file.contains("- \"Bash(npm test)\"\n      - \"Bash(npm run lint)\"\n"), "{file}");
     // The user who typed it has agreed to it: the agent may be started.
     let agents = run(&project, &["agents", "list"]);
@@ -349,7 +353,7 @@ fn init_says_that_an_agent_may_run_no_commands_unless_they_are_allowed() {
     let done = run(&project, &["init", "--yes"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stdout.contains("run no commands: hookloop runs the gates"), "{}", done.stdout);
-    assert!(!project.read("hookloop.yaml").contains("\nagents:"));
+    assert!(!written(&project).contains("\nagents:"));
 }
 
 #[test]
@@ -361,7 +365,7 @@ fn init_asks_on_a_terminal_whether_claude_code_may_run_the_gates_commands() {
         let line = format!("PATH={path} hookloop init --no-run");
         let typed = project.on_terminal(&line, answers);
         assert!(typed.stdout.contains("Let Claude Code run these commands"), "{}", typed.stdout);
-        assert_eq!(project.read("hookloop.yaml").contains("Bash(npm test)"), is_allowed);
+        assert_eq!(written(&project).contains("Bash(npm test)"), is_allowed);
     };
     check("y\ny\ny\n", true);
     check("n\ny\ny\n", false);

@@ -129,7 +129,9 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
     } else {
         let found: Vec<&Definition> = seen.iter().map(|seen| &seen.definition).collect();
         let mut scripts = ScriptView { consent, shown: BTreeSet::new() };
-        compare(out, consent.trust.agreed(), &found, &mut |one, before| scripts.lines(one, before))?;
+        compare(out, consent.trust.agreed(), &found, &mut |one, before| {
+            scripts.lines(one, before)
+        })?;
     }
     if seen.iter().any(|one| one.definition.sandbox.is_some()) {
         out.line(format_args!("{DIM}sandbox: {}{DIM:#}", Support::of_this_system()))?;

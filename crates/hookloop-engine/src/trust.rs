@@ -229,10 +229,20 @@ impl Trust {
         seen.definition.standing(&self.agreed)
     }
 
-    /// Agrees to exactly these hooks, and to no others of the project.
+    /// Agrees to exactly these hooks, and to no others of the project. Copies of their scripts are kept, to run them and
+    /// to show later changes.
     pub(crate) fn agree(&mut self, offer: &HookOffer) -> Result<(), TrustError> {
+        for seen in &offer.seen {
+            self.keep(seen)?;
+        }
         self.agreed = offer.definitions();
         self.save()
+    }
+
+    /// The kept copy of a script, by the digest of its bytes; none if there is none or it was changed.
+    pub fn kept_script(&self, digest: &str, name: &str) -> Option<Vec<u8>> {
+        let bytes = fs::read(kept_path(&self.state, digest, name)).ok()?;
+        (hex(&bytes) == digest).then_some(bytes)
     }
 
     /// What the user agreed to about agents.
@@ -280,6 +290,11 @@ impl Trust {
 }
 
 impl Seen {
+    /// The bytes of a script of the project that it names.
+    pub fn script(&self, name: &str) -> Option<&[u8]> {
+        self.bytes.get(name).map(Vec::as_slice)
+    }
+
     /// Looks at a hook of the project at `root`: its definition, and the files that it names.
     pub fn look(root: &Path, hook: &Hook) -> Result<Seen, TrustError> {
         let named = Named::look(root, hook);

@@ -161,6 +161,9 @@ fn lasting(text: &str, home: &Path) -> String {
     if has_form("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
         return "019a8b3c-7c00-7000-8000-000000000001".to_owned();
     }
+    if has_form(&"x".repeat(40)) {
+        return "5f0c1e2d3b4a59687786a5b4c3d2e1f001234567".to_owned();
+    }
     if has_form("dddd-dd-ddTdd:dd:dd.dddZ") {
         return "2026-11-16T09:00:00.000Z".to_owned();
     }

@@ -53,7 +53,7 @@ fn submit(yard: &Yard, id: &str, nature: Nature) {
 fn round(seed: u64) {
     let mut random = Random(seed);
     let config = format!(
-        "delivery: {{merge: {}}}\nhooks:\n  before_merge:\n    - {{name: green, command: \"{}\"}}\n",
+        "delivery: {{merge: {}}}\nhooks:\n  before_submit: [create_pr]\n  before_merge:\n    - {{name: green, command: \"{}\"}}\n",
         ["squash", "rebase", "merge"][random.below(3) as usize],
         tests()
     );

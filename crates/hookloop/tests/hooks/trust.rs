@@ -293,3 +293,42 @@ fn a_change_is_shown_as_one() {
     assert!(shown.contains("- shell   ./check.sh {{task_id}}"), "{shown}");
     assert!(shown.contains("modified"), "{shown}");
 }
+
+#[test]
+fn the_content_of_scripts_is_shown_before_they_are_trusted() {
+    let project = Project::with_config(CHECK);
+    let long = (1..=300).map(|n| format!("echo line {n}\n")).collect::<String>();
+    project.script("check.sh", &format!("echo 'red \u{1b}[31m \u{202e}'\n{long}"));
+    let shown = project.ok(&["hooks", "trust", "--show"]);
+    assert!(shown.contains("| echo line 1\n"), "{shown}");
+    assert!(!shown.contains("echo line 299"), "{shown}");
+    assert!(shown.contains("more lines; read the file: less check.sh]"), "{shown}");
+    // Nothing in it acts on a terminal.
+    assert!(shown.contains("\\u{1b}[31m \\u{202e}") && !shown.contains('\u{1b}'), "{shown}");
+}
+
+#[test]
+fn the_changes_of_a_script_are_shown_against_the_trusted_copy() {
+    let project = Project::with_config(CHECK);
+    project.script("check.sh", "echo one\necho two\necho three");
+    project.ok(&["hooks", "trust", "--yes"]);
+    let unchanged = project.ok(&["hooks", "trust", "--show"]);
+    assert!(!unchanged.contains("echo two"), "{unchanged}");
+    project.script("check.sh", "echo one\ncurl evil.example\necho three");
+    let shown = project.ok(&["hooks", "trust", "--show"]);
+    for line in ["changes of check.sh:", "- echo two", "+ curl evil.example", "  echo three"] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    // A copy that somebody changed is no trusted copy.
+    let kept = project.state().join("trusted");
+    let mut found = 0;
+    for directory in std::fs::read_dir(&kept).unwrap() {
+        let path = directory.unwrap().path().join("check.sh");
+        std::fs::write(&path, "echo forged\n").unwrap();
+        found += 1;
+    }
+    assert_eq!(found, 1);
+    let shown = project.ok(&["hooks", "trust", "--show"]);
+    assert!(shown.contains("no copy of the trusted version is here"), "{shown}");
+    assert!(shown.contains("| curl evil.example") && !shown.contains("forged"), "{shown}");
+}

@@ -75,5 +75,5 @@ fn screen(out: &mut Output, trust: &Trust, found: &[Definition]) -> Result {
     if found.is_empty() {
         return out.line("This repository has nothing for agents that has to be agreed to.");
     }
-    compare(out, trust.agents(), &found.iter().collect::<Vec<_>>())
+    compare(out, trust.agents(), &found.iter().collect::<Vec<_>>(), &mut |_, _| Vec::new())
 }

@@ -1,16 +1,27 @@
 //! `hookloop hooks trust`
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal, Write};
+use std::time::Duration;
 
 use hookloop_core::hook::AGENT_LIST;
 use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::process::Support;
-use hookloop_engine::trust::{Definition, Standing};
+use hookloop_engine::trust::{Definition, Seen, Standing};
 use serde_json::json;
+use similar::{ChangeTag, TextDiff};
 
 use super::Context;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, Result};
+
+/// Lines of a script, and characters of each, that are shown.
+const SCRIPT_LINES_MAX: usize = 200;
+const SCRIPT_LINE_MAX: usize = 400;
+/// Lines around a change that are shown.
+const DIFF_CONTEXT: usize = 3;
+/// After that, a difference is a rougher one.
+const DIFF_TIME: Duration = Duration::from_secs(1);
 
 /// Look at the commands that this repository wants to run, and agree to them
 ///
@@ -117,7 +128,10 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
         out.line("This repository brings no hooks that run something.")?;
     } else {
         let found: Vec<&Definition> = seen.iter().map(|seen| &seen.definition).collect();
-        compare(out, consent.trust.agreed(), &found)?;
+        let mut scripts = ScriptView { consent, shown: BTreeSet::new() };
+        compare(out, consent.trust.agreed(), &found, &mut |one, before| {
+            scripts.lines(one, before)
+        })?;
     }
     if seen.iter().any(|one| one.definition.sandbox.is_some()) {
         out.line(format_args!("{DIM}sandbox: {}{DIM:#}", Support::of_this_system()))?;
@@ -139,8 +153,103 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
     Ok(())
 }
 
-/// What there is to agree to, beside what was agreed to.
-pub(crate) fn compare(out: &mut Output, agreed: &[Definition], found: &[&Definition]) -> Result {
+/// The scripts that hooks run, as they are to be agreed to.
+struct ScriptView<'c> {
+    consent: &'c HookConsent,
+    /// Digests of scripts that were shown: several hooks may name one.
+    shown: BTreeSet<String>,
+}
+
+impl ScriptView<'_> {
+    /// The content of the scripts that are new, and the changes of those that are not.
+    fn lines(&mut self, one: &Definition, before: Option<&Definition>) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (name, digest) in &one.scripts {
+            let old = before.and_then(|before| before.scripts.get(name));
+            if old == Some(digest) || !self.shown.insert(digest.clone()) {
+                continue;
+            }
+            let is_own = |seen: &&Seen| seen.definition.is_of_hook(one);
+            let seen = self.consent.offer.seen.iter().find(is_own);
+            let Some(bytes) = seen.and_then(|seen| seen.script(name)) else { continue };
+            let kept = old.map(|old| self.consent.trust.kept_script(old, name));
+            match kept {
+                Some(Some(kept)) => {
+                    lines.push(format!("changes of {name}:"));
+                    lines.extend(bounded(changes(&kept, bytes), name));
+                }
+                Some(None) => {
+                    lines.push(format!("{name}, whole (no copy of the trusted version is here):"));
+                    lines.extend(bounded(content(bytes), name));
+                }
+                None => {
+                    lines.push(format!("{name}:"));
+                    lines.extend(bounded(content(bytes), name));
+                }
+            }
+        }
+        lines
+    }
+}
+
+/// A text file as lines; one line for another file.
+fn content(bytes: &[u8]) -> Vec<String> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => {
+            text.lines().map(|line| format!("  | {line}")).collect()
+        }
+        _ => vec![format!("  not text: {} bytes", bytes.len())],
+    }
+}
+
+/// The lines that differ between two versions of a script, with some around them.
+fn changes(old: &[u8], new: &[u8]) -> Vec<String> {
+    let (Ok(old), Ok(new)) = (std::str::from_utf8(old), std::str::from_utf8(new)) else {
+        return vec![format!("  not text: {} bytes, before {}", new.len(), old.len())];
+    };
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(old, new);
+    let mut lines = Vec::new();
+    for group in diff.grouped_ops(DIFF_CONTEXT) {
+        if !lines.is_empty() {
+            lines.push("  | …".to_owned());
+        }
+        for change in group.iter().flat_map(|operation| diff.iter_changes(operation)) {
+            let sign = match change.tag() {
+                ChangeTag::Delete => "-",
+                ChangeTag::Insert => "+",
+                ChangeTag::Equal => " ",
+            };
+            let line = change.value();
+            lines.push(format!("  {sign} {}", line.strip_suffix('\n').unwrap_or(line)));
+        }
+    }
+    lines
+}
+
+/// The first lines, and how to read the rest.
+fn bounded(mut lines: Vec<String>, name: &str) -> Vec<String> {
+    for line in &mut lines {
+        if let Some((end, _)) = line.char_indices().nth(SCRIPT_LINE_MAX) {
+            let more = line[end..].chars().count();
+            line.truncate(end);
+            line.push_str(&format!(" [{more} more characters; read the file]"));
+        }
+    }
+    let more = lines.len().saturating_sub(SCRIPT_LINES_MAX);
+    if more > 0 {
+        lines.truncate(SCRIPT_LINES_MAX);
+        lines.push(format!("  [{more} more lines; read the file: less {name}]"));
+    }
+    lines
+}
+
+/// What there is to agree to, beside what was agreed to; `details` are further lines of one that is not trusted.
+pub(crate) fn compare(
+    out: &mut Output,
+    agreed: &[Definition],
+    found: &[&Definition],
+    details: &mut dyn FnMut(&Definition, Option<&Definition>) -> Vec<String>,
+) -> Result {
     for one in found {
         let standing = one.standing(agreed);
         let before = agreed.iter().find(|known| known.is_of_hook(one));
@@ -157,6 +266,11 @@ pub(crate) fn compare(out: &mut Output, agreed: &[Definition], found: &[&Definit
         if standing == Standing::Modified {
             for line in old.iter().filter(|line| !new.contains(line)) {
                 out.line(format_args!("  - {}", visible(line)))?;
+            }
+        }
+        if !standing.may_run() {
+            for line in details(one, before) {
+                out.line(format_args!("    {}", visible(&line)))?;
             }
         }
     }

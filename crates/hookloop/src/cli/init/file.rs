@@ -145,7 +145,7 @@ mod tests {
             Tool { file: hostile.to_owned(), what: "hooks", command: Some(hostile.to_owned()) };
         let survey = Survey { ci: vec![step], tools: vec![tool], ..Survey::default() };
         let (agents, has_git) = (Vec::new(), true);
-        Plan { name: "p".to_owned(), survey, gates, agents, has_git }
+        Plan { name: "p".to_owned(), survey, gates, agents, unready: None, has_git }
     }
 
     fn all() -> Vec<Trial> {

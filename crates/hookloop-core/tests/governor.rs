@@ -2,9 +2,11 @@
 
 use hookloop_core::event::{EventBody, FilesSeen};
 use hookloop_core::session::facts::PointPassed;
+use hookloop_core::session::state::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::{
-    AtRetryLimit, Decision, GatesJudged, IterationStarted, Limits, Outcome, Phase, Plan, Session,
-    Step, StopDecided, StopWhen, TurnEnded, TurnKind, TurnResult, Usage, Verdict, Work, next_step,
+    AgentFault, AtRetryLimit, Decision, FaultCause, GatesJudged, IterationStarted, Limit, Limits,
+    Outcome, Phase, Plan, Session, Step, StopDecided, StopWhen, TurnEnded, TurnKind, TurnResult,
+    Usage, Verdict, Work, next_step,
 };
 
 /// Iterations that a recorded run has; one that is not stopped before goes to its end.
@@ -75,6 +77,83 @@ fn plan() -> Plan {
     }
 }
 
+/// A turn that finished and changed nothing.
+fn turn_ended() -> TurnEnded {
+    TurnEnded {
+        turn: TurnKind::Work,
+        result: TurnResult::Finished,
+        agent: "a".into(),
+        duration_ms: 1,
+        active_ms: 1,
+        usage: Usage::default(),
+        message: String::new(),
+        promises: vec![],
+        files: None,
+        changed: vec![],
+        is_partial: false,
+        is_unpriced: false,
+        stderr: None,
+        fault: None,
+        refused: vec![],
+        artifact: None,
+        conversation: None,
+    }
+}
+
+/// A session that waits for the end of its first turn.
+fn begun() -> Session {
+    let mut session = Session::new(plan());
+    let point = "session_start".to_owned();
+    session.apply(&EventBody::PointPassed(PointPassed { point }));
+    session.apply(&iteration_started());
+    session
+}
+
+fn iteration_started() -> EventBody {
+    EventBody::IterationStarted(IterationStarted { number: 1, attempt: 1, items: 0 })
+}
+
+#[test]
+fn an_iteration_has_a_limit_of_rate_limited_turns() {
+    let mut session = begun();
+    let result = TurnResult::RateLimited { error: "429".into(), until_ms: None };
+    let limited = EventBody::TurnEnded(TurnEnded { result, ..turn_ended() });
+    for _ in 0..RATE_LIMITED_TURNS_MAX {
+        session.apply(&limited);
+        assert_eq!((session.errors, session.next_iteration()), (0, 1));
+        session.apply(&iteration_started());
+    }
+    session.apply(&limited);
+    assert_eq!((session.errors, session.next_iteration()), (1, 2));
+}
+
+#[test]
+fn a_fault_of_the_agent_ends_the_session_without_another_turn() {
+    let mut session = begun();
+    let result = TurnResult::Failed { error: "401 Unauthorized".into() };
+    let fault = AgentFault { cause: FaultCause::Login, remedy: "Run `a login`".into() };
+    let failed = TurnEnded { result, fault: Some(fault), ..turn_ended() };
+    session.apply(&EventBody::TurnEnded(failed));
+    session.apply(&EventBody::PointPassed(PointPassed { point: "on_error".to_owned() }));
+    let Step::End(Outcome::NeedsHuman { reason }) = next_step(&session, 0) else {
+        panic!("{:?}", next_step(&session, 0));
+    };
+    assert!(reason.contains("401 Unauthorized") && reason.contains("Run `a login`"), "{reason}");
+}
+
+#[test]
+fn turns_of_unknown_cost_are_bounded_where_cost_is() {
+    let mut session = begun();
+    session.plan.limits.unpriced_turns = 1;
+    let failed = TurnResult::Failed { error: "killed".into() };
+    let lost = TurnEnded { result: failed, is_unpriced: true, ..turn_ended() };
+    session.apply(&EventBody::TurnEnded(lost));
+    session.apply(&EventBody::PointPassed(PointPassed { point: "on_error".to_owned() }));
+    let expected = Step::End(Outcome::Limit { limit: Limit::Cost });
+    assert_eq!(next_step(&session, 0), expected);
+    assert_eq!(session.cost().known_micros(), None);
+}
+
 /// After how many iterations hookloop stops it.
 fn ours(run: Run) -> Option<u32> {
     let mut session = Session::new(plan());
@@ -95,27 +174,8 @@ fn ours(run: Run) -> Option<u32> {
             attempt: 1,
             items: 0,
         }));
-        session.apply(&EventBody::TurnEnded(TurnEnded {
-            turn: TurnKind::Work,
-            result: TurnResult::Finished,
-            agent: "a".into(),
-            duration_ms: 1,
-            active_ms: 1,
-            usage: Usage::default(),
-            message: says,
-            promises: vec![],
-            near_misses: Vec::new(),
-            files: Some(files.clone()),
-            changed: vec![],
-            is_partial: false,
-            is_unpriced: false,
-            stderr: None,
-            fault: None,
-            refused: vec![],
-            artifact: None,
-            conversation: None,
-            near_misses: Vec::new(),
-        }));
+        let turn = TurnEnded { message: says, files: Some(files.clone()), ..turn_ended() };
+        session.apply(&EventBody::TurnEnded(turn));
         session.apply(&passed("post_iteration"));
         let decision = if failing.is_some() { Decision::Complete } else { Decision::Continue };
         let (reason, by) = ("r".to_owned(), "default".to_owned());

@@ -768,7 +768,6 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
         "hook_retries": limits.hook_retries,
         "tokens": session.usage.tokens(),
         "cost_micros": session.cost().known_micros(),
-        "unpriced_turns": session.unpriced_turns,
     });
 }
 

@@ -493,6 +493,21 @@ mod tests {
     }
 
     #[test]
+    fn prices_of_tokens_are_read() {
+        let user = user("version: 1\nprices: {m: {input: 1.25, output: 10}}\n");
+        let expected = TokenPrice {
+            input_micros: 1_250_000,
+            cached_micros: 1_250_000,
+            output_micros: 10_000_000,
+        };
+        assert_eq!(user.prices["m"], expected);
+        for wrong in ["{input: -1, output: 1}", "{input: 1}", "{input: 1, output: 1, cache: 1}"] {
+            let text = format!("version: 1\nprices: {{m: {wrong}}}\n");
+            assert!(parse(&text, Path::new("/u/config.yaml")).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_repository_leads_nobody_to_a_server_that_the_user_does_not_know() {
         let user = user("version: 1\nstores: {'nats://a:1,nats://b:1': {inbox: _INBOX_w}}\n");
         for (urls, named_by, allowed) in [

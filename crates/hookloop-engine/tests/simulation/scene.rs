@@ -79,6 +79,7 @@ impl Nature {
             continuations: 3,
             tokens: *dice.pick(&[60, 1_000_000, 1_000_000]),
             cost_micros: *dice.pick(&[50, 1_000_000, 1_000_000]),
+            unpriced_turns: u32::MAX,
         };
         let ways = [
             vec![StopWhen::Default],

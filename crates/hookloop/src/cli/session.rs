@@ -168,9 +168,12 @@ fn unknown_cost(project: &Project, plan: &Plan) -> Option<String> {
     if rules.price(&plan.agent, model).is_some() {
         return None;
     }
+    // A program of the user's own need not have a model.
+    let is_bounded = plan.limits.unpriced_turns != u32::MAX;
     let agent = plain(&plan.agent);
     let why = match settings.cost_report() {
         CostReport::Always => return None,
+        _ if settings.base.is_none() && !is_bounded => return None,
         CostReport::SomeModels => format!("{agent} reports no cost for some models"),
         CostReport::Never => format!("{agent} reports no cost"),
     };

@@ -181,6 +181,12 @@ fn is_missing(who: Who) {
 fn is_rate_limited(who: Who) {
     let wait = Turn::refuse(429, "Rate limit reached. Please try again in 1s.");
     let stage = Stage::new(who, [wait, Turn::say("Done.")]);
+    if who == Who::Codex {
+        // It passes on the status alone, so the session waits for a minute: longer than it may run here.
+        let transcript = Transcript::of(lines(&stage, &["--max-duration", "4s"]));
+        let parts = ["rate limit", "does not say until when", "429 Too Many Requests"];
+        return transcript.assert(who, 4, &parts);
+    }
     let transcript = Transcript::of(lines(&stage, &["--max-iterations", "1"]));
     // opencode waits by itself, and says nothing of it.
     let parts: &[&str] = match who {

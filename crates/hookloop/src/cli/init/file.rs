@@ -158,7 +158,8 @@ mod tests {
             Tool { file: hostile.to_owned(), what: "hooks", command: Some(hostile.to_owned()) };
         let survey = Survey { ci: vec![step], tools: vec![tool], ..Survey::default() };
         let (agents, has_git, allowed) = (Vec::new(), true, Vec::new());
-        Plan { name: "p".to_owned(), survey, gates, agents, has_git, allowed }
+        let unready = None;
+        Plan { name: "p".to_owned(), survey, gates, agents, unready, has_git, allowed }
     }
 
     fn all() -> Vec<Trial> {

@@ -268,9 +268,8 @@ fn waits_until(until_ms: Option<u64>) -> String {
     let until = until_ms.and_then(|ms| i64::try_from(ms).ok());
     match until {
         Some(ms) => format!("the next turn begins after {}", Timestamp(ms)),
-        None => {
-            "the provider does not say until when; the next turn begins after a pause".to_owned()
-        }
+        None => "the provider does not say until when; the next turn begins in a minute or more"
+            .to_owned(),
     }
 }
 

@@ -98,6 +98,7 @@ pub(super) fn session(id: &str, state: &str, reason: Option<&str>) -> SessionLin
         task: None,
         tokens: 123_456,
         cost_micros: 1_500_000,
+        unpriced_turns: 0,
         started_at: at(300),
         ended_at: (state != "running").then(|| at(10)),
         proven: state == "complete",

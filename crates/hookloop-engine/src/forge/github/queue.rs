@@ -302,10 +302,20 @@ impl GitHub {
         match self.status_of(pull.number) {
             Ok(status) if !status.is_ready() => status.unmet(&name),
             Err(error @ ForgeError::Retry { .. }) => error,
-            Ok(_) | Err(_) => ForgeError::NeedsHuman {
-                why: format!("{name} may not be merged by the rules of the branch: {said}"),
-                hint: format!("see what they ask for: {}", pull.html_url),
-            },
+            status => {
+                let rules = status.map(|status| status.rules.join(", ")).unwrap_or_default();
+                let rules = if rules.is_empty() {
+                    rules
+                } else {
+                    format!("; the branch requires: {rules}")
+                };
+                ForgeError::NeedsHuman {
+                    why: format!(
+                        "{name} may not be merged by the rules of the branch: {said}{rules}"
+                    ),
+                    hint: format!("meet them, or let somebody merge who may: {}", pull.html_url),
+                }
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ mod check;
 mod described;
 mod git;
 mod pull;
+mod queue;
 mod route;
 
 use std::collections::{BTreeSet, HashMap};
@@ -106,6 +107,7 @@ impl GitHub {
             is_protected: false,
             unknown_looks: 0,
             methods: ["squash", "rebase", "merge"].map(str::to_owned).to_vec(),
+            queue: queue::MergeQueue::default(),
         };
         let shared = Shared { hub, faults: Vec::new(), record: Vec::new(), is_over: false };
         let shared = Arc::new(Mutex::new(shared));
@@ -154,6 +156,56 @@ impl GitHub {
     /// Whether bases take nothing without a review.
     pub fn protect(&self, is_protected: bool) {
         self.shared.lock().unwrap().hub.is_protected = is_protected;
+    }
+
+    /// The base has a merge queue from now on: nothing is merged past it.
+    pub fn use_merge_queue(&self) {
+        self.shared.lock().unwrap().hub.queue.is_on = true;
+    }
+
+    /// The base requires these checks.
+    pub fn require_checks(&self, names: &[&str]) {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        self.shared.lock().unwrap().hub.queue.required = names;
+    }
+
+    pub fn allow_auto_merge(&self) {
+        self.shared.lock().unwrap().hub.queue.allows_auto_merge = true;
+    }
+
+    /// The requests in the merge queue, each with the head that was enqueued.
+    pub fn queued(&self) -> Vec<(u64, String)> {
+        let mut shared = self.shared.lock().unwrap();
+        shared.hub.settle();
+        shared.hub.queue.entries.clone()
+    }
+
+    /// The requests that are merged when nothing is missing any more.
+    pub fn auto_merging(&self) -> Vec<u64> {
+        let shared = self.shared.lock().unwrap();
+        shared.hub.queue.auto_merging.iter().map(|(number, ..)| *number).collect()
+    }
+
+    /// Puts somebody else's request in front of the queue.
+    pub fn enqueue_other(&self) {
+        let mut shared = self.shared.lock().unwrap();
+        shared.hub.queue.entries.insert(0, (0, String::new()));
+    }
+
+    /// The queue merges its first request.
+    pub fn merge_first(&self) {
+        let mut shared = self.shared.lock().unwrap();
+        let number = shared.hub.queue.entries.first().expect("something is queued").0;
+        let at = shared.hub.pulls.iter().position(|pull| pull.number == number);
+        match at {
+            Some(at) => shared.hub.merge_now(at, "squash"),
+            None => drop(shared.hub.queue.entries.remove(0)),
+        }
+    }
+
+    /// GitHub, or somebody there, takes a request out of the queue.
+    pub fn dequeue(&self, number: u64, reason: &str, by: &str) {
+        self.shared.lock().unwrap().hub.queue.remove(number, reason, by);
     }
 
     /// For so many looks it is not known whether a request can be merged.

@@ -133,6 +133,56 @@ pub struct Held {
     pub reason: Option<String>,
 }
 
+/// The forge merges a submission later, or does not allow its merge yet; without a reason it waits no longer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AwaitedMerge {
+    /// The branch's last commit.
+    pub head: String,
+    /// What the forge waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The place in the merge queue of the forge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueuePlace>,
+    /// Whether the forge merges by itself when nothing is missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub auto_merge: bool,
+}
+
+/// A place in the merge queue of a forge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QueuePlace {
+    /// 1 is merged next.
+    pub position: u64,
+    /// The forge's own word, in lower case: `queued`, `awaiting_checks`, `mergeable`, `unmergeable`, `locked`.
+    pub state: String,
+    /// The forge's estimate of the seconds until the merge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_seconds: Option<u64>,
+}
+
+impl fmt::Display for QueuePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "position {}, {}", self.position, self.state.replace('_', " "))?;
+        match self.estimated_seconds {
+            Some(seconds) if seconds < 60 => write!(f, ", about {seconds} s"),
+            Some(seconds) => write!(f, ", about {} min", seconds.div_ceil(60)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl AwaitedMerge {
+    /// Whether it is the same but for the estimate, which differs at each look.
+    pub fn is_like(&self, other: &AwaitedMerge) -> bool {
+        let place = |awaited: &AwaitedMerge| {
+            awaited.queue.as_ref().map(|place| (place.position, place.state.clone()))
+        };
+        (&self.head, self.auto_merge, place(self)) == (&other.head, other.auto_merge, place(other))
+            && (self.queue.is_some() || self.reason == other.reason)
+    }
+}
+
 /// The commit that a person has taken as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approved {
@@ -160,6 +210,7 @@ pub enum Fact {
     Planned(Planned),
     Merged(Merged),
     Held(Held),
+    Awaited(AwaitedMerge),
 }
 
 impl Fact {
@@ -168,7 +219,8 @@ impl Fact {
             Fact::Reviewed(Reviewed { head, .. })
             | Fact::Planned(Planned { head, .. })
             | Fact::Merged(Merged { head, .. })
-            | Fact::Held(Held { head, .. }) => head,
+            | Fact::Held(Held { head, .. })
+            | Fact::Awaited(AwaitedMerge { head, .. }) => head,
         }
     }
 
@@ -178,6 +230,7 @@ impl Fact {
             Fact::Planned(planned) => EventBody::MergePlanned(planned),
             Fact::Merged(merged) => EventBody::TaskMerged(merged),
             Fact::Held(held) => EventBody::MergeHeld(held),
+            Fact::Awaited(awaited) => EventBody::MergeAwaited(awaited),
         }
     }
 }
@@ -218,6 +271,9 @@ pub struct Delivery {
     /// Why it waits for a human, while it is submitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// What the forge waits for before it merges the submission.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub awaited: Option<AwaitedMerge>,
     /// The commit that a person has taken as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<String>,
@@ -239,6 +295,7 @@ impl Delivery {
             | EventBody::MergePlanned(_)
             | EventBody::TaskMerged(_)
             | EventBody::MergeHeld(_)
+            | EventBody::MergeAwaited(_)
             | EventBody::TaskApproved(_)
             | EventBody::TaskReturned(_)
             | EventBody::TaskUnblocked(_) => true,
@@ -267,8 +324,13 @@ impl Delivery {
                 self.pushes.push(head.clone());
             }
             EventBody::MergePlanned(planned) => self.planned = Some(planned.clone()),
-            EventBody::TaskMerged(merged) => self.merged = Some(merged.clone()),
+            EventBody::TaskMerged(merged) => {
+                (self.merged, self.awaited) = (Some(merged.clone()), None);
+            }
             EventBody::MergeHeld(held) => self.held.clone_from(&held.reason),
+            EventBody::MergeAwaited(awaited) => {
+                self.awaited = awaited.reason.is_some().then(|| awaited.clone());
+            }
             EventBody::TaskApproved(approved) => {
                 (self.held, self.returns) = (None, 0);
                 (self.remediations, self.last_failure) = (0, None);
@@ -278,6 +340,7 @@ impl Delivery {
                 (self.planned, self.held, self.stands) = (None, None, false);
                 self.remediations += 1;
                 self.last_failure = Some(failure_fingerprint(&returned.by, &returned.reason));
+                self.awaited = None;
                 self.go_back(format!("{}: {}", returned.by, returned.reason));
                 self.returned_by = returned.is_by_person.then(|| returned.by.clone());
             }
@@ -297,7 +360,7 @@ impl Delivery {
     fn submit(&mut self, submission: Submission) {
         self.reviews.retain(|review| review.head == submission.head);
         (self.planned, self.merged, self.reason) = (None, None, None);
-        (self.held, self.stands) = (None, true);
+        (self.held, self.awaited, self.stands) = (None, None, true);
         self.remediations = submission.remediations.unwrap_or(self.remediations);
         self.submission = Some(submission);
     }
@@ -310,9 +373,14 @@ impl Delivery {
 
     /// A person has looked at it, and it is worked on again: it may go back as often again.
     fn reopen(&mut self) -> bool {
-        let was = (std::mem::take(&mut self.stands), self.held.take());
+        let was = (std::mem::take(&mut self.stands), self.held.take(), self.awaited.take());
         let used = (std::mem::take(&mut self.remediations), self.last_failure.take());
-        std::mem::take(&mut self.returns) > 0 || was != (false, None) || used != (0, None)
+        std::mem::take(&mut self.returns) > 0 || was != (false, None, None) || used != (0, None)
+    }
+
+    /// The requirement that the forge waits for before it merges this commit.
+    pub fn awaited(&self, head: &str) -> Option<&AwaitedMerge> {
+        self.awaited.as_ref().filter(|awaited| awaited.head == head)
     }
 
     /// Whether a person has taken this commit as it is.
@@ -424,6 +492,39 @@ mod tests {
         assert_eq!(delivery.held.as_deref(), Some("no token"));
         for end in [held(None), submitted("b")] {
             assert_eq!(after(&[submitted("a"), held(Some("no token")), end]).held, None);
+        }
+    }
+
+    #[test]
+    fn a_place_in_the_queue_is_of_one_commit_and_ends_with_its_submission() {
+        let awaited = |reason: Option<&str>, position: u64| {
+            let place =
+                QueuePlace { position, state: "queued".to_owned(), estimated_seconds: Some(90) };
+            EventBody::MergeAwaited(AwaitedMerge {
+                head: "a".to_owned(),
+                reason: reason.map(str::to_owned),
+                queue: Some(place),
+                auto_merge: false,
+            })
+        };
+        let delivery = after(&[submitted("a"), awaited(Some("r"), 2)]);
+        let place = delivery.awaited("a").and_then(|awaited| awaited.queue.clone());
+        assert_eq!(
+            place.map(|place| place.to_string()).as_deref(),
+            Some("position 2, queued, about 2 min")
+        );
+        assert_eq!(delivery.awaited("b"), None);
+        let merged = Merged { head: "a".to_owned(), commit: "c".to_owned() };
+        let returned =
+            Returned { head: "a".to_owned(), by: "q".to_owned(), reason: "r".to_owned() };
+        for end in [
+            awaited(None, 2),
+            submitted("b"),
+            EventBody::TaskMerged(merged),
+            EventBody::TaskReturned(returned),
+            EventBody::TaskUnblocked(Empty {}),
+        ] {
+            assert_eq!(after(&[submitted("a"), awaited(Some("r"), 2), end]).awaited, None);
         }
     }
 

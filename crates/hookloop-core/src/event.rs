@@ -12,7 +12,9 @@ use serde_json::Value;
 use crate::action::Action;
 use crate::cascade::{CascadeLimit, Cause};
 use crate::claim::{Claim, ReleaseReason};
-use crate::delivery::{Approved, Held, Merged, Planned, Pushing, Returned, Reviewed, Submission};
+use crate::delivery::{
+    Approved, AwaitedMerge, Held, Merged, Planned, Pushing, Returned, Reviewed, Submission,
+};
 use crate::fleet::{BudgetSet, Lifted, Ordered, Slowed};
 use crate::id::{EventId, RunId, SessionId, Subject, TaskId};
 use crate::inbox::{Dismissed, NoticeClaimed, NoticeFailed};
@@ -86,6 +88,8 @@ pub enum EventBody {
     TaskMerged(Merged),
     /// A submission can't be merged without a human, or can again.
     MergeHeld(Held),
+    /// The forge merges a submission later, or does not allow its merge yet.
+    MergeAwaited(AwaitedMerge),
     /// A person takes a submission as it is, whatever reviewers said.
     TaskApproved(Approved),
     /// What was submitted is to be worked on again.
@@ -521,6 +525,10 @@ mod tests {
         check("task_reviewed", json!({"gate": "qa", "head": "c0ffee", "passed": true}));
         check("merge_planned", json!({"head": "c0ffee", "onto": "ba5e", "commit": "d00d"}));
         check("task_merged", json!({"head": "c0ffee", "commit": "d00d"}));
+        check(
+            "merge_awaited",
+            json!({"head": "c0ffee", "reason": "r", "queue": {"position": 1, "state": "queued"}}),
+        );
         check("task_returned", json!({"head": "c0ffee", "by": "qa", "reason": "r"}));
         check("task_completed", json!({"result": "r", "artifacts": ["a"]}));
         check("task_blocked", json!({"reason": "r", "requiredKnowledge": "k"}));

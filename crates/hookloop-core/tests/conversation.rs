@@ -53,7 +53,11 @@ fn end(session: &mut Session, result: TurnResult, conversation: &str) {
         promises: vec![],
         files: None,
         changed: vec![],
+        near_misses: vec![],
         is_partial: false,
+        is_unpriced: false,
+        stderr: None,
+        fault: None,
         refused: vec![],
         artifact: None,
         conversation: Some(conversation.into()),
@@ -71,8 +75,8 @@ fn block(session: &mut Session) {
     session.apply(&EventBody::OutputPiped(Piped {
         from: "tests".into(),
         point: "stop".into(),
-        status: None,
         text: "3 tests fail".into(),
+        ..Piped::default()
     }));
     session.apply(&EventBody::GatesJudged(GatesJudged {
         verdict: Verdict::Block,

@@ -97,6 +97,7 @@ fn turn_ended() -> TurnEnded {
         refused: vec![],
         artifact: None,
         conversation: None,
+        near_misses: vec![],
     }
 }
 

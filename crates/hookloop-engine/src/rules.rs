@@ -151,6 +151,8 @@ pub struct DeliveryRules {
     pub reviewers: Vec<String>,
     /// Whether what the forge checks has to have passed before a merge.
     pub wait_for_checks: bool,
+    /// Whether the forge is asked to merge by itself when its requirements are met.
+    pub auto_merge: bool,
     pub delete_branch: bool,
 }
 
@@ -167,6 +169,7 @@ impl Default for DeliveryRules {
             labels: Vec::new(),
             reviewers: Vec::new(),
             wait_for_checks: true,
+            auto_merge: false,
             delete_branch: true,
         }
     }

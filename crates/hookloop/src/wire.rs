@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookloop_core::delivery::Delivery;
+use hookloop_core::delivery::{Delivery, QueuePlace};
 use hookloop_core::event::Event;
 use hookloop_core::hook::{Handler, Hook, Source};
 use hookloop_core::id::{SessionId, TaskId};
@@ -199,6 +199,10 @@ pub(crate) struct DeliveryJson<'a> {
     merged: Option<&'a str>,
     returns: u32,
     reason: Option<&'a str>,
+    /// What the forge waits for before it merges the work.
+    waits_for: Option<&'a str>,
+    /// The place in the merge queue of the forge.
+    queue: Option<&'a QueuePlace>,
 }
 
 impl<'a> From<&'a Delivery> for DeliveryJson<'a> {
@@ -212,6 +216,8 @@ impl<'a> From<&'a Delivery> for DeliveryJson<'a> {
             merged: delivery.merged.as_ref().map(|merged| merged.commit.as_str()),
             returns: delivery.returns,
             reason: delivery.reason.as_deref(),
+            waits_for: delivery.awaited.as_ref().and_then(|awaited| awaited.reason.as_deref()),
+            queue: delivery.awaited.as_ref().and_then(|awaited| awaited.queue.as_ref()),
         }
     }
 }

@@ -97,6 +97,18 @@ fn the_configuration_in_inbox_md_is_read() {
 }
 
 #[test]
+fn the_network_in_setup_md_is_read() {
+    let yaml = documents::block("docs/setup.md", "user");
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("config.yaml");
+    std::fs::write(&path, yaml).unwrap();
+    let network = hookloop_engine::user::User::load(&path).unwrap().network;
+    assert_eq!(network.proxy_address.as_deref(), Some("http://proxy.example:3128"));
+    assert_eq!(network.no_proxy.len(), 4);
+    assert_eq!(network.ca_file, Some(home.path().join("company-ca.pem")));
+}
+
+#[test]
 fn usage() {
     check_commands("docs/usage.md");
 }

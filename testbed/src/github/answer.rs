@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::check::{Check, Kind};
 use super::git::{Bare, Merge};
 use super::pull::{Mergeable, Pull, State};
+use super::queue::MergeQueue;
 use super::route::{Route, query};
 
 /// What the forge has, and how it is set up.
@@ -22,6 +23,7 @@ pub(super) struct Hub {
     /// So many looks before it is known whether something can be merged.
     pub(super) unknown_looks: usize,
     pub(super) methods: Vec<String>,
+    pub(super) queue: MergeQueue,
 }
 
 pub(super) type Answer = (u16, Value);
@@ -42,7 +44,7 @@ impl Question<'_> {
     }
 
     /// A field of the body that is a text.
-    fn text(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: &str) -> String {
         self.body[name].as_str().unwrap_or_default().to_owned()
     }
 
@@ -104,6 +106,11 @@ impl Hub {
 
     /// Brings all requests up to date with what was pushed.
     pub(super) fn settle(&mut self) {
+        self.settle_pulls();
+        self.settle_queue();
+    }
+
+    fn settle_pulls(&mut self) {
         let heads = self.git.heads();
         if heads == self.heads {
             return;
@@ -170,9 +177,17 @@ impl Hub {
         match base.as_ref().is_none_or(conflicts) {
             true => Mergeable { is: Some(false), state: "dirty" },
             false if pull.is_draft => Mergeable { is: Some(true), state: "draft" },
-            false if self.is_protected => Mergeable { is: Some(true), state: "blocked" },
+            false if self.is_protected || self.queue.is_on || self.lacks_checks() => {
+                Mergeable { is: Some(true), state: "blocked" }
+            }
             false => Mergeable { is: Some(true), state: "clean" },
         }
+    }
+
+    fn lacks_checks(&self) -> bool {
+        let has_passed =
+            |name: &String| self.checks.iter().any(|check| check.name() == *name && check.passes());
+        !self.queue.required.iter().all(has_passed)
     }
 
     fn repository(&self, question: &Question<'_>) -> Answer {
@@ -275,6 +290,9 @@ impl Hub {
         if !self.methods.iter().any(|known| known == method) {
             return refuse(405, &format!("{method} merges are not allowed on this repository."));
         }
+        if self.queue.is_on {
+            return refuse(405, "Changes must be made through the merge queue");
+        }
         if mergeable.state != "clean" {
             return refuse(405, "Pull Request is not mergeable");
         }
@@ -308,21 +326,5 @@ impl Hub {
                 (200, json!({ "total_count": count, "state": "pending", "statuses": page }))
             }
         }
-    }
-
-    fn graphql(&mut self, question: &Question<'_>) -> Answer {
-        let wrong = |kind: &str| (200, json!({ "errors": [{ "type": kind, "message": kind }] }));
-        let id = question.body["variables"]["id"].as_str().unwrap_or_default();
-        let asked = question.text("query");
-        let is_meant = |pull: &&mut Pull| format!("PR_{}", pull.number) == id;
-        let Some(pull) = self.pulls.iter_mut().find(is_meant) else { return wrong("NOT_FOUND") };
-        let name = match asked.contains("markPullRequestReadyForReview(") {
-            true => "markPullRequestReadyForReview",
-            false if asked.contains("convertPullRequestToDraft(") => "convertPullRequestToDraft",
-            false => return wrong("UNKNOWN_MUTATION"),
-        };
-        pull.is_draft = name == "convertPullRequestToDraft";
-        let told = json!({ "pullRequest": { "isDraft": pull.is_draft } });
-        (200, json!({ "data": { name: told } }))
     }
 }

@@ -35,6 +35,34 @@ impl Check {
         Check { name: name.to_owned(), kind, script }
     }
 
+    pub(super) fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    /// Whether it has passed, without being looked at.
+    pub(super) fn passes(&self) -> bool {
+        self.script[0] == Says::Passed
+    }
+
+    /// As GraphQL has it, without being looked at.
+    pub(super) fn context(&self, required: &[String]) -> Value {
+        let is_required = required.contains(&self.name);
+        let (conclusion, state) = match self.script[0] {
+            Says::Pending => (None, "PENDING"),
+            Says::Passed => (Some("SUCCESS"), "SUCCESS"),
+            Says::Failed => (Some("FAILURE"), "FAILURE"),
+            Says::Skipped => (Some("SKIPPED"), "PENDING"),
+        };
+        match self.kind {
+            Kind::Run => json!({
+                "__typename": "CheckRun", "name": self.name, "conclusion": conclusion, "isRequired": is_required,
+            }),
+            Kind::Status => json!({
+                "__typename": "StatusContext", "context": self.name, "state": state, "isRequired": is_required,
+            }),
+        }
+    }
+
     /// What it says now, if it is of this kind.
     pub(super) fn look(&mut self, kind: Kind) -> Option<Value> {
         if self.kind != kind {

@@ -4,7 +4,7 @@ use super::{
     Decided, Facts, TEXT_MAX_BYTES, WORD_MAX_BYTES, bounded, check_fence, not_from, on_task,
 };
 use crate::claim::Fence;
-use crate::delivery::{Approved, Fact, Held, Pushing, Returned, Submission};
+use crate::delivery::{Approved, AwaitedMerge, Fact, Held, Pushing, Returned, Submission};
 use crate::event::{EventBody, Submitted};
 use crate::refusal::Refusal;
 use crate::task::{Task, TaskState};
@@ -44,6 +44,11 @@ pub(super) fn record(task: &Task, fact: &Fact, facts: &Facts) -> Result<Vec<Deci
     check_head(task, fact.head(), facts)?;
     if let Fact::Held(Held { reason, .. }) = fact {
         bounded("reason", reason.as_deref(), TEXT_MAX_BYTES)?;
+    }
+    if let Fact::Awaited(AwaitedMerge { reason, queue, .. }) = fact {
+        bounded("reason", reason.as_deref(), TEXT_MAX_BYTES)?;
+        let state = queue.as_ref().map(|place| place.state.as_str());
+        bounded("state", state, WORD_MAX_BYTES)?;
     }
     if let Fact::Reviewed(reviewed) = fact {
         bounded("gate", Some(&reviewed.gate), WORD_MAX_BYTES)?;

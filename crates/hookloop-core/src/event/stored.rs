@@ -93,6 +93,8 @@ stored_types! {
         TaskMerged(Merged) => "task_merged",
         /// A submission can't be merged without a human; without a reason, it can again.
         MergeHeld(Held) => "merge_held",
+        /// The forge waits before it merges a submission: for checks, reviews or its merge queue. Without a reason, the wait is over.
+        MergeAwaited(AwaitedMerge) => "merge_awaited",
         /// A person takes a submission as it is, whatever reviewers said.
         TaskApproved(Approved) => "task_approved",
         /// What was submitted is to be worked on again.

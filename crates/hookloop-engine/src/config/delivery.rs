@@ -48,6 +48,8 @@ pub(crate) struct DeliveryEntry {
     reviewers: Vec<String>,
     /// Whether a merge waits until the forge's checks have passed; true if it is not given.
     wait_for_checks: Option<bool>,
+    /// Whether GitHub is asked to merge a request by itself once required checks and reviews are there [default: false].
+    auto_merge: Option<bool>,
     /// Whether a branch is deleted when it is merged; true if it is not given.
     delete_branch: Option<bool>,
 }
@@ -95,6 +97,7 @@ impl DeliveryEntry {
             labels: self.labels,
             reviewers: self.reviewers,
             wait_for_checks: self.wait_for_checks.unwrap_or(usual.wait_for_checks),
+            auto_merge: self.auto_merge.unwrap_or(usual.auto_merge),
             delete_branch: self.delete_branch.unwrap_or(usual.delete_branch),
         })
     }

@@ -7,9 +7,11 @@
 //! - `clear`: what is about one task alone: its request, its branch, checks and reviewers
 //! - `stack`: tasks on top of each other, and which is the first that does not work
 //! - `land`: moving the base to what was tested
+//! - `queue`: requests that the forge merges later, by its own queue or by auto-merge
 
 mod clear;
 mod land;
+mod queue;
 mod stack;
 
 use std::cell::RefCell;
@@ -17,7 +19,7 @@ use std::collections::BTreeMap;
 
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
-use hookloop_core::delivery::{Delivery, Fact, Held, Merged, Returned, Submission};
+use hookloop_core::delivery::{Delivery, Fact, Held, Merged, QueuePlace, Returned, Submission};
 use hookloop_core::event::EventBody;
 use hookloop_core::failure_fingerprint::failure_fingerprint;
 use hookloop_core::hook::{Handler, Hook, Registry};
@@ -30,7 +32,7 @@ use serde_json::Value;
 
 use super::repo::Commit;
 use super::steps::Done;
-use super::workshop::{Bench, Workshop, commit};
+use super::workshop::{Bench, Workshop, commit, message, title};
 use crate::agents::clipped;
 use crate::process::Cancel;
 use crate::project::{self, EngineError, Project};
@@ -71,10 +73,22 @@ pub enum Fate {
     Blocked {
         reason: String,
     },
+    /// It is in the merge queue of the forge.
+    Queued {
+        base: String,
+        place: QueuePlace,
+    },
     /// It waits on.
     Waits {
         reason: String,
     },
+}
+
+impl Fate {
+    /// Whether the task is still on its way into the base.
+    pub fn is_pending(&self) -> bool {
+        matches!(self, Fate::Queued { .. } | Fate::Waits { .. })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +132,8 @@ pub(crate) struct Train<'t> {
     unreachable: usize,
     /// A state of the base that the forge has no checks for.
     unchecked: Option<Commit>,
+    /// Whether the base has a merge queue of the forge, once that was asked.
+    has_queue: Option<bool>,
 }
 
 /// Where hooks run, and what has changed there.
@@ -192,6 +208,9 @@ impl std::fmt::Display for Arrival {
                 write!(f, "{task} went back: {by}: {}", first_line(reason))
             }
             Fate::Blocked { reason } => write!(f, "{task} needs a human: {}", first_line(reason)),
+            Fate::Queued { base, place } => {
+                write!(f, "{task} is in the merge queue of {base}: {place}")
+            }
             Fate::Waits { reason } => write!(f, "{task} waits: {}", first_line(reason)),
         }
     }
@@ -221,6 +240,7 @@ impl<'t> Train<'t> {
             lost: 0,
             unreachable: 0,
             unchecked: None,
+            has_queue: None,
         })
     }
 
@@ -231,7 +251,14 @@ impl<'t> Train<'t> {
         let mut heard = 0;
         for _ in 0..ROUNDS_MAX {
             let cars = self.muster()?;
-            let has_moved = !cars.is_empty() && self.round(cars)?;
+            let mut has_moved = false;
+            if self.is_one_by_one() {
+                for car in cars {
+                    has_moved |= self.round(vec![car])?;
+                }
+            } else {
+                has_moved = !cars.is_empty() && self.round(cars)?;
+            }
             for arrival in &self.arrivals[heard..] {
                 told(arrival);
             }

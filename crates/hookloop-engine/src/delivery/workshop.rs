@@ -233,9 +233,10 @@ impl From<ForgeError> for Trouble {
             ForgeError::Retry { .. } | ForgeError::Stale { .. } | ForgeError::Behind { .. } => {
                 Trouble::Retry { why }
             }
-            ForgeError::Permanent { .. } | ForgeError::NeedsHuman { .. } => {
-                Trouble::NeedsHuman { why }
-            }
+            ForgeError::Unmet { needs_person: false, .. } => Trouble::Retry { why },
+            ForgeError::Unmet { .. }
+            | ForgeError::Permanent { .. }
+            | ForgeError::NeedsHuman { .. } => Trouble::NeedsHuman { why },
         }
     }
 }

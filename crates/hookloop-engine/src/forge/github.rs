@@ -8,14 +8,16 @@
 //! - `review`: labels, reviewers, drafts
 //! - `checks`: what the checks of a commit say together
 //! - `merging`: merging, and why it was not done
+//! - `queue`: the merge queue, auto-merge, and the requirements of a base
 //!
-//! That a draft becomes ready, or the reverse, is the one thing that only GraphQL can do.
+//! Drafts that become ready, and all of `queue`, are in GraphQL alone.
 
 mod address;
 mod answers;
 mod checks;
 mod client;
 mod merging;
+mod queue;
 mod refusal;
 mod review;
 mod token;
@@ -24,7 +26,10 @@ use hookloop_http::HttpClient;
 use serde_json::{Value, json};
 
 use super::remote::{is_owner, is_repository};
-use super::{Checks, Forge, ForgeError, MergeWish, Merged, Request, RequestState, Wish};
+use super::{
+    Checks, Forge, ForgeError, MergeStatus, MergeWish, Merged, QueuePlace, Request, RequestState,
+    Wish,
+};
 use address::Route;
 use answers::Pull;
 use checks::{Check, RunsPage, StatusesPage};
@@ -219,6 +224,22 @@ impl Forge for GitHub {
 
     fn merge(&self, number: u64, how: &MergeWish) -> Result<Merged, ForgeError> {
         self.merged(number, how)
+    }
+
+    fn has_merge_queue(&self, base: &str) -> Result<bool, ForgeError> {
+        self.queue_of(base)
+    }
+
+    fn merge_status(&self, number: u64) -> Result<MergeStatus, ForgeError> {
+        self.status_of(number)
+    }
+
+    fn enqueue(&self, number: u64, head: &str) -> Result<QueuePlace, ForgeError> {
+        self.enqueued(number, head)
+    }
+
+    fn enable_auto_merge(&self, number: u64, how: &MergeWish) -> Result<(), ForgeError> {
+        self.auto_merged(number, how)
     }
 
     fn comment(&self, number: u64, text: &str) -> Result<(), ForgeError> {

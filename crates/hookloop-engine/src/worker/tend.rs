@@ -11,7 +11,7 @@ use hookloop_core::id::SessionId;
 use hookloop_core::task::TaskState;
 use hookloop_store::pulse::Held;
 
-use crate::delivery::train::{self, Arrival, Fate, TrainError};
+use crate::delivery::train::{self, Arrival, TrainError};
 use crate::dispatcher::{Dispatcher, Round};
 use crate::lease::Expired;
 use crate::notify::Notifier;
@@ -275,7 +275,7 @@ impl<'w> Shift<'w> {
         let arrivals = train::merge(project, runner, &cancel, &mut told);
         self.duties[post].set_train(None);
         let arrivals = arrivals?;
-        Ok(arrivals.iter().any(|arrival| !matches!(arrival.fate, Fate::Waits { .. })))
+        Ok(arrivals.iter().any(|arrival| !arrival.fate.is_pending()))
     }
 
     /// Ends sessions of workers that are gone, where whoever ended their claims did not come to it. Who has shown life

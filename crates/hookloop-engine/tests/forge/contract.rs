@@ -70,8 +70,30 @@ fn ask_for_everything(described: &Described) {
         described.answer_next(Route::Merge, 405, json!({ "message": "no" }));
         assert!(forge.merge(EXAMPLE, &how).is_err());
     }
+    ask_about_the_queue(described, &forge);
     forge.comment(EXAMPLE, "A text").unwrap();
     forge.close(EXAMPLE).unwrap();
+}
+
+/// Asks for the merge queue, auto-merge and the rules of the base, which are in GraphQL alone.
+fn ask_about_the_queue(described: &Described, forge: &impl Forge) {
+    let next = |data: Value| described.answer_next(Route::GraphQl, 200, json!({ "data": data }));
+    next(json!({ "repository": { "mergeQueue": { "id": "MQ_1" } } }));
+    assert!(forge.has_merge_queue(BASE).unwrap());
+    let entry = json!({ "position": 1, "state": "QUEUED", "estimatedTimeToMerge": 60 });
+    next(json!({ "enqueuePullRequest": { "mergeQueueEntry": entry } }));
+    assert_eq!(forge.enqueue(EXAMPLE, HEAD).unwrap().position, 1);
+    let empty = json!({ "nodes": [] });
+    next(json!({ "repository": { "autoMergeAllowed": true, "pullRequest": {
+        "state": "OPEN", "isDraft": false, "headRefOid": HEAD, "reviewDecision": null,
+        "viewerCanEnableAutoMerge": true, "autoMergeRequest": null, "mergeQueue": null,
+        "mergeQueueEntry": null, "timelineItems": empty, "baseRef": null, "reviewThreads": empty,
+        "commits": empty,
+    } } }));
+    assert!(forge.merge_status(EXAMPLE).unwrap().is_ready());
+    let (head, title, message) = (HEAD.into(), "A title".into(), "A text".into());
+    let how = MergeWish { method: Method::Squash, head, title, message };
+    forge.enable_auto_merge(EXAMPLE, &how).unwrap();
 }
 
 /// The request as the description has it.
@@ -128,8 +150,8 @@ fn every_request_is_one_that_github_describes() {
     let queries: BTreeSet<String> =
         graphql.map(|request| request.body["query"].as_str().unwrap().to_owned()).collect();
     let queries: Vec<String> = queries.into_iter().collect();
-    assert_eq!(queries.len(), 2);
-    assert_eq!(wrong_queries(&directory, &queries), [[""; 0]; 2]);
+    assert_eq!(queries.len(), 6);
+    assert_eq!(wrong_queries(&directory, &queries), [[""; 0]; 6]);
 }
 
 #[test]

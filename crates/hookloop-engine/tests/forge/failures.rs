@@ -126,7 +126,9 @@ fn rules_drafts_and_closed_requests_are_for_people() {
     ground.forge.open(&ground.wish()).unwrap();
     let how = ground.merge_wish(Method::Squash);
     ground.hub.protect(true);
-    assert!(needs_human(&ground.forge.merge(1, &how)));
+    let refused = ground.forge.merge(1, &how).unwrap_err();
+    assert!(matches!(refused, ForgeError::Unmet { needs_person: true, .. }), "{refused:?}");
+    assert!(refused.to_string().contains("an approving review"), "{refused}");
     ground.hub.protect(false);
     ground.hub.allow(&["merge"]);
     let refused = ground.forge.merge(1, &how);

@@ -1,39 +1,74 @@
 //! `hookloop merge`
 
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hookloop_core::delivery::QueuePlace;
+use hookloop_core::id::TaskId;
 use hookloop_engine::delivery::train::{self, Arrival, Fate};
+use hookloop_engine::process::Cancel;
+use hookloop_engine::project::Project;
+use hookloop_engine::runner::Runner;
 use serde::Serialize;
 
 use super::Context;
+use super::run::length;
 use super::session::{heed_signals, runner};
-use crate::output::{DIM, Result, plain};
+use crate::output::{DIM, Output, Result, plain};
 
 /// What scripts can rely on: somebody is needed for one of them.
 const NEEDS_HUMAN: u8 = 3;
+/// What scripts can rely on: tasks still waited when the time of `--wait` was over.
+const STILL_WAITING: u8 = 4;
+/// The longest `--wait`.
+const WAIT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// Pauses between looks while it waits: the first, and the longest.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// How often a pause looks for a signal.
+const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
 /// Merge submitted tasks, one after the other, each tested on top of those before it
 ///
 /// Gates of before_merge are asked first. What fails goes back to whoever takes the task next, with the reason. Nothing
-/// is done in your checkout. Exit code: 0, or 3 if a human is needed for one of them.
+/// is done in your checkout. If the base has a merge queue on GitHub, tested tasks are put into it. Exit code: 0; 3 if a human
+/// is needed for one of them; 4 if tasks still wait when the time of --wait is over.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Time to wait for the forge, such as `30m`: its checks and its merge queue [default: no time; at most 24h]
+    #[arg(long, value_name = "TIME", value_parser = wait_time)]
+    wait: Option<Duration>,
+}
+
+fn wait_time(text: &str) -> std::result::Result<Duration, String> {
+    let time = Duration::from_millis(length(text)?);
+    if time > WAIT_MAX { Err("at most 24h".to_owned()) } else { Ok(time) }
+}
 
 /// A line of `--json`.
 #[derive(Serialize)]
 pub(crate) struct ArrivalJson<'a> {
     task: &'a str,
-    /// `merged`, `returned`, `blocked` or `waits`.
+    /// `merged`, `returned`, `blocked`, `queued` or `waits`.
     fate: &'static str,
     commit: Option<&'a str>,
     by: Option<&'a str>,
     reason: Option<&'a str>,
+    /// The place in the merge queue of the forge, of a task that is `queued`.
+    queue: Option<&'a QueuePlace>,
 }
 
 impl<'a> From<&'a Arrival> for ArrivalJson<'a> {
     fn from(arrival: &'a Arrival) -> ArrivalJson<'a> {
+        let queue = match &arrival.fate {
+            Fate::Queued { place, .. } => Some(place),
+            _ => None,
+        };
         let (fate, commit, by, reason) = match &arrival.fate {
             Fate::Merged { commit } => ("merged", Some(commit), None, None),
             Fate::Returned { by, reason } => ("returned", None, Some(by), Some(reason)),
             Fate::Blocked { reason } => ("blocked", None, None, Some(reason)),
+            Fate::Queued { .. } => ("queued", None, None, None),
             Fate::Waits { reason } => ("waits", None, None, Some(reason)),
         };
         ArrivalJson {
@@ -42,6 +77,7 @@ impl<'a> From<&'a Arrival> for ArrivalJson<'a> {
             commit: commit.map(String::as_str),
             by: by.map(String::as_str),
             reason: reason.map(String::as_str),
+            queue,
         }
     }
 }
@@ -53,26 +89,72 @@ impl Args {
         let stop = heed_signals()?;
         // A review whose program died has something set aside that others may need.
         super::resume::end_interrupted(context, &project, &stop)?;
-        let out = &mut context.out;
+        let until = self.wait.map(|time| Instant::now() + time);
+        let mut looks = MergeLooks::default();
+        let mut pause = PAUSE;
+        loop {
+            let pending = looks.look(&project, runner, stop.cancel(), &mut context.out)?;
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let Some(left) = left.filter(|_| pending > 0 && !stop.cancel().is_triggered()) else {
+                break;
+            };
+            if left.is_zero() {
+                context.exit = STILL_WAITING;
+                break;
+            }
+            rest(pause.min(left), stop.cancel());
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        if looks.last.is_empty() && !context.out.json {
+            context.out.line(format_args!("{DIM}Nothing waits to be merged.{DIM:#}"))?;
+        }
+        if looks.is_blocked {
+            context.exit = NEEDS_HUMAN;
+        }
+        context.finish(&project)
+    }
+}
+
+/// Merges, one after the other, with the last word about each task.
+#[derive(Default)]
+struct MergeLooks {
+    last: BTreeMap<TaskId, String>,
+    is_blocked: bool,
+}
+
+impl MergeLooks {
+    /// Merges and shows what is news. Returns how many tasks are still on their way.
+    fn look(
+        &mut self,
+        project: &Project,
+        runner: &Runner,
+        cancel: &Cancel,
+        out: &mut Output,
+    ) -> Result<usize> {
         let mut shown = Ok(());
         let mut show = |arrival: &Arrival| {
-            if shown.is_ok() {
+            let text = arrival.to_string();
+            let is_news =
+                self.last.insert(arrival.task.clone(), text.clone()) != Some(text.clone());
+            self.is_blocked |= matches!(arrival.fate, Fate::Blocked { .. });
+            if shown.is_ok() && is_news {
                 let said = match out.json {
                     true => out.json(&ArrivalJson::from(arrival)),
-                    false => out.line(plain(&arrival.to_string())),
+                    false => out.line(plain(&text)),
                 };
                 shown = said.and_then(|()| out.flush());
             }
         };
-        let arrivals = train::merge(&project, runner, stop.cancel(), &mut show)?;
+        let arrivals = train::merge(project, runner, cancel, &mut show)?;
         shown?;
-        if arrivals.is_empty() && !out.json {
-            out.line(format_args!("{DIM}Nothing waits to be merged.{DIM:#}"))?;
-        }
-        let is_blocked = |arrival: &Arrival| matches!(arrival.fate, Fate::Blocked { .. });
-        if arrivals.iter().any(is_blocked) {
-            context.exit = NEEDS_HUMAN;
-        }
-        context.finish(&project)
+        Ok(arrivals.iter().filter(|arrival| arrival.fate.is_pending()).count())
+    }
+}
+
+/// Waits for a while, or until a signal comes.
+fn rest(time: Duration, cancel: &Cancel) {
+    let until = Instant::now() + time;
+    while Instant::now() < until && !cancel.is_triggered() {
+        std::thread::sleep(SIGNAL_POLL.min(time));
     }
 }

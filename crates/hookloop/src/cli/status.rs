@@ -1,9 +1,15 @@
+use hookloop_core::delivery::QueuePlace;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::kept::Kept;
+use hookloop_engine::project::Project;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Context;
 use crate::output::{DIM, Result, plain, state_style};
+
+/// Tasks on their way into the base that are shown.
+const MERGING_MAX: usize = 20;
 
 /// Say how the project stands
 #[derive(clap::Args)]
@@ -19,6 +25,7 @@ impl Args {
             Ok((totals, claimed, stuck, due, view.count_runs()?, view.count_problems()?))
         })?;
         let (counts, early) = project.read(|view| Ok((view.counts()?, view.early()?)))?;
+        let merging = merging(&project)?;
         let kept = project.kept();
         let weakened = gate_agreement::weakened_lines(&project);
         let foreign = project.foreign_messages()?.len();
@@ -39,6 +46,7 @@ impl Args {
                 "weakened_gates": weakened,
                 "foreign_messages": foreign,
                 "replaced_log": replaced,
+                "merging": merging,
                 "waiting_on_blocked": stuck,
                 "waiting_for_time": { "tasks": early.count, "next": early.next },
                 "reactions_due": due,
@@ -94,6 +102,10 @@ impl Args {
             let text = format!("waiting for their time, the next for {}", next.brief());
             out.line(format_args!("{:>9}  {text}", early.count))?;
         }
+        for waiting in &merging {
+            let text = format!("{}: {}", waiting.task, waiting.text());
+            out.line(format_args!("{DIM}merging{DIM:#}  {}", plain(&text)))?;
+        }
         let notes = [
             (problems, "waiting for you: hookloop inbox list"),
             (claimed, "claimed: hookloop task list --state active"),
@@ -106,6 +118,34 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// A submitted task that the forge merges later.
+#[derive(Serialize)]
+struct WaitingMerge {
+    task: String,
+    waits_for: String,
+    queue: Option<QueuePlace>,
+}
+
+impl WaitingMerge {
+    fn text(&self) -> String {
+        match &self.queue {
+            Some(place) => format!("{}, {place}", self.waits_for),
+            None => self.waits_for.clone(),
+        }
+    }
+}
+
+/// Submitted tasks for which it is known what the forge waits for.
+fn merging(project: &Project) -> Result<Vec<WaitingMerge>> {
+    let waiting = project.read(|view| view.waiting(MERGING_MAX))?;
+    let awaited = waiting.into_iter().filter_map(|waiting| {
+        let awaited = waiting.delivery.awaited?;
+        let (task, waits_for) = (waiting.row.task.id.to_string(), awaited.reason?);
+        Some(WaitingMerge { task, waits_for, queue: awaited.queue })
+    });
+    Ok(awaited.collect())
 }
 
 fn store_json(kept: &Kept) -> Value {

@@ -343,6 +343,14 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
                 format!("{} {word}", review.gate)
             });
             reasons.extend(said);
+            if let Some(awaited) = delivery.awaited {
+                let reason = awaited.reason.unwrap_or_default();
+                reasons.push(match awaited.queue {
+                    Some(place) => format!("{reason}: {place}"),
+                    None => reason,
+                });
+            }
+            reasons.extend(delivery.held.map(|held| format!("a human is needed: {held}")));
             match is_delivered {
                 true => "hookloop merge".to_owned(),
                 false => format!("hookloop log {id}"),

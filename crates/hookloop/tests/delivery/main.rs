@@ -10,11 +10,13 @@ mod interrupted;
 mod machines;
 mod no_forge;
 mod protected;
+mod queue;
 mod remediation;
 mod submit;
 mod train;
 mod types;
 mod vanished;
+#[allow(dead_code, reason = "tests/network uses the rest")]
 mod yard;
 
 #[allow(dead_code, reason = "each test uses its part")]

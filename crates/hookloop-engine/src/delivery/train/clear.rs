@@ -4,6 +4,7 @@ use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::delivery::{Fact, Reviewed};
 use hookloop_core::point::Point;
 
+use super::queue::Followed;
 use super::{Car, Place, Train, TrainError, is_of_branch, reason_of};
 use crate::delivery::protected;
 use crate::delivery::workshop::commit;
@@ -48,7 +49,14 @@ impl Train<'_> {
                     self.block(car, reason)?;
                     Ok(true)
                 }
-                RequestState::Open => Ok(false),
+                RequestState::Open => match self.follow(car, number)? {
+                    Followed::GoOn => Ok(false),
+                    Followed::Waits => Ok(true),
+                    Followed::Settled => {
+                        self.wait(car, "its request was merged or closed just now".to_owned());
+                        Ok(true)
+                    }
+                },
             },
             Err(error) => Err(Trouble::from(error).into()),
         }
@@ -151,9 +159,13 @@ impl Train<'_> {
         }
         match self.shop.forge.checks(car.head.as_str()) {
             Ok(Checks::Passed) => Ok(true),
+            Ok(Checks::None) if self.is_left_to_forge(car, &[])? => Ok(true),
             Ok(Checks::None) => self.is_without_checks(car),
+            Ok(Checks::Pending { names }) if self.is_left_to_forge(car, &names)? => Ok(true),
             Ok(Checks::Pending { names }) => {
-                self.wait(car, format!("checks are pending: {}", names.join(", ")));
+                let reason = format!("checks are pending: {}", names.join(", "));
+                self.record_awaited(car, &reason, None, false)?;
+                self.wait(car, reason);
                 Ok(false)
             }
             Ok(Checks::Failed { names, urls }) => {
@@ -163,6 +175,16 @@ impl Train<'_> {
             }
             Err(error) => Err(Trouble::from(error).into()),
         }
+    }
+
+    /// Whether auto-merge waits for all of these checks: the forge merges nothing before required ones passed.
+    fn is_left_to_forge(&self, car: &Car, pending: &[String]) -> Result<bool, TrainError> {
+        let Some(number) = car.submission.number.filter(|_| self.shop.rules.auto_merge) else {
+            return Ok(false);
+        };
+        let status = self.shop.forge.merge_status(number).map_err(Trouble::from)?;
+        let is_required = |name: &String| status.checks.contains(name);
+        Ok(!status.checks.is_empty() && pending.iter().all(is_required))
     }
 
     /// Whether there are no checks, or none yet: a forge takes a while to begin. Where the base has some, this will too.

@@ -6,16 +6,19 @@ use hookloop_store::crash;
 use super::stack::Coupled;
 use super::{Car, LOST_MAX, Train, TrainError};
 use crate::delivery::repo::{BranchFate, Commit, Landed, Removal, Unsaved};
-use crate::delivery::workshop::{commit, message, title};
-use crate::forge::{ForgeError, MergeWish};
+use crate::delivery::workshop::commit;
+use crate::forge::ForgeError;
 use crate::session::world::Trouble;
 
 impl Train<'_> {
     /// Makes these cars part of the base, which has to be what they were tested on. Answers whether any is.
     pub(super) fn land(&mut self, base: &Commit, stack: &[Coupled]) -> Result<bool, TrainError> {
-        match Train::is_by_forge(stack) {
-            true => self.land_by_forge(base, stack),
-            false => self.land_at_once(base, stack),
+        if !Train::is_by_forge(stack) {
+            self.land_at_once(base, stack)
+        } else if self.has_queue == Some(true) {
+            self.land_in_queue(stack)
+        } else {
+            self.land_by_forge(base, stack)
         }
     }
 
@@ -76,12 +79,15 @@ impl Train<'_> {
                 self.pass_over(car, error)?;
                 return Ok(true);
             }
-            let how = MergeWish {
-                method: self.shop.rules.method,
-                head: car.head.to_string(),
-                title: title(&car.task),
-                message: message(&car.task),
-            };
+            match self.is_auto_merging(car, number) {
+                Ok(false) => {}
+                Ok(true) => return Ok(true),
+                Err(error) => {
+                    self.pass_over(car, error)?;
+                    return Ok(true);
+                }
+            }
+            let how = self.merge_wish(car);
             crash::point("merge");
             let merged = self.shop.forge.merge(number, &how);
             crash::point("merged");
@@ -96,12 +102,8 @@ impl Train<'_> {
                     )?;
                     break;
                 }
-                Err(ForgeError::Stale { why } | ForgeError::Retry { why, .. }) => {
-                    self.wait(car, why);
-                    break;
-                }
                 Err(error) => {
-                    self.block(car, error.to_string())?;
+                    self.not_merged(car, error)?;
                     break;
                 }
             };

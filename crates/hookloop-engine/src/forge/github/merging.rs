@@ -57,10 +57,7 @@ impl GitHub {
             return Err(human("is a draft", "mark it as ready for review"));
         }
         match obstacle(&pull) {
-            Obstacle::Rules => Err(human(
-                "may not be merged yet by the rules of its base",
-                "give the reviews and checks that they ask for",
-            )),
+            Obstacle::Rules => Err(self.unmet(&pull, said)),
             Obstacle::Moved(why) => Err(stale(why)),
             Obstacle::Behind(why) => {
                 Err(ForgeError::Behind { why: format!("#{number} {why}: {said}") })

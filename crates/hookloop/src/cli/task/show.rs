@@ -110,6 +110,11 @@ impl Detail {
             field(out, "branch", &format!("{} at {}", submission.branch, submission.head))?;
             field(out, "request", submission.url.as_deref().unwrap_or(""))?;
         }
+        if let Some(awaited) = &self.delivery.awaited {
+            field(out, "waits for", awaited.reason.as_deref().unwrap_or(""))?;
+            let place = awaited.queue.as_ref().map(ToString::to_string);
+            field(out, "queue", place.as_deref().unwrap_or(""))?;
+        }
         field(out, "went back", self.delivery.reason.as_deref().unwrap_or(""))?;
         for note in &self.notes {
             field(out, "note", &format!("{} ({}, {})", note.what.text, note.by, note.at))?;

@@ -1,0 +1,250 @@
+//! Requests that the forge merges later: by its merge queue, or by auto-merge when its requirements are met.
+//!
+//! Where the base has a merge queue, the forge puts requests on top of each other and tests them. So the train puts
+//! none together there: each task is tested alone on the newest base, and enqueued with exactly that head.
+
+use hookloop_core::delivery::{AwaitedMerge, Fact, QueuePlace};
+use hookloop_store::crash;
+
+use super::stack::Coupled;
+use super::{Car, Fate, Train, TrainError};
+use crate::agents::clipped;
+use crate::forge::{ForgeError, MergeStatus, MergeWish, QueueExit, QueueStatus};
+use crate::session::world::Trouble;
+
+/// The longest text about a wait.
+const WAIT_MAX: usize = 2_000;
+
+impl Train<'_> {
+    /// Whether the base of these tasks has a merge queue; asked once in a ride.
+    pub(super) fn has_queue(&mut self, car: &Car) -> Result<bool, TrainError> {
+        if let Some(known) = self.has_queue {
+            return Ok(known);
+        }
+        let found = match self.shop.forge.has_merge_queue(&car.submission.base) {
+            Ok(found) => found,
+            Err(error @ (ForgeError::Retry { .. } | ForgeError::Stale { .. })) => {
+                return Err(Trouble::from(error).into());
+            }
+            // A token that may not ask: a merge past the queue is refused by the forge itself.
+            Err(_) => false,
+        };
+        self.has_queue = Some(found);
+        Ok(found)
+    }
+
+    /// Whether each task is merged by itself, and none on top of another.
+    pub(super) fn is_one_by_one(&self) -> bool {
+        self.has_queue == Some(true) || self.shop.rules.auto_merge
+    }
+
+    /// Looks after an open request that the forge merges later. Answers whether nothing is left to do in this ride.
+    pub(super) fn follow(&mut self, car: &Car, number: u64) -> Result<Followed, TrainError> {
+        let awaited = car.delivery.awaited(car.head.as_str()).cloned();
+        if !self.has_queue(car)? && awaited.is_none() {
+            return Ok(Followed::GoOn);
+        }
+        let status = self.shop.forge.merge_status(number).map_err(Trouble::from)?;
+        if !status.is_open {
+            return Ok(Followed::Settled);
+        }
+        // Somebody pushed to it, which is looked at next.
+        if status.head != car.head.as_str() {
+            return Ok(Followed::GoOn);
+        }
+        let was_queued = awaited.as_ref().is_some_and(|awaited| awaited.queue.is_some());
+        match &status.queue {
+            QueueStatus::Queued(place) => {
+                self.queued(car, place)?;
+                return Ok(Followed::Waits);
+            }
+            QueueStatus::Outside { removed: Some(exit) } if was_queued => {
+                self.removed(car, number, exit)?;
+                return Ok(Followed::Waits);
+            }
+            QueueStatus::Outside { .. } | QueueStatus::NoQueue => {}
+        }
+        let waits = status.auto_merge || awaited.is_some_and(|awaited| awaited.queue.is_none());
+        if waits && !status.is_ready() {
+            self.missing(car, number, &status)?;
+            return Ok(Followed::Waits);
+        }
+        // GitHub merges it any moment.
+        if status.auto_merge {
+            self.await_forge(car, "auto-merge: nothing is missing any more", None, true)?;
+            return Ok(Followed::Waits);
+        }
+        Ok(Followed::GoOn)
+    }
+
+    /// Puts tested tasks into the queue of the forge. Answers whether anything became of one.
+    pub(super) fn land_in_queue(&mut self, stack: &[Coupled]) -> Result<bool, TrainError> {
+        for Coupled { car, .. } in stack {
+            let Some(number) = car.submission.number else { continue };
+            if let Err(error) = self.enqueue(car, number) {
+                self.pass_over(car, error)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn enqueue(&mut self, car: &Car, number: u64) -> Result<(), TrainError> {
+        if self.is_auto_merging(car, number)? {
+            return Ok(());
+        }
+        crash::point("enqueue");
+        let place = self.shop.forge.enqueue(number, car.head.as_str());
+        crash::point("enqueued");
+        match place {
+            Ok(place) => self.queued(car, &place),
+            Err(error) => self.not_merged(car, error),
+        }
+    }
+
+    /// Has the forge merge a request by itself, if the project asks for that and something is missing.
+    pub(super) fn is_auto_merging(&mut self, car: &Car, number: u64) -> Result<bool, TrainError> {
+        if !self.shop.rules.auto_merge {
+            return Ok(false);
+        }
+        let mut status = self.shop.forge.merge_status(number).map_err(Trouble::from)?;
+        if status.is_ready() {
+            return Ok(false);
+        }
+        if !status.auto_merge && status.allows_auto_merge {
+            let how = self.merge_wish(car);
+            crash::point("auto-merge");
+            if let Err(error) = self.shop.forge.enable_auto_merge(number, &how) {
+                self.not_merged(car, error)?;
+                return Ok(true);
+            }
+            status.auto_merge = true;
+        }
+        self.missing(car, number, &status)?;
+        Ok(true)
+    }
+
+    pub(super) fn merge_wish(&self, car: &Car) -> MergeWish {
+        MergeWish {
+            method: self.shop.rules.method,
+            head: car.head.to_string(),
+            title: super::title(&car.task),
+            message: super::message(&car.task),
+        }
+    }
+
+    /// A merge that the forge did not make: the task waits, or somebody is needed.
+    pub(super) fn not_merged(&mut self, car: &Car, error: ForgeError) -> Result<(), TrainError> {
+        match error {
+            ForgeError::Unmet { why, needs_person } => {
+                self.record_awaited(car, &why, None, false)?;
+                if needs_person {
+                    self.hold(car, Some(&why))?;
+                }
+                self.wait(car, why);
+                Ok(())
+            }
+            ForgeError::Stale { why } | ForgeError::Retry { why, .. } => {
+                self.wait(car, why);
+                Ok(())
+            }
+            error => self.block(car, error.to_string()),
+        }
+    }
+
+    /// Requirements of the base are missing.
+    fn missing(&mut self, car: &Car, number: u64, status: &MergeStatus) -> Result<(), TrainError> {
+        let base = &car.submission.base;
+        let how = if status.auto_merge {
+            format!("GitHub merges #{number} into `{base}` by itself, and waits for ")
+        } else if self.shop.rules.auto_merge && !status.allows_auto_merge {
+            format!("the repository does not allow auto-merge; #{number} into `{base}` waits for ")
+        } else {
+            format!("#{number} into `{base}` waits for ")
+        };
+        let why = format!("{how}{}", status.missing());
+        self.record_awaited(car, &why, None, status.auto_merge)?;
+        match status.people.is_empty() {
+            true => self.wait(car, why),
+            // It is in the inbox until somebody has done it.
+            false => return Err(Trouble::NeedsHuman { why }.into()),
+        }
+        Ok(())
+    }
+
+    fn await_forge(
+        &mut self,
+        car: &Car,
+        why: &str,
+        queue: Option<QueuePlace>,
+        auto_merge: bool,
+    ) -> Result<(), TrainError> {
+        self.record_awaited(car, why, queue, auto_merge)?;
+        self.wait(car, why.to_owned());
+        Ok(())
+    }
+
+    fn queued(&mut self, car: &Car, place: &QueuePlace) -> Result<(), TrainError> {
+        let reason = format!("in the merge queue of `{}`", car.submission.base);
+        self.record_awaited(car, &reason, Some(place.clone()), false)?;
+        let base = car.submission.base.clone();
+        self.arrive(car, Fate::Queued { base, place: place.clone() });
+        Ok(())
+    }
+
+    /// The forge, or somebody there, took the request out of the queue.
+    fn removed(&mut self, car: &Car, number: u64, exit: &QueueExit) -> Result<(), TrainError> {
+        let base = &car.submission.base;
+        let by = exit.by.as_ref().map_or(String::new(), |by| format!(" ({by})"));
+        let reason = match exit.reason.as_str() {
+            "" => "without a reason",
+            reason => reason,
+        };
+        let page = car.submission.url.as_deref().unwrap_or_default();
+        let why = format!(
+            "GitHub removed #{number} from the merge queue of `{base}`{by}: {reason} {page}"
+        );
+        if exit.is_about_work() {
+            let why = format!(
+                "{why}\nThe queue tests the branch together with `{base}` and the requests before it. \
+                 Rebase on `{base}`, find out what fails there, and submit again."
+            );
+            return self.give_back(car, "merge queue", why);
+        }
+        // Taken as it is, it is put into the queue again.
+        self.record(car, Fact::Awaited(nothing_awaited(car)))?;
+        self.block(car, why)
+    }
+
+    /// Records what the forge waits for, if that is news.
+    pub(super) fn record_awaited(
+        &self,
+        car: &Car,
+        reason: &str,
+        queue: Option<QueuePlace>,
+        auto_merge: bool,
+    ) -> Result<(), TrainError> {
+        let reason = Some(clipped(reason, WAIT_MAX));
+        let awaited = AwaitedMerge { head: car.head.to_string(), reason, queue, auto_merge };
+        let known = car.delivery.awaited(car.head.as_str());
+        match known.is_some_and(|known| known.is_like(&awaited)) {
+            true => Ok(()),
+            false => self.record(car, Fact::Awaited(awaited)),
+        }
+    }
+}
+
+/// What becomes of a request that was looked after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Followed {
+    /// It may be merged, as far as the forge has told.
+    GoOn,
+    /// It waits, or was sent back.
+    Waits,
+    /// It was merged or closed in this moment.
+    Settled,
+}
+
+fn nothing_awaited(car: &Car) -> AwaitedMerge {
+    let head = car.head.to_string();
+    AwaitedMerge { head, reason: None, queue: None, auto_merge: false }
+}

@@ -515,8 +515,12 @@ mod tests {
         );
         assert_eq!(delivery.awaited("b"), None);
         let merged = Merged { head: "a".to_owned(), commit: "c".to_owned() };
-        let returned =
-            Returned { head: "a".to_owned(), by: "q".to_owned(), reason: "r".to_owned() };
+        let returned = Returned {
+            head: "a".to_owned(),
+            by: "q".to_owned(),
+            reason: "r".to_owned(),
+            is_by_person: false,
+        };
         for end in [
             awaited(None, 2),
             submitted("b"),

@@ -153,8 +153,8 @@ fn a_message_of_a_person_starts_the_count_of_gate_retries_again() {
     session.apply(&EventBody::OutputPiped(Piped {
         from: "ada".into(),
         point: MESSAGE.into(),
-        status: None,
         text: "try the other way".into(),
+        ..Piped::default()
     }));
     assert_eq!(session.retries, 0);
 }

@@ -144,7 +144,9 @@ pub fn render(template: &str, parts: &Parts<'_>) -> Result<String, String> {
             checkpoint_fenced,
         },
     );
-    rendered.map(|prompt| format!("{}\n", prompt.trim_end())).map_err(|error| format!("{error:#}"))
+    let rendered = rendered.map_err(|error| format!("{error:#}"))?;
+    // Its last section may be followed by an empty line.
+    Ok(if template == TEMPLATE { format!("{}\n", rendered.trim_end()) } else { rendered })
 }
 
 fn asks_for_promise(way: &StopWhen) -> bool {

@@ -172,7 +172,8 @@ hooks:
     assert_eq!(ran.outcome(), "limit", "{}", ran.stderr);
     let piped = ran.all("output_piped");
     for point in ["post_iteration", "stop"] {
-        let piped = piped.iter().find(|piped| piped["point"] == point).unwrap();
+        let mut of_point = piped.iter().filter(|piped| piped["point"] == point);
+        let piped = of_point.find(|piped| piped["channel"] != "instruction").unwrap();
         let text = piped["text"].as_str().unwrap();
         let ((bytes, lines), (kept, kept_lines)) = counts(text);
         // A trimmed end of a line is no output.

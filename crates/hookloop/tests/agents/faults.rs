@@ -31,11 +31,9 @@ impl Transcript {
         Transcript { code: output.status.code().unwrap_or(-1), text: text.concat() }
     }
 
-    /// Shown with `--no-capture`: the transcripts of a release's notes are made from this.
     #[track_caller]
     fn assert(&self, who: Who, code: i32, parts: &[&str]) {
         let shown = format!("== {} exit {}\n{}", who.name(), self.code, self.text);
-        eprintln!("{shown}");
         assert_eq!(self.code, code, "{shown}");
         for part in parts {
             assert!(self.text.contains(part), "`{part}` is missing: {shown}");

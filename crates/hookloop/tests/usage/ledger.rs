@@ -46,7 +46,7 @@ fn what_turns_used_is_added_up_by_day_session_task_and_agent() {
     let day = rows("day");
     assert_eq!(day.as_array().unwrap().len(), 1);
     let expected = json!({"turns": 4, "input_tokens": 4_000, "cached_tokens": 1_600,
-        "output_tokens": 200, "cost_micros": 135});
+        "output_tokens": 200, "cost_micros": 135, "unpriced_turns": 0});
     let usage = sandbox.json(&["usage"]);
     assert_eq!(usage["total"], expected);
     assert_eq!(usage["purse"]["limits"], json!([]), "there is none by default");

@@ -13,7 +13,7 @@ enum Allowed {
 use Allowed::{Everybody, Person};
 
 /// Every command, as it is typed here: `PATH: arguments`.
-const ROWS: [(&str, &str, Allowed); 88] = [
+const ROWS: [(&str, &str, Allowed); 89] = [
     ("init", "-C other --yes", Everybody),
     ("demo", "", Everybody),
     ("run", "'nested' --agent command:true --max-iterations 1", Person),
@@ -99,6 +99,7 @@ const ROWS: [(&str, &str, Allowed); 88] = [
     ("import octopoid", "nothing.yaml", Person),
     ("import ralph", "nothing.yml", Person),
     ("import beads", "nothing.jsonl", Person),
+    ("import task-copilot", "nothing.json", Person),
     ("import vibe-kanban", "nothing.csv", Person),
     ("import automation-hooks", "nothing.json", Person),
     ("policy", "", Everybody),

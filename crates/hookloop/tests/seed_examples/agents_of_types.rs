@@ -57,6 +57,28 @@ fn a_type_is_worked_on_once_its_agent_is_defined() {
     assert!(run.stdout.contains("`hookloop run --tasks --agent nobody`"), "{run:?}");
 }
 
+#[test]
+fn hooks_of_an_agent_come_before_those_of_the_project() {
+    let project = Project::with_config(
+        "hooks:\n  before_submit:\n    - {name: of-project, command: 'true'}\nagents:\n  careful:\n    kind: command\n    \
+         command: [sh, agent.sh]\n    hooks:\n      before_submit:\n        - {name: of-agent, command: 'true'}\n",
+    );
+    project
+        .write("agent.sh", "cat > /dev/null\necho 1 > work\necho '<promise>COMPLETE</promise>'\n");
+    let made = project.shell(
+        "git init -q -b main && git config user.email a@b && git config user.name a && git add -A && git commit -qm x",
+    );
+    assert_eq!(made.code, 0, "{made:?}");
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.ok(&["agents", "trust", "--yes"]);
+    project.add("Build it", &[]);
+    let run = project.run(&["run", "--tasks", "--agent", "careful"]);
+    let ran = project.events_of("hook_ran");
+    let names: Vec<&str> =
+        ran.iter().map(|event| event["data"]["hookName"].as_str().unwrap()).collect();
+    assert_eq!(names, ["of-agent"], "{run:?}");
+}
+
 impl Project {
     fn json_of_doctor(&self) -> Vec<serde_json::Value> {
         let run = self.run(&["doctor", "--json"]);

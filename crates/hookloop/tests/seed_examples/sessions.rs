@@ -54,3 +54,16 @@ fn a_person_sees_each_retry_and_its_reason() {
     assert_eq!(ran.stdout.matches("sent back: tests fails").count(), 3, "{ran:?}");
     assert!(ran.stdout.contains("2 retries"), "{ran:?}");
 }
+
+#[test]
+fn a_gate_sends_the_agent_back_five_times_by_default() {
+    let project = Project::with_config(
+        "loop: {stop_when: turn}\nhooks:\n  stop:\n    - {name: tests, command: 'exit 2'}\n",
+    );
+    project.ok(&["hooks", "trust", "--yes"]);
+    let turns: Vec<Value> =
+        (0..9).map(|n| json!({"write": {"work": n.to_string()}, "say": "done"})).collect();
+    let ran = run(&project, &["X"], &json!(turns));
+    // The first time, and five retries.
+    assert_eq!((ran.code, project.events_of("gates_judged").len()), (3, 6), "{ran:?}");
+}

@@ -333,14 +333,14 @@ mod tests {
                       # a note\n    # below the gates\n    session_start:\n        - command: echo hi\n\n# limits of ours\n\
                       limits:\n  iterations: 3 # few\n";
         let import = json!({
-            "hooks": {"stop": [{"name": "lint", "command": "make lint"}], "session_end": [{"command": "echo bye"}]},
+            "hooks": {"stop": [{"name": "lint", "command": "make lint"}], "session_end": [{"command": "date"}]},
             "limits": {"cost": 5, "iterations": 3},
             "loop": {"stop_when": "turn"},
         });
         let after = merge(before, &sections(import)).unwrap();
         let expected = "# ours\nversion: 1\n\nhooks:\n    stop:   # the gates\n    - name: tests\n      command: make test\n      \
                         # a note\n    - name: lint\n      command: make lint\n    # below the gates\n    session_start:\n        \
-                        - command: echo hi\n    session_end:\n      - command: echo bye\n\n# limits of ours\nlimits:\n  \
+                        - command: echo hi\n    session_end:\n      - command: date\n\n# limits of ours\nlimits:\n  \
                         iterations: 3 # few\n  cost: 5\nloop:\n  stop_when: turn\n";
         assert_eq!(after, expected);
     }

@@ -510,7 +510,11 @@ fn reason_of(run: &HookRun) -> String {
     let said = run.outcome.next_prompt.clone();
     let printed = [run.stderr.trim(), run.stdout.trim()].join("\n");
     let why = run.outcome.reason.clone().unwrap_or_default();
-    let text = said.unwrap_or_else(|| format!("{why}\n{}", printed.trim()));
+    let text = match said {
+        // The details of a gate of ours are in its output.
+        Some(said) => format!("{said}\n\n{}", printed.trim()),
+        None => format!("{why}\n{}", printed.trim()),
+    };
     clipped(text.trim(), REASON_MAX)
 }
 

@@ -80,7 +80,17 @@ fn other_commands_print_an_object_each() {
     let project = Project::bare();
     let check = |args: &[&str], expected: &[&str]| check(&project.json(args), &[expected]);
     let made = [
-        "agents", "ci", "config", "created", "gates", "next", "root", "state", "tools", "troubles",
+        "agents",
+        "allowed_commands",
+        "ci",
+        "config",
+        "created",
+        "gates",
+        "next",
+        "root",
+        "state",
+        "tools",
+        "troubles",
         "trusted",
     ];
     check(&["init", "--yes"], &made);
@@ -88,8 +98,11 @@ fn other_commands_print_an_object_each() {
     let status = [
         "claimed",
         "events",
+        "foreign_messages",
+        "merging",
         "problems",
         "reactions_due",
+        "replaced_log",
         "root",
         "state",
         "store",
@@ -101,8 +114,8 @@ fn other_commands_print_an_object_each() {
     ];
     check(&["status"], &status);
     check(&["policy"], &["files", "own_secrets", "rules"]);
-    check(&["verify"], &["events", "intact"]);
-    check(&["rebuild"], &["after", "before", "equal", "events"]);
+    check(&["verify"], &["events", "foreign_messages", "intact"]);
+    check(&["rebuild"], &["accepted_loss", "after", "before", "equal", "events"]);
     let hook = crate::cli::HOOK_FIELDS;
     check(&["hooks", "show", "auto-create-review-task"], &hook);
     check(&["hooks", "disable", "auto-create-review-task"], &hook);

@@ -204,6 +204,10 @@ impl EventLog for Counted {
         appended
     }
 
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<hookloop_store::chain::Hash>, LogError> {
+        self.log.digests(batch)
+    }
+
     fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {
         count(&self.floor.asked.reads);
         self.log.last(subject)

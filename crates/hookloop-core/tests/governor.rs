@@ -1,7 +1,7 @@
 //! Where sessions that get nowhere are stopped, and that honest ones are not: the table in docs/sessions.md.
 
 use hookloop_core::event::{EventBody, FilesSeen};
-use hookloop_core::session::facts::PointPassed;
+use hookloop_core::session::facts::{PointPassed, UnclaimedWorkChecked};
 use hookloop_core::session::state::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::{
     AgentFault, AtRetryLimit, Decision, FaultCause, GatesJudged, IterationStarted, Limit, Limits,
@@ -162,6 +162,11 @@ fn ours(run: Run) -> Option<u32> {
     let passed = |point: &str| EventBody::PointPassed(PointPassed { point: point.to_owned() });
     session.apply(&passed("session_start"));
     for number in 1..=LENGTH {
+        if next_step(&session, 0) == Step::CheckUnclaimed {
+            let (gates, passed, changed, failing) = (0, false, true, vec![]);
+            let checked = UnclaimedWorkChecked { gates, passed, changed, failing };
+            session.apply(&EventBody::UnclaimedWorkChecked(checked));
+        }
         match next_step(&session, 0) {
             Step::Begin(_) => {}
             Step::End(Outcome::NeedsHuman { .. }) | Step::AnswerRetryLimit => {

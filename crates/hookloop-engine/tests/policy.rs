@@ -225,7 +225,7 @@ impl Samples<'_> {
     fn of_kind(&self, kind: &str, schema: &Value, depth: usize) -> Vec<Value> {
         match kind {
             "integer" => vec![json!(0), json!(1), json!(1_000_000), json!(u32::MAX), json!(86400)],
-            "number" => vec![json!(0.0), json!(0.5), json!(1e9)],
+            "number" => vec![json!(0.0), json!(1e9), json!(0.5)],
             "boolean" => vec![json!(true), json!(false)],
             "string" if depth > 2 => WORDS[..3].iter().map(|word| json!(word)).collect(),
             "string" => WORDS.iter().map(|word| json!(word)).collect(),

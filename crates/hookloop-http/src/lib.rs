@@ -39,8 +39,9 @@ pub enum NetworkError {
     BadProxy { name: String },
     #[error("{name}: {}: {why}", path.display())]
     Certificates { name: String, path: PathBuf, why: String },
-    #[error("`{0}` is not a URL of http or https")]
-    BadUrl(String),
+    /// A URL may hold a password: it is not shown.
+    #[error("the address is not a URL of http or https")]
+    BadUrl,
 }
 
 /// How long a request may take, and the certificates that it accepts.
@@ -118,11 +119,14 @@ impl HttpClient {
             .proxy(None);
         let is_tls = uri.scheme_str() == Some("https")
             || server.is_some_and(|server| server.protocol() == ProxyProtocol::Https);
-        if is_tls {
-            let roots = match &limits.only_ca_file {
-                Some(path) => certificates::only(path)?,
-                None => self.roots()?.roots.clone(),
-            };
+        // A file that is named has to be readable, whether this request needs it or not.
+        let named = limits.only_ca_file.as_deref().map(certificates::only).transpose()?;
+        let roots = match named {
+            Some(roots) => Some(roots),
+            None if is_tls => Some(self.roots()?.roots.clone()),
+            None => None,
+        };
+        if let Some(roots) = roots {
             config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
         }
         let Some(server) = server else { return Ok(config.build().into()) };
@@ -148,7 +152,7 @@ impl HttpClient {
 }
 
 fn parsed(url: &str) -> Result<Uri, NetworkError> {
-    let bad = || NetworkError::BadUrl(without_user(url).to_owned());
+    let bad = || NetworkError::BadUrl;
     let uri: Uri = url.parse().map_err(|_| bad())?;
     let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
     if is_http && uri.host().is_some_and(|host| !host.is_empty()) { Ok(uri) } else { Err(bad()) }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hookloop_core::event::Event;
 use hookloop_core::id::Subject;
 
-use crate::chain::{self, Hash};
+use crate::chain::Hash;
 use crate::store::FollowOne;
 
 /// A place in the log; the first event has 1. Also a subject's version, where 0 is "never seen".
@@ -115,9 +115,7 @@ pub trait EventLog: Send + Sync {
     }
 
     /// The digests of the events of a batch, as readers of the log will have them.
-    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<Hash>, LogError> {
-        Ok(vec![chain::START; batch.len()])
-    }
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<Hash>, LogError>;
 
     /// The events from place `from` on, and then those that come.
     fn follow(&self, from: Seq) -> Result<Box<dyn Follow>, LogError>;

@@ -29,6 +29,7 @@ use group::{Home, Inner, say};
 pub use origin::{Identity, ViewFile};
 use progress::Progress;
 
+use crate::chain::{self, Hash};
 use crate::crash;
 use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
 use crate::pulse::{Beat, Held, Pulse};
@@ -456,6 +457,13 @@ impl EventLog for Store {
             StoreError::Log(error) => error.into(),
             other => LogError::Engine(Box::new(other)).into(),
         })
+    }
+
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<Hash>, LogError> {
+        match self.engine() {
+            Some(engine) => engine.digests(batch),
+            None => Ok(vec![chain::START; batch.len()]),
+        }
     }
 
     fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {

@@ -35,6 +35,10 @@ impl EventLog for Leaky {
         self.log.append(batch)
     }
 
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<hookloop_store::chain::Hash>, LogError> {
+        self.log.digests(batch)
+    }
+
     fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {
         self.log.last(subject)
     }

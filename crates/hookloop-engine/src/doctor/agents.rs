@@ -40,7 +40,11 @@ fn examine(name: &str, rules: &Rules, runner: &Runner) -> Vec<Finding> {
             }];
         }
     };
-    let line = version_line(&fit.settings, runner);
+    // An agent that hangs is waited for once, not twice.
+    let (line, login) = std::thread::scope(|scope| {
+        let login = scope.spawn(|| login_state(&fit.settings, runner));
+        (version_line(&fit.settings, runner), login.join())
+    });
     if let Err(old) = check_line(&fit.settings, line.as_deref()) {
         let error = NotReady::too_old(&fit.settings, old);
         return vec![Group::Agents.error(&about, error.to_string()).typed(error.hint())];
@@ -55,14 +59,15 @@ fn examine(name: &str, rules: &Rules, runner: &Runner) -> Vec<Finding> {
             Group::Agents.warning(&about, message).mended_by(mend)
         }
     }];
-    match login_state(&fit.settings, runner) {
-        LoginState::Shown => {}
-        LoginState::Unknown { command } => {
+    match login {
+        Ok(LoginState::Shown) => {}
+        Err(_) => findings.push(Group::Agents.warning(&about, "its login could not be looked for")),
+        Ok(LoginState::Unknown { command }) => {
             let message =
                 "nothing shows that it is logged in: neither its file nor a key in the environment";
             findings.push(Group::Agents.warning(&about, message).typed(command));
         }
-        LoginState::LoggedOut { command } => {
+        Ok(LoginState::LoggedOut { command }) => {
             let message = "it says that it is not logged in, and no key is in the environment";
             findings.push(Group::Agents.warning(&about, message).typed(command));
         }

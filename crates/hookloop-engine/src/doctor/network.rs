@@ -57,7 +57,7 @@ fn unusable(about: &str, error: &NetworkError) -> Finding {
         NetworkError::Certificates { name, .. } => {
             format!("let {name} name a file of certificates in PEM, or remove it")
         }
-        NetworkError::BadUrl(_) => "correct the address".to_owned(),
+        NetworkError::BadUrl => "correct the address".to_owned(),
     };
     Group::Network.error(about, error.to_string()).mended_by(Mend::Do(mend))
 }

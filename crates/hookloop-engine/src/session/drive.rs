@@ -551,11 +551,13 @@ impl<'p, W: World> Driver<'p, W> {
         let (files, mut changed) =
             look.map_or((None, Vec::new()), |look| (Some(look.digest), look.changed));
         changed.truncate(CHANGED_MAX);
-        let (promises, near_misses) = if turn == TurnKind::Work {
+        let (mut promises, near_misses) = if turn == TurnKind::Work {
             self.counted_promises(report.promises, &report.message)
         } else {
             (report.promises, Vec::new())
         };
+        let plan = &self.journal.session.plan;
+        promises.retain(|promise| plan.ends_with(*promise));
         EventBody::TurnEnded(TurnEnded {
             turn,
             result: report.result,

@@ -134,6 +134,10 @@ impl EventLog for Wire {
         Err(LogError::Engine("the connection is lost".into()).into())
     }
 
+    fn digests(&self, batch: &[NewEvent]) -> Result<Vec<hookloop_store::chain::Hash>, LogError> {
+        self.log.digests(batch)
+    }
+
     fn last(&self, subject: &Subject) -> Result<Option<StoredEvent>, LogError> {
         self.log.last(subject)
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use hookloop_core::event::EventBody;
+use hookloop_core::session::state::RATE_LIMITED_TURNS_MAX;
 use hookloop_core::session::{Limit, Outcome, Receipt, Session, TurnKind, TurnResult};
 
 use crate::Ended;
@@ -107,6 +108,7 @@ fn limits_hold(ended: &Ended) {
     assert!(numbers.max().unwrap_or(0) <= limits.iterations);
     let fallback = ended.nature.fallback.as_ref();
     let (mut cost, mut tokens, mut errors, mut given_up) = (0, 0, 0, 0);
+    let mut rate_limited = 0;
     for body in bodies(ended) {
         match body {
             EventBody::IterationStarted(_) | EventBody::TurnStarted(_) => {
@@ -118,10 +120,19 @@ fn limits_hold(ended: &Ended) {
                 tokens += turn.usage.tokens();
                 let names = ["sim", "second", "third"];
                 assert_eq!(turn.agent, names[given_up]);
+                let is_waited = matches!(turn.result, TurnResult::RateLimited { .. })
+                    && turn.turn == TurnKind::Work;
                 errors = match (&turn.result, turn.turn) {
                     (TurnResult::Finished, TurnKind::Work) => 0,
+                    _ if is_waited && rate_limited >= RATE_LIMITED_TURNS_MAX => errors + 1,
                     (TurnResult::Failed { .. }, TurnKind::Work | TurnKind::Recovery) => errors + 1,
                     _ => errors,
+                };
+                let is_counted = is_waited && rate_limited < RATE_LIMITED_TURNS_MAX;
+                rate_limited = match turn.result {
+                    _ if is_counted => rate_limited + 1,
+                    TurnResult::Cancelled => rate_limited,
+                    _ => 0,
                 };
                 if fallback
                     .is_some_and(|other| errors >= other.after.min(limits.errors) && given_up < 2)

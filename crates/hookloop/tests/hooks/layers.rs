@@ -126,5 +126,6 @@ fn the_defaults_of_a_point_stay_beside_the_users_hooks() {
     let project = with_own("hooks: {before_submit: [{name: mine, command: ls}]}\n", "hooks: {}\n");
     let explained = project.json(&["hooks", "explain", "before_submit"]);
     let names: Vec<&Value> = explained.as_array().unwrap().iter().map(|h| &h["name"]).collect();
-    assert_eq!(names, [&json!("mine"), &json!("create_pr")]);
+    let defaults = [json!("rebase_on_main"), json!("create_pr")];
+    assert_eq!(names, [&json!("mine"), &defaults[0], &defaults[1]]);
 }

@@ -319,6 +319,7 @@ fn is_asked_for(command: &str, line: &str) -> bool {
             keeper,
             r#""--version"]"#,
             r#"["git", "config", "--get", "user."#,
+            r#"["git", "config", "--get", "remote.origin."#,
             r#"["git", "rev-parse", "--show-toplevel"]"#,
         ],
         _ => &[],

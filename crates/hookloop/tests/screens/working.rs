@@ -77,7 +77,7 @@ fn outputs_are_read_and_searched() {
     tmux.see("at work on iteration 2");
     tmux.keys(&["Left"]);
     tmux.see("back to now");
-    tmux.keys(&["Up", "Up", "Up", "o"]);
+    tmux.keys(&["Up", "Up", "Up", "Up", "o"]);
     let seen = tmux.see("stop tests: blocked");
     assert!(seen.contains("two tests fail") && seen.contains("stdout"), "{seen}");
     tmux.text("/TESTS FAIL");

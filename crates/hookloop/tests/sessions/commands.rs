@@ -167,6 +167,6 @@ fn a_command_agent_is_any_line_for_the_shell() {
     }
     let ran =
         run(&sandbox, &["x", "--stop-when", "turn", "--agent", "command:no-such-agent --now"]);
-    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("no-such-agent"), "{}", ran.stderr);
 }

@@ -95,7 +95,7 @@ hooks:
         .all("output_piped")
         .iter()
         .map(|piped| (piped["from"].as_str().unwrap(), piped["text"].as_str().unwrap()))
-        .filter(|(from, _)| *from != "tests")
+        .filter(|(from, _)| !["tests", "hookloop"].contains(from))
         .collect();
     let advice = "exit code 1\none warning";
     let coverage = "coverage is 71 percent";

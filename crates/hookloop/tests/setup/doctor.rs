@@ -57,7 +57,7 @@ fn a_new_project_has_nothing_that_does_not_work() {
     groups.dedup();
     assert_eq!(
         groups,
-        ["machine", "git", "state", "project", "store", "hooks", "agents", "people"]
+        ["machine", "network", "git", "state", "project", "store", "hooks", "agents", "people"]
     );
     assert!(project.run(&["doctor"]).stdout.contains("git:"));
 }

@@ -59,10 +59,12 @@ impl Project {
     }
 
     /// What the last prompts were given, by the hook that it is from.
+    /// The output of hooks in prompts, without the sentences of hookloop that introduce it.
     fn piped(&self) -> Vec<(String, String)> {
         let text = |event: &Value, field: &str| event["data"][field].as_str().unwrap().to_owned();
         let piped = self.events_of("output_piped");
-        piped.iter().map(|event| (text(event, "from"), text(event, "text"))).collect()
+        let all = piped.iter().map(|event| (text(event, "from"), text(event, "text")));
+        all.filter(|(from, _)| from != "hookloop").collect()
     }
 }
 

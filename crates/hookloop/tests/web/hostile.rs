@@ -236,7 +236,7 @@ fn plant(sandbox: &Sandbox, all: &[String]) {
         let today =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
                 / 86_400;
-        let add = "INSERT INTO usage VALUES (?1, ?2, ?2, ?2, 1, 1000, 1, 1, 1000)";
+        let add = "INSERT INTO usage VALUES (?1, ?2, ?2, ?2, 1, 1000, 1, 1, 1000, 0)";
         connection.execute(add, params![today as i64 - day as i64, text]).unwrap();
     }
     let delivery = json!({

@@ -45,7 +45,7 @@ fn large() -> Sandbox {
         let add = "INSERT INTO session(id, name, state, work, agent, machine, iteration, asks, tokens, cost_micros, started_at, ended_at)
             VALUES (?1, ?1, 'complete', 'Something to do', 'claude', 'm', 3, 0, 10000, 120000, ?2, ?2)";
         connection.execute(add, params![format!("s{n}"), 1_700_000_000_000_i64 + n]).unwrap();
-        let add = "INSERT INTO usage VALUES (?1, ?2, 't1', 'claude', 3, 1000, 10, 100, 120000)";
+        let add = "INSERT INTO usage VALUES (?1, ?2, 't1', 'claude', 3, 1000, 10, 100, 120000, 0)";
         connection.execute(add, params![20_000 + n % 700, format!("s{n}")]).unwrap();
     }
     connection.execute_batch("COMMIT").unwrap();

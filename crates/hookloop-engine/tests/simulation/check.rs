@@ -120,19 +120,17 @@ fn limits_hold(ended: &Ended) {
                 tokens += turn.usage.tokens();
                 let names = ["sim", "second", "third"];
                 assert_eq!(turn.agent, names[given_up]);
-                let is_waited = matches!(turn.result, TurnResult::RateLimited { .. })
-                    && turn.turn == TurnKind::Work;
-                errors = match (&turn.result, turn.turn) {
-                    (TurnResult::Finished, TurnKind::Work) => 0,
-                    _ if is_waited && rate_limited >= RATE_LIMITED_TURNS_MAX => errors + 1,
-                    (TurnResult::Failed { .. }, TurnKind::Work | TurnKind::Recovery) => errors + 1,
-                    _ => errors,
-                };
-                let is_counted = is_waited && rate_limited < RATE_LIMITED_TURNS_MAX;
-                rate_limited = match turn.result {
-                    _ if is_counted => rate_limited + 1,
-                    TurnResult::Cancelled => rate_limited,
-                    _ => 0,
+                let is_over = rate_limited >= RATE_LIMITED_TURNS_MAX;
+                (errors, rate_limited) = match (&turn.result, turn.turn) {
+                    (TurnResult::Finished, TurnKind::Work) => (0, 0),
+                    (TurnResult::Failed { .. }, TurnKind::Work | TurnKind::Recovery) => {
+                        (errors + 1, 0)
+                    }
+                    (TurnResult::RateLimited { .. }, TurnKind::Work) if is_over => (errors + 1, 0),
+                    (TurnResult::RateLimited { .. }, TurnKind::Work | TurnKind::Recovery) => {
+                        (errors, rate_limited + 1)
+                    }
+                    _ => (errors, rate_limited),
                 };
                 if fallback
                     .is_some_and(|other| errors >= other.after.min(limits.errors) && given_up < 2)

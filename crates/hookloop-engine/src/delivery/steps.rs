@@ -21,6 +21,7 @@ use super::tests_of;
 use super::workshop::{Bench, RequestSupport, Workshop, title};
 use super::{review, train};
 use crate::forge::{Request, RequestState, Wish};
+use crate::process::excerpt::plain_line;
 use crate::project::EngineError;
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner};
@@ -111,7 +112,7 @@ fn rebase_on_main(shop: &Workshop<'_>, worktree: &Worktree) -> Result<Done, Trou
 
 /// The instruction to resolve a conflict.
 pub(crate) fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
-    let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    let names: Vec<String> = files.iter().map(|file| plain_line(&file.path)).collect();
     format!(
         "Resolve the conflict between your branch and `{base}`. Both changed the same places. The files in this \
          directory are now merged. Where the two sides conflict, both stand between conflict markers: your branch \
@@ -128,7 +129,7 @@ pub(crate) fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
 pub(crate) fn conflict_details(base: &str, files: &[Conflicted]) -> String {
     let mut text = String::new();
     for file in files.iter().filter(|file| !file.excerpt.is_empty()) {
-        text.push_str(&format!("{}:\n", file.path));
+        text.push_str(&format!("{}:\n", plain_line(&file.path)));
         for line in file.excerpt.lines() {
             let line = match (line.get(..8), line.starts_with("<<<<<<< ")) {
                 (_, true) => "<<<<<<< your branch".to_owned(),

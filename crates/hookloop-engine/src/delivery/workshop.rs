@@ -13,6 +13,7 @@ use crate::forge::github::{Api, BadApi, GitHub, GitHubSettings, Token};
 use crate::forge::remote::{Repository, repository_of};
 use crate::forge::{Forge, ForgeError};
 use crate::process::Cancel;
+use crate::process::excerpt::plain_line;
 use crate::project::Project;
 use crate::rules::{DeliveryRules, ForgeName};
 use crate::runner::Runner;
@@ -128,11 +129,11 @@ impl<'r> Workshop<'r> {
             return Err(Trouble::Block { prompt, details: String::new() });
         }
         if let Settled::Unresolved { files, why } = self.repo.settle_conflict(worktree)? {
-            let prompt = format!(
-                "The conflict with `{}` is not resolved: {why}\nFiles: {}",
-                self.base(),
-                files.join(", ")
-            );
+            let names: Vec<String> = files.iter().map(|file| plain_line(file)).collect();
+            let (base, names) = (self.base(), names.join(", "));
+            let why = plain_line(&why);
+            let prompt =
+                format!("The conflict with `{base}` is not resolved: {why}\nFiles: {names}");
             return Err(Trouble::Block { prompt, details: String::new() });
         }
         crash::point("wrap up");

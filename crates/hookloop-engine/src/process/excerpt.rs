@@ -40,6 +40,11 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
     text
 }
 
+/// The same on one line: a name or a title that ends its line could pose as what follows it.
+pub(crate) fn plain_line(text: &str) -> String {
+    plain(text.as_bytes()).replace('\n', "\\n").replace('\t', "\\t")
+}
+
 fn push(text: &mut String, escape: std::fmt::Arguments<'_>) {
     // Writing to a string does not fail.
     let _ = text.write_fmt(escape);

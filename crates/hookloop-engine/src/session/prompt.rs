@@ -10,6 +10,8 @@ use hookloop_core::task::Task;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
+use crate::process::excerpt::{plain, plain_line};
+
 /// Steps that a template may take.
 const FUEL: u64 = 1_000_000;
 /// The longest template.
@@ -97,8 +99,9 @@ pub fn render(template: &str, parts: &Parts<'_>) -> Result<String, String> {
     use PromptChannel::{CheckResult, HookOutput, Instruction, User};
     let task = parts.task.map(|task| {
         context! {
-            id => task.id.as_str(), goal => task.spec.goal.as_str(), description => task.spec.description.as_str(),
-            deliverables => task.spec.deliverables.clone(), labels => task.spec.labels.clone(),
+            id => task.id.as_str(), goal => plain_line(&task.spec.goal),
+            description => body(&task.spec.description),
+            deliverables => lines(&task.spec.deliverables), labels => lines(&task.spec.labels),
             type => task.spec.kind.clone(),
         }
     });
@@ -158,6 +161,20 @@ fn gate(gate: &PromptGate) -> Value {
     let group = any_of.as_ref().map_or_else(String::new, |group| format!(" (one of `{group}`)"));
     let what = format!("`{what}`{group}");
     context! { name => name.as_str(), what, any_of => any_of.clone() }
+}
+
+/// The text of a task. An agent may have written it, so none of its headings looks like a section of the prompt.
+fn body(text: &str) -> String {
+    let text = plain(text.as_bytes());
+    let demoted = text.lines().map(|line| {
+        let is_heading = line.trim_start().starts_with('#');
+        if is_heading { format!("##{}", line.trim_start()) } else { line.to_owned() }
+    });
+    demoted.collect::<Vec<_>>().join("\n")
+}
+
+fn lines(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| plain_line(text)).collect()
 }
 
 /// A text that waits for the agent, as a template sees it.

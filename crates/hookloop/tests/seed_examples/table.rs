@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Requirements in the table. Rows of tables and points of lists in the specifications count one by one.
-const COUNT: usize = 143;
+const COUNT: usize = 152;
 
 struct Requirement {
     id: &'static str,
@@ -88,6 +88,7 @@ const TABLE: [Requirement; COUNT] = [
     by("000-31", "pre_iteration pipes only with pipe_output: true", "sessions", PIPED),
     by("000-32", "tasks that complete while the agent works are seen", "reactions", "reactions_to_a_turns_commands_run_after_the_turn"),
     differs("000-33", "task completions by NATS subject `iteratr.events.…`", DIFFERENCES, "no NATS subject of its own"),
+    by("000-34", "the number of the iteration in a hook is the one that its prompt has", "sessions", "hooks_of_pre_iteration_have_the_number_that_the_prompt_has"),
     // Stop hooks that retry.
     by("001-01", "exit code 2 blocks, with standard error and standard output as feedback", "setup", CODEMIE),
     by("001-02", "exit code 1 does not block an imported hook", "seed_examples", "an_imported_stop_hook_with_exit_code_1_lets_the_agent_complete"),
@@ -113,6 +114,8 @@ const TABLE: [Requirement; COUNT] = [
     by("001-22", "existing scripts run unchanged", "hooks", "a_script_for_another_tool_runs_unchanged"),
     by("001-23", "a gate that blocks without a word still says why", "hooks", "exit_codes_and_answers_of_a_gate"),
     differs("001-24", "maxHookRetries: 0 is the default of 5", "from/agent-hooks.md", "0 is none"),
+    by("001-25", "output of a hook that fails without blocking is shown", "sessions", "output_of_an_open_gate_that_failed_is_shown"),
+    by("001-26", "very large output is shortened, and says by how much", "sessions", "output_that_is_left_out_is_counted_from_the_whole_output_and_in_whole_lines"),
     // Delivery hooks.
     by("002-01", "before_submit runs before work is submitted", "setup", OCTOPOID),
     by("002-02", "after_submit, before_merge and after_merge run at their moments", "delivery", "asked_for_after_submitting_it_is_merged_at_once_and_what_waits_for_it_goes_on"),
@@ -143,6 +146,8 @@ const TABLE: [Requirement; COUNT] = [
     differs("002-27", "a remediation has 20 turns", "delivery.md", "remediations: 3"),
     by("002-28", "a task that fails its hooks is marked needs_continuation", "delivery", "a_hook_that_never_passes_ends_with_a_person_and_nothing_is_lost"),
     by("002-29", "branches and task are known to hooks", "delivery", "branches_have_values_in_conditions_of_a_delivery"),
+    by("002-30", "hooks know the request, the agent, the commits and the context of earlier hooks", "delivery", "hooks_of_a_delivery_know_the_request_the_agent_and_earlier_context"),
+    by("002-31", "a remediation that does not help ends with a person", "delivery", "the_same_failure_after_a_remediation_turn_goes_to_a_person"),
     // Task events and automation hooks.
     by("003-01", "task_created carries goal, deliverables, labels, priority", "seed_examples", PAYLOADS),
     by("003-02", "task_started carries context", "seed_examples", PAYLOADS),
@@ -178,6 +183,9 @@ const TABLE: [Requirement; COUNT] = [
     by("003-32", "hooks are listed, and found by name", "seed_examples", "a_hook_that_is_not_there_can_not_be_switched_or_shown"),
     differs("003-33", "hooks are functions, registered and unregistered by a program", DIFFERENCES, "registered by a program"),
     differs("003-34", "less than 10 ms a hook", "benchmarks.md", "A command with one hook"),
+    by("003-35", "a hook returns a list of actions", "seed_examples", "a_printed_list_of_actions_takes_effect"),
+    by("003-36", "an action that fails stops no other", "seed_examples", "an_action_that_cannot_be_read_voids_no_other"),
+    by("003-37", "actions are carried out after the hooks of an event", "seed_examples", "actions_apply_after_all_hooks_of_the_event"),
     // Stop hooks over MCP.
     by("004-01", "hook_register: its arguments and its answer", "mcp", "hooks_are_registered_listed_and_cleared"),
     by("004-02", "hook_list: its arguments and its answer", "mcp", "hooks_are_registered_listed_and_cleared"),
@@ -202,6 +210,7 @@ const TABLE: [Requirement; COUNT] = [
     by("004-21", "checkpoints are found again", "mcp", "checkpoints_come_back"),
     by("004-22", "registrations outlive the server (there: lost)", "mcp", "registrations_outlive_the_server"),
     differs("004-23", "custom hooks are callbacks in JavaScript", DIFFERENCES, "a command at `stop_when`"),
+    by("004-24", "a promise behind a sentence completes the iteration", "sessions", "a_promise_behind_text_in_the_last_line_is_a_claim_where_gates_judge_it"),
 ];
 
 #[test]

@@ -159,8 +159,14 @@ impl Args {
         let project = traces::begin(context, project)?;
         let own = context.user()?.agent;
         let task = self.task.as_deref().map(|task| ids::resolve(&project, task)).transpose()?;
-        let wish = self.wish(project.rules(), own, task)?;
         let runner = runner(&project)?;
+        if let Some(spec) = &self.spec
+            && let Err(error) = std::fs::File::open(runner.home().join(spec))
+        {
+            let message = format!("the specification `{spec}` can't be read: {error}");
+            return Err(CliError::usage(message).hint("hookloop run --spec FILE"));
+        }
+        let wish = self.wish(project.rules(), own, task)?;
         let wanted = Wanted { model: wish.model.clone(), permissions: wish.permissions.clone() };
         let fallback = wish.fallback.iter().flat_map(|fallback| fallback.agents.clone()).collect();
         session::muster(&project, &Roll { agent: wish.agent.clone(), wanted, fallback })?;

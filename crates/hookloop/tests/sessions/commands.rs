@@ -54,6 +54,7 @@ fn a_wrong_start_says_what_to_type() {
         "`never` is not a way to stop",
     );
     check(&["run"], 2, "required");
+    check(&["run", "--spec", "nope.md", "--agent", "command:true"], 2, "nope.md");
     check(&["resume"], 1, "no unfinished session");
     check(&["resume", "zzz"], 1, "hookloop sessions list");
     check(&["message", "hi"], 1, "no unfinished session");

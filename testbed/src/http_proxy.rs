@@ -40,7 +40,7 @@ impl RecordingProxy {
                     return;
                 }
                 let shared = Arc::clone(&of_thread);
-                // A client that breaks off has what it wanted.
+                // A client may close the connection when it has its answer.
                 std::thread::spawn(move || drop(serve(&shared, stream)));
             }
         });
@@ -139,7 +139,7 @@ fn serve(shared: &Mutex<ProxyRecord>, mut client: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The head of a request with its last line, and what came behind it.
+/// The head of a request with its last line, and the bytes behind it.
 fn read_head(stream: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let mut part = [0; 4096];

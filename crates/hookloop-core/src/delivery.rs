@@ -138,7 +138,7 @@ pub struct Held {
 pub struct AwaitedMerge {
     /// The branch's last commit.
     pub head: String,
-    /// What the forge waits for.
+    /// The requirement that the forge waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The place in the merge queue of the forge.
@@ -271,7 +271,7 @@ pub struct Delivery {
     /// Why it waits for a human, while it is submitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
-    /// What the forge waits for before it merges the submission.
+    /// The requirement that the forge waits for before it merges the submission.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub awaited: Option<AwaitedMerge>,
     /// The commit that a person has taken as it is.

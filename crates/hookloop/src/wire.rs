@@ -199,7 +199,7 @@ pub(crate) struct DeliveryJson<'a> {
     merged: Option<&'a str>,
     returns: u32,
     reason: Option<&'a str>,
-    /// What the forge waits for before it merges the work.
+    /// The requirement that the forge waits for before it merges the work.
     waits_for: Option<&'a str>,
     /// The place in the merge queue of the forge.
     queue: Option<&'a QueuePlace>,

@@ -10,7 +10,7 @@ use super::check::Check;
 use super::git::Merge;
 use super::pull::{Pull, State};
 
-/// The queue of the only base, and what auto-merge waits for.
+/// The queue of the only base, and the requirements of auto-merge.
 #[derive(Debug, Default)]
 pub(super) struct MergeQueue {
     pub(super) is_on: bool,
@@ -228,7 +228,7 @@ impl Hub {
         }
     }
 
-    /// Merges a request, whatever the rules.
+    /// Merges a request without a look at the rules.
     pub(super) fn merge_now(&mut self, at: usize, method: &str) {
         let pull = &self.pulls[at];
         let base = self.git.head(&pull.base).unwrap();

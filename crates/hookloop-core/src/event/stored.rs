@@ -161,7 +161,7 @@ stored_types! {
         PointPassed(PointPassed) => "point_passed",
         /// Text waits for the agent's next prompt.
         OutputPiped(Piped) => "output_piped",
-        /// A reaction to an event of the session failed, or one of its actions was refused. The session goes on.
+        /// A reaction to an event of the session failed, or one of its actions was refused. The session continues.
         ReactionFailed(ReactionFailed) => "reaction_failed",
         /// What the project's files were before the first turn, by digest.
         FilesSeen(FilesSeen) => "files_seen",

@@ -388,7 +388,7 @@ pub struct Plan {
     pub fallback: Option<Fallback>,
     #[serde(default)]
     pub conversation: Conversation,
-    /// A turn that answers a gate's feedback goes on in the conversation of the turn before.
+    /// A turn that answers a gate's feedback continues the conversation of the previous turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_feedback: bool,
     /// The promises that end the session; all of them if none is named.

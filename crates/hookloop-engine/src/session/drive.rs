@@ -845,13 +845,19 @@ impl<'p, W: World> Driver<'p, W> {
         }));
     }
 
-    /// Output of a hook that does not block, for the next prompt, as data.
-    pub(super) fn tell_hook_output(&mut self, hook: &str, point: &Point, status: &str, text: &str) {
+    /// Output of a hook for the next prompt, as data: the excerpt that [`super::point::piped`] makes.
+    pub(super) fn tell_hook_output(
+        &mut self,
+        hook: &str,
+        point: &Point,
+        status: &str,
+        text: String,
+    ) {
         self.journal.note(EventBody::OutputPiped(Piped {
             from: hook.to_owned(),
             point: point.name().to_owned(),
             status: Some(status.to_owned()),
-            text: clipped(text, PIPED_MAX),
+            text,
             channel: Some(PromptChannel::HookOutput),
             ..Piped::default()
         }));

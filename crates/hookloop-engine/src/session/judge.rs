@@ -391,7 +391,7 @@ impl<W: World> Driver<'_, W> {
             let Some(run) = runs.iter().find(is_own) else { continue };
             if let Some(text) = piped(hook, run) {
                 let status = run.outcome.status.name();
-                self.tell_hook_output(&hook.name, &Point::Stop, status, &text);
+                self.tell_hook_output(&hook.name, &Point::Stop, status, text);
             }
         }
     }

@@ -6,8 +6,8 @@ use hookloop_core::excerpt::{ExcerptRules, LeftOut, head_and_tail};
 use hookloop_core::hook::Hook;
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
+use hookloop_core::session::Outcome;
 use hookloop_core::session::facts::CheckpointMade;
-use hookloop_core::session::{Outcome, Piped, PromptChannel};
 
 use super::drive::Driver;
 use super::world::{Call, Notice, World};
@@ -107,11 +107,7 @@ impl<W: World> Driver<'_, W> {
                     .to_string(),
             };
             room = room.saturating_sub(text.len());
-            let status = Some(run.outcome.status.name().to_owned());
-            let from = run.hook.clone();
-            let (point, channel) = (point.name().to_owned(), Some(PromptChannel::HookOutput));
-            let piped = Piped { from, point, status, text, channel, ..Piped::default() };
-            self.journal.note(EventBody::OutputPiped(piped));
+            self.tell_hook_output(&run.hook, point, run.outcome.status.name(), text);
         }
     }
 

@@ -187,7 +187,7 @@ impl<W: World> Driver<'_, W> {
             if let Some(verdict) = self.stands_in_the_way(hook, &run, &task) {
                 if verdict == SubmitVerdict::Block {
                     for (name, status, text) in std::mem::take(&mut context.piped) {
-                        self.tell_hook_output(&name, &Point::BeforeSubmit, status, &text);
+                        self.tell_hook_output(&name, &Point::BeforeSubmit, status, text);
                     }
                 }
                 let failure = (verdict == SubmitVerdict::Block).then(|| fingerprint(&run));

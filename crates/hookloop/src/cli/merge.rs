@@ -30,7 +30,7 @@ const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
 /// Merge submitted tasks, one after the other, each tested on top of those before it
 ///
-/// Gates of before_merge are asked first. What fails goes back to whoever takes the task next, with the reason. Nothing
+/// Gates of before_merge are asked first. A task that fails returns to the queue with the reason. Nothing
 /// is done in your checkout. If the base has a merge queue on GitHub, tested tasks are put into it. Exit code: 0; 3 if a human
 /// is needed for one of them; 4 if tasks still wait when the time of --wait is over.
 #[derive(clap::Args)]

@@ -180,17 +180,28 @@ fn program_and_keeper_are_killed_together() {
     let ready = directory.path().join("ready");
     let mut program = program_with_a_daemon(&mark, &ready);
     let (keeper, _) = started(&mark, &ready);
-    // Neither sees the other die.
-    for signal in [Signal::STOP, Signal::KILL] {
-        kill_process(keeper, signal).unwrap();
-        kill_process(Pid::from_child(&program), signal).unwrap();
-    }
+    // Neither sees the other die: a thread runs on until the signal has reached it.
+    let both = [keeper, Pid::from_child(&program)];
+    both.iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
+    eventually("both stopped", super::AMPLE, || {
+        both.iter().all(|pid| is_stopped(*pid)).then_some(())
+    });
+    both.iter().for_each(|pid| kill_process(*pid, Signal::KILL).unwrap());
     program.wait().unwrap();
     thread::sleep(A_WHILE);
     assert!(!marks::bearers(&mark).is_empty());
     assert_eq!(super::keeper().run(script("exit 3")).unwrap().how, How::Exited(3));
     assert_eq!(marks::bearers(&mark), [""; 0]);
     assert_eq!(cgroups(), [""; 0].map(PathBuf::from));
+}
+
+/// Whether every thread of a process has stopped.
+fn is_stopped(pid: Pid) -> bool {
+    let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).unwrap();
+    threads.flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap();
+        stat.rsplit_once(") ").unwrap().1.starts_with('T')
+    })
 }
 
 fn program_with_a_daemon(mark: &str, ready: &Path) -> Child {

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
 
-    /// Merge into the hookloop.yaml that is there, and show what changes
+    /// Merge into the existing hookloop.yaml, and show the difference
     ///
     /// Comments and layout stay as they are. A hook or setting that is there and says something else is a conflict: it
     /// is named, and nothing is written.

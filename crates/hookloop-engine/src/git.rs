@@ -9,7 +9,9 @@ pub(crate) mod paths;
 mod settings;
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +56,18 @@ pub(crate) enum GitError {
     Cancelled,
 }
 
+/// Replaces one index by a copy of another. The copy has the modification time of the original: git reads a
+/// file again if it is not older than the index, and takes every other file of the same size and time for unchanged.
+pub(crate) fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
+    let new = to.with_extension(format!("{}.new", uuid::Uuid::new_v4().simple()));
+    let mut source = File::open(from)?;
+    // `create_new`: a file or link that somebody else put there is not followed.
+    let mut target = File::options().write(true).create_new(true).mode(0o644).open(&new)?;
+    io::copy(&mut source, &mut target)?;
+    target.set_modified(source.metadata()?.modified()?)?;
+    fs::rename(&new, to)
+}
+
 impl Git {
     /// The repository that `root` is in; none if it is in none, or there is no git.
     pub(crate) fn find(
@@ -91,7 +105,7 @@ impl Git {
         }
         // Files that are ignored and yet in the index are known from there.
         if !git.index().exists() && index.exists() {
-            fs::copy(index, git.index()).ok()?;
+            copy_index(&index, &git.index()).ok()?;
         }
         git.objects = Some(objects);
         Some(git)

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 pub(crate) type Variable = (OsString, OsString);
 
-/// Whatever a configuration says, nothing is run or asked for by these.
-pub(crate) const HARMLESS: [(&str, &str); 9] = [
+/// Whatever a configuration says: nothing is run or asked for, and no change of a file is overlooked.
+pub(crate) const HARMLESS: [(&str, &str); 11] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
@@ -15,6 +15,8 @@ pub(crate) const HARMLESS: [(&str, &str); 9] = [
     ("safe.bareRepository", "explicit"),
     ("submodule.recurse", "false"),
     ("core.untrackedCache", "false"),
+    ("core.trustctime", "true"),
+    ("core.checkStat", "default"),
 ];
 
 /// Settings as variables. Not as arguments: there a `=` in a name would end it.

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
+use rustix::fs::{Mode, OFlags, open};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
 use super::confine::{Confinement, Support, Unconfined};
@@ -117,7 +118,10 @@ fn allow(
     place: &Path,
     access: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, Unconfined> {
-    let parent = PathFd::new(place).map_err(|_| Unconfined::Place)?;
+    // Not `landlock::PathFd`: with musl, the standard library drops `O_PATH`, and a device such as /dev/tty can't be opened
+    // for reading where there is no terminal.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let parent = open(place, flags, Mode::empty()).map_err(|_| Unconfined::Place)?;
     // A place that is one file takes what is for files of this.
     let access = if place.is_dir() { access } else { access & AccessFs::from_file(ABI::V5) };
     rules.add_rule(PathBeneath::new(parent, access)).map_err(|_| Unconfined::Landlock)

@@ -1,10 +1,11 @@
 //! A claim is not proof: gates, retries with feedback, receipts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{json, project, read, run, scripted, write};
+use super::{eventually, json, project, read, run, scripted, write};
 
 const DONE: &str = r#"{"say": "All tests pass.\n<promise>COMPLETE</promise>"}"#;
 
@@ -175,6 +176,35 @@ hooks:
     write(&sandbox, "a", "3\n ");
     git(&["add", "--all"]);
     assert_ne!(git(&["write-tree"]), tree);
+}
+
+/// Git compares times by the second. A change of the same size in the second of the last `git add` is found only because
+/// the index is not newer than the file.
+#[test]
+fn a_receipt_has_a_change_of_the_same_second_and_size() {
+    let config = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n";
+    let sandbox = project(config, &[("a", "1\n")]);
+    let git = |args: &[&str]| {
+        let output =
+            Command::new("git").args(args).current_dir(sandbox.project()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let second = |name: &str| fs::metadata(sandbox.project().join(name)).unwrap().ctime();
+    eventually("all in one second", || {
+        write(&sandbox, "a", "1\n");
+        let first = second("a");
+        git(&["add", "a"]);
+        write(&sandbox, "a", "3\n");
+        [second(".git/index"), second("a")] == [first; 2]
+    });
+    let changed = second("a");
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    eventually("the next second", || now() > changed.cast_unsigned());
+    let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    let tree = ran.all("receipt_made")[0]["tree"].as_str().unwrap().to_owned();
+    git(&["add", "--all"]);
+    assert_eq!(tree, git(&["write-tree"]));
 }
 
 /// The tests are green, then final delivery breaks them: that is not complete.

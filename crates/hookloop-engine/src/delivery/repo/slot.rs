@@ -1,7 +1,6 @@
 //! Where a task's worktree is, and what is noted about it.
 
-use std::fs::{self, File};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::id::TaskId;
@@ -176,19 +175,4 @@ impl Asker<'_> {
         let args = ["update-ref", "-m", "hookloop", "--no-deref", "--", full, to.as_str(), from];
         self.users(&args).done()
     }
-}
-
-/// Puts a copy of one index in another's place. Its time goes along: by that git tells which files it has to
-/// read again.
-pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), RepoError> {
-    let new = to.with_extension(format!("{}.new", uuid::Uuid::new_v4().simple()));
-    let copied = (|| {
-        let mut source = File::open(from)?;
-        // A new one, whatever somebody has put there.
-        let mut target = File::options().write(true).create_new(true).mode(0o644).open(&new)?;
-        std::io::copy(&mut source, &mut target)?;
-        target.set_modified(source.metadata()?.modified()?)?;
-        fs::rename(&new, to)
-    })();
-    copied.map_err(RepoError::io(to))
 }

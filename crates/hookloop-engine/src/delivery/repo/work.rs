@@ -5,9 +5,9 @@ use std::path::Path;
 use super::asking::{Objects, Scope};
 use super::commit::{self, Parts};
 use super::error::{Operation, RepoError, Unfinished};
-use super::slot::{Slot, copy_index};
+use super::slot::Slot;
 use super::{Commit, Repo, WorkState, Worktree, notes};
-use crate::git::paths;
+use crate::git::{copy_index, paths};
 
 /// What git leaves while it is in the middle of something.
 const UNDERWAY: [(&str, Operation); 6] = [
@@ -216,6 +216,7 @@ impl Repo<'_> {
     pub(super) fn show_index(&self, w: &Worktree) -> Result<(), RepoError> {
         // The agent is not at work: its lock is a leftover. One that a person's git holds is gone in a moment.
         self.asker.clear_leftover(&w.git_dir.join("index.lock"))?;
-        copy_index(&self.slot_of(w).index(), &w.git_dir.join("index"))
+        let index = w.git_dir.join("index");
+        copy_index(&self.slot_of(w).index(), &index).map_err(RepoError::io(&index))
     }
 }

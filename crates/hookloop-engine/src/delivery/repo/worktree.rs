@@ -8,8 +8,9 @@ use hookloop_core::id::TaskId;
 use super::asking::Objects;
 use super::error::RepoError;
 use super::place::is_directory;
-use super::slot::{Slot, copy_index};
+use super::slot::Slot;
 use super::{Commit, Repo, Worktree, copied, notes};
+use crate::git::copy_index;
 use crate::session::world::PlaceEntry;
 
 impl Repo<'_> {
@@ -125,7 +126,8 @@ impl Repo<'_> {
         let files =
             self.asker.ask(slot.files(&index), &["read-tree", "--reset", "-u", head.as_str()]);
         files.objects(Objects::Users).done()?;
-        copy_index(&index, &git_dir.join("index"))?;
+        let own = git_dir.join("index");
+        copy_index(&index, &own).map_err(RepoError::io(&own))?;
         copied::copy(self, slot)?;
         notes::write(&slot.made(), format!("{base}\n").as_bytes())?;
         Ok(git_dir)
@@ -223,7 +225,8 @@ impl Repo<'_> {
         let head = self.asker.users_ref(&slot.full_branch())?;
         let head = head.ok_or_else(|| RepoError::permanent("a task's branch is gone"))?;
         self.refresh_index(slot, &head)?;
-        copy_index(&slot.index(), &git_dir.join("index"))?;
+        let own = git_dir.join("index");
+        copy_index(&slot.index(), &own).map_err(RepoError::io(&own))?;
         Ok(git_dir)
     }
 

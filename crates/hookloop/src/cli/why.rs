@@ -42,11 +42,35 @@ pub(crate) struct Reason {
     pub(crate) next: Option<String>,
 }
 
+enum Named {
+    Session(SessionRow),
+    Task(TaskId),
+}
+
+/// The session or task of that id. A whole id comes before the start of another one.
+fn named(project: &Project, text: &str) -> Result<Named> {
+    let task = ids::resolve(project, text);
+    match (open::find(project, text), task) {
+        (Ok(row), _) if row.id.as_str() == text || row.name == text => Ok(Named::Session(row)),
+        (_, Ok(id)) if id.as_str() == text => Ok(Named::Task(id)),
+        (Ok(row), Ok(id)) => {
+            let message = format!("`{text}` could be the session {} or the task {id}", row.id);
+            Err(CliError::refused(message).hint(format!("hookloop why {id}")))
+        }
+        (Ok(row), Err(_)) => Ok(Named::Session(row)),
+        (Err(_), Ok(id)) => Ok(Named::Task(id)),
+        (Err(_), Err(_)) => {
+            let message = format!("there is no session and no task `{text}`");
+            Err(CliError::refused(message).hint("hookloop sessions list"))
+        }
+    }
+}
+
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project_to_read()?;
-        let (id, reason) = match open::find(&project, &self.what) {
-            Ok(row) => {
+        let (id, reason) = match named(&project, &self.what)? {
+            Named::Session(row) => {
                 let session = open::session(&project, &row.id)?;
                 let is_running = open::is_running(runner(&project)?, &row.id);
                 let mut reason = of_session(&row, &session, is_running);
@@ -54,13 +78,7 @@ impl Args {
                 reason.reasons.extend(trust_changes(&project)?);
                 (row.id.to_string(), reason)
             }
-            Err(_) => {
-                let id = ids::resolve(&project, &self.what).map_err(|_| {
-                    let message = format!("there is no session and no task `{}`", self.what);
-                    CliError::refused(message).hint("hookloop sessions list")
-                })?;
-                (id.to_string(), of_task(&project, &id)?)
-            }
+            Named::Task(id) => (id.to_string(), of_task(&project, &id)?),
         };
         let out = &mut context.out;
         if out.json {

@@ -171,3 +171,22 @@ fn a_command_agent_is_any_line_for_the_shell() {
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     assert!(ran.stderr.contains("no-such-agent"), "{}", ran.stderr);
 }
+
+/// A task's whole id comes before a session whose id begins with it.
+#[test]
+fn why_prefers_a_whole_id_to_the_start_of_another() {
+    let sandbox = project("version: 1\n", &[]);
+    let ran = scripted(&sandbox, r#"[{"say": "<promise>COMPLETE</promise>"}]"#, &[]);
+    assert_eq!(ran.outcome(), "complete");
+    let sessions = json(&sandbox, &["sessions", "list"]);
+    let session = sessions[0]["id"].as_str().unwrap();
+    let (task, other) = (&session[..2], format!("{}-x", &session[..4]));
+    for id in [task, &other] {
+        json(&sandbox, &["task", "add", "--id", id, "a title"]);
+    }
+    for (text, id) in [(task, task), (session, session), (&session[..6], session)] {
+        assert_eq!(json(&sandbox, &["why", text])["id"], id);
+    }
+    let (_, _, said) = plain(&sandbox, &["why", &session[..3]]);
+    assert!(said.contains(&format!("the session {session} or the task {other}")), "{said}");
+}

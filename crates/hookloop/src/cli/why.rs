@@ -43,7 +43,7 @@ pub(crate) struct Reason {
 }
 
 enum Named {
-    Session(SessionRow),
+    Session(Box<SessionRow>),
     Task(TaskId),
 }
 
@@ -51,13 +51,15 @@ enum Named {
 fn named(project: &Project, text: &str) -> Result<Named> {
     let task = ids::resolve(project, text);
     match (open::find(project, text), task) {
-        (Ok(row), _) if row.id.as_str() == text || row.name == text => Ok(Named::Session(row)),
+        (Ok(row), _) if row.id.as_str() == text || row.name == text => {
+            Ok(Named::Session(Box::new(row)))
+        }
         (_, Ok(id)) if id.as_str() == text => Ok(Named::Task(id)),
         (Ok(row), Ok(id)) => {
             let message = format!("`{text}` could be the session {} or the task {id}", row.id);
             Err(CliError::refused(message).hint(format!("hookloop why {id}")))
         }
-        (Ok(row), Err(_)) => Ok(Named::Session(row)),
+        (Ok(row), Err(_)) => Ok(Named::Session(Box::new(row))),
         (Err(_), Ok(id)) => Ok(Named::Task(id)),
         (Err(_), Err(_)) => {
             let message = format!("there is no session and no task `{text}`");

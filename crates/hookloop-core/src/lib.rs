@@ -29,6 +29,7 @@
 //! - [`price`]: what tokens cost, where the agent does not say
 //! - [`promise`]: an agent's promises in its final message
 //! - [`checks`]: what test runners print about what fails
+//! - [`environment`]: whether a command could check anything on this machine
 //! - [`gates`]: what several gates say together
 //! - [`failure_fingerprint`]: whether two failures are the same one
 //! - [`feedback`]: what an agent is told about a gate that said no
@@ -57,6 +58,7 @@ pub mod command;
 pub mod command_line;
 pub mod decide;
 pub mod delivery;
+pub mod environment;
 pub mod event;
 pub mod excerpt;
 pub mod failure_fingerprint;

@@ -23,6 +23,7 @@
 //! - [`delivery`]: how finished work gets into the branch that it is for
 //! - [`files`]: what the project's files are; `git`: the repository that they are in
 //! - [`explain`]: what would run at a point, in order, and why
+//! - `environment`: the parts of a project's files that explain why a command can't run here
 //! - [`doctor`]: what is likely to go wrong, of everything that takes part
 //! - [`survey`]: what a repository that is no project yet says about itself
 //! - [`gate_agreement`]: the gates that a person agreed to, kept for each branch of a repository
@@ -60,6 +61,7 @@ pub mod delivery;
 pub mod dispatch;
 pub mod dispatcher;
 pub mod doctor;
+mod environment;
 pub mod explain;
 pub mod files;
 pub mod fleet;

@@ -116,7 +116,15 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
         },
     };
     let Said { stdout, stderr, left_out, .. } = said;
-    HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr, left_out }
+    HookRun {
+        hook: hook.name.clone(),
+        outcome,
+        ran: Some(ran),
+        stdout,
+        stderr,
+        left_out,
+        gap: None,
+    }
 }
 
 /// The last lines of a hook's output: standard output that is not an answer, then standard error.

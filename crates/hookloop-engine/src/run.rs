@@ -4,24 +4,25 @@
 //! outcome, the actions that were asked for and the cursor's move together: a crash before that runs
 //! the process again, and no action takes effect twice.
 
+use std::path::Path;
+
 use hookloop_core::answer::{Outcome, Status};
+use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, cannot_run};
 use hookloop_core::event::{Event, HookRan};
 use hookloop_core::excerpt::LeftOut;
-use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::hook::{CommandText, Handler, Hook};
 use hookloop_core::id::EventId;
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use hookloop_store::log::Seq;
 
+use crate::environment;
 use crate::kept::Kept;
 use crate::project::{EngineError, Project, now};
 use crate::reactions::{EventClaim, ReactionHold, ReactionRun};
 use crate::runner::{Occasion, RunRefusal, Runner};
 use crate::turns;
 use crate::work::Work;
-
-/// Exit codes of a shell whose command is not executable, or not there.
-const CANNOT_START: [i32; 2] = [126, 127];
 
 /// What came of the processes of one event's hooks.
 #[derive(Clone, Debug)]
@@ -54,6 +55,8 @@ pub struct HookRun {
     pub stderr: String,
     /// The parts of both that they have a note of instead.
     pub left_out: Vec<LeftOut>,
+    /// Why its command could not be executed, if it could not.
+    pub gap: Option<EnvironmentGap>,
 }
 
 impl HookRun {
@@ -66,6 +69,7 @@ impl HookRun {
             stdout,
             stderr,
             left_out: Vec::new(),
+            gap: None,
         }
     }
 
@@ -81,17 +85,71 @@ impl HookRun {
     }
 
     /// Whether the hook could not check anything, for a reason that is not in the work: it could not start, its
-    /// condition has no value, or its own command is not there.
+    /// condition has no value, or its command can't be executed.
     pub(crate) fn is_misconfigured(&self) -> bool {
         let has_run = self.ran.as_ref().is_some_and(|ran| ran.attempts > 0);
         match self.outcome.status {
             Status::NotStarted => true,
             Status::Failed if !has_run => true,
-            Status::Failed => {
-                let code = self.ran.as_ref().and_then(|ran| ran.exit_code);
-                code.is_some_and(|code| CANNOT_START.contains(&code))
+            _ => self.gap.is_some(),
+        }
+    }
+
+    /// Notes why the command could not be executed in `directory`, if it could not.
+    pub(crate) fn with_gap(mut self, directory: &Path) -> HookRun {
+        let result = CommandResult {
+            exit_code: self.ran.as_ref().and_then(|ran| ran.exit_code),
+            stdout: &self.stdout,
+            stderr: &self.stderr,
+        };
+        // Most runs need no look at the project's files.
+        if self.outcome.status != Status::Passed
+            && cannot_run(result, &EnvironmentFacts::default()).is_some()
+        {
+            self.gap = cannot_run(result, &environment::facts(directory));
+        }
+        self
+    }
+
+    /// Tells a person why the hook could not check anything, with its command and the step that prepares the
+    /// environment.
+    pub(crate) fn why_unable(&self, handler: &Handler) -> String {
+        let cause = match (&self.gap, &self.outcome.reason) {
+            (Some(gap), _) => gap.cause.clone(),
+            (None, Some(reason)) => reason.clone(),
+            (None, None) => self.outcome.status.name().to_owned(),
+        };
+        let command = match handler {
+            Handler::Command(CommandText::Shell(line)) => format!("; its command is `{line}`"),
+            Handler::Command(CommandText::Exec(args)) => {
+                format!("; its command is `{}`", args.join(" "))
             }
-            _ => false,
+            _ => String::new(),
+        };
+        let setup = self.gap.as_ref().and_then(|gap| gap.setup.as_ref());
+        let setup = setup.map_or(String::new(), |setup| format!("; type `{setup}`"));
+        let hint = self.outcome.message.as_ref();
+        let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
+        let name = &self.hook;
+        format!("`{name}` can't run here, so no agent can fix it: {cause}{command}{setup}{hint}")
+    }
+
+    /// The record of a hook that was not started.
+    pub(crate) fn unstarted_record(&self, point: &Point) -> HookRan {
+        HookRan {
+            hook_name: self.hook.clone(),
+            point: point.name().to_owned(),
+            status: self.outcome.status.name().to_owned(),
+            exit_code: None,
+            duration_ms: 0,
+            ended_at: Some(now()),
+            attempts: 0,
+            reason: self.outcome.reason.clone(),
+            stdout_bytes: 0,
+            stderr_bytes: 0,
+            artifact: None,
+            output_tail: Vec::new(),
+            message: None,
         }
     }
 
@@ -112,21 +170,7 @@ impl HookRun {
     /// A hook whose condition can't be evaluated: it did not run, and the log says why.
     pub(crate) fn undecided(hook: &Hook, point: &Point, reason: String) -> HookRun {
         let run = HookRun::unable(hook, point, Status::Failed, reason);
-        let ran = HookRan {
-            hook_name: hook.name.clone(),
-            point: point.name().to_owned(),
-            status: run.outcome.status.name().to_owned(),
-            exit_code: None,
-            duration_ms: 0,
-            ended_at: Some(now()),
-            attempts: 0,
-            reason: run.outcome.reason.clone(),
-            stdout_bytes: 0,
-            stderr_bytes: 0,
-            artifact: None,
-            output_tail: Vec::new(),
-            message: None,
-        };
+        let ran = run.unstarted_record(point);
         HookRun { ran: Some(ran), ..run }
     }
 }

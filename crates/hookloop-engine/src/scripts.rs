@@ -17,6 +17,8 @@ const INTERPRETERS: [&str; 16] = [
     "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "deno", "bun", "ruby",
     "perl", "php", "source", ".",
 ];
+/// Interpreters that take a line with `-c`.
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "fish"];
 /// Words that a command follows.
 const BEFORE_COMMANDS: [&str; 15] = [
     "if", "then", "else", "elif", "do", "while", "until", "!", "exec", "command", "env", "nohup",
@@ -48,6 +50,12 @@ struct Word {
     is_interpreted: bool,
     /// The command writes to it: `… > file`.
     is_written: bool,
+    /// It begins an argument of a command that is a list.
+    begins_argument: bool,
+    /// It begins a line for a shell in such an argument: `[sh, -c, line]`.
+    begins_line: bool,
+    /// It is code of another language in such an argument: `[python3, -c, code]`.
+    is_code: bool,
 }
 
 impl Named {
@@ -60,6 +68,15 @@ impl Named {
     pub(crate) fn look_beside(root: &Path, hook: &Hook, known: &BTreeMap<usize, String>) -> Named {
         let Handler::Command(text) = &hook.handler else { return Named::default() };
         let base = root.join(hook.options.cwd.as_deref().unwrap_or(""));
+        Named::of_command(root, &base, text, known)
+    }
+
+    fn of_command(
+        root: &Path,
+        base: &Path,
+        text: &CommandText,
+        known: &BTreeMap<usize, String>,
+    ) -> Named {
         let mut named = Named::default();
         for (place, word) in words(root, text).into_iter().enumerate() {
             if word.text.is_empty() || word.is_written || known.contains_key(&place) {
@@ -103,11 +120,27 @@ impl Named {
         let words = words(root, text).into_iter().enumerate();
         match text {
             CommandText::Exec(_) => {
-                let args = words.map(|(index, word)| match place(index).transpose()? {
-                    Some(path) => Ok(path.display().to_string()),
-                    None => Ok(word.text),
-                });
-                args.collect::<Result<_, String>>().map(CommandText::Exec)
+                let mut args: Vec<String> = Vec::new();
+                let words: Vec<(usize, Word)> = words.collect();
+                for (index, word) in &words {
+                    // A word of a line for a shell has others of its argument beside it.
+                    let continues =
+                        words.get(index + 1).is_some_and(|(_, next)| !next.begins_argument);
+                    let is_whole = word.begins_argument && !continues;
+                    let text = match place(*index).transpose()? {
+                        Some(path) if is_whole => path.display().to_string(),
+                        Some(path) => plain(path)?,
+                        None => word.text.clone(),
+                    };
+                    if word.begins_argument {
+                        args.push(String::new());
+                    }
+                    if let Some(arg) = args.last_mut() {
+                        arg.push_str(&text);
+                        arg.extend(word.separator);
+                    }
+                }
+                Ok(CommandText::Exec(args))
             }
             CommandText::Shell(_) => {
                 let mut line = String::new();
@@ -128,12 +161,19 @@ impl Named {
 /// remembered by.
 fn words(root: &Path, text: &CommandText) -> Vec<Word> {
     let mut words = match text {
-        CommandText::Exec(args) => args.iter().map(|arg| word(arg, None)).collect(),
+        CommandText::Exec(args) => arguments(root, args),
         CommandText::Shell(line) => split(&spelled_out(root, line)),
     };
     let (mut expects_command, mut is_interpreted, mut is_value) = (true, false, false);
     let mut is_written = false;
     for word in &mut words {
+        if word.is_code {
+            (expects_command, is_interpreted) = (false, false);
+            continue;
+        }
+        if word.begins_line {
+            (expects_command, is_interpreted) = (true, false);
+        }
         if !word.text.is_empty() {
             word.is_written = std::mem::take(&mut is_written);
             let is_assignment = is_value || word.separator == Some('=');
@@ -152,8 +192,53 @@ fn words(root: &Path, text: &CommandText) -> Vec<Word> {
 }
 
 fn word(text: &str, separator: Option<char>) -> Word {
-    let text = text.to_owned();
-    Word { text, separator, is_command: false, is_interpreted: false, is_written: false }
+    Word {
+        text: text.to_owned(),
+        separator,
+        is_command: false,
+        is_interpreted: false,
+        is_written: false,
+        begins_argument: false,
+        begins_line: false,
+        is_code: false,
+    }
+}
+
+/// The words of a command that is a list: its arguments, and the words of a line that one of them has for a shell.
+fn arguments(root: &Path, args: &[String]) -> Vec<Word> {
+    let mut words = Vec::new();
+    // The interpreter whose options are read, and whether the next argument is code for it.
+    let mut interpreter: Option<&str> = None;
+    let mut takes_code = false;
+    for arg in args {
+        let is_line = takes_code && interpreter.is_some_and(|name| SHELLS.contains(&name));
+        let mut own = match is_line {
+            true => split(&spelled_out(root, arg)),
+            false => vec![word(arg, None)],
+        };
+        if let Some(first) = own.first_mut() {
+            first.begins_argument = true;
+            first.begins_line = is_line;
+            first.is_code = takes_code && !is_line;
+        }
+        words.append(&mut own);
+        if std::mem::take(&mut takes_code) {
+            interpreter = None;
+        } else if let Some(name) = interpreter.filter(|_| arg.starts_with('-')) {
+            takes_code = is_code_option(name, arg);
+        } else {
+            interpreter = arg.rsplit('/').next().filter(|name| is_interpreter(name));
+        }
+    }
+    words
+}
+
+/// Whether the argument behind an option is code and not a file.
+fn is_code_option(interpreter: &str, option: &str) -> bool {
+    match SHELLS.contains(&interpreter) {
+        true => !option.starts_with("--") && option.ends_with('c'),
+        false => ["-c", "-e", "-E", "-p", "-r", "--eval", "--print"].contains(&option),
+    }
 }
 
 fn split(line: &str) -> Vec<Word> {
@@ -242,6 +327,35 @@ mod tests {
         assert_eq!(commands("python3 -u a/b.py c"), ["python3", "-u", "a/b.py"]);
         assert_eq!(commands("test -e ./a && (cd x; ./b)"), ["test", "cd", "./b"]);
         assert_eq!(commands("echo \"$(./a)\" '`./b`'"), ["echo", "./a", "./b"]);
+    }
+
+    #[test]
+    fn a_list_with_a_line_for_a_shell_names_the_files_of_the_line() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        std::fs::write(root.join("gate.sh"), "#!/bin/sh\n").unwrap();
+        let look = |args: &[&str]| {
+            let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+            let text = CommandText::Exec(args);
+            let named = Named::of_command(&root, &root, &text, &BTreeMap::new());
+            (named, text)
+        };
+        for line in ["test -e /etc/passwd && cat /etc/passwd", "ls ./not-there", "echo a/b > c/d"] {
+            assert_eq!(look(&["sh", "-c", line]).0.absent, None, "{line}");
+        }
+        assert_eq!(look(&["python3", "-c", "open('/x/y'); import a"]).0.absent, None);
+        assert_eq!(look(&["sh", "-ec", "./not-there x"]).0.absent.as_deref(), Some("./not-there"));
+        assert_eq!(look(&["sh", "./not-there"]).0.absent.as_deref(), Some("./not-there"));
+        // The script in the line is agreed to by its bytes, as one in a plain command is.
+        let (named, text) = look(&["sh", "-c", "cd /; ./gate.sh -x", "name"]);
+        let files: Vec<&String> = named.files.values().collect();
+        assert_eq!(files, ["gate.sh"]);
+        let kept = BTreeMap::from([("gate.sh".to_owned(), PathBuf::from("/kept/1"))]);
+        let expected = ["sh", "-c", "cd /; /kept/1 -x", "name"].map(str::to_owned).to_vec();
+        assert_eq!(named.pinned(&root, &text, &kept), Ok(CommandText::Exec(expected)));
+        let (named, text) = look(&["./gate.sh", "-x"]);
+        let expected = ["/kept/1", "-x"].map(str::to_owned).to_vec();
+        assert_eq!(named.pinned(&root, &text, &kept), Ok(CommandText::Exec(expected)));
     }
 
     #[test]

@@ -18,8 +18,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use hookloop_core::environment::EnvironmentGap;
+
 use crate::delivery::tests_of::reading::Project;
 use crate::delivery::tests_of::{NoTests, detect, is_there};
+use crate::environment;
 
 pub use ci::Step;
 pub use tools::Tool;
@@ -49,8 +52,18 @@ pub struct Gate {
     pub from: String,
     /// Variables that it needs and the user has, beside those that every hook has.
     pub env: Vec<String>,
+    /// The directory that it runs in, from the project's root; none for the root itself.
+    pub cwd: Option<String>,
     /// The program that is missing, if it can't be started at all.
-    pub missing: Option<String>,
+    pub missing: Option<MissingProgram>,
+}
+
+/// A program that a gate needs and this machine does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingProgram {
+    pub name: String,
+    /// The command that installs it, if one is known.
+    pub setup: Option<String>,
 }
 
 /// What a gate says when it says no.
@@ -127,7 +140,10 @@ impl Survey {
     fn add(&mut self, ground: Ground<'_>, proposed: Proposed<'_>) {
         let Proposed { name, kind, argv, runner } = proposed;
         let Some(program) = argv.first() else { return };
-        let missing = (!is_there(program, ground.root, ground.path)).then(|| program.clone());
+        let missing = (!is_there(program, ground.root, ground.path)).then(|| {
+            let gap = EnvironmentGap::of_program(program, &environment::facts(ground.root));
+            MissingProgram { name: program.clone(), setup: gap.setup }
+        });
         let env = checks::variables(runner).iter().filter(|name| ground.variables.contains(**name));
         let taken = |name: &str| self.gates.iter().any(|gate| gate.name == name);
         let name = if taken(name) { format!("{name}-{runner}") } else { name.to_owned() };
@@ -140,6 +156,7 @@ impl Survey {
             command: argv.join(" "),
             from: checks::file_of(runner).to_owned(),
             env: env.map(|name| (*name).to_owned()).collect(),
+            cwd: None,
             missing,
         });
     }

@@ -198,7 +198,10 @@ impl<'r> Turns<'r> for InTurn<'r> {
         let (hook, point) = (&self.hooks[attempt.index], self.occasion.point);
         let run = match result {
             Ok(ran) => {
-                record::judged(hook, point, Said::of(&ran, &attempt.artifacts), attempt.number)
+                let said = Said::of(&ran, &attempt.artifacts);
+                let directory = hook.options.cwd.as_deref().unwrap_or("");
+                record::judged(hook, point, said, attempt.number)
+                    .with_gap(&self.runner.root().join(directory))
             }
             Err(error) => HookRun::unable(hook, point, Status::NotStarted, error.to_string()),
         };

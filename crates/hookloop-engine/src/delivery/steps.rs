@@ -361,5 +361,6 @@ fn told(
         stdout: said,
         stderr: String::new(),
         left_out: Vec::new(),
+        gap: None,
     }
 }

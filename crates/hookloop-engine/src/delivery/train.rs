@@ -82,6 +82,10 @@ pub enum Fate {
     Waits {
         reason: String,
     },
+    /// It waits until a person has prepared the environment of a gate.
+    Held {
+        reason: String,
+    },
 }
 
 impl Fate {
@@ -188,7 +192,7 @@ pub(crate) fn ride(
     let own = arrivals.iter().find(|arrival| arrival.task == *task);
     Ok(match own.map(|arrival| (&arrival.fate, arrival)) {
         Some((Fate::Merged { .. }, _)) => Done { said, ..Done::default() },
-        Some((Fate::Waits { .. }, _)) => {
+        Some((Fate::Waits { .. } | Fate::Held { .. }, _)) => {
             Done { said, skipped: Some("not merged yet"), ..Done::default() }
         }
         Some((_, arrival)) => Done { said, refused: Some(arrival.to_string()), ..Done::default() },
@@ -210,6 +214,9 @@ impl std::fmt::Display for Arrival {
             Fate::Blocked { reason } => write!(f, "{task} needs a human: {}", first_line(reason)),
             Fate::Queued { base, place } => {
                 write!(f, "{task} is in the merge queue of {base}: {place}")
+            }
+            Fate::Held { reason } => {
+                write!(f, "{task} waits, and needs a human: {}", first_line(reason))
             }
             Fate::Waits { reason } => write!(f, "{task} waits: {}", first_line(reason)),
         }

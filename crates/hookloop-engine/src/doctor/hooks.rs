@@ -1,13 +1,15 @@
 //! What is likely to go wrong with a project's hooks. Nothing is run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use hookloop_core::environment::EnvironmentGap;
 use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
 use super::{Finding, FindingStatus, Group, Mend};
 use crate::condition::Condition;
+use crate::environment;
 use crate::gate_agreement;
 use crate::policy::Policies;
 use crate::process::{Support, cgroup_home};
@@ -138,8 +140,16 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
         found(Warning, message, done("write `timeout:` with what it should take at most"));
     }
     if let Some(missing) = runner.missing_program(hook) {
-        let mend = Mend::Do(format!("install `{missing}`, or mend the command"));
+        let facts = environment::facts(&directory_of(hook, runner));
+        let mend = match EnvironmentGap::of_program(&missing, &facts).setup {
+            Some(setup) => Mend::Do(format!("type `{setup}`, or mend the command")),
+            None => Mend::Do(format!("install `{missing}`, or mend the command")),
+        };
         found(Error, format!("there is no program `{missing}`"), mend);
+    } else if is_gate && let Some(gap) = packages_gap(text, &directory_of(hook, runner)) {
+        let setup = gap.setup.unwrap_or_else(|| "npm install".to_owned());
+        let message = format!("the environment is not ready: {}", gap.cause);
+        found(Error, message, Mend::Do(format!("type `{setup}` in the directory of the gate")));
     }
     if is_gate && hook.options.on_failure == OnFailure::Closed && says_no_with_1(&texts) {
         let message = "it says no with exit code 1, which means that the hook failed".to_owned();
@@ -170,6 +180,30 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
             found(Warning, message, done("put `--` before it, if the program knows that"));
         }
     }
+}
+
+/// The directory that a hook runs in.
+fn directory_of(hook: &Hook, runner: &Runner) -> PathBuf {
+    runner.root().join(hook.options.cwd.as_deref().unwrap_or(""))
+}
+
+/// The packages that a script of package.json needs, if none is installed.
+fn packages_gap(text: &CommandText, directory: &Path) -> Option<EnvironmentGap> {
+    const MANAGERS: [&str; 5] = ["npm", "npx", "pnpm", "yarn", "bun"];
+    let program = match text {
+        CommandText::Shell(line) => line.split_whitespace().next(),
+        CommandText::Exec(args) => args.first().map(String::as_str),
+    };
+    program.filter(|program| MANAGERS.contains(program))?;
+    let facts = environment::facts(directory);
+    // Packages of a workspace are installed at its root, and Yarn can keep them elsewhere.
+    let is_installed = directory
+        .ancestors()
+        .any(|above| above.join("node_modules").is_dir() || above.join(".pnp.cjs").exists());
+    (!is_installed && !facts.node_dependencies.is_empty()).then(|| EnvironmentGap {
+        cause: "the packages of package.json are not installed".to_owned(),
+        setup: facts.node_setup,
+    })
 }
 
 fn typed(command: &str) -> Mend {

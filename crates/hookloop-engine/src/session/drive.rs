@@ -21,6 +21,7 @@ use hookloop_core::session::{
 };
 use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
 use hookloop_store::log::StoredEvent;
+use std::collections::BTreeSet;
 
 use super::journal::{Journal, Taken, actor};
 use super::judge::Proof;
@@ -62,6 +63,8 @@ pub struct Driver<'p, W> {
     pub(crate) validated: Vec<Validated>,
     /// Gates that have run on what the files are now.
     pub(super) proof: Option<Proof>,
+    /// Gates whose command has been executed by this process.
+    pub(super) executed: BTreeSet<String>,
     /// Set aside for the turn that is about to begin.
     pub(super) reserved: Amount,
     /// The delivery that hooks run for, while they do.
@@ -110,6 +113,7 @@ impl<'p, W: World> Driver<'p, W> {
             task,
             validated,
             proof,
+            executed: BTreeSet::new(),
             reserved,
             delivery: None,
             restorations: 0,

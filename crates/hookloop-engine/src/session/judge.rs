@@ -6,7 +6,7 @@ use hookloop_core::answer::{SKIP, Status, Verdict as Said};
 use hookloop_core::event::EventBody;
 use hookloop_core::feedback::{CheckChanges, GateOutput, feedback};
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
-use hookloop_core::hook::Hook;
+use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, NearMiss, Promise};
@@ -254,6 +254,7 @@ impl<W: World> Driver<'_, W> {
     pub(super) fn gate(&mut self) -> Result<(), EngineError> {
         let gates = self.hooks_at(&Point::Stop);
         let rules = self.hooks_at(&Point::Validation);
+        let able = self.executed.clone();
         let proof = match self.proof.take().filter(|proof| proof.is_firm && !rules.is_empty()) {
             Some(before) => self.prove_gates(&gates, &rules, before)?,
             None => self.prove_all(&gates, &rules)?,
@@ -264,7 +265,8 @@ impl<W: World> Driver<'_, W> {
         self.note_receipts(&gates, &Point::Stop, &proof);
         self.note_receipts(&rules, &Point::Validation, &proof);
         let all: Vec<Hook> = gates.into_iter().chain(rules).collect();
-        let judged = self.judge(&all, proof);
+        self.note_executed(&proof.runs);
+        let judged = self.judge(&all, proof, &able);
         let has_passed = judged.verdict == Verdict::Pass;
         self.journal.note(EventBody::GatesJudged(judged));
         // What is submitted is compared with its base when it is.
@@ -339,7 +341,7 @@ impl<W: World> Driver<'_, W> {
     }
 
     /// What the gates say together; tells the agent if that is no.
-    fn judge(&mut self, gates: &[Hook], proof: Proof) -> GatesJudged {
+    fn judge(&mut self, gates: &[Hook], proof: Proof, able: &BTreeSet<String>) -> GatesJudged {
         let judged = verdict(gates, &proof.runs);
         let blocked = with_result(GateResult::Blocked, &judged, &proof.runs);
         let mut failing = self.tell_blocked(&Point::Stop, &blocked, proof.runs.len());
@@ -349,6 +351,11 @@ impl<W: World> Driver<'_, W> {
             self.instruct(US, &Point::Stop, what.to_owned());
             failing.insert("files change while gates run".to_owned());
         }
+        let unable = blocked.iter().find_map(|run| {
+            let gate = gates.iter().find(|gate| gate.name == run.hook)?;
+            let is_unable = is_command(gate) && run.is_misconfigured() && !able.contains(&run.hook);
+            is_unable.then(|| run.why_unable(&gate.handler))
+        });
         let named = |result| {
             let mut names = judged.names(result);
             names.truncate(GATES_NAMED_MAX);
@@ -362,6 +369,10 @@ impl<W: World> Driver<'_, W> {
                 Verdict::Escalate { reason } => {
                     Verdict::Escalate { reason: clipped(&reason, REASON_MAX) }
                 }
+                // A gate that can't run is no failure of the work: a person decides, before another turn is paid for.
+                Verdict::Block if let Some(reason) = unable => {
+                    Verdict::Escalate { reason: clipped(&reason, REASON_MAX) }
+                }
                 Verdict::Pass if !failing.is_empty() => Verdict::Block,
                 verdict => verdict,
             },
@@ -369,6 +380,18 @@ impl<W: World> Driver<'_, W> {
             tree: proof.tree,
             files: proof.files,
             failing: failing.into_iter().collect(),
+        }
+    }
+
+    /// Notes which gates have been executed here. One of these that can't be executed any more is the result of the
+    /// agent's own change, and the agent is told so once.
+    fn note_executed(&mut self, runs: &[HookRun]) {
+        for run in runs {
+            if run.is_misconfigured() {
+                self.executed.remove(&run.hook);
+            } else if run.ran.as_ref().is_some_and(|ran| ran.exit_code.is_some()) {
+                self.executed.insert(run.hook.clone());
+            }
         }
     }
 
@@ -559,6 +582,11 @@ fn verdict(gates: &[Hook], runs: &[HookRun]) -> GatesVerdict {
         .map(|run| GateRun { name: &run.hook, any_of: group(run), outcome: &run.outcome })
         .collect();
     gates::verdict(&runs)
+}
+
+/// Whether a gate starts a program of the project or of the machine.
+fn is_command(gate: &Hook) -> bool {
+    matches!(gate.handler, Handler::Command(_) | Handler::Builtin(_))
 }
 
 fn with_result<'r>(

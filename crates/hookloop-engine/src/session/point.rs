@@ -40,6 +40,11 @@ impl<W: World> Driver<'_, W> {
         let hooks = self.hooks_at(point);
         let runs = self.run_hooks(&hooks, point)?;
         self.note_runs(&runs);
+        for run in &runs {
+            if run.ran.is_none() && run.outcome.status == Status::NotStarted {
+                self.journal.note(EventBody::HookRan(run.unstarted_record(point)));
+            }
+        }
         // Nobody reads what is said after the end.
         if *point != Point::SessionEnd {
             self.pipe(point, &hooks, &runs);

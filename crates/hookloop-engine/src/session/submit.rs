@@ -243,7 +243,9 @@ impl<W: World> Driver<'_, W> {
             }
             // A worktree that is damaged is restored, and the hook runs there.
             Verdict::Block { .. } if run.is_misconfigured() && self.check_place().is_ok() => {
-                Some(SubmitVerdict::Escalate { reason: misconfiguration(run) })
+                Some(SubmitVerdict::Escalate {
+                    reason: clipped(&run.why_unable(&hook.handler), REASON_MAX),
+                })
             }
             Verdict::Block { .. } if let Some(reason) = self.why_no_remediation(run) => {
                 Some(SubmitVerdict::Escalate { reason })
@@ -350,13 +352,6 @@ fn evidence(run: &HookRun) -> String {
     let reason = run.outcome.next_prompt.as_deref().or(run.outcome.reason.as_deref());
     let parts = reason.into_iter().chain(printed).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("\n")
-}
-
-/// What a person is told about a hook that could not check anything.
-pub(crate) fn misconfiguration(run: &HookRun) -> String {
-    let reason = format!("`{}` is not set up, so no agent can fix it: {}", run.hook, evidence(run));
-    let hint = run.outcome.message.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
-    clipped(&format!("{reason}{hint}"), REASON_MAX)
 }
 
 /// Whether it is one that looks at what is there before it does anything.

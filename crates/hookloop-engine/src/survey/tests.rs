@@ -79,7 +79,7 @@ fn a_program_that_is_missing_is_named_and_one_that_does_the_same_is_taken() {
     let tests = [("tests/test_a.py", "")];
     let missing = |programs: &[&str]| {
         let (_home, found) = look(&tests, programs, &[]);
-        (found.gates[0].command.clone(), found.gates[0].missing.clone())
+        (found.gates[0].command.clone(), found.gates[0].missing.clone().map(|missing| missing.name))
     };
     assert_eq!(missing(&["pytest"]), ("pytest".to_owned(), None));
     let library = "python3 -m unittest discover -s tests".to_owned();

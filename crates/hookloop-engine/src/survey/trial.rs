@@ -6,10 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use hookloop_core::answer::Status;
+use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, find_gap};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 
 use crate::config::{self, ConfigError, FILE_NAME};
+use crate::environment;
 use crate::kept::{self, Surroundings};
 use crate::place::Place;
 use crate::project::EngineError;
@@ -24,8 +26,6 @@ pub const LONG_TIMEOUT: &str = "30m";
 const LONG: Duration = Duration::from_secs(120);
 /// What a gate may take to be tried.
 pub const TRIED_WITHIN: Duration = Duration::from_secs(300);
-/// What a shell ends with if there is no such program, or it can't be started.
-const NO_PROGRAM: [i32; 2] = [126, 127];
 /// What pytest ends with if it found no test.
 const NO_TESTS: i32 = 5;
 /// What Python's own runner says then.
@@ -43,7 +43,12 @@ pub enum Trial {
         why: String,
         output: String,
     },
-    /// There is nothing to run: no program, or no tests.
+    /// The environment is not prepared, so the failure says nothing about the project.
+    NotReady {
+        gap: EnvironmentGap,
+        output: String,
+    },
+    /// There is nothing to run: no tests.
     Absent {
         why: String,
         output: String,
@@ -59,6 +64,7 @@ impl Trial {
             Trial::NotTried => "not_tried",
             Trial::Passed { .. } => "passed",
             Trial::Failed { .. } => "failed",
+            Trial::NotReady { .. } => "not_ready",
             Trial::Absent { .. } => "absent",
             Trial::TimedOut { .. } => "timed_out",
         }
@@ -77,7 +83,7 @@ impl Trial {
         }
     }
 
-    fn of(run: &HookRun) -> Trial {
+    fn of(run: &HookRun, facts: &EnvironmentFacts) -> Trial {
         let ran = run.ran.as_ref();
         let (code, ms) = (ran.and_then(|ran| ran.exit_code), ran.map_or(0, |ran| ran.duration_ms));
         let output = [run.stdout.trim_end(), run.stderr.trim_end()];
@@ -85,8 +91,11 @@ impl Trial {
         let output = output.join("\n");
         let why = || run.outcome.reason.clone().unwrap_or_else(|| "it did not pass".to_owned());
         let absent = |why: &str| Trial::Absent { why: why.to_owned(), output: output.clone() };
+        let result = CommandResult { exit_code: code, stdout: &run.stdout, stderr: &run.stderr };
+        if let Some(gap) = find_gap(result, facts).filter(|_| code.is_some()) {
+            return Trial::NotReady { gap, output };
+        }
         match (run.outcome.status, code) {
-            (_, Some(code)) if NO_PROGRAM.contains(&code) => absent("a program is not installed"),
             (_, Some(NO_TESTS)) => absent("it found no tests"),
             _ if output.contains(RAN_NONE) => absent("it found no tests"),
             (Status::Passed, _) => Trial::Passed { ms },
@@ -143,7 +152,9 @@ impl Trials {
             reaction: None,
         };
         let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion);
-        runs.first().map_or(Trial::NotTried, Trial::of)
+        let directory = self.runner.root().join(hook.options.cwd.as_deref().unwrap_or(""));
+        let facts = environment::facts(&directory);
+        runs.first().map_or(Trial::NotTried, |run| Trial::of(run, &facts))
     }
 }
 

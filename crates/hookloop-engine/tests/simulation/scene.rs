@@ -300,7 +300,15 @@ impl Scene {
         };
         let stderr = String::new();
         let left_out = Vec::new();
-        HookRun { hook: hook.name.clone(), outcome, ran: Some(ran), stdout, stderr, left_out }
+        HookRun {
+            hook: hook.name.clone(),
+            outcome,
+            ran: Some(ran),
+            stdout,
+            stderr,
+            left_out,
+            gap: None,
+        }
     }
 
     fn agent(&mut self, number: usize) -> Report {

@@ -186,6 +186,10 @@ impl Args {
         if gates.is_empty() || !is_person(place) || (self.yes && !gates.iter().all(was_run)) {
             return Ok(None);
         }
+        // A gate that has shown nothing is not agreed to before it has run.
+        if gates.iter().any(|tried| tried.is_unready()) {
+            return Ok(None);
+        }
         if !self.yes && !agreed(context, "Let sessions run these gates from now on?")? {
             return Ok(None);
         }
@@ -200,14 +204,26 @@ impl Args {
 }
 
 impl Tried {
+    /// Whether it could not run because the environment is not prepared.
+    pub(super) fn is_unready(&self) -> bool {
+        matches!(self.trial, Trial::NotReady { .. })
+    }
+
     /// Whether it becomes a gate, rather than a comment that says why it did not.
     pub(super) fn is_written(&self) -> bool {
         use hookloop_engine::survey::GateKind::{Check, Tests};
         match (&self.trial, self.gate.kind) {
             (Trial::NotTried, Tests) => self.gate.missing.is_none(),
             (Trial::Passed { .. }, _) => true,
-            (Trial::Failed { .. } | Trial::TimedOut { .. }, Tests) => true,
-            (Trial::NotTried | Trial::Failed { .. } | Trial::TimedOut { .. }, Check) => false,
+            // A gate that can't run yet stays in the file, so that no session goes without it.
+            (Trial::Failed { .. } | Trial::TimedOut { .. } | Trial::NotReady { .. }, Tests) => true,
+            (
+                Trial::NotTried
+                | Trial::Failed { .. }
+                | Trial::TimedOut { .. }
+                | Trial::NotReady { .. },
+                Check,
+            ) => false,
             (Trial::Absent { .. }, _) => false,
         }
     }

@@ -69,7 +69,7 @@ impl<'a> From<&'a Arrival> for ArrivalJson<'a> {
             Fate::Returned { by, reason } => ("returned", None, Some(by), Some(reason)),
             Fate::Blocked { reason } => ("blocked", None, None, Some(reason)),
             Fate::Queued { .. } => ("queued", None, None, None),
-            Fate::Waits { reason } => ("waits", None, None, Some(reason)),
+            Fate::Waits { reason } | Fate::Held { reason } => ("waits", None, None, Some(reason)),
         };
         ArrivalJson {
             task: arrival.task.as_str(),
@@ -136,7 +136,7 @@ impl MergeLooks {
             let text = arrival.to_string();
             let is_news =
                 self.last.insert(arrival.task.clone(), text.clone()) != Some(text.clone());
-            self.is_blocked |= matches!(arrival.fate, Fate::Blocked { .. });
+            self.is_blocked |= matches!(arrival.fate, Fate::Blocked { .. } | Fate::Held { .. });
             if shown.is_ok() && is_news {
                 let said = match out.json {
                     true => out.json(&ArrivalJson::from(arrival)),

@@ -21,7 +21,7 @@ fn one_task(before_submit: &str, limits: &str) -> Yard {
     yard
 }
 
-/// No agent can fix a hook that is not set up.
+/// No agent can fix a hook that can't run.
 #[test]
 fn a_hook_of_a_submission_that_is_not_set_up_goes_to_a_person_at_once() {
     for (hook, why) in [
@@ -36,7 +36,7 @@ fn a_hook_of_a_submission_that_is_not_set_up_goes_to_a_person_at_once() {
         assert_eq!(ran.submitted(), ["escalate"], "{hook}");
         assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("blocked", 1), "{hook}");
         let reason = ran.all("submit_judged")[0]["reason"].as_str().unwrap();
-        assert!(reason.contains("is not set up") && reason.contains(why), "{hook} {reason}");
+        assert!(reason.contains("can't run here") && reason.contains(why), "{hook} {reason}");
     }
 }
 
@@ -172,4 +172,32 @@ hooks:
     let found = merges(&ran);
     assert_eq!(found[0].0, "failed", "{found:?} {}", ran.stderr);
     assert!(found[0].1.contains("t2 went back: green"), "{found:?}");
+}
+
+/// A gate whose program is missing is not the fault of the base, and no agent is sent to work on it.
+#[test]
+fn a_gate_of_a_merge_that_can_not_run_needs_a_person_and_does_not_blame_the_base() {
+    let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: gate, command: 'no-such-program-here --now'}\n";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    yard.tasks();
+    let output = yard.command(&["merge"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("`gate` can't run here"), "{text}");
+    assert!(text.contains("`no-such-program-here` was not found (exit code 127)"), "{text}");
+    assert!(!text.contains("by itself"), "{text}");
+    assert_eq!((yard.state("t1").as_str(), turns(&yard, "t1")), ("submitted", 1));
+}
+
+/// A merge of work that breaks its own gate goes back to the agent: the gate runs without that work.
+#[test]
+fn work_that_takes_a_gates_program_away_goes_back() {
+    let config = "delivery: {}\nhooks:\n  before_merge:\n    - {name: gate, command: 'test -e work.txt || exit 0; no-such-program-here'}\n";
+    let yard = Yard::new(config, &[("a.txt", "a\n")]);
+    yard.add("t1", &[]);
+    yard.does("t1", 1, "echo work > work.txt");
+    yard.tasks();
+    assert_eq!(yard.merge()["t1"].0, "returned");
 }

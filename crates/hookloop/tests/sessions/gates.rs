@@ -437,3 +437,70 @@ fn asking_git_runs_nothing_that_a_repository_inside_names() {
     git(".", &["add", "--all"]);
     assert!(canary.exists(), "it catches nobody");
 }
+
+/// No agent can install what a gate needs, so no further turn is paid for.
+#[test]
+fn a_stop_gate_that_can_not_run_needs_a_person_after_one_turn() {
+    let check = |gate: &str, parts: &[&str]| {
+        let config = format!("version: 1\nhooks:\n  stop:\n    - {{name: gate, {gate}}}\n");
+        let sandbox =
+            project(&config, &[("package.json", r#"{"devDependencies": {"some-runner": "1"}}"#)]);
+        let ran = scripted(&sandbox, &format!("[{DONE}]"), &[]);
+        assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{gate}: {}", ran.stderr);
+        assert_eq!(ran.count("iteration_started"), 1, "{gate}");
+        assert_eq!(ran.verdicts(), ["escalate"], "{gate}");
+        let reason = ran.all("gates_judged")[0]["reason"].as_str().unwrap_or_default().to_owned();
+        for part in parts {
+            assert!(reason.contains(part), "{gate}: {part}: {reason}");
+        }
+    };
+    check(
+        "command: 'no-such-program --now'",
+        &[
+            "`gate` can't run here",
+            "`no-such-program` was not found (exit code 127)",
+            "its command is `no-such-program --now`",
+        ],
+    );
+    check("command: 'some-runner --all'", &["`some-runner` was not found", "type `npm install`"]);
+    check("command: ./not-there.sh", &["`gate` can't run here", "not-there.sh"]);
+    check("command: [no-such-program]", &["`gate` can't run here", "no-such-program"]);
+    check("command: 'exit 127'", &["exit code 127 and no output"]);
+}
+
+/// A suite that ends with 127 after it worked is a failure like any other.
+#[test]
+fn a_suite_that_worked_and_ends_with_127_is_for_the_agent() {
+    let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: 'grep -q 42 answer || { echo the answer is wrong >&2; exit 127; }'}\n";
+    let sandbox = project(config, &[("answer", "41\n")]);
+    let turns = format!(
+        r#"[{DONE}, {{"write": {{"answer": "42\n"}}, "say": "<promise>COMPLETE</promise>"}}]"#
+    );
+    let ran = scripted(&sandbox, &turns, &[]);
+    assert_eq!((ran.code, ran.verdicts().len()), (0, 2), "{}", ran.stderr);
+}
+
+/// A gate that ran before and can't any more was broken by the agent, which is told so once.
+#[test]
+fn a_gate_that_the_agent_broke_is_for_the_agent_first() {
+    let config = "version: 1\nhooks:\n  stop:\n    - {name: gate, command: '$(cat run)'}\n";
+    let sandbox = project(config, &[("run", "false\n")]);
+    let broken = r#"{"write": {"run": "no-such-program\n"}, "say": "<promise>COMPLETE</promise>"}"#;
+    let mended = r#"{"write": {"run": "true\n"}, "say": "<promise>COMPLETE</promise>"}"#;
+    let ran = scripted(&sandbox, &format!("[{DONE}, {broken}, {mended}]"), &[]);
+    assert_eq!((ran.code, ran.outcome()), (0, "complete"), "{}", ran.stderr);
+    assert_eq!(ran.verdicts(), ["block", "block", "pass"]);
+}
+
+#[test]
+fn a_reaction_that_can_not_start_leaves_an_event() {
+    let config =
+        "version: 1\nhooks:\n  session_start:\n    - {name: ready, command: ./not-there.sh}\n";
+    let sandbox = project(config, &[]);
+    let ran = scripted(&sandbox, &format!("[{DONE}]"), &[]);
+    let runs = ran.all("hook_ran");
+    let own =
+        runs.iter().find(|run| run["hookName"] == "ready").unwrap_or_else(|| panic!("{runs:?}"));
+    assert_eq!(own["status"], "not_started", "{own}");
+    assert!(own["reason"].as_str().unwrap().contains("not-there.sh"), "{own}");
+}

@@ -256,15 +256,15 @@ fn what_can_not_be_a_gate_is_left_out_and_said() {
     };
     let fate = |name: &str| (gate(name)["trial"].clone(), gate(name)["written"].clone());
     // Its runner is not installed; the language is not; it fails now and is no test; it does nothing.
-    assert_eq!(fate("tests-npm"), (json!("absent"), json!(false)), "{made:#}");
+    assert_eq!(fate("tests-npm"), (json!("not_ready"), json!(true)), "{made:#}");
+    assert_eq!(made["trusted"], Value::Null, "{made:#}");
     assert_eq!(gate("tests-stack")["reason"], "`stack` is not installed");
     assert_eq!(fate("lint"), (json!("failed"), json!(false)), "{made:#}");
     assert_eq!(gates.len(), 3, "{made:#}");
     let config = project.config();
     assert!(config.contains("# Left out: `stack` is not installed"), "{config}");
     assert!(config.contains("# Left out: it fails now (exit code 1)"), "{config}");
-    assert!(!config.contains("\n  stop:"), "{config}");
-    // A file with nothing but comments on gates is a project.
+    assert!(config.contains("# environment not ready: `no-such-runner` was not found"), "{config}");
     project.ok(&["status"]);
 }
 
@@ -369,4 +369,99 @@ fn init_asks_on_a_terminal_whether_claude_code_may_run_the_gates_commands() {
     };
     check("y\ny\ny\n", true);
     check("n\ny\ny\n", false);
+}
+
+/// `init --yes --json`, and its answer.
+fn made(project: &Project) -> Value {
+    let made = run(project, &["init", "--yes", "--json"]);
+    assert_eq!(made.code, 0, "{made:?}");
+    serde_json::from_str(&made.stdout).unwrap()
+}
+
+/// Holds that the first gate can't run yet: it is in the file, nobody agreed to it, and no run is proposed.
+fn is_not_ready(project: &Project, cause: &str, setup: Option<&str>) {
+    let made = made(project);
+    let tests = &made["gates"][0];
+    assert_eq!(
+        (&tests["trial"], &tests["written"]),
+        (&json!("not_ready"), &json!(true)),
+        "{made:#}"
+    );
+    assert_eq!(tests["setup"].as_str(), setup, "{made:#}");
+    assert!(tests["reason"].as_str().unwrap().contains(cause), "{made:#}");
+    assert_eq!(made["trusted"], Value::Null, "{made:#}");
+    let next: Vec<&str> =
+        made["next"].as_array().unwrap().iter().map(|step| step.as_str().unwrap()).collect();
+    assert!(next.iter().all(|step| !step.contains("hookloop run")), "{next:?}");
+    assert!(setup.is_none_or(|setup| next[0].starts_with(setup)), "{next:?}");
+    assert!(next.iter().any(|step| step.starts_with("hookloop hooks trust")), "{next:?}");
+    let config = project.config();
+    assert!(config.contains("# environment not ready: "), "{config}");
+    assert!(!config.contains("work for an agent"), "{config}");
+}
+
+const SRC_LAYOUT: [(&str, &str); 3] = [
+    ("pyproject.toml", "[project]\nname = \"small\"\nversion = \"1\"\n"),
+    ("src/small/__init__.py", "answer = 42\n"),
+    (
+        "tests/test_small.py",
+        "import unittest\nimport small\n\nclass T(unittest.TestCase):\n    def test_answer(self):\n        self.assertEqual(small.answer, 42)\n",
+    ),
+];
+
+#[test]
+fn a_python_package_that_is_not_installed_is_no_work_for_an_agent() {
+    let project = Project::bare();
+    project.files(&SRC_LAYOUT);
+    is_not_ready(&project, "own package `small` can't be imported", Some("pip install -e ."));
+    let said = project.config();
+    assert!(said.contains("type `pip install -e .`"), "{said}");
+}
+
+#[test]
+fn a_python_package_that_is_installed_gets_its_gate() {
+    let project = Project::bare();
+    project.files(&SRC_LAYOUT);
+    // What an installation in this directory comes to, without a network.
+    project.program("python3", &format!("PYTHONPATH={}/src exec /usr/bin/env -S PATH=/usr/local/bin:/usr/bin:/bin python3 \"$@\"", project.root().display()));
+    project.program("pytest", "exec python3 -m unittest discover -s tests");
+    let made = made(&project);
+    assert_eq!(made["gates"][0]["trial"], "passed", "{made:#}");
+    assert!(made["trusted"].is_string(), "{made:#}");
+}
+
+#[test]
+fn packages_of_node_that_are_not_installed_are_no_work_for_an_agent() {
+    let package = r#"{"name": "small", "scripts": {"test": "SCRIPT"}, "devDependencies": {"some-runner": "1.0.0"}}"#;
+    for (script, cause) in [
+        ("some-runner --all", "`some-runner` was not found"),
+        ("node test.js", "dependency `some-runner` is not installed"),
+    ] {
+        let project = Project::bare();
+        project.files(&[
+            ("package.json", &package.replace("SCRIPT", script)),
+            ("package-lock.json", "{}"),
+            ("test.js", "require('some-runner');\n"),
+        ]);
+        is_not_ready(&project, cause, Some("npm ci"));
+    }
+}
+
+#[test]
+fn a_rustup_without_a_toolchain_is_no_work_for_an_agent() {
+    let project = RUST.repository();
+    project.program(
+        "cargo",
+        "echo \"error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly, and no default is configured.\" >&2; exit 1",
+    );
+    is_not_ready(&project, "rustup has no default toolchain", Some("rustup default stable"));
+}
+
+#[test]
+fn a_module_that_somebody_has_to_write_is_work_for_an_agent() {
+    let project = Project::bare();
+    project.files(&[("tests/test_a.py", "import unittest\nimport answer_to_write\n")]);
+    let made = made(&project);
+    assert_eq!(made["gates"][0]["trial"], "failed", "{made:#}");
+    assert!(project.config().contains("work for an agent"), "{}", project.config());
 }

@@ -68,14 +68,31 @@ pub(crate) fn manager(project: &Project) -> Result<Option<Manager>, NoTests> {
 
 /// Who runs a script of the package, if it has it and it does something.
 pub(crate) fn runs(project: &Project, script: &str) -> Result<Option<Manager>, NoTests> {
-    let Some(text) = project.read(FILE)? else { return Ok(None) };
-    let wrong = |error: serde_json::Error| unreadable(Path::new(FILE), &error.to_string());
-    let package: Package = serde_json::from_str(&text).map_err(wrong)?;
+    let Some(package) = package(project)? else { return Ok(None) };
     let script = package.scripts[script].as_str().unwrap_or_default().trim();
     if NOTHING.contains(&script) || script.contains(PLACEHOLDER) {
         return Ok(None);
     }
-    if let Some(named) = package.package_manager {
+    chosen(project, package.package_manager)
+}
+
+/// The manager of the project's packages; none without a `package.json`.
+pub(crate) fn manager_of(project: &Project) -> Result<Option<Manager>, NoTests> {
+    match package(project)? {
+        Some(package) => chosen(project, package.package_manager),
+        None => Ok(None),
+    }
+}
+
+fn package(project: &Project) -> Result<Option<Package>, NoTests> {
+    let Some(text) = project.read(FILE)? else { return Ok(None) };
+    let wrong = |error: serde_json::Error| unreadable(Path::new(FILE), &error.to_string());
+    serde_json::from_str(&text).map(Some).map_err(wrong)
+}
+
+/// The manager that a package names, else the one whose lock file is there, else npm.
+fn chosen(project: &Project, named: Option<String>) -> Result<Option<Manager>, NoTests> {
+    if let Some(named) = named {
         let name = named.split('@').next().unwrap_or_default();
         let known = Manager::ALL.into_iter().find(|manager| manager.name() == name);
         let why = format!("names `{named}`, which is no known manager of packages");

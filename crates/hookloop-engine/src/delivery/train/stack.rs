@@ -4,7 +4,7 @@ use hookloop_core::gates::{self, GateResult, GateRun};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 
-use super::{Car, Place, Train, TrainError, reason_of};
+use super::{Car, Fate, Place, Train, TrainError, reason_of};
 use crate::delivery::repo::{Commit, MergeHow, MergedOnto};
 use crate::delivery::workshop::message;
 use crate::run::HookRun;
@@ -30,8 +30,16 @@ enum Tested {
 struct RedTest {
     hook: String,
     why: String,
-    /// It could not check anything, so no agent can fix it.
-    is_misconfigured: bool,
+    /// Why it could not check anything here, if it could not.
+    unable: Option<WhyUnable>,
+}
+
+/// Why a test could not check anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct WhyUnable {
+    reason: String,
+    /// Its command was not found or can't be executed.
+    is_of_environment: bool,
 }
 
 /// That the first `good` cars work together, and the first `bad` do not, and the test that says so.
@@ -124,19 +132,27 @@ impl Train<'_> {
             }
         }
         let culprit = stack[bad - 1].car.clone();
-        let RedTest { hook, why, is_misconfigured } = evidence;
+        let RedTest { hook, why, unable } = evidence;
         // The first car stands on the base itself, which may fail without it.
         if good == 0
             && let Tested::Red(red) = self.test_commit(base, &stack[..1], base)?
         {
-            let RedTest { hook, why, is_misconfigured } = red;
-            let reason = format!("{} fails `{hook}` by itself, at {base}\n{why}", self.shop.base());
+            let RedTest { hook, why, unable } = red;
+            let base_fails = format!("{} fails `{hook}` by itself, at {base}", self.shop.base());
             // It would be for each of them.
             for Coupled { car, .. } in stack {
-                if is_misconfigured {
-                    self.hold(car, Some(&reason))?;
+                match &unable {
+                    // The base is not to blame for a gate that can't run.
+                    Some(unable) => {
+                        let reason = format!("{}\n{why}", unable.reason);
+                        self.hold(car, Some(&reason))?;
+                        self.arrive(car, Fate::Held { reason });
+                    }
+                    None => {
+                        let reason = format!("{}\n{why}", base_fails);
+                        self.wait(car, reason);
+                    }
                 }
-                self.wait(car, reason.clone());
             }
             return Ok(0);
         }
@@ -149,9 +165,9 @@ impl Train<'_> {
             }
         };
         let reason = format!("it fails on top of {onto}\n{why}");
-        if is_misconfigured {
-            let why = format!("`{hook}` is not set up, so no agent can fix it: {reason}");
-            self.block(&culprit, why)?;
+        // A command that is executed without the task's change is for the agent to mend.
+        if let Some(unable) = unable.filter(|unable| !unable.is_of_environment) {
+            self.block(&culprit, format!("{}: {reason}", unable.reason))?;
         } else {
             self.give_back(&culprit, &hook, reason)?;
         }
@@ -195,7 +211,7 @@ impl Train<'_> {
                 Trouble::NeedsHuman { why } | Trouble::Block { prompt: why, .. },
             )) => {
                 let hook = "checkout".to_owned();
-                Ok(Tested::Red(RedTest { hook, why, is_misconfigured: false }))
+                Ok(Tested::Red(RedTest { hook, why, unable: None }))
             }
             tested => tested,
         }
@@ -227,25 +243,28 @@ impl Train<'_> {
         let changes = self.changes(base, commit, &tests)?;
         let at = Place::new(&place, changes.as_deref());
         self.set_up(cars, &at);
-        let mut runs: Vec<(HookRun, Option<String>)> = Vec::new();
+        let mut runs: Vec<(HookRun, Hook)> = Vec::new();
         for (car, point, hook) in tests {
             let ran = self.run(std::slice::from_ref(&hook), &point, car, &at);
-            runs.extend(ran.into_iter().map(|run| (run, hook.options.any_of.clone())));
+            runs.extend(ran.into_iter().map(|run| (run, hook.clone())));
         }
         let gates: Vec<GateRun<'_>> = runs
             .iter()
-            .map(|(run, group)| GateRun {
+            .map(|(run, hook)| GateRun {
                 name: &run.hook,
-                any_of: group.as_deref(),
+                any_of: hook.options.any_of.as_deref(),
                 outcome: &run.outcome,
             })
             .collect();
         let judged = gates::verdict(&gates);
         let first = judged.results.iter().position(|result| *result == GateResult::Blocked);
         Ok(match first.and_then(|place| runs.into_iter().nth(place)) {
-            Some((run, _)) => {
-                let (why, is_misconfigured) = (reason_of(&run), run.is_misconfigured());
-                Tested::Red(RedTest { hook: run.hook, why, is_misconfigured })
+            Some((run, hook)) => {
+                let unable = run.is_misconfigured().then(|| WhyUnable {
+                    reason: run.why_unable(&hook.handler),
+                    is_of_environment: run.gap.is_some(),
+                });
+                Tested::Red(RedTest { why: reason_of(&run), hook: run.hook, unable })
             }
             None => Tested::Green,
         })

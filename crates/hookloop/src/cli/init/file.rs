@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use hookloop_core::environment::EnvironmentGap;
+use hookloop_engine::survey::MissingProgram;
 use hookloop_engine::survey::trial::{TRIED_WITHIN, Trial};
 
 use super::{Plan, Tried};
@@ -108,12 +110,31 @@ fn gate(text: &mut String, tried: &Tried, indent: &str) {
     {
         let _ = writeln!(text, "{indent}# Fails now ({}): work for an agent.", comment(why));
     }
+    if let Trial::NotReady { gap, .. } = &tried.trial
+        && tried.is_written()
+    {
+        let _ = writeln!(text, "{indent}# {}", comment(&not_ready(gap)));
+    }
     entry(text, &tried.gate, tried.trial.timeout(), indent);
+}
+
+/// The verdict about a gate whose environment is not prepared.
+pub(super) fn not_ready(gap: &EnvironmentGap) -> String {
+    let setup = gap.setup.as_ref().map_or(String::new(), |setup| format!(": type `{setup}`"));
+    format!("environment not ready: {}{setup}", gap.cause)
+}
+
+pub(super) fn program_missing(missing: &MissingProgram) -> String {
+    let setup = missing.setup.as_ref().map_or(String::new(), |setup| format!(": type `{setup}`"));
+    format!("`{}` is not installed{setup}", missing.name)
 }
 
 fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
     let _ = writeln!(text, "{indent}- name: {}", gate.name);
     let _ = writeln!(text, "{indent}  command: {}", gate.command);
+    if let Some(cwd) = &gate.cwd {
+        let _ = writeln!(text, "{indent}  cwd: {}", serde_json::Value::from(cwd.as_str()));
+    }
     let _ = writeln!(text, "{indent}  timeout: {timeout}");
     if !gate.env.is_empty() {
         let _ = writeln!(text, "{indent}  env: [{}]", gate.env.join(", "));
@@ -123,7 +144,8 @@ fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
 /// Why a command is a comment and not a gate.
 pub(super) fn why_not(tried: &Tried) -> String {
     match (&tried.trial, &tried.gate.missing) {
-        (_, Some(program)) => format!("`{program}` is not installed"),
+        (_, Some(missing)) => program_missing(missing),
+        (Trial::NotReady { gap, .. }, _) => not_ready(gap),
         (Trial::Absent { why, .. }, _) => why.clone(),
         (Trial::Failed { why, .. }, _) => format!("it fails now ({why})"),
         (Trial::TimedOut { .. }, _) => {
@@ -147,8 +169,9 @@ mod tests {
     fn tried(kind: GateKind, trial: Trial, missing: Option<&str>) -> Tried {
         let (name, command) = ("tests".to_owned(), "cargo test -- --quiet".to_owned());
         let (from, env) = ("Cargo.toml".to_owned(), vec!["CARGO_HOME".to_owned()]);
-        let missing = missing.map(str::to_owned);
-        Tried { gate: Gate { name, kind, command, from, env, missing }, trial }
+        let missing = missing.map(|name| MissingProgram { name: name.to_owned(), setup: None });
+        let cwd = Some("sub dir".to_owned());
+        Tried { gate: Gate { name, kind, command, from, env, cwd, missing }, trial }
     }
 
     fn plan(gates: Vec<Tried>) -> Plan {
@@ -169,6 +192,10 @@ mod tests {
             Trial::Passed { ms: 200_000 },
             Trial::Failed { ms: 1, why: text(), output: text() },
             Trial::Absent { why: text(), output: text() },
+            Trial::NotReady {
+                gap: EnvironmentGap { cause: text(), setup: Some(text()) },
+                output: text(),
+            },
             Trial::TimedOut { output: text() },
         ]
     }

@@ -9,7 +9,7 @@ use hookloop_engine::survey::trial::Trial;
 use hookloop_engine::survey::{Gate, GateKind};
 use serde_json::{Value, json};
 
-use super::file::why_not;
+use super::file::{not_ready, program_missing, why_not};
 use super::{CLAUDE, Context, Plan, Tried};
 use crate::cli::state_home;
 use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain};
@@ -44,7 +44,7 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
     let width = plan.gates.iter().map(|tried| tried.gate.name.len()).max().unwrap_or(0);
     for Tried { gate, .. } in &plan.gates {
         let note = match &gate.missing {
-            Some(program) => format!("`{program}` is not installed"),
+            Some(missing) => program_missing(missing),
             None => gate.from.clone(),
         };
         let (name, command, note) = (&gate.name, plain(&gate.command), plain(&note));
@@ -100,6 +100,7 @@ pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
         Trial::Failed { ms, why, output } => {
             (BAD, "fails", format!("{}, {why}: work for an agent", seconds(*ms)), output.as_str())
         }
+        Trial::NotReady { gap, output } => (BAD, "can't run", not_ready(gap), output.as_str()),
         Trial::Absent { why, output } => (BAD, "nothing", why.clone(), output.as_str()),
         Trial::TimedOut { output } => (BAD, "slow", why_not(tried), output.as_str()),
     };
@@ -186,6 +187,10 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     let mut steps = Vec::new();
     let mut written = plan.gates.iter().filter(|tried| tried.is_written());
     match (written.next().is_some(), is_trusted) {
+        (_, false) if !setups(plan).is_empty() => {
+            steps.extend(setups(plan));
+            steps.push("hookloop hooks trust  # when the gates can run".to_owned());
+        }
         (false, _) => {
             let edit = "$EDITOR hookloop.yaml && hookloop hooks trust";
             steps.push(format!("{edit}  # such as your tests: the file has an example"));
@@ -205,6 +210,10 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     let is_red = |tried: &Tried| {
         tried.gate.kind == GateKind::Tests && matches!(tried.trial, Trial::Failed { .. })
     };
+    // No agent is sent to work before its gates can judge the work.
+    if plan.gates.iter().any(|tried| tried.is_written() && tried.is_unready()) {
+        return steps;
+    }
     let prompt = match plan.gates.iter().any(is_red) {
         true => "Make the tests pass",
         false => "What should be done",
@@ -212,6 +221,23 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     let agent = plan.agents.first().map_or("claude", String::as_str);
     steps.push(format!("hookloop run \"{prompt}\" --agent {agent}"));
     steps
+}
+
+/// The commands that prepare the environment of the gates in the file, each once.
+fn setups(plan: &Plan) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for tried in plan.gates.iter().filter(|tried| tried.is_written()) {
+        let Trial::NotReady { gap, .. } = &tried.trial else { continue };
+        let step = match (&gap.setup, &tried.gate.cwd) {
+            (Some(setup), None) => format!("{setup}  # {}", gap.cause),
+            (Some(setup), Some(cwd)) => format!("(cd '{cwd}' && {setup})  # {}", gap.cause),
+            (None, _) => format!("hookloop doctor  # {}: {}", tried.gate.name, gap.cause),
+        };
+        if !found.contains(&step) {
+            found.push(step);
+        }
+    }
+    found
 }
 
 fn value(plan: &Plan, done: &Done<'_>) -> Value {
@@ -249,24 +275,37 @@ fn gate(tried: &Tried) -> Value {
     let (ms, output) = match trial {
         Trial::Passed { ms } => (Some(ms), None),
         Trial::Failed { ms, output, .. } => (Some(ms), Some(output)),
-        Trial::Absent { output, .. } | Trial::TimedOut { output } => (None, Some(output)),
+        Trial::Absent { output, .. }
+        | Trial::NotReady { output, .. }
+        | Trial::TimedOut { output } => (None, Some(output)),
         Trial::NotTried => (None, None),
     };
     let kind = match gate.kind {
         GateKind::Tests => "tests",
         GateKind::Check => "check",
     };
+    let setup = match (trial, &gate.missing) {
+        (Trial::NotReady { gap, .. }, _) => gap.setup.as_ref(),
+        (_, Some(missing)) => missing.setup.as_ref(),
+        _ => None,
+    };
+    let reason = match trial {
+        Trial::NotReady { gap, .. } => Some(not_ready(gap)),
+        _ => (!tried.is_written()).then(|| why_not(tried)),
+    };
     json!({
         "name": gate.name,
         "kind": kind,
         "command": gate.command,
+        "cwd": gate.cwd,
+        "setup": setup,
         "from": gate.from,
         "env": gate.env,
         "trial": trial.name(),
         "duration_ms": ms,
         "output": output,
         "written": tried.is_written(),
-        "reason": (!tried.is_written()).then(|| why_not(tried)),
+        "reason": reason,
     })
 }
 

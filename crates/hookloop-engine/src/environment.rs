@@ -1,0 +1,190 @@
+//! The parts of a project's files that explain why a command can't run here. Files are read, nothing is started.
+
+use std::path::Path;
+
+use hookloop_core::environment::EnvironmentFacts;
+use serde_json::Value;
+
+use crate::delivery::tests_of::javascript::{self, Manager};
+use crate::delivery::tests_of::reading::Project;
+
+/// Names of one list that are kept.
+const NAMES_MAX: usize = 1_000;
+/// Files with the requirements of a Python project, one a line.
+const REQUIREMENTS: [&str; 5] = [
+    "requirements.txt",
+    "requirements-dev.txt",
+    "dev-requirements.txt",
+    "requirements-test.txt",
+    "test-requirements.txt",
+];
+/// Lock files of Python's package managers, and the command that installs the packages.
+const PYTHON_SETUPS: [(&str, &str); 4] = [
+    ("uv.lock", "uv sync"),
+    ("poetry.lock", "poetry install"),
+    ("pdm.lock", "pdm install"),
+    ("Pipfile.lock", "pipenv install --dev"),
+];
+/// Directories of Python files that are no package of the project.
+const NO_PACKAGES: [&str; 4] = ["tests", "test", "docs", "build"];
+
+/// Returns what the files of a directory say about its environment. A file that can't be read says nothing.
+pub(crate) fn facts(directory: &Path) -> EnvironmentFacts {
+    let Ok(project) = Project::new(directory) else { return EnvironmentFacts::default() };
+    let read = |file: &str| project.read(file).ok().flatten();
+    let has = |file: &str| matches!(project.has(file), Ok(true));
+    let mut python_packages = packages(&project, directory);
+    if let Ok(source) = Project::new(&directory.join("src")) {
+        python_packages.extend(packages(&source, &directory.join("src")));
+    }
+    let mut python_dependencies = Vec::new();
+    for text in REQUIREMENTS.iter().filter_map(|file| read(file)) {
+        python_dependencies.extend(text.lines().filter_map(requirement));
+    }
+    if let Some(text) = read("pyproject.toml") {
+        python_dependencies.extend(declared_in_pyproject(&text));
+    }
+    let is_installable = || {
+        let pyproject = read("pyproject.toml").unwrap_or_default();
+        let has_project = |line: &str| matches!(line.trim(), "[project]" | "[build-system]");
+        pyproject.lines().any(has_project) || has("setup.py") || has("setup.cfg")
+    };
+    let by_lock = PYTHON_SETUPS.iter().find(|(file, _)| has(file)).map(|(_, setup)| *setup);
+    let by_files = || match () {
+        () if is_installable() => Some("pip install -e ."),
+        () if has("requirements.txt") => Some("pip install -r requirements.txt"),
+        () => None,
+    };
+    let python_setup = by_lock.or_else(by_files).map(str::to_owned);
+    let mut facts = EnvironmentFacts {
+        python_packages,
+        python_dependencies,
+        python_setup,
+        node_dependencies: read("package.json").map_or_else(Vec::new, |text| packages_of(&text)),
+        node_setup: node_setup(&project),
+    };
+    for names in
+        [&mut facts.python_packages, &mut facts.python_dependencies, &mut facts.node_dependencies]
+    {
+        names.truncate(NAMES_MAX);
+    }
+    facts
+}
+
+/// The names under which the Python files of a directory are imported.
+fn packages(project: &Project, directory: &Path) -> Vec<String> {
+    let names = project.names().unwrap_or_default();
+    let import = |name: String| match name.strip_suffix(".py") {
+        Some("setup" | "conftest" | "noxfile" | "manage") => None,
+        Some(stem) if stem.starts_with("test_") || stem.ends_with("_test") => None,
+        Some(stem) => Some(stem.to_owned()),
+        None => {
+            let is_package = !NO_PACKAGES.contains(&name.as_str())
+                && directory.join(&name).join("__init__.py").is_file();
+            is_package.then_some(name)
+        }
+    };
+    names.into_iter().filter_map(import).collect()
+}
+
+/// The distribution that a requirement names: `PyYAML>=6; python_version > "3"`.
+fn requirement(line: &str) -> Option<String> {
+    let line = line.trim();
+    let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)));
+    let name = &line[..end.unwrap_or(line.len())];
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_name.then(|| name.to_owned())
+}
+
+/// The requirements in the lists of `pyproject.toml` that hold dependencies: every quoted text in them.
+fn declared_in_pyproject(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let (mut is_in_list, mut is_in_table) = (false, false);
+    for line in text.lines() {
+        let line = line.trim();
+        if !is_in_list && line.starts_with('[') {
+            let table = line.trim_matches(['[', ']']);
+            is_in_table = table.contains("dependencies") || table == "dependency-groups";
+            continue;
+        }
+        let (key, value) = line.split_once('=').unwrap_or(("", line));
+        let is_list = value.trim_start().starts_with('[');
+        if !is_in_list && is_list && (is_in_table || key.contains("dependencies")) {
+            is_in_list = true;
+        }
+        if is_in_list {
+            let quoted = line.split(['"', '\'']).skip(1).step_by(2);
+            found.extend(quoted.filter_map(requirement));
+            is_in_list = !line.ends_with(']');
+        } else if is_in_table && key.trim() != "python" {
+            // Poetry's tables have a key for each package.
+            found.extend(requirement(key));
+        }
+    }
+    found
+}
+
+fn packages_of(package_json: &str) -> Vec<String> {
+    let package: Value = serde_json::from_str(package_json).unwrap_or_default();
+    let lists = ["dependencies", "devDependencies", "optionalDependencies"];
+    let lists = lists.iter().filter_map(|list| package[*list].as_object());
+    lists.flat_map(|list| list.keys().cloned()).collect()
+}
+
+/// The command that installs the packages of `package.json`.
+fn node_setup(project: &Project) -> Option<String> {
+    let manager = javascript::manager_of(project).ok()??;
+    let has_lock = ["package-lock.json", "npm-shrinkwrap.json"]
+        .iter()
+        .any(|file| matches!(project.has(file), Ok(true)));
+    let setup = match manager {
+        Manager::Npm if has_lock => "npm ci",
+        Manager::Npm => "npm install",
+        Manager::Pnpm => "pnpm install",
+        Manager::Yarn => "yarn install",
+        Manager::Bun => "bun install",
+    };
+    Some(setup.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_requirements_are_read_from_each_form() {
+        assert_eq!(requirement("PyYAML>=6; python_version > '3'").as_deref(), Some("PyYAML"));
+        assert_eq!(requirement("-r other.txt"), None);
+        assert_eq!(requirement("# comment"), None);
+        let text = "[project]\nname = \"x\"\ndependencies = [\"requests>=2\", 'attrs']\n\
+                    [project.optional-dependencies]\ntest = [\n  \"pytest>=8\",\n  \"freezegun\",\n]\n\
+                    [tool.poetry.dependencies]\npython = \"^3.9\"\nrich = \"^13\"\n[tool.ruff]\nline-length = 3\n";
+        let expected = ["requests", "attrs", "pytest", "freezegun", "rich"];
+        assert_eq!(declared_in_pyproject(text), expected);
+    }
+
+    #[test]
+    fn a_src_layout_and_a_package_json_are_read() {
+        let home = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        assert_eq!(facts(home.path()), EnvironmentFacts::default());
+        write("pyproject.toml", "[build-system]\n");
+        write("src/small/__init__.py", "");
+        write("tests/__init__.py", "");
+        write("tool.py", "");
+        write("package.json", r#"{"devDependencies": {"vitest": "3"}}"#);
+        let found = facts(home.path());
+        assert_eq!(found.python_packages, ["tool", "small"]);
+        assert_eq!(found.python_setup.as_deref(), Some("pip install -e ."));
+        assert_eq!(found.node_dependencies, ["vitest"]);
+        assert_eq!(found.node_setup.as_deref(), Some("npm install"));
+        write("package-lock.json", "{}");
+        assert_eq!(facts(home.path()).node_setup.as_deref(), Some("npm ci"));
+        write("uv.lock", "");
+        assert_eq!(facts(home.path()).python_setup.as_deref(), Some("uv sync"));
+    }
+}

@@ -109,7 +109,7 @@ impl CliError {
     }
 
     /// The same error as the result of a check, which worked.
-    pub(crate) fn as_refused(self) -> CliError {
+    pub(crate) fn into_refused(self) -> CliError {
         CliError { kind: Kind::Refused, ..self }
     }
 

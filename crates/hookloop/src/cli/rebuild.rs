@@ -28,7 +28,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let after_loss = if self.accept_loss { AfterLoss::Accept } else { AfterLoss::Check };
         let CheckedLog { project, words } = CheckedLog::open(context, self.fleet, after_loss)
-            .map_err(|error| if error.is_log_damage() { error.as_refused() } else { error })?;
+            .map_err(|error| if error.is_log_damage() { error.into_refused() } else { error })?;
         let all = project.read(|view| Ok(view.totals()?.head)).unwrap_or(0);
         let mut progress = progress::over_events("rebuilding", all);
         let rebuilt = if self.accept_loss {

@@ -36,7 +36,7 @@ impl Args {
         let checked = self.check(context);
         match checked {
             Err(error) if error.is_log_damage() => {
-                let error = context.with_log_path(error).as_refused();
+                let error = context.with_log_path(error).into_refused();
                 if context.out.json {
                     context.out.json(&json!({"intact": false, "error": error.message()}))?;
                 }

@@ -25,7 +25,7 @@ pub use git::examine_git;
 pub use hooks::{
     about_policy, examine, examine_gates, examine_keeping, examine_types, undeclared_in,
 };
-pub use log::{examine_events, examine_log, examine_servers};
+pub use log::{examine_events, examine_log, examine_servers, restore_hint};
 pub use network::{examine_forge, examine_network};
 pub use state::{examine_space, examine_state};
 

@@ -128,8 +128,9 @@ impl Fleet {
         project: &Project,
         state_home: &Path,
         surroundings: &Surroundings,
+        after_loss: AfterLoss,
     ) -> Result<Fleet, EngineError> {
-        Fleet::open(project, state_home, surroundings, AfterLoss::Open)
+        Fleet::open(project, state_home, surroundings, after_loss)
     }
 
     fn open(

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use hookloop_core::id::ProjectName;
 use hookloop_http::HttpClient;
+use hookloop_store::checkup::loss_of_emptied;
 use hookloop_store::jetstream::{
     self, Access, Credentials, JetStreamError, Links, Opened, Standing,
 };
+use hookloop_store::sqlite::{LogLoss, OpenError, is_file_empty};
 use hookloop_store::store::{Store, StoreError};
 use sha2::{Digest, Sha256};
 
@@ -114,9 +116,35 @@ pub enum Kept {
 
 /// Whether a log that has lost events is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AfterLoss {
+pub enum AfterLoss {
     Refuse,
-    Open,
+    /// To find out what is left. A file that is missing or empty is not made again.
+    Check,
+    /// To go on with what is left: a person accepts the loss.
+    Accept,
+}
+
+/// The loss of a log in a file that is missing or empty, although something remembers that it had events: the record
+/// beside it, or the sessions of the project.
+pub fn loss_of_emptied_log(place: &Place) -> Option<LogLoss> {
+    let path = place.database();
+    if let Some(loss) = loss_of_emptied(&path) {
+        return Some(loss);
+    }
+    let has_sessions = is_file_empty(&path) && place.has_sessions() && !place.has_remote_view();
+    // Another process may have made the file since the first look.
+    let is_lost = has_sessions && is_file_empty(&path);
+    is_lost.then_some(LogLoss { path, found: None, acknowledged: None })
+}
+
+fn open_file(place: &Place, after_loss: AfterLoss) -> Result<Store, StoreError> {
+    let (path, loss) = (place.database(), loss_of_emptied_log(place));
+    match (after_loss, loss) {
+        (AfterLoss::Accept, loss) => Store::open_after_loss(&path, loss),
+        (_, Some(loss)) => Err(OpenError::Lost(loss).into()),
+        (AfterLoss::Refuse, None) => Store::open(&path),
+        (AfterLoss::Check, None) => Store::open_to_check(&path),
+    }
 }
 
 /// Opens the log of a fleet beside that of a project of it.
@@ -129,7 +157,7 @@ pub(crate) fn open_fleet(
 ) -> Result<Store, EngineError> {
     place.prepare()?;
     let Kept::Nats { urls, .. } = beside else {
-        return Ok(Store::open(&place.database())?);
+        return Ok(open_file(place, after_loss)?);
     };
     // Who has opened the project has agreed to where it is kept.
     let access = surroundings.access(user, place, urls, NamedBy::User)?;
@@ -157,7 +185,7 @@ pub(crate) fn open_store(
         None => (&settings.store, NamedBy::Repository),
     };
     let StoreName::Nats(urls) = store else {
-        return Ok((Store::open(&place.database())?, Kept::Here));
+        return Ok((open_file(place, after_loss)?, Kept::Here));
     };
     let access = surroundings.access(user, place, urls, named_by)?;
     let project = settings.project.clone();

@@ -110,8 +110,8 @@ pub mod store {
         JetStream, JetStreamError, Links, MONITOR_PORT_ABOVE, Permissions, Role, Standing, Unsafe,
     };
     pub use hookloop_store::log::{EventLog, Follow, LogError, Seq, StoredEvent};
-    pub use hookloop_store::sqlite::{Broken, OpenError};
-    pub use hookloop_store::store::{Rebuilt, StoreError};
+    pub use hookloop_store::sqlite::{Broken, FileDamage, LogLoss, OpenError};
+    pub use hookloop_store::store::{Rebuilt, StoreError, UNREADABLE_VIEW};
     pub use hookloop_store::view::{
         Early, HookRuns, HookTimes, PAUSED, QuarantineRow, RUNNING, Remarked, Reservation,
         SessionCount, SessionFilter, SessionRow, Spent, TaskFilter, TaskRow, UsageBy, UsageOfDay,

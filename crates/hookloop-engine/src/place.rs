@@ -118,6 +118,22 @@ impl Place {
         self.state.join("hookloop.db")
     }
 
+    /// Whether sessions of the project have left their files here.
+    pub(crate) fn has_sessions(&self) -> bool {
+        let entries = std::fs::read_dir(self.state.join(SESSIONS));
+        entries.is_ok_and(|mut entries| entries.next().is_some())
+    }
+
+    /// Whether the project's log is or was on servers: its view is a file here.
+    pub(crate) fn has_remote_view(&self) -> bool {
+        let entries = std::fs::read_dir(&self.state).into_iter().flatten().flatten();
+        entries.take(STATES_MAX).any(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("view-") && name.ends_with(".db")
+        })
+    }
+
     /// Makes the state directory, for this user alone; refuses one that others could change.
     pub fn prepare(&self) -> Result<(), PlaceError> {
         // Who can change the directory of all states can put another in this one's place.
@@ -147,6 +163,9 @@ const COPIES: &str = "_copies";
 
 /// The directory that worktrees of tasks are in, in that of a project's state.
 pub const WORKTREES: &str = "worktrees";
+
+/// The directory that sessions keep their files in, in that of a project's state.
+pub(crate) const SESSIONS: &str = "sessions";
 
 /// The directory of checkouts that are thrown away.
 pub const SCRATCH: &str = "scratch";

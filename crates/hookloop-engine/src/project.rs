@@ -222,11 +222,11 @@ impl Project {
         place: &Place,
         caller: impl Into<Caller>,
         surroundings: &Surroundings,
+        after_loss: AfterLoss,
     ) -> Result<Project, EngineError> {
         let user = surroundings.own()?;
         let settings = config::settings(&place.config(), &user).unwrap_or_default();
-        let (store, kept) =
-            kept::open_store(place, &settings, &user, surroundings, AfterLoss::Open)?;
+        let (store, kept) = kept::open_store(place, &settings, &user, surroundings, after_loss)?;
         Ok(Project { kept, ..Project::new(store, Rules::default(), caller) })
     }
 

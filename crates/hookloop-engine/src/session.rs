@@ -3,6 +3,7 @@
 //! The machine is [`hookloop_core::session`]; here its steps are done and what came of them is stored.
 //!
 //! - [`open`]: starting a session, resuming one, and what is left of those whose program died
+//! - [`checkout`]: the directory that a session changes: one session at a time, or a worktree of its own
 //! - `journal`: a session's events, stored before anything outside is done
 //! - [`drive`]: one step after the other
 //! - `point`: the hooks of a point, and what of their output is for the agent
@@ -15,6 +16,7 @@
 //! - [`said`]: what the agent says, for who looks on from another process
 //! - [`world`]: what there is outside: hooks, the agent, files, time; [`real`]: as it is
 
+pub mod checkout;
 pub mod drive;
 pub(crate) mod journal;
 mod judge;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::sqlite::{self, OpenError};
+use crate::sqlite::{self, AcknowledgedHeads, LogLoss, OpenError};
 
 /// A lock that is held for longer is more than one commit.
 const BUSY_AFTER: Duration = Duration::from_millis(400);
@@ -20,6 +20,8 @@ pub struct Checkup {
     /// Somebody holds the lock for writing.
     pub is_busy: bool,
     pub bytes: u64,
+    /// Acknowledged events that the log does not have.
+    pub loss: Option<LogLoss>,
 }
 
 /// Whether the file is what SQLite wrote. Whether its events are what was acknowledged, `verify` says.
@@ -49,7 +51,24 @@ pub fn look(path: &Path, within: Duration) -> Result<Checkup, OpenError> {
     };
     let wholeness = wholeness(&conn, within);
     let bytes = std::fs::metadata(path).map_or(0, |found| found.len());
-    Ok(Checkup { schema, wholeness, is_busy, bytes })
+    let loss = if wholeness == Wholeness::Whole { loss(&conn, path)? } else { None };
+    Ok(Checkup { schema, wholeness, is_busy, bytes, loss })
+}
+
+/// Compares the end of the log with the acknowledged heads.
+fn loss(conn: &Connection, path: &Path) -> Result<Option<LogLoss>, OpenError> {
+    let acknowledged = AcknowledgedHeads::read(conn, path).last();
+    let found = if sqlite::has_table(conn, "event")? { sqlite::last_place(conn)? } else { 0 };
+    let is_short = acknowledged.is_some_and(|acknowledged| found < acknowledged);
+    Ok(is_short.then(|| LogLoss { path: path.to_owned(), found: Some(found), acknowledged }))
+}
+
+/// The loss of a log whose file is missing or empty although events were acknowledged.
+pub fn loss_of_emptied(path: &Path) -> Option<LogLoss> {
+    match sqlite::check_not_emptied(path) {
+        Err(OpenError::Lost(loss)) => Some(loss),
+        _ => None,
+    }
 }
 
 fn wholeness(conn: &Connection, within: Duration) -> Wholeness {

@@ -4,6 +4,7 @@
 //! - [`jetstream`]: the log on NATS JetStream
 //! - [`memory`]: a log in memory, shared by its clones: for tests, and the model of a remote engine
 //! - [`pulse`]: signs of life of those who hold something
+//! - `recorded_head`: the last acknowledged event of a SQLite log, in a file beside it
 //! - [`snapshot`]: a view as bytes, for a machine that starts
 //! - [`sqlite`]: the log in a SQLite file
 //! - [`checkup`]: a look at that file from outside
@@ -22,6 +23,7 @@ pub mod jetstream;
 pub mod log;
 pub mod memory;
 pub mod pulse;
+mod recorded_head;
 pub mod snapshot;
 pub mod sqlite;
 pub mod store;

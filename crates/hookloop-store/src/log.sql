@@ -1,5 +1,5 @@
 -- The log. Rows are never changed.
-CREATE TABLE event(
+CREATE TABLE IF NOT EXISTS event(
   seq INTEGER PRIMARY KEY,
   prev INTEGER NOT NULL,      -- the event before this one on the same subject; 0 for none
   id BLOB NOT NULL,

@@ -4,7 +4,7 @@
 //! the WAL into it, but only once the WAL is worth it, so that most short commands pay for their own
 //! write and no more.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hookloop_core::cascade::Cause;
@@ -17,6 +17,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use crate::chain::{self, Hash, Link};
 use crate::log::{Follow, LogError, Seq, StoredEvent};
 use crate::pulse::{Beat, Held, WORKERS};
+use crate::recorded_head::RecordedHead;
 use crate::view::{self, Fold, View, ViewDifference};
 
 /// The version of the tables that this program makes and reads.
@@ -45,6 +46,33 @@ pub enum OpenError {
     Sqlite(#[from] rusqlite::Error),
     #[error("its tables are of an older version, and can't be brought up to date: {0}")]
     Migration(#[from] LogError),
+    #[error("{0}")]
+    Lost(LogLoss),
+}
+
+/// A log whose file is shorter than what was acknowledged, or not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLoss {
+    pub path: PathBuf,
+    /// The last event that the file has; none if the file is missing or empty.
+    pub found: Option<Seq>,
+    /// The last acknowledged event, where that is recorded.
+    pub acknowledged: Option<Seq>,
+}
+
+impl std::fmt::Display for LogLoss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let LogLoss { path, found, acknowledged } = self;
+        let path = path.display();
+        match found {
+            Some(found) => write!(f, "the log in {path} ends at event {found}")?,
+            None => write!(f, "the log is lost: {path} is missing or empty")?,
+        }
+        match acknowledged {
+            Some(seq) => write!(f, ", but {seq} events were acknowledged"),
+            None => f.write_str(", but sessions of this project are recorded beside it"),
+        }
+    }
 }
 
 /// Opens the file, makes it if it is not there, and brings its tables to [`SCHEMA`].
@@ -52,6 +80,50 @@ pub(crate) fn open(path: &Path) -> Result<Connection, OpenError> {
     let conn = configured(Connection::open(path)?)?;
     migrate(&conn)?;
     Ok(conn)
+}
+
+/// Opens the file as [`open`] does, unless it is known to have lost events.
+pub(crate) fn open_unless_lost(path: &Path) -> Result<Connection, OpenError> {
+    check_not_emptied(path)?;
+    // Read first: a record never names an event that is not on disk yet.
+    let recorded = RecordedHead::read(path);
+    let conn = open(path)?;
+    let Some(recorded) = recorded else { return Ok(conn) };
+    let head = conn.query_row("SELECT head FROM totals", [], |row| row.get::<_, i64>(0));
+    match head {
+        Ok(head) if (head as Seq) < recorded.seq => Err(OpenError::Lost(LogLoss {
+            path: path.to_owned(),
+            found: Some(head as Seq),
+            acknowledged: Some(recorded.seq),
+        })),
+        // A view that can't be read is found by the first question that is asked of it.
+        _ => Ok(conn),
+    }
+}
+
+/// Fails if the file is missing or empty although events were acknowledged. SQLite does not open the file for this:
+/// it would delete a WAL that is left beside it.
+pub(crate) fn check_not_emptied(path: &Path) -> Result<(), OpenError> {
+    if !is_file_empty(path) {
+        return Ok(());
+    }
+    let Some(recorded) = RecordedHead::read(path).filter(|head| head.seq > 0) else {
+        return Ok(());
+    };
+    // Another process may have made the file, and stored its first event, since the first look.
+    if !is_file_empty(path) {
+        return Ok(());
+    }
+    let acknowledged = Some(recorded.seq);
+    Err(OpenError::Lost(LogLoss { path: path.to_owned(), found: None, acknowledged }))
+}
+
+/// Whether there is no file at `path`, or nothing in it.
+pub fn is_file_empty(path: &Path) -> bool {
+    match std::fs::metadata(path) {
+        Ok(found) => found.len() == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    }
 }
 
 /// A view's tables without a file.
@@ -174,6 +246,9 @@ pub(crate) fn remake_view(
     conn: &Connection,
     progress: &mut dyn FnMut(Seq),
 ) -> Result<(), LogError> {
+    // Tables beside the view are left alone if they are there.
+    conn.execute_batch(include_str!("log.sql"))?;
+    conn.execute_batch(include_str!("pulse.sql"))?;
     conn.execute_batch(view::DROP)?;
     conn.execute_batch(view::TABLES)?;
     fold_log(conn, conn, progress)
@@ -387,6 +462,10 @@ pub enum Broken {
     Unreadable { seq: Seq, reason: String },
     #[error("the log ends at event {found}, but {expected} were acknowledged")]
     Short { found: Seq, expected: Seq },
+    #[error("{0}")]
+    Lost(LogLoss),
+    #[error("the last acknowledged event is recorded neither in the view nor beside the log")]
+    NoHead,
     #[error("event {seq} is behind the last one that was acknowledged")]
     Extra { seq: Seq },
     #[error("the events up to {seq} are not those that were acknowledged")]
@@ -415,6 +494,8 @@ impl Broken {
         matches!(
             self,
             Broken::Short { .. }
+                | Broken::Lost(_)
+                | Broken::NoHead
                 | Broken::Extra { .. }
                 | Broken::Rewritten { .. }
                 | Broken::Removed { .. }
@@ -423,13 +504,79 @@ impl Broken {
     }
 }
 
-/// Walks the chain up to `head`, whose hash is `expected`; answers how many events are intact.
+/// The last events that a log must have, by the view and by the record beside the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AcknowledgedHeads {
+    pub(crate) view: Option<RecordedHead>,
+    pub(crate) recorded: Option<RecordedHead>,
+}
+
+impl AcknowledgedHeads {
+    /// Reads both. A view that can't be read has none.
+    pub(crate) fn read(conn: &Connection, path: &Path) -> AcknowledgedHeads {
+        // Read first: a record never names an event that is not on disk yet.
+        let recorded = RecordedHead::read(path);
+        let view = conn.query_row("SELECT head, hash FROM totals", [], |row| {
+            Ok(RecordedHead { seq: row.get::<_, i64>(0)? as Seq, hash: row.get(1)? })
+        });
+        AcknowledgedHeads { view: view.ok(), recorded }
+    }
+
+    /// The last event that is known to have been acknowledged.
+    pub(crate) fn last(&self) -> Option<Seq> {
+        self.view.max_by_place(self.recorded).map(|head| head.seq)
+    }
+
+    /// Compares the chain of a log, which ends at `end`, with both.
+    fn check(
+        &self,
+        end: RecordedHead,
+        hash_at: impl Fn(Seq) -> Result<Hash, LogError>,
+    ) -> Result<Option<Broken>, LogError> {
+        let Some(expected) = self.last() else {
+            return Ok(Some(Broken::NoHead));
+        };
+        if end.seq < expected {
+            return Ok(Some(Broken::Short { found: end.seq, expected }));
+        }
+        match self.view {
+            Some(view) if end.seq > view.seq => {
+                return Ok(Some(Broken::Extra { seq: view.seq + 1 }));
+            }
+            Some(view) if end.hash != view.hash => {
+                return Ok(Some(Broken::Rewritten { seq: view.seq }));
+            }
+            _ => {}
+        }
+        let Some(recorded) = self.recorded.filter(|recorded| recorded.seq > 0) else {
+            return Ok(None);
+        };
+        let is_same = hash_at(recorded.seq)? == recorded.hash;
+        Ok((!is_same).then_some(Broken::Rewritten { seq: recorded.seq }))
+    }
+}
+
+/// Picks the later of two heads.
+trait MaxByPlace {
+    fn max_by_place(self, other: Self) -> Self;
+}
+
+impl MaxByPlace for Option<RecordedHead> {
+    fn max_by_place(self, other: Self) -> Self {
+        [self, other].into_iter().flatten().max_by_key(|head| head.seq)
+    }
+}
+
+/// Walks the chain up to the acknowledged heads; answers how many events are intact.
 pub(crate) fn verify_chain(
     conn: &Connection,
-    head: Seq,
-    expected: &Hash,
+    heads: &AcknowledgedHeads,
     progress: &mut dyn FnMut(Seq),
 ) -> Result<Result<Seq, Broken>, LogError> {
+    if !has_table(conn, "event")? {
+        let expected = heads.last().unwrap_or(0);
+        return Ok(Err(Broken::Short { found: 0, expected }));
+    }
     let mut select = conn.prepare(&format!("SELECT {COLUMNS}, hash FROM event ORDER BY seq"))?;
     let mut rows = select.query([])?;
     let (mut before, mut done) = (chain::START, 0);
@@ -457,12 +604,43 @@ pub(crate) fn verify_chain(
         done = link.seq;
         progress(done);
     }
-    Ok(match done {
-        found if found < head => Err(Broken::Short { found, expected: head }),
-        found if found > head => Err(Broken::Extra { seq: head + 1 }),
-        _ if before != *expected => Err(Broken::Rewritten { seq: head }),
-        _ => Ok(done),
-    })
+    let hash_at = |seq: Seq| {
+        let select = "SELECT hash FROM event WHERE seq = ?1";
+        Ok(conn.query_row(select, [seq as i64], |row| row.get(0))?)
+    };
+    let end = RecordedHead { seq: done, hash: before };
+    Ok(heads.check(end, hash_at)?.map_or(Ok(done), Err))
+}
+
+pub(crate) fn has_table(conn: &Connection, name: &str) -> Result<bool, LogError> {
+    let exists = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)";
+    Ok(conn.query_row(exists, [name], |row| row.get(0))?)
+}
+
+/// The damage of a log's file or its view that an error of SQLite tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileDamage {
+    /// The file is not what SQLite wrote.
+    File(String),
+    /// Tables or rows that are derived from the log are not there.
+    View(String),
+}
+
+/// The damage that `error` tells of, if it does.
+pub(crate) fn damage_of(error: &rusqlite::Error) -> Option<FileDamage> {
+    let text = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Some(FileDamage::File(text)),
+        // The end of the file is missing.
+        Some(ErrorCode::SystemIoFailure) => Some(FileDamage::File(text)),
+        _ if matches!(error, rusqlite::Error::QueryReturnedNoRows) => {
+            Some(FileDamage::View("a row of the view is missing".to_owned()))
+        }
+        _ if text.contains("no such table") || text.contains("no such column") => {
+            Some(FileDamage::View(text))
+        }
+        _ => None,
+    }
 }
 
 /// SQLite's own check of the file.

@@ -25,7 +25,7 @@ use hookloop_core::id::Subject;
 use rusqlite::Connection;
 
 use elsewhere::Elsewhere;
-use group::{Home, Inner, say};
+use group::{Home, Inner, LogFile, say};
 pub use origin::{Identity, ViewFile};
 use progress::Progress;
 
@@ -34,7 +34,9 @@ use crate::crash;
 use crate::log::{AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent};
 use crate::pulse::{Beat, Held, Pulse};
 use crate::snapshot::Snapshots;
-use crate::sqlite::{self, Broken, FileFollower, OpenError};
+use crate::sqlite::{
+    self, AcknowledgedHeads, Broken, FileDamage, FileFollower, LogLoss, OpenError,
+};
 use crate::view::View;
 
 pub(crate) use one_subject::FollowOne;
@@ -80,16 +82,39 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// The damage of the file or the view that this error tells of, if it does.
+    pub fn damage(&self) -> Option<FileDamage> {
+        let error = match self {
+            StoreError::Open(OpenError::Sqlite(error)) => error,
+            StoreError::Log(LogError::Engine(source))
+            | StoreError::Open(OpenError::Migration(LogError::Engine(source)))
+            | StoreError::Append(AppendError::Log(LogError::Engine(source))) => {
+                if let Some(error) = source.downcast_ref::<StoreError>() {
+                    return error.damage();
+                }
+                source.downcast_ref::<rusqlite::Error>()?
+            }
+            StoreError::Shared(error) => return error.damage(),
+            _ => return None,
+        };
+        sqlite::damage_of(error)
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> StoreError {
         StoreError::Log(error.into())
     }
 }
 
+/// Stands for the state hash of a view whose tables could not be read.
+pub const UNREADABLE_VIEW: &str = "unreadable";
+
 /// A view that was made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebuilt {
-    /// The state hash before and after.
+    /// The state hash before and after; [`UNREADABLE_VIEW`] before if the view could not be read.
     pub hashes: (String, String),
     /// The loss that was accepted by it.
     pub accepted: Option<Broken>,
@@ -129,7 +154,28 @@ struct Shared {
 impl Store {
     /// Opens the file at `path`, which holds log and view.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
-        Ok(Store::new(sqlite::open(path)?, Home::File(path.to_owned())))
+        Ok(Store::new(sqlite::open_unless_lost(path)?, Home::File(LogFile::new(path))))
+    }
+
+    /// Opens the file at `path` to check it, also if it ends before the acknowledged head. A file that is missing or
+    /// empty although it had events is an error, and stays as it is.
+    pub fn open_to_check(path: &Path) -> Result<Store, StoreError> {
+        sqlite::check_not_emptied(path)?;
+        Ok(Store::new(sqlite::open(path)?, Home::File(LogFile::new(path))))
+    }
+
+    /// Opens the file at `path` for a person who accepts `loss`, which is recorded by
+    /// [`Store::rebuild_after_loss`].
+    pub fn open_after_loss(path: &Path, loss: Option<LogLoss>) -> Result<Store, StoreError> {
+        let found = match sqlite::check_not_emptied(path) {
+            Err(OpenError::Lost(found)) => Some(found),
+            other => {
+                other?;
+                loss
+            }
+        };
+        let file = LogFile { loss: found, ..LogFile::new(path) };
+        Ok(Store::new(sqlite::open(path)?, Home::File(file)))
     }
 
     /// A view in memory over a log that is elsewhere.
@@ -377,8 +423,12 @@ impl Inner {
         &self,
         progress: &mut dyn FnMut(Seq),
     ) -> Result<Result<Seq, Broken>, StoreError> {
-        let totals = View::new(&self.conn).totals()?;
-        Ok(sqlite::verify_chain(&self.conn, totals.head, &totals.hash, progress)?)
+        let Home::File(file) = &self.home else { return Ok(Ok(0)) };
+        if let Some(loss) = &file.loss {
+            return Ok(Err(Broken::Lost(loss.clone())));
+        }
+        let heads = AcknowledgedHeads::read(&self.conn, &file.path);
+        Ok(sqlite::verify_chain(&self.conn, &heads, progress)?)
     }
 
     /// What is wrong with the events of the log, whatever the view is.
@@ -395,6 +445,7 @@ impl Inner {
     /// The record of a loss.
     fn loss(&self, broken: &Broken) -> Result<LossAccepted, StoreError> {
         let found = match &self.home {
+            Home::File(_) if !sqlite::has_table(&self.conn, "event")? => 0,
             Home::File(_) => sqlite::last_place(&self.conn)?,
             Home::Elsewhere(elsewhere) => elsewhere.engine.head()?,
         };
@@ -404,6 +455,7 @@ impl Inner {
         };
         let acknowledged = match broken {
             Broken::Replaced { expected } => *expected,
+            Broken::Lost(loss) => loss.acknowledged.unwrap_or(0),
             _ => self.seen()?,
         };
         Ok(LossAccepted { problem: broken.to_string(), acknowledged, found, removed })
@@ -429,6 +481,11 @@ impl Inner {
             Ok((before, mut after)) => {
                 crash::point("rebuild");
                 self.conn.execute_batch("COMMIT")?;
+                if let Home::File(file) = &mut self.home {
+                    file.loss = None;
+                    let totals = View::new(&self.conn).totals()?;
+                    self.record_head(&totals);
+                }
                 if let Home::Elsewhere(_) = self.home {
                     self.read_all(progress)?;
                     after = View::new(&self.conn).state_hash()?;

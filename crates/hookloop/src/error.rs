@@ -1,6 +1,7 @@
 //! What a user is told when something did not work: what happened, and what to type next.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use hookloop_engine::agents::BadAgent;
@@ -9,11 +10,14 @@ use hookloop_engine::bulk::ImportError;
 use hookloop_engine::caller::NotPerson;
 use hookloop_engine::config::ConfigError;
 use hookloop_engine::delivery::train::TrainError;
+use hookloop_engine::doctor::restore_hint;
 use hookloop_engine::inbox::InboxError;
 use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
 use hookloop_engine::session::{PerformError, StartError};
-use hookloop_engine::store::{JetStreamError, LogError, OpenError, Refusal, StoreError};
+use hookloop_engine::store::{
+    FileDamage, JetStreamError, LogError, OpenError, Refusal, StoreError,
+};
 use hookloop_engine::trust::TrustError;
 use hookloop_engine::worker::WorkerError;
 use serde_json::json;
@@ -60,11 +64,13 @@ pub(crate) struct CliError {
     kind: Kind,
     message: String,
     hint: Option<String>,
+    /// The file of the project's log is damaged or lost.
+    is_log_damage: bool,
 }
 
 impl CliError {
     pub(crate) fn new(kind: Kind, message: impl ToString) -> CliError {
-        CliError { kind, message: message.to_string(), hint: None }
+        CliError { kind, message: message.to_string(), hint: None, is_log_damage: false }
     }
 
     pub(crate) fn refused(message: impl ToString) -> CliError {
@@ -86,6 +92,37 @@ impl CliError {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> CliError {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The damage or loss of the log's file.
+    fn log_damage(message: impl ToString) -> CliError {
+        CliError { is_log_damage: true, ..CliError::system(message) }
+    }
+
+    /// The same error, which tells of the damage of the log's file.
+    pub(crate) fn about_damage(self) -> CliError {
+        CliError { is_log_damage: true, ..self }
+    }
+
+    pub(crate) fn is_log_damage(&self) -> bool {
+        self.is_log_damage
+    }
+
+    /// The same error as the result of a check, which worked.
+    pub(crate) fn into_refused(self) -> CliError {
+        CliError { kind: Kind::Refused, ..self }
+    }
+
+    /// Names the log's file, and the way back where there is none yet.
+    pub(crate) fn about_log_file(self, file: &Path) -> CliError {
+        let path = file.display().to_string();
+        let message = if self.message.contains(&path) {
+            self.message
+        } else {
+            format!("{path}: {}", self.message)
+        };
+        let hint = self.hint.unwrap_or_else(|| restore_hint(file));
+        CliError { message, hint: Some(hint), ..self }
     }
 
     /// What happened and what to type, in one line.
@@ -169,7 +206,8 @@ impl From<serde_json::Error> for CliError {
 
 impl From<Refusal> for CliError {
     fn from(refusal: Refusal) -> CliError {
-        CliError { kind: Kind::Refused, message: refusal.to_string(), hint: refusal.hint() }
+        let refused = CliError::refused(&refusal);
+        CliError { hint: refusal.hint(), ..refused }
     }
 }
 
@@ -280,6 +318,12 @@ impl From<StartError> for CliError {
                 CliError::refused(message).hint(format!("hookloop sessions show {id}"))
             }
             StartError::Io { .. } => CliError::system(message),
+            StartError::CheckoutBusy(holder) => {
+                let session = holder.session.as_deref().unwrap_or("SESSION");
+                CliError::refused(message).hint(format!(
+                    "wait for it, end it with `hookloop stop {session}`, or use a worktree: `hookloop run … --worktree`"
+                ))
+            }
             StartError::LongMessage(_) => CliError::usage(message),
         }
     }
@@ -346,7 +390,7 @@ impl From<Unfit> for CliError {
             Unfit::Forbidden(_) => (Kind::Refused, error.hint()),
             Unfit::Unreadable { .. } => (Kind::System, None),
         };
-        CliError { kind, message: error.to_string(), hint }
+        CliError { hint, ..CliError::new(kind, error) }
     }
 }
 
@@ -410,7 +454,24 @@ impl From<LogError> for CliError {
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> CliError {
         let message = format!("the project's database: {error}");
+        match error.damage() {
+            Some(FileDamage::File(reason)) => {
+                return CliError::log_damage(format!("the log's file is damaged: {reason}"));
+            }
+            Some(FileDamage::View(reason)) => {
+                let message =
+                    format!("the tables that are derived from the log are damaged: {reason}");
+                return CliError::log_damage(message).hint("hookloop rebuild");
+            }
+            None => {}
+        }
         match error {
+            StoreError::Open(OpenError::Lost(loss)) => {
+                let restore = restore_hint(&loss.path);
+                CliError::log_damage(loss).hint(format!(
+                    "{restore}, or accept the loss: `hookloop rebuild --accept-loss`"
+                ))
+            }
             StoreError::Open(OpenError::Newer { .. }) => {
                 CliError::system(message).hint("update hookloop; older versions can't read it")
             }

@@ -22,6 +22,7 @@ use crate::agents::crew::Crew;
 use crate::process::Cancel;
 use crate::rules::Gatekeeper;
 use crate::runner::Runner;
+use crate::session::checkout::CheckoutUse;
 use crate::session::open::{self, Drift, Wish, machine, random_word};
 use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
 use crate::session::world::Trouble;
@@ -278,6 +279,7 @@ fn hold(
         machine: machine(),
         no_changes_ok: false,
         worker: None,
+        checkout: CheckoutUse::default(),
     };
     let opened = open::start(project, place, wish).map_err(|error| match error {
         StartError::Engine(_) | StartError::Io { .. } => again(&error),

@@ -5,12 +5,12 @@ use std::time::SystemTime;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskState;
 
-use super::repo::{BranchFate, Commit, Removal, Removed, Unsaved, WorktreeInfo};
+use super::repo::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, WorktreeInfo};
 use super::train::TrainError;
-use super::workshop::Workshop;
 use crate::process::Cancel;
 use crate::project::Project;
 use crate::runner::Runner;
+use crate::session::checkout::{is_of_session, repo_wish};
 use crate::session::world::Trouble;
 
 /// A worktree and its task.
@@ -45,18 +45,19 @@ pub fn list(project: &Project, runner: &Runner, cancel: &Cancel) -> Result<Vec<K
     find(project, &open(project, runner, cancel)?)
 }
 
+/// The project's repository. A session has a worktree of its own also where nothing is delivered.
 fn open<'r>(
     project: &Project,
     runner: &'r Runner,
     cancel: &Cancel,
-) -> Result<Workshop<'r>, TrainError> {
-    let rules = project.rules().delivery.as_ref().ok_or(TrainError::NoDelivery)?;
-    Ok(Workshop::open(runner, rules, cancel)?)
+) -> Result<Repo<'r>, TrainError> {
+    let repo = Repo::open(runner, repo_wish(project.rules()), cancel);
+    Ok(repo.map_err(Trouble::from)?)
 }
 
-fn find(project: &Project, shop: &Workshop<'_>) -> Result<Vec<Kept>, TrainError> {
+fn find(project: &Project, repo: &Repo<'_>) -> Result<Vec<Kept>, TrainError> {
     let mut found = Vec::new();
-    for info in shop.repo.worktrees().map_err(Trouble::from)? {
+    for info in repo.worktrees().map_err(Trouble::from)? {
         let (row, delivery) =
             project.read(|view| Ok((view.task(&info.task)?, view.delivery(&info.task)?)))?;
         let delivered = delivery.merged.and_then(|merged| merged.head.parse().ok());
@@ -72,16 +73,18 @@ pub fn clean(
     cancel: &Cancel,
     wanted: &Wanted,
 ) -> Result<Vec<Cleaned>, TrainError> {
-    let shop = open(project, runner, cancel)?;
+    let repo = open(project, runner, cancel)?;
     let is_wanted = |kept: &Kept| match &wanted.task {
         Some(task) => *task == kept.info.task,
+        // The branch of a session has no other name: a person removes it.
+        None if is_of_session(&kept.info.task) => false,
         None => {
             matches!(kept.state, None | Some(TaskState::Completed))
                 && wanted.before.is_none_or(|before| kept.info.last_used < before)
         }
     };
     let mut cleaned = Vec::new();
-    for kept in find(project, &shop)?.into_iter().filter(is_wanted) {
+    for kept in find(project, &repo)?.into_iter().filter(is_wanted) {
         let task = kept.info.task;
         if kept.state == Some(TaskState::Active) && !wanted.force {
             let stayed = Some("somebody works on it".to_owned());
@@ -96,7 +99,7 @@ pub fn clean(
             Some(TaskState::Submitted) => BranchFate::Kept,
             _ => BranchFate::Deleted,
         };
-        let stayed = match shop.repo.remove_worktree(&task, &Removal { branch, unsaved }) {
+        let stayed = match repo.remove_worktree(&task, &Removal { branch, unsaved }) {
             Ok(Removed::Done | Removed::NotThere) => None,
             Ok(Removed::Stayed { why }) => Some(why),
             Err(error) => Some(error.to_string()),

@@ -5,25 +5,30 @@ use std::time::Duration;
 
 use hookloop_store::checkup::{Checkup, Wholeness, look};
 use hookloop_store::jetstream::Standing;
-use hookloop_store::sqlite::SCHEMA;
+use hookloop_store::sqlite::{LogLoss, SCHEMA};
 
 use super::{Finding, Group, Mend};
+use crate::kept::loss_of_emptied_log;
+use crate::place::Place;
 use crate::project::{EngineError, Project};
 
 /// How long a file may be looked through. `hookloop verify` takes the time that it takes.
 const LOOK_WITHIN: Duration = Duration::from_millis(800);
 
-/// Looks at the file of a log; one that is not there yet is made with the first command.
-pub fn examine_log(file: &Path) -> Vec<Finding> {
-    let library = Group::Store.ok("sqlite", hookloop_store::checkup::library());
+/// Looks at the file of a project's log; the first command makes one that is not there yet.
+pub fn examine_log(place: &Place) -> Vec<Finding> {
+    let (library, file) =
+        (Group::Store.ok("sqlite", hookloop_store::checkup::library()), &place.database());
+    if let Some(loss) = loss_of_emptied_log(place) {
+        return vec![library, lost(&loss)];
+    }
     if !file.exists() {
         return vec![library, Group::Store.ok("log", "nothing is in it yet")];
     }
     let checkup = match look(file, LOOK_WITHIN) {
         Ok(checkup) => checkup,
         Err(error) => {
-            let message = format!("{}: {error}", file.display());
-            return vec![library, damaged(&message)];
+            return vec![library, damaged(file, &error.to_string())];
         }
     };
     vec![library, of_file(file, &checkup)]
@@ -44,9 +49,12 @@ fn of_file(file: &Path, checkup: &Checkup) -> Finding {
         let mend = Mend::Do(format!("fuser {} says who", file.display()));
         return Group::Store.warning("log", message).mended_by(mend);
     }
+    if let Some(loss) = &checkup.loss {
+        return lost(loss);
+    }
     let size = checkup.bytes / (1024 * 1024);
     match &checkup.wholeness {
-        Wholeness::Damaged(what) => damaged(what),
+        Wholeness::Damaged(what) => damaged(file, what),
         Wholeness::Whole => {
             Group::Store.ok("log", format!("whole, version {}, {size} MB", checkup.schema))
         }
@@ -60,10 +68,23 @@ fn of_file(file: &Path, checkup: &Checkup) -> Finding {
     }
 }
 
-fn damaged(what: &str) -> Finding {
-    let mend =
-        Mend::Do("hookloop verify says what is left; restore the file from a copy".to_owned());
-    Group::Store.error("log", format!("it is damaged: {what}")).mended_by(mend)
+fn damaged(file: &Path, what: &str) -> Finding {
+    let message = format!("{} is damaged: {what}", file.display());
+    Group::Store.error("log", message).mended_by(Mend::Do(restore_hint(file)))
+}
+
+fn lost(loss: &LogLoss) -> Finding {
+    let mend = Mend::Do(format!(
+        "{}, or accept the loss: `hookloop rebuild --accept-loss`",
+        restore_hint(&loss.path)
+    ));
+    Group::Store.error("log", loss.to_string()).mended_by(mend)
+}
+
+/// The way back to a log whose file is damaged or lost.
+pub fn restore_hint(file: &Path) -> String {
+    let directory = file.parent().unwrap_or(file).display();
+    format!("restore {directory} from a backup (docs/log.md, \"When events are missing\")")
 }
 
 /// What is known of the servers that a log is on.

@@ -14,6 +14,7 @@ use crate::agents::{MESSAGE_MAX, Report, clipped};
 use crate::files::Files;
 use crate::project::{EngineError, Project, now};
 use crate::runner::Runner;
+use crate::session::checkout::CheckoutUse;
 use crate::session::journal::Journal;
 use crate::session::open::{self, Drift, Opened, Wish, machine, runner};
 use crate::session::prompt::told;
@@ -65,6 +66,7 @@ impl Visited {
             machine: machine(),
             no_changes_ok: false,
             worker: None,
+            checkout: CheckoutUse::default(),
         };
         let opened = open::start(project, runner, wish)?;
         Ok(Visited { opened, known: None, files: Files::default() })

@@ -31,16 +31,17 @@ use hookloop_core::trace::{Names, TraceId};
 use hookloop_store::view::{PAUSED, REVIEW, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
+use super::checkout::{self, CheckoutHolder, CheckoutUse};
 use super::journal::{Journal, actor};
 use super::said;
 use crate::frozen_hooks::{FrozenHooks, FrozenSession};
 use crate::gate_agreement;
+use crate::place::SESSIONS as DIRECTORY;
 use crate::project::{EngineError, Project, fresh_id, now};
 use crate::runner::Runner;
 use crate::trust::{self, Standing};
 use crate::work::{Origin, Work as Batch};
 
-const DIRECTORY: &str = "sessions";
 const LOCK: &str = "lock";
 /// Which start of it was here last.
 const RUN: &str = "run";
@@ -82,6 +83,8 @@ pub struct Wish {
     pub no_changes_ok: bool,
     /// The worker whose session it is.
     pub worker: Option<String>,
+    /// The directory that it changes.
+    pub checkout: CheckoutUse,
 }
 
 /// Why a session can't be started or resumed.
@@ -116,6 +119,8 @@ pub enum StartError {
     Guest(SessionId),
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
+    #[error("{0}")]
+    CheckoutBusy(Box<CheckoutHolder>),
     #[error("a message has at most {MESSAGE_BYTES_MAX} bytes, not {0}")]
     LongMessage(usize),
 }
@@ -127,6 +132,8 @@ pub struct Resume {
     pub with_changed_hooks: bool,
     /// That another machine has it, and may be at it.
     pub take_over: bool,
+    /// That another session is live in the same checkout.
+    pub share_checkout: bool,
 }
 
 /// A session that this program has.
@@ -145,6 +152,8 @@ pub struct Opened {
     pub(crate) frozen: Option<Arc<FrozenHooks>>,
     /// Held for as long as this is.
     _lock: File,
+    /// The lock of the checkout, held for as long; none for a session that changes another directory.
+    _checkout: Option<File>,
 }
 
 impl Opened {
@@ -161,7 +170,17 @@ impl Opened {
         let id = id.clone();
         let frozen = recalled(project, runner, (&id, &plan), &directory)?;
         let is_ending = false;
-        Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock })
+        Ok(Opened {
+            id,
+            run,
+            plan,
+            active_ms,
+            is_ending,
+            directory,
+            frozen,
+            _lock: lock,
+            _checkout: None,
+        })
     }
 
     /// The trace that it is shown in, if it is shown to anybody.
@@ -187,9 +206,14 @@ fn remove_git(directory: &Path) {
     }
 }
 
+/// The id of a session that is about to start.
+pub fn fresh_session() -> SessionId {
+    SessionId::generate(fresh_id())
+}
+
 /// Starts a session: from now on it is in the log.
 pub fn start(project: &Project, runner: &Runner, wish: Wish) -> Result<Opened, StartError> {
-    start_as(project, runner, wish, SessionId::generate(fresh_id()))
+    start_as(project, runner, wish, fresh_session())
 }
 
 /// The same under an id that was made before: something may be held in its name already.
@@ -250,12 +274,15 @@ pub fn start_as(
         worker: wish.worker,
         trace_parent: project.tracing.as_ref().and_then(|tracing| tracing.parent),
     };
+    let checkout = checkout::hold(runner, &id, &plan, &wish.checkout)?;
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
+    checkout::note_worktree(&directory, &wish.checkout)?;
     be_here(&directory, 1);
     mark(&id, &plan, &directory)?;
     project.append(&Subject::Session(id.clone()), EventBody::SessionStarted(plan.clone()))?;
     let (run, active_ms, is_ending, frozen) = (1, 0, false, frozen.map(Arc::new));
-    Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock })
+    let (_lock, _checkout) = (lock, checkout);
+    Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock, _checkout })
 }
 
 /// Takes a session on that has not ended: the one that is named, else the last.
@@ -308,6 +335,12 @@ pub fn resume(
         let state = journal.session.outcome.as_ref().map_or("over", Outcome::name);
         return Err(StartError::Over(row.id, state.to_owned()));
     }
+    let use_of = match (checkout::has_worktree(&directory), how.share_checkout) {
+        (true, _) => CheckoutUse::Worktree(PathBuf::new()),
+        (false, true) => CheckoutUse::Shared,
+        (false, false) => CheckoutUse::Alone,
+    };
+    let checkout = checkout::hold(runner, &row.id, &journal.session.plan, &use_of)?;
     let now = trust::policy_digest(runner.root(), &hooks);
     project.rules().policy.check_limits(journal.session.plan.limits).map_err(EngineError::from)?;
     let is_other = now != journal.session.plan.hooks;
@@ -333,7 +366,8 @@ pub fn resume(
     let Session { run, plan, active_ms, .. } = journal.session;
     let active_ms = active_ms.max(Clock::read(&directory));
     let (is_ending, frozen) = (false, Some(Arc::new(frozen)));
-    Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock })
+    let (_lock, _checkout) = (lock, checkout);
+    Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock, _checkout })
 }
 
 /// The hooks that a session froze. Where they are not to be had, the session goes on and each hook that it
@@ -395,7 +429,17 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
         let (id, active_ms) = (row.id, active_ms.max(Clock::read(&directory)));
         let frozen = recalled(project, runner, (&id, &plan), &directory)?;
         let is_ending = true;
-        found.push(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock });
+        found.push(Opened {
+            id,
+            run,
+            plan,
+            active_ms,
+            is_ending,
+            directory,
+            frozen,
+            _lock: lock,
+            _checkout: None,
+        });
     }
     Ok(found)
 }
@@ -454,7 +498,17 @@ pub fn bury(
     let Session { run, plan, active_ms, .. } = journal.session;
     let (id, is_ending) = (row.id, true);
     let frozen = recalled(project, runner, (&id, &plan), &directory)?;
-    Ok(Some(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock: lock }))
+    Ok(Some(Opened {
+        id,
+        run,
+        plan,
+        active_ms,
+        is_ending,
+        directory,
+        frozen,
+        _lock: lock,
+        _checkout: None,
+    }))
 }
 
 /// Whether the turns of a session are taken by an agent that came by itself.

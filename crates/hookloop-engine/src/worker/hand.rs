@@ -19,6 +19,7 @@ use crate::claim::Claimed;
 use crate::fleet::Fleet;
 use crate::lifeline::Beats;
 use crate::project::{EngineError, Project, now};
+use crate::session::checkout::CheckoutUse;
 use crate::session::open::{self, Opened, Resume, Wish, runner};
 use crate::session::real::{Onlooker, Rest, Stop};
 use crate::session::{Attendance, Notice, PerformError, StartError, actor, perform};
@@ -304,6 +305,7 @@ impl<'w> Shift<'w> {
             machine: plan.name.to_string(),
             no_changes_ok: false,
             worker: Some(plan.name.to_string()),
+            checkout: CheckoutUse::default(),
         };
         let runner = runner(project)?;
         let opened = open::start_as(project, runner, wish, session.clone())?;
@@ -313,7 +315,7 @@ impl<'w> Shift<'w> {
     }
 
     fn resume(&self, project: &Project, session: &SessionId) -> Result<Opened, StartError> {
-        let how = Resume { with_changed_hooks: false, take_over: true };
+        let how = Resume { with_changed_hooks: false, take_over: true, share_checkout: false };
         let name = self.worker.plan.name.as_str();
         let opened = open::resume(project, runner(project)?, Some(session.as_str()), how, name)?;
         // What does not get there now does with its first turn.

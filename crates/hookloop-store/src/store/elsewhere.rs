@@ -16,7 +16,7 @@ use super::origin::{self, ACKNOWLEDGED, LOSS_ACCEPTED, NOTE, REMOVED, REPLACED, 
 use super::{Engine, Shared, Store, StoreError};
 use crate::log::{LogError, NewEvent, Seq, StoredEvent};
 use crate::snapshot::Snapshot;
-use crate::sqlite::{self, Broken};
+use crate::sqlite::{self, AcknowledgedHeads, Broken};
 use crate::view::{self, Totals, View};
 
 /// How long one wait for events lasts, and all of them together.
@@ -406,11 +406,14 @@ impl Inner {
 
     /// The last event that this machine has seen or written, whatever the log has now.
     pub(super) fn seen(&self) -> Result<Seq, StoreError> {
+        let elsewhere = match &self.home {
+            Home::Elsewhere(elsewhere) => elsewhere,
+            Home::File(file) => {
+                return Ok(AcknowledgedHeads::read(&self.conn, &file.path).last().unwrap_or(0));
+            }
+        };
         let head = View::new(&self.conn).totals()?.head;
-        Ok(match &self.home {
-            Home::Elsewhere(elsewhere) => head.max(elsewhere.written).max(elsewhere.acknowledged),
-            Home::File(_) => head,
-        })
+        Ok(head.max(elsewhere.written).max(elsewhere.acknowledged))
     }
 
     /// Remembers what was written where the view does not show it yet, also for the next process

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use hookloop_core::event::Event;
 use rusqlite::Connection;
 
-use super::StoreError;
 use super::elsewhere::Elsewhere;
 use super::trip::Traffic;
 use super::unit::{Staged, Unit};
+use super::{StoreError, UNREADABLE_VIEW};
 use crate::log::Seq;
+use crate::recorded_head::{HeadRecorder, RecordedHead};
+use crate::sqlite::LogLoss;
 use crate::view::{self, Totals, View};
 use crate::{crash, sqlite};
 
@@ -28,7 +30,7 @@ pub(super) struct Inner {
 
 pub(super) enum Home {
     /// The log is a table beside the view.
-    File(PathBuf),
+    File(LogFile),
     Elsewhere(Elsewhere),
 }
 
@@ -36,9 +38,23 @@ impl Home {
     /// The file that the view is in.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
-            Home::File(path) => Some(path),
+            Home::File(file) => Some(&file.path),
             Home::Elsewhere(elsewhere) => elsewhere.path.as_deref(),
         }
+    }
+}
+
+/// The file that holds log and view.
+pub(super) struct LogFile {
+    pub(super) path: PathBuf,
+    pub(super) head: HeadRecorder,
+    /// The loss that the file was opened in spite of.
+    pub(super) loss: Option<LogLoss>,
+}
+
+impl LogFile {
+    pub(super) fn new(path: &Path) -> LogFile {
+        LogFile { path: path.to_owned(), head: HeadRecorder::new(path), loss: None }
     }
 }
 
@@ -168,11 +184,22 @@ impl Inner {
     /// Ends the open group: all of its units are on disk, or none.
     pub(super) fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
-        if let Err(error) = self.write(&group) {
-            self.roll_back();
-            self.failure = Some((group.number, error.to_string()));
+        match self.write(&group) {
+            Ok(()) if group.changed => self.record_head(&group.totals),
+            Ok(()) => {}
+            Err(error) => {
+                self.roll_back();
+                self.failure = Some((group.number, error.to_string()));
+            }
         }
         self.settled = group.number;
+    }
+
+    /// Records the last event, which is on disk, beside the log's file.
+    pub(super) fn record_head(&mut self, totals: &Totals) {
+        if let Home::File(file) = &mut self.home {
+            file.head.record(RecordedHead { seq: totals.head, hash: totals.hash });
+        }
     }
 
     fn write(&self, group: &Group) -> Result<(), StoreError> {
@@ -201,7 +228,9 @@ impl Inner {
         record: Option<Event>,
         progress: &mut dyn FnMut(Seq),
     ) -> Result<(String, String), StoreError> {
-        let before = View::new(&self.conn).state_hash()?;
+        // Tables that can't be read are a reason to make them again.
+        let before =
+            View::new(&self.conn).state_hash().unwrap_or_else(|_| UNREADABLE_VIEW.to_owned());
         self.replay(progress)?;
         if let (Home::File(_), Some(event)) = (&self.home, record) {
             sqlite::append_one(&self.conn, &event)?;

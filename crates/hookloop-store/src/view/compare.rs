@@ -6,6 +6,7 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Rows, Statement};
 
 use super::Result;
+use crate::recorded_head::hex;
 
 /// Characters of a row's key that are shown.
 const KEY_MAX: usize = 80;
@@ -102,10 +103,12 @@ fn owned(value: ValueRef<'_>) -> Value {
 fn key(row: &[Value]) -> String {
     let text = |value: &Value| match value {
         Value::Integer(number) => number.to_string(),
-        Value::Blob(bytes) => {
-            let text = String::from_utf8_lossy(bytes);
-            format!("`{}`", text.chars().take(KEY_MAX).collect::<String>())
-        }
+        Value::Blob(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) if !text.chars().any(char::is_control) => {
+                format!("`{}`", text.chars().take(KEY_MAX).collect::<String>())
+            }
+            _ => format!("`{}`", hex(&bytes[..bytes.len().min(KEY_MAX / 2)])),
+        },
         other => format!("{other:?}"),
     };
     match row {

@@ -35,7 +35,7 @@ mod usage;
 use hookloop_core::event::{CursorMoved, CursorPart};
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use crate::chain::Hash;
 use crate::log::{LogError, Seq};
@@ -170,22 +170,18 @@ impl<'c> View<'c> {
 
     pub fn totals(&self) -> Result<Totals> {
         let mut select = self.conn.prepare_cached("SELECT * FROM totals")?;
-        let row = select
-            .query_row([], |row| {
-                let mut counts = [0; 7];
-                for (i, count) in counts.iter_mut().enumerate() {
-                    *count = row.get(4 + i)?;
-                }
-                let part: Option<String> = row.get(3)?;
-                let over = |column| row.get::<_, i64>(column).map(|n| n as u64);
-                let runs = Runs { completed: over(11)?, failed: over(12)? };
-                let (head, hash, cursor) =
-                    (row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, i64>(2)?);
-                Ok((head, hash, cursor, part, counts, runs, [over(13)?, over(14)?]))
-            })
-            .optional()?;
-        let (head, hash, cursor, part, counts, runs, [quarantined, removed_accepted]) =
-            row.ok_or_else(|| LogError::damaged(0, "the view has no totals"))?;
+        let row = select.query_row([], |row| {
+            let mut counts = [0; 7];
+            for (i, count) in counts.iter_mut().enumerate() {
+                *count = row.get(4 + i)?;
+            }
+            let part: Option<String> = row.get(3)?;
+            let over = |column| row.get::<_, i64>(column).map(|n| n as u64);
+            let runs = Runs { completed: over(11)?, failed: over(12)? };
+            let (head, hash, cursor) = (row.get::<_, i64>(0)?, row.get(1)?, row.get::<_, i64>(2)?);
+            Ok((head, hash, cursor, part, counts, runs, [over(13)?, over(14)?]))
+        })?;
+        let (head, hash, cursor, part, counts, runs, [quarantined, removed_accepted]) = row;
         let part: Option<CursorPart> = part
             .map(|json| serde_json::from_str(&json))
             .transpose()

@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 
 use hookloop_core::session::{ConversationPolicy, Work};
 use hookloop_engine::gate_agreement::HookConsent;
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::place::Place;
 use hookloop_engine::project::Project;
+use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 use hookloop_engine::session::real::Stop;
 
@@ -93,6 +94,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
         machine: machine(),
         no_changes_ok: false,
         worker: None,
+        checkout: CheckoutUse::default(),
     };
     let opened = open::start(&project, runner(&project)?, wish)?;
     let stage = Stage { config: &place.config(), stop: Stop::new()?, showing: None };
@@ -112,7 +114,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
 fn trust(place: &Place, around: &Surroundings) -> Result {
     let user = around.user()?;
     let settings = hookloop_engine::config::settings(&place.config(), &user)?;
-    let log = Project::open_log(place, super::caller(place), around)?;
+    let log = Project::open_log(place, super::caller(place), around, AfterLoss::Refuse)?;
     HookConsent::look(&place.root, &place.state, &settings.rules)?.agree(&log)?;
     log.leave();
     Ok(())

@@ -13,7 +13,7 @@ use hookloop_engine::agents::readiness::{NotReady, check_ready};
 use hookloop_engine::agents::{Settings, repository};
 use hookloop_engine::config::{FILE_NAME, settings_from};
 use hookloop_engine::gate_agreement::{HookConsent, agree_to_agents};
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::place::Place;
 use hookloop_engine::project::{EngineError, Project, new_project_name};
 use hookloop_engine::rules::Rules;
@@ -196,7 +196,8 @@ impl Args {
         // What was shown, whatever the file is by now.
         let settings = settings_from(&place.config(), text.as_bytes())?;
         let mut consent = HookConsent::look(&place.root, &place.state, &settings.rules)?;
-        let log = Project::open_log(place, caller(place), &context.surroundings()?)?;
+        let log =
+            Project::open_log(place, caller(place), &context.surroundings()?, AfterLoss::Refuse)?;
         consent.agree(&log)?;
         log.leave();
         Ok(Some(consent.offer.digest()))
@@ -238,7 +239,7 @@ fn agree_to_commands(context: &mut Context, place: &Place, text: &str) -> Result
     let mut definitions: Vec<Definition> = trust.agents().to_vec();
     definitions.retain(|definition| definition.name != name);
     definitions.extend(found.into_iter().filter(|definition| definition.name == name));
-    let log = Project::open_log(place, caller(place), &context.surroundings()?)?;
+    let log = Project::open_log(place, caller(place), &context.surroundings()?, AfterLoss::Refuse)?;
     agree_to_agents(&log, &mut trust, definitions)?;
     log.leave();
     Ok(())

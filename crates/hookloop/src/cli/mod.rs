@@ -47,7 +47,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, Subcommand, ValueEnum};
 use hookloop_core::authority::ControlledAction;
 use hookloop_engine::caller::{Caller, CallerScope};
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::kept::{AfterLoss, Kept, Surroundings};
 use hookloop_engine::place::{self, Place};
 use hookloop_engine::policy::{PolicyFile, SYSTEM_FILE};
 use hookloop_engine::project::{EngineError, Project};
@@ -216,6 +216,7 @@ impl Cli {
             Command::Completions(args) => args.run(context),
             Command::Man(args) => args.run(context),
         };
+        let done = done.map_err(|error| context.with_log_path(error));
         // One place for everything: who reads a log has no use for other lines in it.
         if let (Err(error), Some(logger)) = (&done, context.log) {
             return Ok(error.tell(logger));
@@ -290,6 +291,20 @@ impl Context {
         Ok(Place::find(&self.directory()?, &state_home()?)?)
     }
 
+    /// Names the file of the log in an error that tells of its damage.
+    fn with_log_path(&self, error: CliError) -> CliError {
+        if !error.is_log_damage() {
+            return error;
+        }
+        let Ok(place) = self.place() else { return error };
+        let is_remote = match &self.opened {
+            Some(project) => matches!(project.kept(), Kept::Nats { .. }),
+            None => !place.database().exists() && place.view().exists(),
+        };
+        let file = if is_remote { place.view() } else { place.database() };
+        error.about_log_file(&file)
+    }
+
     /// Works in this directory, unless the user named one.
     fn enter(&mut self, directory: &Path) {
         self.directory.get_or_insert_with(|| directory.to_owned());
@@ -326,9 +341,10 @@ impl Context {
     }
 
     /// Opens the project's log alone, whatever its configuration says.
-    pub(crate) fn log_alone(&mut self) -> Result<Project> {
+    pub(crate) fn log_alone(&mut self, after_loss: AfterLoss) -> Result<Project> {
         let place = self.place()?;
-        let project = Project::open_log(&place, caller(&place), &self.surroundings()?)?;
+        let surroundings = self.surroundings()?;
+        let project = Project::open_log(&place, caller(&place), &surroundings, after_loss)?;
         self.opened = Some(project.clone());
         Ok(project)
     }
@@ -337,7 +353,7 @@ impl Context {
     pub(crate) fn log_to_read(&mut self) -> Result<Project> {
         match self.check_policy() {
             Ok(()) => self.project_to_read(),
-            Err(_) => self.log_alone(),
+            Err(_) => self.log_alone(AfterLoss::Check),
         }
     }
 

@@ -1,5 +1,6 @@
+use hookloop_engine::kept::AfterLoss;
 use hookloop_engine::project::EngineError;
-use hookloop_engine::store::{Rebuilt, StoreError};
+use hookloop_engine::store::{Broken, LogError, Rebuilt, StoreError, UNREADABLE_VIEW};
 use serde_json::json;
 
 use super::Context;
@@ -25,7 +26,9 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let CheckedLog { project, words } = CheckedLog::open(context, self.fleet)?;
+        let after_loss = if self.accept_loss { AfterLoss::Accept } else { AfterLoss::Check };
+        let CheckedLog { project, words } = CheckedLog::open(context, self.fleet, after_loss)
+            .map_err(|error| if error.is_log_damage() { error.into_refused() } else { error })?;
         let all = project.read(|view| Ok(view.totals()?.head)).unwrap_or(0);
         let mut progress = progress::over_events("rebuilding", all);
         let rebuilt = if self.accept_loss {
@@ -35,7 +38,10 @@ impl Args {
             rebuilt.map(|hashes| Rebuilt { hashes, accepted: None })
         };
         let rebuilt = rebuilt.map_err(|error| match error {
-            EngineError::Store(StoreError::Broken(broken)) => words.error_of(&broken),
+            EngineError::Store(StoreError::Broken(broken)) => words.error_of(&broken, context),
+            EngineError::Store(StoreError::Log(LogError::Damaged { seq, reason })) => {
+                words.error_of(&Broken::Unreadable { seq, reason }, context)
+            }
             error => CliError::from(error),
         });
         drop(progress);
@@ -52,7 +58,9 @@ impl Args {
         if let Some(accepted) = accepted {
             out.line(format_args!("Accepted and recorded in the log: {accepted}"))?;
         }
-        if equal {
+        if before == UNREADABLE_VIEW {
+            out.line(format_args!("state hash {after}; the tables before could not be read"))
+        } else if equal {
             out.line(format_args!("state hash {after}, as before"))
         } else {
             out.line(format_args!("state hash {after}; it was {before}: the view was wrong"))

@@ -2,6 +2,7 @@
 
 use hookloop_core::id::SessionId;
 use hookloop_engine::project::Project;
+use hookloop_engine::session::checkout::in_worktree;
 use hookloop_engine::session::open;
 use hookloop_engine::session::real::Stop;
 
@@ -24,6 +25,10 @@ pub(crate) struct Args {
     #[arg(long)]
     take_over: bool,
 
+    /// Work in this directory although another session is live there
+    #[arg(long)]
+    share_checkout: bool,
+
     /// Print lines on a terminal, too, instead of a screen
     #[arg(long)]
     plain: bool,
@@ -40,6 +45,7 @@ impl Args {
             session,
             with_changed_hooks: false,
             take_over: false,
+            share_checkout: false,
             plain: false,
             log: LogArgs::default(),
         }
@@ -51,11 +57,17 @@ impl Args {
         let project = traces::begin(context, project)?;
         let runner = runner(&project)?;
         let wanted = self.session.as_deref();
-        let Args { with_changed_hooks, take_over, plain, .. } = self;
-        let how = open::Resume { with_changed_hooks, take_over };
+        let Args { with_changed_hooks, take_over, share_checkout, plain, .. } = self;
+        let how = open::Resume { with_changed_hooks, take_over, share_checkout };
         let stop = session::heed_signals()?;
         let opened = open::resume(&project, runner, wanted, how, &machine())?;
-        session::perform(context, &project, &opened, stop, Look::new(plain))
+        session::worktree::perform_where_it_works(
+            context,
+            &project,
+            &opened,
+            stop,
+            Look::new(plain),
+        )
     }
 }
 
@@ -70,6 +82,10 @@ pub(super) fn end_interrupted(context: &mut Context, project: &Project, stop: &S
                 .line(format_args!("{DIM}session {id} was interrupted; it ends now{DIM:#}"))?;
         }
         let stage = Stage { config: &config, stop: stop.clone(), showing: None };
+        // Its session_end runs in its own worktree, if that can still be entered.
+        let runner = runner(project)?;
+        let moved = in_worktree(project, runner, &opened, stop.cancel()).ok().flatten();
+        let project = moved.as_ref().map_or(project, |(project, _)| project);
         session::drive(context, project, &opened, stage)?;
     }
     Ok(())

@@ -8,6 +8,7 @@ use hookloop_engine::agents::Permissions;
 use hookloop_engine::agents::crew::Roll;
 use hookloop_engine::agents::repository::Wanted;
 use hookloop_engine::rules::Rules;
+use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 
 use super::session::{self, Look, runner};
@@ -80,6 +81,14 @@ pub(crate) struct Args {
     /// Accept completion without any change of files
     #[arg(long)]
     no_changes_ok: bool,
+
+    /// Work in a git worktree of the session's own, on a branch of its own
+    #[arg(long, conflicts_with = "share_checkout")]
+    worktree: bool,
+
+    /// Work in this directory although another session is live there
+    #[arg(long)]
+    share_checkout: bool,
 
     /// Print lines on a terminal, too, instead of a screen
     #[arg(long)]
@@ -166,13 +175,22 @@ impl Args {
             let message = format!("the specification `{spec}` can't be read: {error}");
             return Err(CliError::usage(message).hint("hookloop run --spec FILE"));
         }
+        let (in_worktree, share_checkout) = (self.worktree, self.share_checkout);
         let wish = self.wish(project.rules(), own, task)?;
+        if in_worktree && project.rules().delivery.is_some() && wish.work.is_of_tasks() {
+            let message = "a session that delivers tasks has a worktree for each of them already";
+            return Err(CliError::usage(message).hint("the same without --worktree"));
+        }
         let wanted = Wanted { model: wish.model.clone(), permissions: wish.permissions.clone() };
         let fallback = wish.fallback.iter().flat_map(|fallback| fallback.agents.clone()).collect();
         session::muster(&project, &Roll { agent: wish.agent.clone(), wanted, fallback })?;
         let stop = session::heed_signals()?;
         super::resume::end_interrupted(context, &project, &stop)?;
-        let opened = open::start(&project, runner, wish)?;
+        if in_worktree {
+            return session::worktree::run(context, &project, wish, stop, look);
+        }
+        let checkout = if share_checkout { CheckoutUse::Shared } else { CheckoutUse::Alone };
+        let opened = open::start(&project, runner, Wish { checkout, ..wish })?;
         session::perform(context, &project, &opened, stop, look)
     }
 
@@ -218,6 +236,7 @@ impl Args {
             machine: machine(),
             no_changes_ok: self.no_changes_ok,
             worker: None,
+            checkout: CheckoutUse::default(),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod live;
 pub(crate) mod words;
+pub(super) mod worktree;
 
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;

@@ -1,5 +1,5 @@
 use hookloop_engine::fleet::Fleet;
-use hookloop_engine::kept::Kept;
+use hookloop_engine::kept::{AfterLoss, Kept};
 use hookloop_engine::project::Project;
 use hookloop_engine::store::Broken;
 use serde_json::json;
@@ -33,7 +33,22 @@ impl Args {
     }
 
     pub(crate) fn run(self, context: &mut Context) -> Result {
-        let CheckedLog { project, words } = CheckedLog::open(context, self.fleet)?;
+        let checked = self.check(context);
+        match checked {
+            Err(error) if error.is_log_damage() => {
+                let error = context.with_log_path(error).into_refused();
+                if context.out.json {
+                    context.out.json(&json!({"intact": false, "error": error.message()}))?;
+                }
+                Err(error)
+            }
+            checked => checked,
+        }
+    }
+
+    fn check(self, context: &mut Context) -> Result {
+        let CheckedLog { project, words } =
+            CheckedLog::open(context, self.fleet, AfterLoss::Check)?;
         let accepted = if self.accept_foreign { project.accept_foreign()? } else { 0 };
         let all = project.read(|view| Ok(view.totals()?.head)).unwrap_or(0);
         let checked = project.store().verify(&mut progress::over_events("verifying", all))?;
@@ -43,7 +58,7 @@ impl Args {
                 if context.out.json {
                     context.out.json(&json!({"intact": false, "error": broken.to_string()}))?;
                 }
-                return Err(words.error_of(&broken));
+                return Err(words.error_of(&broken, context));
             }
         };
         let foreign = project.foreign_messages()?;
@@ -92,14 +107,19 @@ pub(super) struct LogWords {
 }
 
 impl CheckedLog {
-    pub(super) fn open(context: &mut Context, of_fleet: bool) -> Result<CheckedLog> {
-        let project = context.log_alone()?;
+    pub(super) fn open(
+        context: &mut Context,
+        of_fleet: bool,
+        after_loss: AfterLoss,
+    ) -> Result<CheckedLog> {
+        let project = context.log_alone(after_loss)?;
         let is_shared = matches!(project.kept(), Kept::Nats { .. });
         let data = if is_shared { "the data of the servers" } else { "the state directory" };
         if !of_fleet {
             return Ok(CheckedLog { project, words: LogWords { fleet: "", data, is_shared } });
         }
-        let fleet = Fleet::to_check(&project, &state_home()?, &context.surroundings()?)?;
+        let fleet =
+            Fleet::to_check(&project, &state_home()?, &context.surroundings()?, after_loss)?;
         let words = LogWords { fleet: " --fleet", data, is_shared };
         Ok(CheckedLog { project: fleet.log().clone(), words })
     }
@@ -107,7 +127,15 @@ impl CheckedLog {
 
 impl LogWords {
     /// The error that a broken log or view is, with the way out.
-    pub(super) fn error_of(self, broken: &Broken) -> CliError {
+    pub(super) fn error_of(self, broken: &Broken, context: &Context) -> CliError {
+        let error = self.error_without_path(broken);
+        if !self.is_shared && self.fleet.is_empty() && matches!(broken, Broken::File(_)) {
+            return context.with_log_path(error.about_damage());
+        }
+        error
+    }
+
+    fn error_without_path(self, broken: &Broken) -> CliError {
         let LogWords { fleet, data, is_shared } = self;
         if let Broken::View { .. } = broken {
             return CliError::refused(format!("the view is wrong: {broken}")).hint(format!(

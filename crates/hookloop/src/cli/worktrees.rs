@@ -2,7 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+use hookloop_core::id::TaskId;
 use hookloop_engine::delivery::worktrees::{Cleaned, Kept, clean, list};
+use hookloop_engine::project::Project;
+use hookloop_engine::session::checkout::is_of_session;
 use serde::Serialize;
 
 use super::Context;
@@ -95,7 +98,7 @@ impl List {
 /// Remove worktrees of tasks that are completed or deleted; what is nowhere else stays
 #[derive(clap::Args)]
 pub(crate) struct Clean {
-    /// Only this task's, whatever its state
+    /// Only this task's, whatever its state, or the one of a session (`session-ID`)
     task: Option<String>,
 
     /// Only those that nobody has used for so long, such as 7d or 12h
@@ -124,11 +127,19 @@ impl<'a> From<&'a Cleaned> for CleanedJson<'a> {
     }
 }
 
+/// The task whose worktree is meant, or the name of a session's worktree.
+fn find_worktree(project: &Project, name: &str) -> Result<TaskId> {
+    match name.parse::<TaskId>() {
+        Ok(name) if is_of_session(&name) => Ok(name),
+        _ => ids::resolve(project, name),
+    }
+}
+
 impl Clean {
     fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let stop = heed_signals()?;
-        let task = self.task.as_deref().map(|task| ids::resolve(&project, task)).transpose()?;
+        let task = self.task.as_deref().map(|name| find_worktree(&project, name)).transpose()?;
         let before = self.older_than.and_then(|age| SystemTime::now().checked_sub(age));
         let wanted =
             hookloop_engine::delivery::worktrees::Wanted { task, before, force: self.force };

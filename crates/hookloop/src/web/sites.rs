@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hookloop_engine::fleet::Fleet;
-use hookloop_engine::kept::Surroundings;
+use hookloop_engine::kept::{AfterLoss, Surroundings};
 use hookloop_engine::place::Place;
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::store::Links;
@@ -119,7 +119,12 @@ impl Sites {
             ) => {
                 let project = match known {
                     Some(site) => site.project.clone(),
-                    None => Project::open_log(place, caller(place), &self.surroundings)?,
+                    None => Project::open_log(
+                        place,
+                        caller(place),
+                        &self.surroundings,
+                        AfterLoss::Check,
+                    )?,
                 };
                 Ok((project, Some(CliError::from(error).told())))
             }

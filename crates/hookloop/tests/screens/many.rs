@@ -8,6 +8,7 @@ use hookloop_core::session::{ConversationPolicy, Work};
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::place::Place;
 use hookloop_engine::project::Project as Engine;
+use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
 
 use crate::cli::Project;
@@ -57,6 +58,7 @@ fn add_sessions(project: &Project) {
             machine: "elsewhere".to_owned(),
             no_changes_ok: true,
             worker: None,
+            checkout: CheckoutUse::Shared,
         };
         open::start(&engine, engine.runner().unwrap(), wish).unwrap();
     }

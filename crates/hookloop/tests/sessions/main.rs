@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod answers;
+mod checkout;
 mod commands;
 mod ending;
 mod gates;

@@ -33,7 +33,10 @@ fn sessions_of_two_machines_share_a_purse() {
     }
     let run = |number: usize| {
         let (name, agent) = (format!("s{number}"), format!("scripted:{number}.json"));
-        start(&machines[number % 2], &["run", "work", "--name", &name, "--agent", &agent])
+        start(
+            &machines[number % 2],
+            &["run", "work", "--share-checkout", "--name", &name, "--agent", &agent],
+        )
     };
     let mut sessions: Vec<Child> = (0..SESSIONS)
         .map(|number| {

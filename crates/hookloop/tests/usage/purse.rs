@@ -20,8 +20,16 @@ const CONFIG: &str = "version: 1\nlimits: {purse: {cost: 5, per: ever}, turn_cos
 
 fn start(sandbox: &Sandbox, number: usize) -> Child {
     let (name, agent) = (format!("s{number}"), format!("scripted:turns/{number}.json"));
-    let mut command =
-        sandbox.command(&["run", "work", "--name", &name, "--agent", &agent, "--no-changes-ok"]);
+    let mut command = sandbox.command(&[
+        "run",
+        "work",
+        "--name",
+        &name,
+        "--agent",
+        &agent,
+        "--no-changes-ok",
+        "--share-checkout",
+    ]);
     command.env("PATH", std::env::var_os("PATH").unwrap()).spawn().unwrap()
 }
 
@@ -44,7 +52,7 @@ fn perform(sandbox: &Sandbox, number: usize, mut random: Random) -> u32 {
             return killed;
         }
         let name = format!("s{number}");
-        process = sandbox.command(&["resume", &name]).spawn().unwrap();
+        process = sandbox.command(&["resume", &name, "--share-checkout"]).spawn().unwrap();
     }
     let output = process.wait_with_output().unwrap();
     // One that is resumed may have been ended by another session that began.

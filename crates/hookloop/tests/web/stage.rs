@@ -175,7 +175,11 @@ impl Stage {
     fn run(&self, name: &str, turns: &Value, more: &[&str], prompt: &str) {
         fs::write(self.sandbox.project().join(name), turns.to_string()).unwrap();
         let agent = format!("scripted:{name}");
-        let args = [&["run", prompt, "--agent", &agent, "--max-iterations", "6"], more].concat();
+        let args = [
+            &["run", prompt, "--share-checkout", "--agent", &agent, "--max-iterations", "6"],
+            more,
+        ]
+        .concat();
         let ran = self.command(&args).output().unwrap();
         assert!(!ran.stdout.is_empty(), "{}", String::from_utf8_lossy(&ran.stderr));
     }
@@ -193,14 +197,26 @@ impl Stage {
         self.start(
             "long.json",
             &turns,
-            &["run", prompt, "--agent", "scripted:long.json", "--name", "nightly"],
+            &[
+                "run",
+                prompt,
+                "--share-checkout",
+                "--agent",
+                "scripted:long.json",
+                "--name",
+                "nightly",
+            ],
         )
     }
 
     /// Starts a session of that name with these turns.
     pub(crate) fn start_turns(&mut self, name: &str, turns: &Value) -> String {
         let (file, agent) = (format!("{name}.json"), format!("scripted:{name}.json"));
-        self.start(&file, turns, &["run", "Something slow", "--agent", &agent, "--name", name])
+        self.start(
+            &file,
+            turns,
+            &["run", "Something slow", "--share-checkout", "--agent", &agent, "--name", name],
+        )
     }
 
     /// The id of a session that has begun its first turn; its name is the last of `args`.

@@ -2,6 +2,7 @@
 
 use hookloop_engine::agents::repository;
 use hookloop_engine::gate_agreement::agree_to_agents;
+use hookloop_engine::kept::AfterLoss;
 use hookloop_engine::trust::{Definition, Trust};
 use serde_json::json;
 
@@ -56,7 +57,7 @@ impl Args {
             )?,
         };
         if agreed {
-            let log = context.log_alone()?;
+            let log = context.log_alone(AfterLoss::Refuse)?;
             agree_to_agents(&log, &mut trust, found.clone())?;
         }
         let out = &mut context.out;

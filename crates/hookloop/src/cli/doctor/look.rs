@@ -219,7 +219,7 @@ impl Known {
         };
         let named = self.around.store.as_ref().unwrap_or(&settings.store);
         let mut findings = match named {
-            StoreName::Sqlite => doctor::examine_log(&place.database()),
+            StoreName::Sqlite => doctor::examine_log(place),
             StoreName::Nats(_) => Vec::new(),
         };
         let is_sound = findings.iter().all(|finding| finding.status != FindingStatus::Error);

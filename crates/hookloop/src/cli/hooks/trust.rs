@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hookloop_core::hook::AGENT_LIST;
 use hookloop_engine::gate_agreement::HookConsent;
+use hookloop_engine::kept::AfterLoss;
 use hookloop_engine::process::Support;
 use hookloop_engine::trust::{Definition, Seen, Standing};
 use serde_json::json;
@@ -81,7 +82,7 @@ impl Args {
         };
         let words: Vec<String> = consent.changes.iter().map(ToString::to_string).collect();
         if agreed {
-            let log = context.log_alone()?;
+            let log = context.log_alone(AfterLoss::Refuse)?;
             consent.agree(&log)?;
         }
         let out = &mut context.out;

@@ -1,0 +1,226 @@
+//! The directory that a session changes: one session at a time in a checkout, or a worktree of the session's own.
+//!
+//! Two sessions in one checkout would take each other's changes for their own. The lock of a checkout is a lock of
+//! the system on a file, so it ends with the process that holds it, however that ends.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookloop_core::id::{SessionId, TaskId};
+use hookloop_core::session::Work;
+use hookloop_core::session::plan::{GUEST, Plan};
+use hookloop_core::time::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+
+use super::open::{Opened, StartError};
+use crate::delivery::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
+use crate::process::Cancel;
+use crate::project::{Project, now};
+use crate::rules::Rules;
+use crate::runner::Runner;
+
+/// The lock of the checkout, in the directory of the project's state.
+const LOCK: &str = "checkout.lock";
+/// The file in a session's directory that names the session's worktree.
+const WORKTREE: &str = "worktree";
+/// The first part of the name that a session's worktree has among those of tasks.
+const WORKTREE_NAME: &str = "session-";
+/// How often the lock is tried: a process that was killed may have left it to a child for a moment.
+const LOCK_TRIES: usize = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+/// Bytes of the lock file that are read.
+const HOLDER_BYTES_MAX: u64 = 1_024;
+
+/// The directory that a new session is to change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CheckoutUse {
+    /// The project's directory, unless another session is live there.
+    #[default]
+    Alone,
+    /// The project's directory, also beside another session.
+    Shared,
+    /// A worktree of the session's own.
+    Worktree(PathBuf),
+}
+
+/// The session that is live in a checkout, as far as its lock names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckoutHolder {
+    pub directory: PathBuf,
+    pub session: Option<String>,
+    pub pid: Option<u32>,
+    pub since: Option<Timestamp>,
+}
+
+impl std::fmt::Display for CheckoutHolder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let CheckoutHolder { directory, session, pid, since } = self;
+        match session {
+            Some(session) => write!(f, "session {session}")?,
+            None => f.write_str("another session")?,
+        }
+        if let (Some(pid), Some(since)) = (pid, since) {
+            write!(f, " (process {pid}, since {since})")?;
+        }
+        write!(
+            f,
+            " works in {}: two sessions in one checkout take each other's changes for their own",
+            directory.display()
+        )
+    }
+}
+
+/// Whether a session changes the project's directory itself.
+fn works_in_checkout(plan: &Plan) -> bool {
+    let is_review = matches!(plan.work, Work::Review(_));
+    !is_review && !plan.delivers && plan.worker.is_none() && !plan.agent.starts_with(GUEST)
+}
+
+/// Takes the checkout for a session, if the session changes it.
+pub(super) fn hold(
+    runner: &Runner,
+    id: &SessionId,
+    plan: &Plan,
+    use_of: &CheckoutUse,
+) -> Result<Option<File>, StartError> {
+    if !works_in_checkout(plan) || matches!(use_of, CheckoutUse::Worktree(_)) {
+        return Ok(None);
+    }
+    let path = runner.state().join(LOCK);
+    let failed = |source: std::io::Error| StartError::Io { path: path.clone(), source };
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true).mode(0o600);
+    let mut file = options.open(&path).map_err(failed)?;
+    for attempt in 1..=LOCK_TRIES {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                // The content only serves a message: a holder that can't write it holds the lock nevertheless.
+                let since = now();
+                let _ = file
+                    .set_len(0)
+                    .and_then(|()| write!(file, "{id} {} {}", std::process::id(), since.0));
+                return Ok(Some(file));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) if attempt < LOCK_TRIES => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {}
+            Err(errno) => return Err(failed(errno.into())),
+        }
+    }
+    if *use_of == CheckoutUse::Shared {
+        return Ok(None);
+    }
+    Err(StartError::CheckoutBusy(Box::new(holder(runner.home(), &file))))
+}
+
+fn holder(directory: &Path, lock: &File) -> CheckoutHolder {
+    let mut text = String::new();
+    // A lock that can't be read is a holder without a name.
+    let _ = lock.take(HOLDER_BYTES_MAX).read_to_string(&mut text);
+    let mut parts = text.split(' ');
+    let session = parts.next().filter(|session| !session.is_empty()).map(str::to_owned);
+    let pid = parts.next().and_then(|pid| pid.parse().ok());
+    let since = parts.next().and_then(|since| since.trim().parse().ok()).map(Timestamp);
+    CheckoutHolder { directory: directory.to_owned(), session, pid, since }
+}
+
+/// A worktree that one session works in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionWorktree {
+    /// The root of the worktree.
+    pub path: PathBuf,
+    /// The project's directory in it.
+    pub project: PathBuf,
+    pub branch: String,
+    /// The name that `hookloop worktrees` knows it by.
+    pub name: String,
+    /// The branch that it begins with.
+    pub base: String,
+}
+
+/// The way that worktrees of a project are made.
+pub(crate) fn repo_wish(rules: &Rules) -> RepoWish {
+    let rules = rules.delivery.clone().unwrap_or_default();
+    RepoWish {
+        base: rules.base,
+        remote: rules.remote,
+        prefix: rules.branch_prefix,
+        copy: rules.copy,
+    }
+}
+
+/// The name that the worktree of a session has among those of tasks.
+fn worktree_name(id: &SessionId) -> Result<TaskId, RepoError> {
+    let name = format!("{WORKTREE_NAME}{id}");
+    name.parse().map_err(|_| RepoError::Permanent { why: format!("`{name}` is no name") })
+}
+
+/// Whether a worktree is of a session, and not of a task.
+pub fn is_of_session(name: &TaskId) -> bool {
+    name.as_str().starts_with(WORKTREE_NAME)
+}
+
+/// Makes the worktree of a session, or finds it again.
+pub fn worktree(
+    project: &Project,
+    runner: &Runner,
+    id: &SessionId,
+    cancel: &Cancel,
+) -> Result<SessionWorktree, RepoError> {
+    let repo = Repo::open(runner, repo_wish(project.rules()), cancel)?;
+    let name = worktree_name(id)?;
+    let made = repo.worktree(&name)?;
+    Ok(SessionWorktree {
+        path: made.path,
+        project: made.project,
+        branch: made.branch,
+        name: name.to_string(),
+        base: repo.target().branch.clone(),
+    })
+}
+
+/// Removes the worktree of a session that did not begin.
+pub fn remove_worktree(
+    project: &Project,
+    runner: &Runner,
+    id: &SessionId,
+    cancel: &Cancel,
+) -> Result<(), RepoError> {
+    let repo = Repo::open(runner, repo_wish(project.rules()), cancel)?;
+    let unsaved = Unsaved::Stays { delivered: None };
+    let removal = Removal { branch: BranchFate::Deleted, unsaved };
+    repo.remove_worktree(&worktree_name(id)?, &removal).map(drop)
+}
+
+/// Remembers the worktree of a session in the session's directory.
+pub(super) fn note_worktree(directory: &Path, use_of: &CheckoutUse) -> Result<(), StartError> {
+    let CheckoutUse::Worktree(path) = use_of else { return Ok(()) };
+    let note = directory.join(WORKTREE);
+    let bytes = path.as_os_str().as_encoded_bytes();
+    fs::write(&note, bytes).map_err(|source| StartError::Io { path: note, source })
+}
+
+/// Whether a session has a worktree of its own.
+pub(super) fn has_worktree(directory: &Path) -> bool {
+    directory.join(WORKTREE).exists()
+}
+
+/// The project as a session sees it that has a worktree of its own, with that worktree; none for other sessions.
+pub fn in_worktree(
+    project: &Project,
+    runner: &Runner,
+    opened: &Opened,
+    cancel: &Cancel,
+) -> Result<Option<(Project, SessionWorktree)>, RepoError> {
+    if !has_worktree(&opened.directory) {
+        return Ok(None);
+    }
+    let worktree = worktree(project, runner, &opened.id, cancel)?;
+    let runner = Some(Arc::new(runner.at(worktree.project.clone())));
+    Ok(Some((Project { runner, ..project.clone() }, worktree)))
+}

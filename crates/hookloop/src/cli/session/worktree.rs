@@ -1,0 +1,81 @@
+//! Sessions with a git worktree of their own: `hookloop run --worktree`.
+
+use std::io::Write;
+
+use hookloop_engine::delivery::repo::RepoError;
+use hookloop_engine::project::Project;
+use hookloop_engine::session::checkout::{self, CheckoutUse, SessionWorktree};
+use hookloop_engine::session::open::{self, Opened, Wish};
+use hookloop_engine::session::real::Stop;
+use serde_json::json;
+
+use super::{Look, perform, runner};
+use crate::cli::Context;
+use crate::error::CliError;
+use crate::output::{DIM, Result, plain};
+
+/// Makes a worktree and runs a new session there.
+pub(in crate::cli) fn run(
+    context: &mut Context,
+    project: &Project,
+    wish: Wish,
+    stop: Stop,
+    look: Look,
+) -> Result {
+    let (runner, id, cancel) = (runner(project)?, open::fresh_session(), stop.cancel().clone());
+    let worktree = checkout::worktree(project, runner, &id, &cancel).map_err(failed)?;
+    let wish = Wish { checkout: CheckoutUse::Worktree(worktree.path), ..wish };
+    let opened = match open::start_as(project, runner, wish, id.clone()) {
+        Ok(opened) => opened,
+        Err(error) => {
+            // A worktree that can't be removed now is listed by `hookloop worktrees list`.
+            let _ = checkout::remove_worktree(project, runner, &id, &cancel);
+            return Err(error.into());
+        }
+    };
+    perform_where_it_works(context, project, &opened, stop, look)
+}
+
+/// Performs a session in its own worktree, if it has one, else in the project's directory.
+pub(in crate::cli) fn perform_where_it_works(
+    context: &mut Context,
+    project: &Project,
+    opened: &Opened,
+    stop: Stop,
+    look: Look,
+) -> Result {
+    let moved = checkout::in_worktree(project, runner(project)?, opened, stop.cancel());
+    let Some((project, worktree)) = moved.map_err(failed)? else {
+        return perform(context, project, opened, stop, look);
+    };
+    perform(context, &project, opened, stop, look)?;
+    tell(context, &worktree)
+}
+
+/// Prints where the work is, and the commands that merge and remove it.
+fn tell(context: &mut Context, worktree: &SessionWorktree) -> Result {
+    let SessionWorktree { path, branch, name, base, .. } = worktree;
+    if context.out.json || context.log.is_some() {
+        let worktree = json!({ "path": path, "branch": branch, "base": base, "name": name });
+        // Standard output has events alone.
+        let _ = writeln!(std::io::stderr(), "{}", json!({ "worktree": worktree }));
+        return Ok(());
+    }
+    let path = path.display().to_string();
+    let (path, branch) = (plain(&path), plain(branch));
+    let out = &mut context.out;
+    out.line(format_args!("the work is in {path} on branch {branch}, which began with {base}"))?;
+    out.line(format_args!(
+        "  {DIM}commit:{DIM:#} git -C {path} add --all && git -C {path} commit"
+    ))?;
+    out.line(format_args!("  {DIM}merge:{DIM:#}  git merge {branch}"))?;
+    out.line(format_args!("  {DIM}remove:{DIM:#} hookloop worktrees clean {name}"))
+}
+
+fn failed(error: RepoError) -> CliError {
+    let message = format!("the worktree of the session can't be made: {error}");
+    match error {
+        RepoError::NeedsHuman { hint, .. } => CliError::refused(message).hint(hint),
+        _ => CliError::refused(message),
+    }
+}

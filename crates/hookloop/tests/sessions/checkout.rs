@@ -1,0 +1,80 @@
+//! One session at a time changes a checkout; another one gets a worktree of its own.
+
+use std::process::{Child, Stdio};
+
+use super::support::Sandbox;
+use super::{Ran, command, eventually, json, project, read};
+
+const SLOW: &str = "#!/bin/sh\ncat >/dev/null\necho begun >> begun\nsleep 98.765\n";
+const QUICK: &str =
+    "#!/bin/sh\ncat >/dev/null\necho work > made\necho '<promise>COMPLETE</promise>'\n";
+
+fn start(sandbox: &Sandbox) -> Child {
+    let args = ["run", "x", "--name", "first", "--agent", "command:./slow.sh"];
+    let child = command(sandbox, &args).stdin(Stdio::null()).spawn().unwrap();
+    eventually("the agent begins", || !read(sandbox, "begun").is_empty());
+    child
+}
+
+fn stage() -> Sandbox {
+    project("version: 1\n", &[("slow.sh", SLOW), ("quick.sh", QUICK)])
+}
+
+#[test]
+fn a_second_session_in_a_checkout_is_refused_until_the_first_is_over() {
+    let sandbox = stage();
+    let mut first = start(&sandbox);
+    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    for work in [&["run", "y"][..], &["run", "--tasks"]] {
+        let args = [work, &["--agent", "command:./quick.sh"]].concat();
+        let second = Ran::of(command(&sandbox, &args).output().unwrap());
+        assert_eq!(second.code, 1, "{}", second.stderr);
+        for part in [&id, &first.id().to_string(), "hookloop stop", "--worktree"] {
+            assert!(second.stderr.contains(part), "{part}: {}", second.stderr);
+        }
+    }
+    assert_eq!(json(&sandbox, &["sessions", "list"]).as_array().unwrap().len(), 1);
+    // A process that dies does not block the next session.
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let args = ["run", "y", "--agent", "command:./quick.sh"];
+    let next = Ran::of(command(&sandbox, &args).output().unwrap());
+    assert_eq!(next.code, 6, "{}", next.stderr);
+}
+
+#[test]
+fn a_session_may_share_a_checkout_if_its_user_says_so() {
+    let sandbox = stage();
+    let mut first = start(&sandbox);
+    let args = ["run", "y", "--agent", "command:./quick.sh", "--share-checkout"];
+    let second = Ran::of(command(&sandbox, &args).output().unwrap());
+    assert_eq!(second.code, 6, "{}", second.stderr);
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+#[test]
+fn a_session_with_a_worktree_works_beside_another() {
+    let sandbox = stage();
+    let mut first = start(&sandbox);
+    let args = ["run", "y", "--agent", "command:./quick.sh", "--worktree"];
+    let second = Ran::of(command(&sandbox, &args).output().unwrap());
+    assert_eq!(second.code, 6, "{}", second.stderr);
+    assert!(!sandbox.project().join("made").exists(), "the work is in the checkout");
+    let told = second.stderr.lines().find(|line| line.contains("\"worktree\"")).unwrap();
+    let told: serde_json::Value = serde_json::from_str(told).unwrap();
+    let worktree = &told["worktree"];
+    let path = std::path::Path::new(worktree["path"].as_str().unwrap());
+    assert_eq!(std::fs::read_to_string(path.join("made")).unwrap(), "work\n");
+    let name = worktree["name"].as_str().unwrap();
+    let listed = json(&sandbox, &["worktrees", "list"]);
+    assert_eq!(listed[0]["branch"], worktree["branch"], "{listed}");
+    // Work that is nowhere else stays until its user forces the removal.
+    let kept = json(&sandbox, &["worktrees", "clean", name]);
+    assert_eq!(kept[0]["removed"], false, "{kept}");
+    let gone = json(&sandbox, &["worktrees", "clean", name, "--force"]);
+    assert_eq!(gone[0]["removed"], true, "{gone}");
+    assert!(!path.exists());
+    first.kill().unwrap();
+    first.wait().unwrap();
+}

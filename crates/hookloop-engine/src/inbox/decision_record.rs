@@ -319,7 +319,7 @@ const WORKTREES: &str = "worktrees";
 
 impl From<&Piped> for FailedGate {
     fn from(piped: &Piped) -> FailedGate {
-        let text = checks::plain(&piped.text);
+        let text = without_colours(&piped.text);
         let lines: Vec<&str> =
             text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
         let skipped = lines.len().saturating_sub(OUTPUT_LINES_MAX);
@@ -418,6 +418,22 @@ impl LimitUse {
     }
 }
 
+/// A text without colours: neither as control sequences nor as the captured output spells them.
+fn without_colours(text: &str) -> String {
+    const SPELLED: &str = "\\x1b[";
+    let text = checks::plain(text);
+    let mut parts = text.split(SPELLED);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != ';');
+        match end.filter(|end| part[*end..].starts_with('m')) {
+            Some(end) => plain.push_str(&part[end + 1..]),
+            None => plain.extend([SPELLED, part]),
+        }
+    }
+    plain
+}
+
 /// A message without the lines that report something.
 fn without_promises(message: &str) -> String {
     let lines = message.lines().filter(|line| !line.contains("<promise>"));
@@ -446,5 +462,6 @@ mod tests {
         let gate = FailedGate::from(&piped);
         assert_eq!(gate.output.len(), OUTPUT_LINES_MAX);
         assert_eq!(gate.output.last().map(String::as_str), Some("line 49"));
+        assert_eq!(without_colours("\\x1b[1;31mred\\x1b[0m \\x1b[2K"), "red \\x1b[2K");
     }
 }

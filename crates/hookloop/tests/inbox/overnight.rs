@@ -220,7 +220,7 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     assert_eq!(stopped["stopped"], true, "{stopped}");
     assert_eq!(running.wait().unwrap().code(), Some(130));
     let asked = project.event("stop_requested");
-    assert_eq!(asked["actor"], "tester", "{asked}");
+    assert_eq!(asked["metadata"]["triggeredBy"], "tester", "{asked}");
     assert_eq!(project.event("session_ended")["data"]["outcome"], "cancelled");
     let id = stopped["session"].as_str().unwrap();
     let why = project.fails(1, &["stop", id]);

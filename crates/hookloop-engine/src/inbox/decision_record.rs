@@ -86,6 +86,9 @@ pub struct DecisionRecord {
     pub receipts: Vec<GateReceipt>,
     pub limits: Vec<LimitUse>,
     pub difference: Option<WorkDifference>,
+    /// The item is about the session, not about a task.
+    #[serde(skip)]
+    is_of_session: bool,
     #[serde(skip)]
     pub(super) session: Option<SessionId>,
     /// The worker whose session it was.
@@ -111,6 +114,7 @@ pub fn read(project: &Project, problem: &Problem) -> Result<DecisionRecord, Engi
     let mut record = moment.record(&session, problem);
     record.difference = moment.difference(project, &session);
     record.session = Some(id);
+    record.is_of_session = matches!(problem.key.about, About::Session(_));
     Ok(record)
 }
 
@@ -338,8 +342,8 @@ impl DecisionRecord {
     /// The record as lines of text: one for each fact, a block of lines for an output.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if let Some(question) = &self.question {
-            lines.push(format!("the agent asks: {question}"));
+        if let Some(task) = self.worked_on.as_ref().filter(|_| self.is_of_session) {
+            lines.push(format!("it was working on task {task} (see: hookloop why {task})"));
         }
         let is_more = |message: &&String| {
             let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -366,7 +370,8 @@ impl DecisionRecord {
                 difference.command
             ));
         }
-        let used = self.limits.iter().filter(|limit| limit.reached || limit.used != "0");
+        let is_none = |used: &str| ["0", "0h", "unknown", "$0.00"].contains(&used);
+        let used = self.limits.iter().filter(|limit| limit.reached || !is_none(&limit.used));
         let used: Vec<String> = used.map(LimitUse::words).collect();
         if !used.is_empty() {
             lines.push(format!("used: {}", used.join(", ")));

@@ -65,7 +65,9 @@ pub enum ControlledAction {
     DismissItem,
     StartSession,
     ResumeSession,
+    RaiseLimits,
     PauseSession,
+    StopSession,
     MessageAgent,
     ManageSchedules,
     MergeWork,
@@ -93,7 +95,7 @@ const SERVICES: &[ActorKind] = &[ActorKind::Worker, ActorKind::Dispatcher];
 const WORKERS: &[ActorKind] = &[ActorKind::Worker];
 
 impl ControlledAction {
-    pub const ALL: [ControlledAction; 28] = [
+    pub const ALL: [ControlledAction; 30] = [
         ControlledAction::TrustHooks,
         ControlledAction::TrustAgents,
         ControlledAction::SwitchHook,
@@ -108,7 +110,9 @@ impl ControlledAction {
         ControlledAction::DismissItem,
         ControlledAction::StartSession,
         ControlledAction::ResumeSession,
+        ControlledAction::RaiseLimits,
         ControlledAction::PauseSession,
+        ControlledAction::StopSession,
         ControlledAction::MessageAgent,
         ControlledAction::ManageSchedules,
         ControlledAction::MergeWork,
@@ -140,7 +144,9 @@ impl ControlledAction {
             ControlledAction::DismissItem => ("dismiss an inbox item", NOBODY_ELSE),
             ControlledAction::StartSession => ("start a session", WORKERS),
             ControlledAction::ResumeSession => ("resume a session", WORKERS),
+            ControlledAction::RaiseLimits => ("raise the limits of a session", NOBODY_ELSE),
             ControlledAction::PauseSession => ("pause a session", NOBODY_ELSE),
+            ControlledAction::StopSession => ("stop a session", NOBODY_ELSE),
             ControlledAction::MessageAgent => ("send a message to an agent", NOBODY_ELSE),
             ControlledAction::ManageSchedules => ("change a schedule", NOBODY_ELSE),
             ControlledAction::MergeWork => ("merge submitted work", SERVICES),

@@ -24,8 +24,8 @@ use crate::schedule::{Fired, Resumed, Set};
 use crate::session::facts::{
     CheckpointMade, Claimed, EmptyDifferenceFound, GatesJudged, IterationStarted,
     Outcome as SessionOutcome, Piped, PointPassed, Receipt, RetryLimitAnswered, RetryLimitAsked,
-    SessionEnded, SessionResumed, StopDecided, SubmitJudged, TaskLeft, TaskTaken, TrustDrifted,
-    TurnEnded, TurnStarted, UnclaimedWorkChecked, WorktreeRecreated,
+    SessionEnded, SessionReopened, SessionResumed, StopDecided, SubmitJudged, TaskLeft, TaskTaken,
+    TrustDrifted, TurnEnded, TurnStarted, UnclaimedWorkChecked, WorktreeRecreated,
 };
 use crate::session::plan::Plan;
 use crate::task::{Obstacle, Outcome, Priority, TaskSpec};
@@ -152,10 +152,14 @@ pub enum EventBody {
     /// hookloop recreated the worktree of a held task.
     WorktreeRecreated(WorktreeRecreated),
     PauseRequested(Empty),
+    /// A person wants the session to stop now.
+    StopRequested(Empty),
     SessionPaused(Empty),
     SessionResumed(SessionResumed),
     SessionEnding(SessionOutcome),
     SessionEnded(SessionEnded),
+    /// A person lets a session that ended continue.
+    SessionReopened(SessionReopened),
     /// Something of the purse is set aside for a turn that is about to begin, or needs more.
     TurnReserved(TurnReserved),
     /// There is not enough in the purse for another turn.

@@ -61,7 +61,7 @@ impl Kind {
         match self {
             Kind::TaskBlocked => "is blocked",
             Kind::MergeHeld => "can't be merged",
-            Kind::SessionEnded => "ended undone",
+            Kind::SessionEnded => "did not finish",
             Kind::SessionPaused => "is paused",
             Kind::SessionAsks => "asks what to do",
             Kind::PurseExhausted => "is empty",
@@ -255,10 +255,11 @@ pub fn of_session(body: &EventBody, asks: Asks) -> Option<Change> {
         ) => Some(Change::Passes),
         (
             EventBody::SessionEnded(SessionEnded { outcome: Outcome::Limit { limit }, .. }),
-            Asks::Always,
+            Asks::Always | Asks::WhenStuck,
         ) => arises(Kind::SessionEnded, &format!("its limit of {} was reached", limit.name())),
         (
             EventBody::SessionEnded(_)
+            | EventBody::SessionReopened(_)
             | EventBody::SessionResumed(_)
             | EventBody::RetryLimitAnswered(_),
             _,
@@ -360,7 +361,8 @@ mod tests {
         check(&stuck, Asks::WhenStuck, Some("why"));
         check(&stuck, Asks::Nothing, None);
         check(&limit(Limit::Errors), Asks::Always, Some("its limit of errors was reached"));
-        check(&limit(Limit::Errors), Asks::WhenStuck, None);
+        check(&limit(Limit::Errors), Asks::WhenStuck, Some("its limit of errors was reached"));
+        check(&limit(Limit::Errors), Asks::Nothing, None);
         check(&limit(Limit::Purse), Asks::Always, None);
         check(&EventBody::SessionPaused(Empty {}), Asks::Nothing, Some("it was asked to pause"));
         let asked = |retries: u32, failing: &[&str]| {

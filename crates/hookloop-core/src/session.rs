@@ -26,9 +26,9 @@ pub mod timeline;
 
 pub use facts::{
     AgentFault, Answer, Claimed, Decision, EmptyDifferenceFound, FaultCause, GatesJudged,
-    IterationStarted, Outcome, Piped, PromptChannel, Receipt, SessionEnded, StopDecided,
-    SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult, Usage,
-    Verdict,
+    IterationStarted, Outcome, Piped, PromptChannel, Receipt, SessionEnded, SessionReopened,
+    StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult,
+    Usage, Verdict,
 };
 pub use plan::{
     AtRetryLimit, Conversation, ConversationPolicy, Fallback, FrozenScript, Limit, Limits, Plan,

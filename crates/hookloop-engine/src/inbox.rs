@@ -3,6 +3,8 @@
 //! A decision names the problem by its key and is stored only while that problem stands, so of two people one decides.
 //! Only a person decides: [`hookloop_core::authority`] refuses every other actor.
 
+pub mod decision_record;
+
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
@@ -13,12 +15,13 @@ use hookloop_core::inbox::{About, Dismissed, Key, Kind, Problem};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::remark::Remark;
 use hookloop_core::session::facts::RetryLimitAnswered;
-use hookloop_core::session::{Answer, TurnEnded, stop};
+use hookloop_core::session::{Answer, Outcome, stop};
 
 use crate::project::{Done, EngineError, Project, fresh_id, now};
-use crate::session::open;
-use crate::session::session_of;
+use crate::session::open::{self, LimitChanges, ReopenAnswer};
+use crate::session::{StartError, session_of};
 use crate::work::{Origin, Work};
+use decision_record::{DecisionRecord, flag_of};
 
 /// Problems that are looked at when one is looked for.
 const LOOKED_AT_MAX: usize = 10_000;
@@ -40,6 +43,10 @@ pub enum InboxError {
     /// It can't be decided like that; this can be typed instead.
     #[error("{why}")]
     Unfit { why: String, instead: String },
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("several tasks of session {session} need an answer: {}", keys.join(", "))]
+    SeveralQuestions { session: SessionId, keys: Vec<String> },
     #[error("an answer has 1 to {ANSWER_MAX_BYTES} bytes, not {0}")]
     Length(usize),
 }
@@ -53,7 +60,27 @@ pub struct Evidence {
     pub session: Option<SessionId>,
     /// What can be typed.
     pub next: Vec<String>,
+    /// The effect of each command in `next`, in the same order.
+    pub effects: Vec<&'static str>,
+    /// The facts as they were when the item was raised.
+    pub record: DecisionRecord,
 }
+
+/// A command that decides an item, and its effect.
+type Choice = (String, &'static str);
+
+const ANSWER_EFFECT: &str = "the task is ready again, and the next prompt has your answer";
+const RETURN_EFFECT: &str = "the work goes back to an agent with your words";
+const APPROVE_EFFECT: &str = "the submission is merged without another review; tests still run";
+const MERGE_EFFECT: &str = "the merge is tried again";
+const COMPLETE_EFFECT: &str = "the work counts as done without proof";
+const DISMISS_EFFECT: &str = "the item is hidden, and nothing else changes";
+const RESUME_EFFECT: &str = "the session continues";
+const RESUME_ANSWER_EFFECT: &str = "the session continues, and its next prompt has your answer";
+const RAISE_EFFECT: &str = "the session continues with a higher limit";
+const RETRY_EFFECT: &str = "the gates may fail as often again, and the next prompt has your words";
+const ACCEPT_EFFECT: &str = "the work is taken as it is, without proof";
+const QUIT_EFFECT: &str = "the session ends";
 
 /// What needs a human, the newest last.
 pub fn list(project: &Project, limit: usize) -> Result<Vec<Problem>, EngineError> {
@@ -117,42 +144,69 @@ pub fn title(project: &Project, problem: &Problem) -> Result<String, EngineError
     })
 }
 
-/// What is known about a problem, and what can be done.
+/// What was known about a problem when it was raised, and what can be done.
 pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxError> {
     let key = &problem.key;
+    let record = decision_record::read(project, problem)?;
     let mut details = Vec::new();
     let answer = format!("hookloop inbox answer {key} \"…\"");
-    let dismiss = format!("hookloop inbox dismiss {key}");
-    let (session, next) = match &key.about {
+    let dismiss = (format!("hookloop inbox dismiss {key}"), DISMISS_EFFECT);
+    let (session, choices) = match &key.about {
         About::Task(id) => {
-            let session = session_of(&problem.by);
             let can_approve = task_details(project, id, &mut details)?;
-            let approve = can_approve.then(|| format!("hookloop inbox approve {key}"));
-            let merge = (problem.kind == Kind::MergeHeld).then(|| "hookloop merge".to_owned());
-            let mut next = vec![answer];
-            next.extend(approve.into_iter().chain(merge).chain([dismiss]));
-            (session, next)
+            let is_held = problem.kind == Kind::MergeHeld;
+            let effect = if is_held { RETURN_EFFECT } else { ANSWER_EFFECT };
+            let mut choices = vec![(answer, effect)];
+            if can_approve {
+                choices.push((format!("hookloop inbox approve {key}"), APPROVE_EFFECT));
+            }
+            if is_held {
+                choices.push(("hookloop merge".to_owned(), MERGE_EFFECT));
+            } else if record.difference.is_some() && !can_approve {
+                let complete = format!("hookloop task unblock {id} && hookloop task complete {id}");
+                choices.push((complete, COMPLETE_EFFECT));
+            }
+            choices.push(dismiss);
+            (session_of(&problem.by), choices)
         }
-        About::Session(id) => {
-            let next = match problem.kind {
-                Kind::SessionPaused => vec![answer, format!("hookloop resume {id}"), dismiss],
-                Kind::SessionAsks => {
-                    let approve = format!("hookloop inbox approve {key}");
-                    vec![answer, approve, format!("hookloop inbox quit {key}"), dismiss]
-                }
-                _ => vec![format!("hookloop why {id}"), dismiss],
-            };
-            (Some(id.clone()), next)
-        }
+        About::Session(id) => (Some(id.clone()), session_choices(problem, id, &record, dismiss)),
         About::Purse => {
             details.push("more is in it tomorrow (UTC) if it is for a day".to_owned());
-            (session_of(&problem.by), vec!["hookloop usage".to_owned(), dismiss])
+            let usage = ("hookloop usage".to_owned(), "shows what the budget was used for");
+            (session_of(&problem.by), vec![usage, dismiss])
         }
     };
-    if let Some(id) = session.as_ref().filter(|_| key.about != About::Purse) {
-        session_details(project, id, &mut details)?;
-    }
-    Ok(Evidence { title: title(project, problem)?, details, session, next })
+    details.splice(0..0, record.lines());
+    let (next, effects) = choices.into_iter().unzip();
+    let title = title(project, problem)?;
+    Ok(Evidence { title, details, session, next, effects, record })
+}
+
+/// The commands that decide about a session.
+fn session_choices(
+    problem: &Problem,
+    id: &SessionId,
+    record: &DecisionRecord,
+    dismiss: Choice,
+) -> Vec<Choice> {
+    let key = &problem.key;
+    let answer = format!("hookloop inbox answer {key} \"…\"");
+    let resume = format!("hookloop resume {id}");
+    let mut choices = match (problem.kind, record.outcome_limit.map(flag_of)) {
+        (Kind::SessionPaused, _) => {
+            vec![(answer, RESUME_ANSWER_EFFECT), (resume, RESUME_EFFECT)]
+        }
+        (Kind::SessionAsks, _) => vec![
+            (answer, RETRY_EFFECT),
+            (format!("hookloop inbox approve {key}"), ACCEPT_EFFECT),
+            (format!("hookloop inbox quit {key}"), QUIT_EFFECT),
+        ],
+        (_, Some(Some(flag))) => vec![(format!("{resume} {flag}"), RAISE_EFFECT)],
+        (_, Some(None)) => vec![(resume, RESUME_EFFECT)],
+        _ => vec![(format!("{resume} --answer \"…\""), RESUME_ANSWER_EFFECT)],
+    };
+    choices.push(dismiss);
+    choices
 }
 
 /// Adds what is known about a task; answers whether it has something to approve.
@@ -180,27 +234,6 @@ fn task_details(
     let said = notes.iter().skip(skipped);
     details.extend(said.map(|note| format!("{} noted: {}", note.by, note.what.text)));
     Ok(delivery.standing().is_some())
-}
-
-fn session_details(
-    project: &Project,
-    id: &SessionId,
-    details: &mut Vec<String>,
-) -> Result<(), InboxError> {
-    // Its events may be another project's, or gone.
-    let Ok(session) = open::session(project, id) else { return Ok(()) };
-    let failing = session.failing.iter().flatten().take(SHOWN_MAX);
-    details.extend(failing.map(|check| format!("fails: {check}")));
-    for receipt in session.receipts.iter().take(SHOWN_MAX) {
-        let tree = receipt.tree.as_deref().unwrap_or("no tree");
-        details.push(format!("receipt: {} {} on {tree}", receipt.gate, receipt.status));
-    }
-    let failure = session.last.as_ref().and_then(TurnEnded::failure_line);
-    details.extend(failure.map(|why| format!("the last turn failed: {why}")));
-    let said = session.last.as_ref().map(|last| last.message.trim());
-    let said = said.filter(|said| !said.is_empty());
-    details.extend(said.map(|said| format!("the agent's last words: {said}")));
-    Ok(())
 }
 
 /// Tells who works on it next, and lets that go on. Answers what there is to type after it.
@@ -231,7 +264,8 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
             let (id, fence) = (id.clone(), Fence::Override);
             let note = Command::RemarkTask { id: id.clone(), remark, fence };
             let done = decide(project, key, &[note, Command::UnblockTask { id }])?;
-            Ok(Settled { done, next: None })
+            let next = next_for_task(project, &problem)?;
+            Ok(Settled { done, next })
         }
         (About::Session(id), Kind::SessionPaused) => {
             tell_paused(project, key, id, text)?;
@@ -241,15 +275,59 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
         (About::Session(_), Kind::SessionAsks) => {
             store_answer(project, key, (Answer::Continue, Some(text)))
         }
-        (About::Session(_), _) => Err(InboxError::Unfit {
-            why: "that session is over, and nobody would read it: begin another".to_owned(),
-            instead: "hookloop run \"…\"".to_owned(),
-        }),
+        (About::Session(id), _) => {
+            let question = stop::question_in(&problem.reason);
+            let answer = ReopenAnswer { question: Some(question), text };
+            open::reopen(project, id, &LimitChanges::default(), Some(&answer))?;
+            let next = Some(format!("hookloop resume {id}"));
+            Ok(Settled { done: Done::default(), next })
+        }
         (About::Purse, _) => Err(InboxError::Unfit {
             why: "a purse takes no answer: it takes tomorrow, or a larger `limits: {purse: …}`"
                 .to_owned(),
             instead: "hookloop usage".to_owned(),
         }),
+    }
+}
+
+/// The command that continues the work after a blocked task was answered: the session that blocked the task, if it is
+/// over. A session that runs, and a worker, claim the task without a command.
+fn next_for_task(project: &Project, problem: &Problem) -> Result<Option<String>, InboxError> {
+    let usual = || Some("hookloop run --tasks --agent …".to_owned());
+    let Some(id) = session_of(&problem.by) else { return Ok(usual()) };
+    let Ok(session) = open::session(project, &id) else { return Ok(usual()) };
+    Ok(match () {
+        () if !session.is_over() => None,
+        () if session.plan.worker.is_some() => Some("hookloop worker --until-idle".to_owned()),
+        () if session.plan.work.is_of_tasks() => Some(match session.outcome {
+            Some(Outcome::Limit { limit }) => match flag_of(limit) {
+                Some(flag) => format!("hookloop resume {id} {flag}"),
+                None => format!("hookloop resume {id}"),
+            },
+            _ => format!("hookloop resume {id}"),
+        }),
+        () => return Ok(usual()),
+    })
+}
+
+/// The blocked task that a session of tasks asked about; none if its answer is for the session itself.
+pub fn question_of_session(
+    project: &Project,
+    session: &SessionId,
+) -> Result<Option<Key>, InboxError> {
+    let is_asked = |problem: &Problem| {
+        problem.kind == Kind::TaskBlocked && session_of(&problem.by).as_ref() == Some(session)
+    };
+    let found = list(project, LOOKED_AT_MAX)?;
+    let mut keys: Vec<Key> =
+        found.into_iter().filter(is_asked).map(|problem| problem.key).collect();
+    match keys.len() {
+        0 => Ok(None),
+        1 => Ok(keys.pop()),
+        _ => {
+            let keys = keys.iter().take(CANDIDATES).map(ToString::to_string).collect();
+            Err(InboxError::SeveralQuestions { session: session.clone(), keys })
+        }
     }
 }
 

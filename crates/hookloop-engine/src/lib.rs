@@ -99,6 +99,7 @@ pub mod telemetry;
 pub mod trust;
 mod turns;
 pub mod user;
+pub mod user_database;
 mod webhook;
 pub mod work;
 pub mod worker;

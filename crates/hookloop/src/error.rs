@@ -12,6 +12,7 @@ use hookloop_engine::config::ConfigError;
 use hookloop_engine::delivery::train::TrainError;
 use hookloop_engine::doctor::restore_hint;
 use hookloop_engine::inbox::InboxError;
+use hookloop_engine::inbox::decision_record::flag_of;
 use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
 use hookloop_engine::session::{PerformError, StartError};
@@ -317,6 +318,22 @@ impl From<StartError> for CliError {
             StartError::Guest(id) | StartError::Review(id) => {
                 CliError::refused(message).hint(format!("hookloop sessions show {id}"))
             }
+            StartError::NotOver(id) => {
+                CliError::refused(message).hint(format!("hookloop stop {id}"))
+            }
+            StartError::OfWorker(..) => CliError::refused(message).hint("hookloop inbox"),
+            StartError::AtLimit { session: id, limit, .. } => {
+                let flag = flag_of(limit).unwrap_or_default();
+                CliError::refused(message).hint(format!("hookloop resume {id} {flag}"))
+            }
+            StartError::NotRunning(id, _) => {
+                CliError::refused(message).hint(format!("hookloop resume {id}"))
+            }
+            StartError::NothingRuns => CliError::refused(message).hint("hookloop sessions list"),
+            StartError::SeveralRun(ids) => {
+                let first = ids.first().map_or("", hookloop_core::id::SessionId::as_str);
+                CliError::refused(message).hint(format!("hookloop stop {first}"))
+            }
             StartError::Io { .. } => CliError::system(message),
             StartError::CheckoutBusy(holder) => {
                 let session = holder.session.as_deref().unwrap_or("SESSION");
@@ -340,6 +357,11 @@ impl From<InboxError> for CliError {
                 CliError::refused(message).hint(format!("hookloop inbox show {first}"))
             }
             InboxError::Unfit { instead, .. } => CliError::refused(message).hint(instead),
+            InboxError::Start(error) => error.into(),
+            InboxError::SeveralQuestions { keys, .. } => {
+                let first = keys.first().map_or("", String::as_str);
+                CliError::refused(message).hint(format!("hookloop inbox answer {first} \"…\""))
+            }
             InboxError::Length(_) => CliError::usage(message),
         }
     }

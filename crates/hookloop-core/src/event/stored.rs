@@ -202,6 +202,8 @@ stored_types! {
         WorktreeRecreated(WorktreeRecreated) => "worktree_recreated",
         /// It is to rest before its next iteration.
         PauseRequested(Empty) => "pause_requested",
+        /// A person wants the session to stop now: its agent and hooks are ended.
+        StopRequested(Empty) => "stop_requested",
         /// It rests.
         SessionPaused(Empty) => "session_paused",
         /// A program took it on.
@@ -210,6 +212,8 @@ stored_types! {
         SessionEnding(SessionOutcome) => "session_ending",
         /// How the session ended, and whether its work is proven.
         SessionEnded(SessionEnded) => "session_ended",
+        /// A person lets a session that ended continue. The session is paused until it is resumed.
+        SessionReopened(SessionReopened) => "session_reopened",
     }
     "The purse" {
         /// Bookkeeping: something is set aside for a turn that is about to begin, or needs more.

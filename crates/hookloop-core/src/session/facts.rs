@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plan::{CostFigure, FrozenScript, Limit, counted};
+use super::plan::{CostFigure, FrozenScript, Limit, Limits, counted};
 use crate::delivery::Submission;
 use crate::id::TaskId;
 use crate::point::Point;
@@ -431,6 +431,9 @@ pub struct SubmitJudged {
     /// The failure that the agent was told about: equal for the same failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// The obstacle, in words, where no hook stands in the way: a conflict and its files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -609,6 +612,14 @@ impl From<Outcome> for SessionEnded {
     fn from(outcome: Outcome) -> SessionEnded {
         SessionEnded { outcome, proven: false }
     }
+}
+
+/// A person lets a session that ended continue.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionReopened {
+    /// The limits of the session from now on; none if they stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
 }
 
 /// A claim or a submission changes nothing: the files and the commit are those that the work began with.

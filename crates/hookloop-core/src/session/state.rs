@@ -6,17 +6,20 @@ use serde_json::Value;
 
 use super::facts::{
     Answer, Claimed, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt,
-    StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnResult,
-    TurnStarted, UnclaimedWorkChecked, Usage, Verdict,
+    SessionReopened, StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded,
+    TurnKind, TurnResult, TurnStarted, UnclaimedWorkChecked, Usage, Verdict,
 };
-use super::plan::{Conversation, CostFigure, Plan};
+use super::plan::{Conversation, CostFigure, Count, Dollars, Limit, Plan, Work, counted};
 use super::progress::Progress;
 use crate::delivery::Submission;
 use crate::event::{EventBody, FilesSeen};
 use crate::id::TaskId;
+use crate::options::Length;
 use crate::point::Point;
 use crate::purse::{Amount, Shortage};
 
+/// Checks that a reason names.
+const NAMED_MAX: usize = 4;
 /// Where a person's message is piped: no hook's point has that name.
 pub const MESSAGE: &str = "message";
 /// A submission that did not work out so often goes back.
@@ -161,6 +164,8 @@ pub struct Session {
     /// Files that decide what hooks are and that changed since it began.
     pub drifted: BTreeSet<String>,
     pub pause_requested: bool,
+    /// A person wants it to stop now.
+    pub stop_requested: bool,
     pub outcome: Option<Outcome>,
     /// Turns of final delivery.
     pub deliveries: u32,
@@ -231,6 +236,7 @@ impl Session {
             checkpoint: None,
             drifted: BTreeSet::new(),
             pause_requested: false,
+            stop_requested: false,
             outcome: None,
             deliveries: 0,
             undelivered: 0,
@@ -320,6 +326,39 @@ impl Session {
         all.minus(self.usage.into())
     }
 
+    /// That a limit was reached, with the amount that was used: "its limit of 5 iterations was reached".
+    pub fn limit_reached(&self, limit: Limit) -> String {
+        let limits = &self.plan.limits;
+        match limit {
+            Limit::Iterations => {
+                let most = counted(limits.iterations, "iteration", "iterations");
+                format!("its limit of {most} was reached")
+            }
+            Limit::Duration => {
+                format!("its time limit of {} was reached", Length { ms: limits.duration_ms })
+            }
+            Limit::Errors => {
+                let most = counted(limits.errors, "failed turn", "failed turns");
+                format!("its limit of {most} in a row was reached")
+            }
+            Limit::Tokens => format!(
+                "its token limit was reached: {} of {}",
+                Count(self.usage.tokens()),
+                Count(limits.tokens)
+            ),
+            Limit::Cost if self.usage.cost_micros < limits.cost_micros => format!(
+                "its cost limit was reached: the cost of {} is unknown",
+                counted(self.unpriced_turns, "turn", "turns")
+            ),
+            Limit::Cost => format!(
+                "its cost limit was reached: {} of {}",
+                Dollars(self.usage.cost_micros),
+                Dollars(limits.cost_micros)
+            ),
+            Limit::Purse => "the budget of all sessions does not allow another turn".to_owned(),
+        }
+    }
+
     /// Who takes the next turn.
     pub fn agent(&self) -> &str {
         let fallback = self.plan.fallback.as_ref();
@@ -363,6 +402,9 @@ impl Session {
     /// Takes in the next event. Those that are not a session's change nothing.
     pub fn apply(&mut self, event: &EventBody) {
         if self.is_over() {
+            if let EventBody::SessionReopened(reopened) = event {
+                self.reopen(reopened);
+            }
             return;
         }
         match event {
@@ -386,10 +428,12 @@ impl Session {
             EventBody::FilesSeen(seen) => self.see_files(seen),
             EventBody::WorktreeRecreated(_) => self.lose_worktree(),
             EventBody::PauseRequested(_) => self.pause_requested = true,
+            EventBody::StopRequested(_) => self.stop_requested = true,
             EventBody::SessionPaused(_) => self.phase = Phase::Paused,
             EventBody::SessionResumed(resumed) => {
                 self.run = resumed.run;
                 self.pause_requested = false;
+                self.stop_requested = false;
                 // There may be more in it by now.
                 self.shortage = None;
                 // The person who resumes the session may have logged in or upgraded the agent.
@@ -412,6 +456,31 @@ impl Session {
             }
             _ => {}
         }
+    }
+
+    /// Pauses a session that ended, so that it can be resumed. Its counters of failures start again; iterations, time,
+    /// tokens and cost go on from where they were.
+    fn reopen(&mut self, reopened: &SessionReopened) {
+        if let Some(limits) = reopened.limits {
+            self.plan.limits = limits;
+        }
+        // The next prompt has it after all.
+        self.undelivered = self.undelivered.saturating_sub(self.pending.len());
+        self.outcome = None;
+        (self.errors, self.waits, self.wait_until_ms) = (0, 0, None);
+        (self.fault, self.shortage) = (None, None);
+        (self.retries, self.deliveries) = (0, 0);
+        self.progress.forgive();
+        self.claims.clear();
+        (self.decided, self.unclaimed) = (None, None);
+        self.was_asked_for_changes = false;
+        (self.pause_requested, self.stop_requested) = (false, false);
+        // With many tasks, each that is still blocked counts until it is claimed again.
+        if let Work::Task(_) = self.plan.work {
+            self.tasks_blocked.clear();
+        }
+        self.void();
+        self.phase = Phase::Paused;
     }
 
     /// What the files are when a program takes the session on: somebody may have changed them.
@@ -768,7 +837,7 @@ impl Session {
             }
             SubmitVerdict::Block => {
                 self.submit_failure.clone_from(&judged.failure);
-                self.send_back(judged.hook.as_deref().unwrap_or("a hook"))
+                self.send_back(judged)
             }
             SubmitVerdict::Regate => {
                 self.regates += 1;
@@ -787,11 +856,16 @@ impl Session {
     }
 
     /// The agent is asked to mend what stands in the way, as often as it may be.
-    fn send_back(&mut self, hook: &str) -> Phase {
+    fn send_back(&mut self, judged: &SubmitJudged) -> Phase {
         self.was_sent_back = true;
         if self.remediations >= self.plan.limits.remediations {
             let turns = self.remediations;
-            return self.in_need(format!("`{hook}` still fails after {turns} remediation turns"));
+            let turns = counted(turns, "remediation turn", "remediation turns");
+            return self.in_need(match (&judged.obstacle, &judged.hook) {
+                (Some(obstacle), _) => format!("after {turns}: {obstacle}"),
+                (None, Some(hook)) => format!("`{hook}` still fails after {turns}"),
+                (None, None) => format!("the work can't be submitted after {turns}"),
+            });
         }
         self.remediations += 1;
         Phase::Ready
@@ -829,8 +903,10 @@ impl Session {
                 Phase::Ending
             }
             Answer::Abort => {
-                let retries = self.plan.limits.hook_retries;
-                self.in_need(format!("gates said no after {retries} retries"))
+                let retries = counted(self.plan.limits.hook_retries, "retry", "retries");
+                let failing: Vec<String> = self.failing.iter().flatten().cloned().collect();
+                let failing = named(&failing);
+                self.in_need(format!("gates still fail after {retries}{failing}"))
             }
         };
     }
@@ -859,6 +935,8 @@ impl Session {
 
     fn take_task(&mut self, taken: TaskTaken) {
         let used = taken.remediations;
+        self.tasks_blocked.retain(|id| *id != taken.task);
+        self.tasks_lost.retain(|id| *id != taken.task);
         self.task = Some(taken);
         self.conversation = None;
         (self.retries, self.was_sent_back, self.failing) = (0, false, None);
@@ -898,6 +976,16 @@ impl Session {
         self.unbind();
         self.outcome = Some(outcome);
         self.phase = Phase::Ending;
+    }
+}
+
+/// The first of these checks, after a colon; empty without one.
+fn named(failing: &[String]) -> String {
+    let shown = failing.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    match failing.len().saturating_sub(NAMED_MAX) {
+        _ if failing.is_empty() => String::new(),
+        0 => format!(": {shown}"),
+        more => format!(": {shown} and {more} more"),
     }
 }
 

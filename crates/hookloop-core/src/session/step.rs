@@ -1,7 +1,7 @@
 //! From a session's state to what is to be done next.
 
 use super::facts::{Left, Outcome, TurnKind};
-use super::plan::{Limit, Work};
+use super::plan::{Limit, Work, counted};
 use super::state::{Phase, Session};
 use crate::point::Point;
 
@@ -138,7 +138,8 @@ fn ready(session: &Session) -> Step {
 
 /// Why a session without progress ends: whether its gates pass, and what the agent may have meant as a claim.
 fn without_progress(session: &Session) -> String {
-    let mut reason = format!("{} iterations in a row got nowhere", session.progress.stalled);
+    let stalled = counted(session.progress.stalled, "iteration", "iterations");
+    let mut reason = format!("{stalled} in a row made no progress");
     if let Some(checked) = session.unclaimed.as_ref().filter(|checked| checked.gates > 0) {
         reason.push_str(&format!("; {checked}"));
     }
@@ -221,15 +222,25 @@ fn ending(session: &Session, is_over: bool) -> Step {
         return match outcome {
             // A guest or a worker could take it again, and so have as much again, for ever.
             Outcome::Limit { limit } if session.plan.is_unwatched() && *limit != Limit::Purse => {
-                let reason = format!("a limit was reached: {}", limit.name());
+                let reason = session.limit_reached(*limit);
                 Step::LeaveTask { how: Left::Blocked, reason: Some(reason) }
+            }
+            // A worker would take it again at once.
+            Outcome::Cancelled if session.stop_requested && session.plan.worker.is_some() => {
+                let reason = Some("a person stopped its session".to_owned());
+                Step::LeaveTask { how: Left::Blocked, reason }
             }
             Outcome::NeedsHuman { reason } if session.plan.worker.is_some() => {
                 Step::LeaveTask { how: Left::Blocked, reason: Some(reason.clone()) }
             }
             outcome => {
-                let reason = Some(outcome.name().to_owned());
-                Step::LeaveTask { how: Left::Released, reason }
+                let reason = match outcome {
+                    Outcome::Limit { limit } => session.limit_reached(*limit),
+                    Outcome::NeedsHuman { reason } => reason.clone(),
+                    Outcome::Cancelled => "a person stopped the session".to_owned(),
+                    outcome => outcome.name().to_owned(),
+                };
+                Step::LeaveTask { how: Left::Released, reason: Some(reason) }
             }
         };
     }

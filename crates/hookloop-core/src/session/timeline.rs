@@ -5,8 +5,9 @@
 use std::collections::VecDeque;
 
 use super::facts::{
-    GatesJudged, IterationStarted, Outcome, Piped, Receipt, RetryLimitAnswered, SessionResumed,
-    StopDecided, SubmitJudged, TaskLeft, TaskTaken, TurnEnded, TurnKind, TurnStarted,
+    GatesJudged, IterationStarted, Outcome, Piped, Receipt, RetryLimitAnswered, SessionReopened,
+    SessionResumed, StopDecided, SubmitJudged, TaskLeft, TaskTaken, TurnEnded, TurnKind,
+    TurnStarted,
 };
 use super::plan::Plan;
 use crate::event::{EventBody, HookRan, ReactionFailed};
@@ -83,7 +84,9 @@ pub enum What {
     Left(TaskLeft),
     Short(Shortage),
     PauseRequested,
+    StopRequested,
     Paused,
+    Reopened(SessionReopened),
     Resumed(SessionResumed),
 }
 
@@ -166,7 +169,12 @@ impl Timeline {
             EventBody::TaskLeft(left) => self.note(at, What::Left(left.clone())),
             EventBody::PurseExhausted(shortage) => self.note(at, What::Short(*shortage)),
             EventBody::PauseRequested(_) => self.note(at, What::PauseRequested),
+            EventBody::StopRequested(_) => self.note(at, What::StopRequested),
             EventBody::SessionPaused(_) => self.note(at, What::Paused),
+            EventBody::SessionReopened(reopened) => {
+                (self.ended, self.outcome) = (None, None);
+                self.note(at, What::Reopened(reopened.clone()));
+            }
             EventBody::SessionResumed(resumed) => self.note(at, What::Resumed(resumed.clone())),
             EventBody::SessionEnding(outcome) => {
                 self.outcome = Some(outcome.clone());
@@ -193,11 +201,17 @@ impl Timeline {
     }
 
     fn foresee(&mut self, at: Timestamp) {
-        let number = match self.parts.back().map(|part| part.kind) {
-            Some(PartKind::Iteration { has_begun: false, .. }) => return,
-            Some(PartKind::Iteration { number, .. }) => number + 1,
-            _ => 1,
-        };
+        if let Some(PartKind::Iteration { has_begun: false, .. }) =
+            self.parts.back().map(|part| part.kind)
+        {
+            return;
+        }
+        // The end of a session that was reopened may be in between.
+        let last = self.parts.iter().rev().find_map(|part| match part.kind {
+            PartKind::Iteration { number, .. } => Some(number),
+            PartKind::Start | PartKind::End => None,
+        });
+        let number = last.map_or(1, |number| number + 1);
         self.open(PartKind::Iteration { number, has_begun: false }, at);
     }
 

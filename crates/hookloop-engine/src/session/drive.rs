@@ -13,6 +13,7 @@ use hookloop_core::session::facts::{
     EmptyDifferenceFound, Left, PointPassed, RetryLimitAnswered, RetryLimitAsked, TrustDrifted,
     TurnStarted,
 };
+use hookloop_core::session::plan::counted;
 use hookloop_core::session::stop::Validated;
 use hookloop_core::session::{
     Answer, AtRetryLimit, IterationStarted, Outcome, Pause, Phase, Piped, PromptChannel, Session,
@@ -48,6 +49,8 @@ const NOTES_TOLD: usize = 10;
 const NOTE: &str = "note";
 /// The sender of instructions that no hook gives.
 pub(super) const US: &str = "hookloop";
+/// Blocked tasks that a reason names.
+const BLOCKED_NAMED: usize = 4;
 /// How long a task is held without a sign of life.
 pub const LEASE: std::time::Duration = std::time::Duration::from_secs(90);
 
@@ -235,7 +238,7 @@ impl<'p, W: World> Driver<'p, W> {
             Phase::Ended => true,
             _ => false,
         };
-        if self.world.is_cancelled() && !is_ending {
+        if (self.world.is_cancelled() || session.stop_requested) && !is_ending {
             self.journal.note(EventBody::SessionEnding(Outcome::Cancelled));
         }
     }
@@ -715,27 +718,35 @@ impl<'p, W: World> Driver<'p, W> {
         }
         let blocked = session.tasks_blocked.len();
         let open = self.journal.project.read(|view| view.open_tasks())?;
+        let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        let are_open = counted(number(open), "task is open", "tasks are open");
         let reason = match (blocked, open) {
             (0, 0) => {
                 let unproven = self.journal.session.has_accepted;
                 return Ok(Outcome::Complete { unproven });
             }
-            (0, open) => match self.journal.project.why_none(&Wanted::Any)? {
-                WhyNone::Full(full) => format!("{open} tasks are open, but {full}"),
+            (0, _) => match self.journal.project.why_none(&Wanted::Any)? {
+                WhyNone::Full(full) => format!("{are_open}, but {full}"),
                 WhyNone::NothingReady { next: Some(next) } => {
-                    format!("{open} tasks are open and none is ready before {}", next.brief())
+                    format!("{are_open} and none is ready before {}", next.brief())
                 }
                 WhyNone::NotForAgent => {
                     let agent = session.agent();
                     let closed = self.journal.project.closed_in_words(agent)?;
-                    let none = format!("{open} tasks are open and none is ready for `{agent}`");
+                    let none = format!("{are_open} and none is ready for `{agent}`");
                     [vec![none], closed].concat().join("; ")
                 }
                 WhyNone::NothingReady { next: None } => {
-                    format!("{open} tasks are open and none is ready")
+                    format!("{are_open} and none is ready")
                 }
             },
-            (blocked, _) => format!("{blocked} tasks need a human"),
+            (blocked, _) => {
+                let count = u32::try_from(blocked).unwrap_or(u32::MAX);
+                let names = session.tasks_blocked.iter().take(BLOCKED_NAMED);
+                let names = names.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let needs = counted(count, "task needs a human", "tasks need a human");
+                format!("{needs}: {names}")
+            }
         };
         Ok(Outcome::NeedsHuman { reason })
     }

@@ -20,15 +20,15 @@ use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::facts::SessionResumed;
-use hookloop_core::session::plan::GUEST;
+use hookloop_core::session::facts::{SessionReopened, SessionResumed};
+use hookloop_core::session::plan::{GUEST, UNPRICED_TURNS};
 use hookloop_core::session::state::MESSAGE;
 use hookloop_core::session::{
-    AtRetryLimit, ConversationPolicy, Fallback, Limits, Outcome, Phase, Piped, Plan, PromptChannel,
-    Session, StopWhen, Work,
+    AtRetryLimit, ConversationPolicy, Fallback, Limit, Limits, Outcome, Phase, Piped, Plan,
+    PromptChannel, Session, StopWhen, Work, stop as stop_words,
 };
 use hookloop_core::trace::{Names, TraceId};
-use hookloop_store::view::{PAUSED, REVIEW, SessionRow};
+use hookloop_store::view::{PAUSED, REVIEW, RUNNING, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
 use super::checkout::{self, CheckoutHolder, CheckoutUse};
@@ -48,6 +48,12 @@ const RUN: &str = "run";
 /// Where our index and objects of git are.
 pub(super) const GIT: &str = "git";
 const CLOCK: &str = "active_ms";
+/// A person wants the session to stop: [`StopWatch`] looks for it.
+const STOP: &str = "stop";
+/// How often it is looked for.
+const STOP_POLL: Duration = Duration::from_millis(250);
+/// The state of a session whose work is complete.
+const COMPLETE: &str = "complete";
 /// Says that the session is over.
 const OVER: &str = "over";
 /// How often a lock is tried that somebody may only have looked at.
@@ -102,6 +108,18 @@ pub enum StartError {
     NothingToResume,
     #[error("session {0} is over: {1}")]
     Over(SessionId, String),
+    #[error("session {0} has not ended: its limits can be changed when it has")]
+    NotOver(SessionId),
+    #[error("session {0} belongs to worker {1}: a worker continues with its task")]
+    OfWorker(SessionId, String),
+    #[error("session {session} can't continue: {reached}")]
+    AtLimit { session: SessionId, limit: Limit, reached: String },
+    #[error("session {0} is not running: {1}")]
+    NotRunning(SessionId, String),
+    #[error("no session runs in this directory")]
+    NothingRuns,
+    #[error("several sessions run in this directory: {}", ids(.0))]
+    SeveralRun(Vec<SessionId>),
     #[error("session {0} is running")]
     Running(SessionId),
     #[error("session {0} is performed on {1}, as far as is known here")]
@@ -123,6 +141,63 @@ pub enum StartError {
     CheckoutBusy(Box<CheckoutHolder>),
     #[error("a message has at most {MESSAGE_BYTES_MAX} bytes, not {0}")]
     LongMessage(usize),
+}
+
+/// A limit that a person changes: by an amount, or to an amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitChange {
+    By(u64),
+    To(u64),
+}
+
+impl LimitChange {
+    fn of(change: Option<LimitChange>, known: u64) -> u64 {
+        match change {
+            None => known,
+            Some(LimitChange::By(more)) => known.saturating_add(more),
+            Some(LimitChange::To(amount)) => amount,
+        }
+    }
+}
+
+/// The limits of a session that a person changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitChanges {
+    pub iterations: Option<LimitChange>,
+    pub duration_ms: Option<LimitChange>,
+    pub tokens: Option<LimitChange>,
+    pub cost_micros: Option<LimitChange>,
+}
+
+impl LimitChanges {
+    pub fn is_none(&self) -> bool {
+        *self == LimitChanges::default()
+    }
+
+    /// The limits after the changes. Turns of unknown cost get as many again where the cost limit is raised.
+    fn over(&self, limits: Limits) -> Limits {
+        let iterations = LimitChange::of(self.iterations, limits.iterations.into());
+        let unpriced_turns = match (self.cost_micros, limits.unpriced_turns) {
+            (None, turns) | (Some(_), turns @ u32::MAX) => turns,
+            (Some(_), turns) => turns.saturating_add(UNPRICED_TURNS),
+        };
+        Limits {
+            iterations: u32::try_from(iterations).unwrap_or(u32::MAX),
+            duration_ms: LimitChange::of(self.duration_ms, limits.duration_ms),
+            tokens: LimitChange::of(self.tokens, limits.tokens),
+            cost_micros: LimitChange::of(self.cost_micros, limits.cost_micros),
+            unpriced_turns,
+            ..limits
+        }
+    }
+}
+
+/// A person's answer to a session that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ReopenAnswer<'a> {
+    /// The question that it answers.
+    pub question: Option<&'a str>,
+    pub text: &'a str,
 }
 
 /// What a user agrees to who goes on with a session.
@@ -285,6 +360,230 @@ pub fn start_as(
     Ok(Opened { id, run, plan, active_ms, is_ending, directory, frozen, _lock, _checkout })
 }
 
+/// Lets a session that ended continue, with other limits and an answer for its next prompt. It is paused then.
+pub fn reopen(
+    project: &Project,
+    id: &SessionId,
+    changes: &LimitChanges,
+    answer: Option<&ReopenAnswer<'_>>,
+) -> Result<(), StartError> {
+    project.authorize(ControlledAction::ResumeSession)?;
+    if !changes.is_none() {
+        project.authorize(ControlledAction::RaiseLimits)?;
+    }
+    if let Some(answer) = answer {
+        project.authorize(ControlledAction::AnswerQuestion)?;
+        if answer.text.len() > MESSAGE_BYTES_MAX {
+            return Err(StartError::LongMessage(answer.text.len()));
+        }
+    }
+    let mut journal = journal(project, id)?;
+    let session = &journal.session;
+    if session.plan.has_guest() {
+        return Err(StartError::Guest(id.clone()));
+    }
+    if matches!(session.plan.work, Work::Review(_)) {
+        return Err(StartError::Review(id.clone()));
+    }
+    if let Some(worker) = &session.plan.worker {
+        return Err(StartError::OfWorker(id.clone(), worker.clone()));
+    }
+    let limits = changes.over(session.plan.limits);
+    check_reopening(project, id, session, limits)?;
+    let limits = (limits != session.plan.limits).then_some(limits);
+    journal.note(EventBody::SessionReopened(SessionReopened { limits }));
+    if let Some(answer) = answer {
+        let question = answer.question.filter(|question| !question.trim().is_empty());
+        journal.note(EventBody::OutputPiped(Piped {
+            from: project.actor().to_owned(),
+            point: MESSAGE.to_owned(),
+            text: answer.text.to_owned(),
+            channel: Some(PromptChannel::User),
+            question: question.map(str::to_owned),
+            ..Piped::default()
+        }));
+    }
+    journal.commit()?;
+    Ok(())
+}
+
+/// Fails unless a session ended without being complete, and these limits allow another turn.
+fn check_reopening(
+    project: &Project,
+    id: &SessionId,
+    session: &Session,
+    limits: Limits,
+) -> Result<(), StartError> {
+    let over = |state: &str| Err(StartError::Over(id.clone(), state.to_owned()));
+    match (&session.outcome, session.is_over()) {
+        (_, false) => return Err(StartError::NotOver(id.clone())),
+        (Some(outcome @ Outcome::Complete { .. }), _) => return over(outcome.name()),
+        _ => {}
+    }
+    project.rules().policy.check_limits(limits).map_err(EngineError::from)?;
+    let mut with_limits = session.clone();
+    with_limits.plan.limits = limits;
+    let used = [
+        (Limit::Iterations, session.next_iteration() > limits.iterations),
+        (Limit::Duration, session.active_ms >= limits.duration_ms),
+        (Limit::Tokens, session.usage.tokens() >= limits.tokens),
+        (Limit::Cost, session.usage.cost_micros >= limits.cost_micros),
+        (Limit::Cost, session.unpriced_turns >= limits.unpriced_turns),
+    ];
+    match used.into_iter().find(|(_, is_reached)| *is_reached) {
+        None => Ok(()),
+        Some((limit, _)) => Err(StartError::AtLimit {
+            session: id.clone(),
+            limit,
+            reached: with_limits.limit_reached(limit),
+        }),
+    }
+}
+
+/// The session that `resume` without a name continues: one that has not ended, else the last one if it can be reopened.
+fn find_to_resume(
+    project: &Project,
+    runner: &Runner,
+    machine: &str,
+) -> Result<SessionRow, StartError> {
+    let is_own = |row: &SessionRow| !is_of_guest(row) && row.work != REVIEW;
+    let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
+    // One that runs is not the one that somebody wants to go on with.
+    let is_ours = |row: &SessionRow| (row.machine == machine || row.state == PAUSED) && is_own(row);
+    let mut free = open.into_iter().filter(|row| is_ours(row) && !is_running(runner, &row.id));
+    if let Some(row) = free.next() {
+        return Ok(row);
+    }
+    let last = project.read(|view| view.sessions(OPEN_MAX))?.into_iter().find(is_own);
+    let can_reopen =
+        |row: &SessionRow| row.is_over() && row.machine == machine && row.state != COMPLETE;
+    last.filter(can_reopen).ok_or(StartError::NothingToResume)
+}
+
+/// The session that a person means by `resume`: the one that is named, else the last one that can continue.
+pub fn find_resumable(
+    project: &Project,
+    runner: &Runner,
+    wanted: Option<&str>,
+    machine: &str,
+) -> Result<SessionId, StartError> {
+    project.authorize(ControlledAction::ResumeSession)?;
+    match wanted {
+        Some(wanted) => Ok(find(project, wanted)?.id),
+        None => Ok(find_to_resume(project, runner, machine)?.id),
+    }
+}
+
+/// Reopens a session that ended, with other limits and an answer. One that has not ended gets the answer as a message.
+pub fn prepare_resume(
+    project: &Project,
+    id: &SessionId,
+    changes: &LimitChanges,
+    text: Option<&str>,
+) -> Result<(), StartError> {
+    let session = session(project, id)?;
+    if !session.is_over() {
+        if !changes.is_none() {
+            return Err(StartError::NotOver(id.clone()));
+        }
+        return match text {
+            Some(text) => message(project, Some(id.as_str()), text).map(drop),
+            None => Ok(()),
+        };
+    }
+    let question = match &session.outcome {
+        Some(Outcome::NeedsHuman { reason }) => Some(stop_words::question_in(reason)),
+        _ => None,
+    };
+    let answer = text.map(|text| ReopenAnswer { question, text });
+    reopen(project, id, changes, answer.as_ref())
+}
+
+/// A request to stop a session, and where the session runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopRequest {
+    pub id: SessionId,
+    /// Whether the session runs on this machine.
+    pub is_here: bool,
+    pub machine: String,
+}
+
+/// Asks a running session to stop now: the one that is named, else the one that runs in this directory.
+pub fn stop(
+    project: &Project,
+    runner: &Runner,
+    wanted: Option<&str>,
+    machine: &str,
+) -> Result<StopRequest, StartError> {
+    project.authorize(ControlledAction::StopSession)?;
+    let row = match wanted {
+        Some(wanted) => find(project, wanted)?,
+        None => {
+            let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
+            let is_here = |row: &SessionRow| row.work != REVIEW && is_running(runner, &row.id);
+            let mut here: Vec<SessionRow> = open.into_iter().filter(is_here).collect();
+            match here.len() {
+                0 => return Err(StartError::NothingRuns),
+                1 => here.remove(0),
+                _ => {
+                    return Err(StartError::SeveralRun(
+                        here.into_iter().map(|row| row.id).collect(),
+                    ));
+                }
+            }
+        }
+    };
+    if is_of_guest(&row) {
+        return Err(StartError::Guest(row.id));
+    }
+    if row.work == REVIEW {
+        return Err(StartError::Review(row.id));
+    }
+    let is_here = is_running(runner, &row.id);
+    let is_elsewhere = !is_here && row.machine != machine && row.state == RUNNING;
+    if row.is_over() || !is_here && !is_elsewhere {
+        let state = match row.state.as_str() {
+            RUNNING => "its program died".to_owned(),
+            state => state.to_owned(),
+        };
+        return Err(StartError::NotRunning(row.id, state));
+    }
+    project.append(&Subject::Session(row.id.clone()), EventBody::StopRequested(Empty {}))?;
+    if is_here {
+        let path = directory(runner, &row.id).join(STOP);
+        fs::write(&path, "").map_err(|source| StartError::Io { path, source })?;
+    }
+    Ok(StopRequest { id: row.id, is_here, machine: row.machine })
+}
+
+/// Ends a session when a person asks for that from another program, for as long as this is there.
+#[derive(Debug)]
+pub(super) struct StopWatch {
+    _over: std::sync::mpsc::Sender<()>,
+}
+
+impl StopWatch {
+    /// Looks for the file that [`stop`] leaves beside the session's lock.
+    pub(super) fn new(directory: &Path, stop: super::real::Stop) -> std::io::Result<StopWatch> {
+        let (over, is_over) = std::sync::mpsc::channel();
+        let path = directory.join(STOP);
+        std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
+            use std::sync::mpsc::RecvTimeoutError::Timeout;
+            while is_over.recv_timeout(STOP_POLL) == Err(Timeout) {
+                if path.exists() {
+                    stop.by_user();
+                    return;
+                }
+            }
+        })?;
+        Ok(StopWatch { _over: over })
+    }
+}
+
+fn ids(sessions: &[SessionId]) -> String {
+    sessions.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", ")
+}
+
 /// Takes a session on that has not ended: the one that is named, else the last.
 pub fn resume(
     project: &Project,
@@ -296,18 +595,7 @@ pub fn resume(
     project.authorize(ControlledAction::ResumeSession)?;
     let row = match wanted {
         Some(wanted) => find(project, wanted)?,
-        None => {
-            let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
-            // One that runs is not the one that somebody wants to go on with.
-            let is_ours = |row: &SessionRow| {
-                (row.machine == machine || row.state == PAUSED)
-                    && !is_of_guest(row)
-                    && row.work != REVIEW
-            };
-            let mut free =
-                open.into_iter().filter(|row| is_ours(row) && !is_running(runner, &row.id));
-            free.next().ok_or(StartError::NothingToResume)?
-        }
+        None => find_to_resume(project, runner, machine)?,
     };
     if row.is_over() {
         return Err(StartError::Over(row.id, row.state));
@@ -647,6 +935,9 @@ fn was_here(directory: &Path, run: u32) -> bool {
 /// Remembers that this machine has the session's last program. One that can't be written would be taken for one of
 /// before there was such a file.
 fn be_here(directory: &Path, run: u32) {
+    // A request to stop was for the program before, and a session that goes on is not over.
+    let _ = fs::remove_file(directory.join(STOP));
+    let _ = fs::remove_file(directory.join(OVER));
     let _ = fs::write(directory.join(RUN), run.to_string());
 }
 

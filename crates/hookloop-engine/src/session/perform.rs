@@ -6,7 +6,7 @@ use hookloop_core::hook::Registry;
 use hookloop_core::session::{Session, Work};
 
 use super::drive::Driver;
-use super::open::{Drift, Opened};
+use super::open::{Drift, Opened, StopWatch};
 use super::prompt;
 use super::real::{Onlooker, Real, Rest, Stop, Surroundings};
 use crate::agents::crew::Crew;
@@ -82,6 +82,7 @@ pub fn perform<O: Onlooker>(
     let is_shown = |_: &&Tracing| opened.plan.trace_parent.is_none_or(|parent| parent.is_sampled);
     let tracing = project.tracing.as_ref().filter(is_shown);
     let _watch = tracing.map(|tracing| tracing.exporter.watch(project, &opened.id));
+    let _stop_watch = StopWatch::new(&opened.directory, surroundings.stop.clone())?;
     let mut world = Real::new(surroundings, crew)?;
     world.remember_base_for(&hooks);
     let driver = Driver::of(project, opened, world, hooks)?;

@@ -10,6 +10,7 @@ use hookloop_core::delivery::Submission;
 use hookloop_core::event::EventBody;
 use hookloop_core::failure_fingerprint::failure_fingerprint;
 use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::inbox::one_line;
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::session::facts::{Left, PointPassed};
@@ -31,6 +32,8 @@ const REGATES_MAX: u32 = 10;
 /// How often of these a base that has moved meanwhile is followed. One that moves faster than gates run would be
 /// followed for ever; whoever merges tests the work on top of it as it is then.
 const REBASES_MAX: u32 = 3;
+/// Characters of an obstacle in words.
+const OBSTACLE_MAX: usize = 400;
 
 impl<W: World> Driver<'_, W> {
     /// Makes the task's own place ready: its worktree, and what session_start does there.
@@ -167,7 +170,8 @@ impl<W: World> Driver<'_, W> {
                 let submission = context.submission(wrapped, agent);
                 let submission = Some(Submission { remediations, ..submission });
                 let verdict = SubmitVerdict::Pass { submission };
-                let judged = SubmitJudged { verdict, hook: None, passed, failure: None };
+                let judged =
+                    SubmitJudged { verdict, hook: None, passed, failure: None, obstacle: None };
                 self.journal.note(EventBody::SubmitJudged(judged));
                 return Ok(());
             };
@@ -192,7 +196,8 @@ impl<W: World> Driver<'_, W> {
                 }
                 let failure = (verdict == SubmitVerdict::Block).then(|| fingerprint(&run));
                 let hook = Some(hook.name.clone());
-                let judged = SubmitJudged { verdict, hook, passed: Vec::new(), failure };
+                let judged =
+                    SubmitJudged { verdict, hook, passed: Vec::new(), failure, obstacle: None };
                 self.journal.note(EventBody::SubmitJudged(judged));
                 return Ok(());
             }
@@ -285,8 +290,18 @@ impl<W: World> Driver<'_, W> {
     fn give_up(&mut self, trouble: Trouble) {
         let verdict = match trouble {
             Trouble::Block { prompt, .. } => {
+                let obstacle = Some(one_line(&prompt, OBSTACLE_MAX));
                 self.instruct(US, &Point::BeforeSubmit, prompt);
-                SubmitVerdict::Block
+                let verdict = SubmitVerdict::Block;
+                let judged = SubmitJudged {
+                    verdict,
+                    hook: None,
+                    passed: Vec::new(),
+                    failure: None,
+                    obstacle,
+                };
+                self.journal.note(EventBody::SubmitJudged(judged));
+                return;
             }
             Trouble::Retry { why } => SubmitVerdict::Retry { reason: why },
             Trouble::NeedsHuman { why } => SubmitVerdict::Escalate { reason: why },
@@ -337,6 +352,7 @@ impl<W: World> Driver<'_, W> {
             hook,
             passed: Vec::new(),
             failure: None,
+            obstacle: None,
         }));
     }
 }

@@ -296,7 +296,9 @@ impl Traced<'_> {
             }
             What::Short(_) => "purse_exhausted",
             What::PauseRequested => "pause_requested",
+            What::StopRequested => "stop_requested",
             What::Paused => "session_paused",
+            What::Reopened(_) => "session_reopened",
             What::Resumed(resumed) => {
                 says.count("hookloop.run", resumed.run);
                 says.text("hookloop.machine", &resumed.machine);

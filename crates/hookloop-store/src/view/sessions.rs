@@ -116,6 +116,11 @@ impl Fold<'_> {
                 let reason = reason(outcome);
                 self.run(update, params![id, outcome.name(), reason, event.at.0, proven]).map(drop)
             }
+            EventBody::SessionReopened(_) => {
+                let update = "UPDATE session SET state = ?2, reason = NULL, ended_at = NULL,
+                    proven = 0 WHERE id = ?1 AND ended_at IS NOT NULL";
+                set(update, &PAUSED)
+            }
             EventBody::HookRan(ran) => self.count_run(ran),
             _ => Ok(()),
         }

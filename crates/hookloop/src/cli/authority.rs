@@ -23,8 +23,9 @@ impl Command {
             // Init trusts nothing and runs nothing for an agent; the demo has a project and a state of its own.
             Command::Init(_) | Command::Demo(_) => None,
             Command::Run(_) => Some(Action::StartSession),
-            Command::Resume(_) => Some(Action::ResumeSession),
+            Command::Resume(args) => Some(args.controlled()),
             Command::Pause(_) => Some(Action::PauseSession),
+            Command::Stop(_) => Some(Action::StopSession),
             Command::Message(_) => Some(Action::MessageAgent),
             Command::Merge(_) => Some(Action::MergeWork),
             Command::Worker(_) => Some(Action::StartWorker),
@@ -37,7 +38,7 @@ impl Command {
             Command::Sessions(command) => command.controlled(),
             Command::Fleet(command) => command.controlled(),
             Command::Worktrees(command) => command.controlled(),
-            Command::Inbox(command) => command.controlled(),
+            Command::Inbox(args) => args.controlled(),
             Command::Task(command) => command.controlled(),
             Command::Schedule(command) => command.controlled(),
             Command::Hooks(command) => command.controlled(),
@@ -111,9 +112,9 @@ impl agents::Command {
     }
 }
 
-impl inbox::Command {
+impl inbox::InboxArgs {
     fn controlled(&self) -> Option<Action> {
-        match self {
+        match self.command.as_ref()? {
             inbox::Command::Answer(_) | inbox::Command::Quit(_) => Some(Action::AnswerQuestion),
             inbox::Command::Approve(_) => Some(Action::ApproveWork),
             inbox::Command::Dismiss(_) => Some(Action::DismissItem),

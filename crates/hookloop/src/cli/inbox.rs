@@ -14,6 +14,28 @@ use super::Context;
 use crate::output::Result;
 pub(super) use notify::tell;
 
+/// Show what needs a person, and decide about it
+///
+/// Without a command, `hookloop inbox` lists the items.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct InboxArgs {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+
+    #[command(flatten)]
+    list: list::Args,
+}
+
+impl InboxArgs {
+    pub(crate) fn run(self, context: &mut Context) -> Result {
+        match self.command {
+            Some(command) => command.run(context),
+            None => self.list.run(context),
+        }
+    }
+}
+
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     #[command(visible_alias = "ls")]

@@ -31,6 +31,7 @@ mod serve;
 pub(crate) mod session;
 mod sessions;
 mod status;
+mod stop;
 mod task;
 mod traces;
 mod uninstall;
@@ -110,6 +111,7 @@ enum Command {
     Resume(resume::Args),
     Watch(watch::Args),
     Pause(pause::Args),
+    Stop(stop::Args),
     Message(message::Args),
     /// What sessions there are, and what happened in them
     #[command(subcommand)]
@@ -122,9 +124,7 @@ enum Command {
     /// The worktrees that tasks are worked on in
     #[command(subcommand)]
     Worktrees(worktrees::Command),
-    /// What needs a human, and what you decide about it
-    #[command(subcommand)]
-    Inbox(inbox::Command),
+    Inbox(inbox::InboxArgs),
     Why(why::Args),
     Usage(usage::Args),
     /// Add tasks, move them along, look at them
@@ -184,13 +184,14 @@ impl Cli {
             Command::Resume(args) => args.run(context),
             Command::Watch(args) => args.run(context),
             Command::Pause(args) => args.run(context),
+            Command::Stop(args) => args.run(context),
             Command::Message(args) => args.run(context),
             Command::Sessions(command) => command.run(context),
             Command::Merge(args) => args.run(context),
             Command::Worker(args) => args.run(context),
             Command::Fleet(command) => command.run(context),
             Command::Worktrees(command) => command.run(context),
-            Command::Inbox(command) => command.run(context),
+            Command::Inbox(args) => args.run(context),
             Command::Why(args) => args.run(context),
             Command::Usage(args) => args.run(context),
             Command::Task(command) => command.run(context),
@@ -439,10 +440,11 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
     Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust, stays })
 }
 
-/// The name of the user.
+/// The name of the user: by the environment, else by the system's user database.
 pub(crate) fn user_name() -> String {
     let name = ["USER", "LOGNAME"].iter().find_map(|name| env::var(name).ok());
-    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+    let name = name.filter(|name| !name.is_empty());
+    name.or_else(hookloop_engine::user_database::user_name).unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Fails with what to do if a file can't be read.

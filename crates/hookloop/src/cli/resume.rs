@@ -1,21 +1,35 @@
 //! `hookloop resume`
 
+use hookloop_core::authority::ControlledAction;
 use hookloop_core::id::SessionId;
+use hookloop_engine::inbox;
 use hookloop_engine::project::Project;
+use hookloop_engine::runner::Runner;
 use hookloop_engine::session::checkout::in_worktree;
-use hookloop_engine::session::open;
+use hookloop_engine::session::open::{self, LimitChange, LimitChanges};
 use hookloop_engine::session::real::Stop;
 
+use super::run::length;
 use super::session::{self, Look, Stage, runner};
 use super::{Context, machine, traces};
 use crate::logs::LogArgs;
 use crate::output::{DIM, Result};
 
-/// Go on with a session that was paused or interrupted: the last one, or the one that is named
+/// Continue a session that was paused, interrupted or stopped, or that needs a person
+///
+/// A session that ended for a question continues with `--answer`; one that reached a limit, with a higher limit.
+/// Example: `hookloop resume k3m9 --answer "Use Stripe" --max-iterations +20`
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Its id, the start of it, or its name
+    /// Id, start of the id, or name [default: the last session that can continue]
     session: Option<String>,
+
+    /// Answer to the agent's question; the next prompt has both
+    #[arg(long, value_name = "TEXT")]
+    answer: Option<String>,
+
+    #[command(flatten)]
+    limits: RaisedLimits,
 
     /// Use the current hooks and scripts, not those that it began with
     #[arg(long)]
@@ -43,11 +57,24 @@ impl Args {
         let session = Some(id.to_string());
         Args {
             session,
+            answer: None,
+            limits: RaisedLimits::default(),
             with_changed_hooks: false,
             take_over: false,
             share_checkout: false,
             plain: false,
             log: LogArgs::default(),
+        }
+    }
+
+    /// The decision that this command line is.
+    pub(super) fn controlled(&self) -> ControlledAction {
+        if !self.limits.changes().is_none() {
+            ControlledAction::RaiseLimits
+        } else if self.answer.is_some() {
+            ControlledAction::AnswerQuestion
+        } else {
+            ControlledAction::ResumeSession
         }
     }
 
@@ -57,18 +84,100 @@ impl Args {
         let project = traces::begin(context, project)?;
         let runner = runner(&project)?;
         let wanted = self.session.as_deref();
+        let stop = session::heed_signals()?;
+        let answer = self.answer.as_deref();
+        let id = prepare(&project, runner, wanted, (&self.limits.changes(), answer))?;
         let Args { with_changed_hooks, take_over, share_checkout, plain, .. } = self;
         let how = open::Resume { with_changed_hooks, take_over, share_checkout };
-        let stop = session::heed_signals()?;
-        let opened = open::resume(&project, runner, wanted, how, &machine())?;
-        session::worktree::perform_where_it_works(
-            context,
-            &project,
-            &opened,
-            stop,
-            Look::new(plain),
-        )
+        let opened = open::resume(&project, runner, Some(id.as_str()), how, &machine())?;
+        let look = Look::new(plain);
+        session::worktree::perform_where_it_works(context, &project, &opened, stop, look)
     }
+}
+
+/// Limits of a session that ended: `20` sets one, `+20` raises it by that.
+#[derive(clap::Args, Default)]
+struct RaisedLimits {
+    /// Iterations, such as 40 or +20
+    #[arg(long, value_name = "N", value_parser = count)]
+    max_iterations: Option<LimitChange>,
+
+    /// Time, such as 8h or +1h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    max_duration: Option<LimitChange>,
+
+    /// Tokens, such as 2000000 or +500000
+    #[arg(long, value_name = "N", value_parser = count)]
+    max_tokens: Option<LimitChange>,
+
+    /// Cost in dollars, such as 20 or +5
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+    max_cost: Option<LimitChange>,
+}
+
+impl RaisedLimits {
+    fn changes(&self) -> LimitChanges {
+        LimitChanges {
+            iterations: self.max_iterations,
+            duration_ms: self.max_duration,
+            tokens: self.max_tokens,
+            cost_micros: self.max_cost,
+        }
+    }
+}
+
+/// Splits `+20` or `20`, and reads the amount.
+fn change(
+    text: &str,
+    read: impl Fn(&str) -> std::result::Result<u64, String>,
+) -> std::result::Result<LimitChange, String> {
+    let (amount, is_more) = match text.strip_prefix('+') {
+        Some(amount) => (amount, true),
+        None => (text, false),
+    };
+    match read(amount)? {
+        0 => Err("it has to be more than 0".to_owned()),
+        amount if is_more => Ok(LimitChange::By(amount)),
+        amount => Ok(LimitChange::To(amount)),
+    }
+}
+
+fn count(text: &str) -> std::result::Result<LimitChange, String> {
+    let read = |text: &str| text.parse().map_err(|_| "write a number such as 20 or +20".to_owned());
+    change(text, read)
+}
+
+fn time(text: &str) -> std::result::Result<LimitChange, String> {
+    change(text, length)
+}
+
+fn dollars(text: &str) -> std::result::Result<LimitChange, String> {
+    const MICROS: f64 = 1_000_000.0;
+    change(text, |text| match text.parse::<f64>() {
+        Ok(cost) if cost.is_finite() && cost >= 0.0 => Ok((cost * MICROS) as u64),
+        _ => Err("write dollars such as 5 or +2.50".to_owned()),
+    })
+}
+
+/// Answers the question, reopens a session that ended, and says which session goes on.
+fn prepare(
+    project: &Project,
+    runner: &Runner,
+    wanted: Option<&str>,
+    (changes, answer): (&LimitChanges, Option<&str>),
+) -> Result<SessionId> {
+    let by = machine();
+    let id = open::find_resumable(project, runner, wanted, &by)?;
+    let question = match answer {
+        Some(_) => inbox::question_of_session(project, &id)?,
+        None => None,
+    };
+    let for_session = answer.filter(|_| question.is_none());
+    open::prepare_resume(project, &id, changes, for_session)?;
+    if let (Some(key), Some(text)) = (question, answer) {
+        inbox::answer(project, &key, text)?;
+    }
+    Ok(id)
 }
 
 /// Sessions whose program died get the end that they have not had.

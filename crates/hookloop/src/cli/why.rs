@@ -5,9 +5,11 @@ use std::collections::HashSet;
 use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject, TaskId};
+use hookloop_core::inbox::About;
 use hookloop_core::session::{Limit, Outcome, Phase, Session, TurnEnded};
 use hookloop_core::task::TaskState;
 use hookloop_engine::gate_agreement;
+use hookloop_engine::inbox::decision_record::flag_of;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
@@ -114,13 +116,14 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         }
         Some(Outcome::Limit { limit: Limit::Cost }) if words::is_unpriced_limit(session) => {
             reasons.push(format!(
-                "its limit of cost was reached: the cost of {} turns is unknown, and {} are allowed \
+                "its limit of cost was reached: the cost of {} is unknown, and {} are allowed \
                  (`--max-unpriced-turns`)",
-                session.unpriced_turns, limits.unpriced_turns
+                words::counted(session.unpriced_turns, "turn", "turns"),
+                limits.unpriced_turns
             ));
         }
         Some(Outcome::Limit { limit }) => {
-            reasons.push(format!("its limit of {} was reached", limit.name()))
+            reasons.push(session.limit_reached(*limit));
         }
         Some(Outcome::Complete { unproven: true }) => {
             reasons.push("gates said no, and the work was accepted as it is".to_owned());
@@ -135,7 +138,7 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         Some(Outcome::Complete { .. }) => {
             reasons.push("its gates passed on the files as they were then".to_owned())
         }
-        Some(Outcome::Cancelled) => reasons.push("the user ended it".to_owned()),
+        Some(Outcome::Cancelled) => reasons.push("a person stopped it".to_owned()),
         Some(Outcome::Interrupted) => {
             reasons.push("its program died, and another session was begun".to_owned())
         }
@@ -155,22 +158,27 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         reasons.push(format!("{RECEIPT}{} {} on {tree}", receipt.gate, receipt.status));
     }
     reasons.push(format!(
-        "{} of {} iterations, {} of {} retries, {} of {} iterations without progress, {} errors in a row",
+        "{} of {}, {} of {}, {} of {} without progress, {} in a row",
         session.iteration,
-        limits.iterations,
-        session.retries,
-        limits.hook_retries,
+        words::counted(limits.iterations, "iteration", "iterations"),
+        session.retries.min(limits.hook_retries),
+        words::counted(limits.hook_retries, "retry", "retries"),
         session.progress.stalled,
-        limits.no_progress,
-        session.errors,
+        words::counted(limits.no_progress, "iteration", "iterations"),
+        words::counted(session.errors, "error", "errors"),
     ));
     if !session.pending.is_empty() {
-        reasons.push(format!("{} outputs wait for a prompt", session.pending.len()));
+        let count = u32::try_from(session.pending.len()).unwrap_or(u32::MAX);
+        let waits = words::counted(count, "output waits", "outputs wait");
+        reasons.push(format!("{waits} for a prompt"));
     }
     let is_broke = session.outcome == Some(Outcome::Limit { limit: Limit::Purse });
     let next = match session.is_over() || is_running {
         true if is_broke => "hookloop usage".to_owned(),
-        true => format!("hookloop sessions show {}", row.id),
+        true => match next_of(session, is_running) {
+            Some(next) => format!("hookloop resume {}{next}", row.id),
+            None => format!("hookloop sessions show {}", row.id),
+        },
         false => format!("hookloop resume {}", row.id),
     };
     Reason {
@@ -178,6 +186,44 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
         reasons,
         next: Some(next),
     }
+}
+
+/// The options of `hookloop resume` that let a session continue; none if it can't.
+fn next_of(session: &Session, is_running: bool) -> Option<String> {
+    if is_running || session.plan.worker.is_some() || session.plan.has_guest() {
+        return None;
+    }
+    Some(match &session.outcome {
+        Some(Outcome::Limit { limit }) => {
+            flag_of(*limit).map_or(String::new(), |flag| format!(" {flag}"))
+        }
+        Some(Outcome::NeedsHuman { .. }) if session.plan.work.is_of_tasks() => return None,
+        Some(Outcome::NeedsHuman { .. }) => " --answer \"…\"".to_owned(),
+        Some(Outcome::Cancelled) => String::new(),
+        _ => return None,
+    })
+}
+
+/// Why the last session gave a task back that is ready again, and the command that continues the work.
+fn given_back(project: &Project, id: &TaskId) -> Result<Option<(String, Option<String>)>> {
+    let events = project.log().history(&Subject::Task(id.clone()), RECORD_MAX)?;
+    let last = events.iter().rev().find_map(|stored| match &stored.event.body {
+        EventBody::TaskReleased(released) => Some((&stored.event.actor, released)),
+        _ => None,
+    });
+    let Some((actor, released)) = last else { return Ok(None) };
+    let note = released.note.as_deref().map_or("", |note| note.lines().next().unwrap_or_default());
+    if note.is_empty() {
+        return Ok(None);
+    }
+    let session = actor.strip_prefix("session:").and_then(|id| id.parse::<SessionId>().ok());
+    let next = session.as_ref().and_then(|session_id| {
+        let session = open::session(project, session_id).ok()?;
+        let options = session.is_over().then(|| next_of(&session, false)).flatten()?;
+        Some(format!("hookloop resume {session_id}{options}"))
+    });
+    let by = session.map_or_else(|| actor.clone(), |id| format!("session {id}"));
+    Ok(Some((format!("{by} gave it back: {note}"), next)))
 }
 
 /// The reactions to the session's own events that failed, the last of them.
@@ -328,7 +374,15 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
             format!("hookloop task graph {id}")
         }
         TaskState::Ready => {
-            reasons.push("nobody has taken it yet".to_owned());
+            let given_back = given_back(project, id)?;
+            let mut resume = None;
+            match given_back {
+                Some((text, next)) => {
+                    reasons.push(text);
+                    resume = next;
+                }
+                None => reasons.push("nobody has taken it yet".to_owned()),
+            }
             let kind = task.spec.kind.as_deref();
             reasons.extend(kind.and_then(|kind| project.rules().implementers_in_words(kind)));
             let delivery = project.read(|view| view.delivery(id))?;
@@ -337,7 +391,7 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
                 .extend(delivery.reason.map(|reason| format!("it went back: {}", first(reason))));
             let weakened = gate_agreement::weakened_lines(project);
             if weakened.is_empty() {
-                "hookloop run --tasks --agent …".to_owned()
+                resume.unwrap_or_else(|| "hookloop run --tasks --agent …".to_owned())
             } else {
                 let text = "no session starts: the gates are fewer or weaker than you agreed to";
                 reasons.push(text.to_owned());
@@ -385,7 +439,10 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
         TaskState::Blocked => {
             let obstacle = task.obstacle.as_ref().map(|obstacle| obstacle.reason.clone());
             reasons.push(obstacle.unwrap_or_else(|| "nobody said why".to_owned()));
-            format!("hookloop task unblock {id}")
+            match project.read(|view| view.problem_of(&About::Task(id.clone())))? {
+                Some(problem) => format!("hookloop inbox show {}", problem.key),
+                None => format!("hookloop task unblock {id}"),
+            }
         }
     };
     reasons.extend(failures_of_hooks(project, id)?);

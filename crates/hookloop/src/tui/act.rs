@@ -32,6 +32,14 @@ fn act(project: &Project, effect: Effect) -> Result<String, CliError> {
             let id = open::pause(project, Some(session.as_str()))?;
             Ok(format!("session {id} pauses when its turn is over"))
         }
+        Effect::Stop(session) => {
+            let runner = project
+                .runner()
+                .ok_or_else(|| CliError::system("there is no directory to work in"))?;
+            let machine = open::machine();
+            let id = open::stop(project, runner, Some(session.as_str()), &machine)?.id;
+            Ok(format!("session {id} is stopping; then: hookloop resume {id}"))
+        }
         Effect::Answer { key, text } => {
             let settled = inbox::answer(project, &key, &text)?;
             follow(project, settled, &format!("answered {key}"))

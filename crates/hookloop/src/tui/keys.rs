@@ -61,6 +61,7 @@ impl State {
             KeyCode::Char('m') => self.say(),
             KeyCode::Char('p') => return self.pause(),
             KeyCode::Char('r') => return self.resume(),
+            KeyCode::Char('x') => self.stop(),
             _ => return self.key_of_view(key.code),
         }
         Vec::new()
@@ -200,6 +201,18 @@ impl State {
             None => self.tell("there is no session here to pause"),
         }
         Vec::new()
+    }
+
+    fn stop(&mut self) {
+        match self.subject() {
+            Some((id, state)) if state == RUNNING => {
+                let question =
+                    format!("Stop session {id} now? Its agent is ended. It can be resumed later.");
+                self.dialog = Some(Dialog::Sure { question, yes: Effect::Stop(id) });
+            }
+            Some((id, state)) => self.tell(&format!("session {id} is not running: {state}")),
+            None => self.tell("there is no session here to stop"),
+        }
     }
 
     fn resume(&mut self) -> Vec<Effect> {

@@ -173,7 +173,9 @@ impl Reader {
             About::Session(_) | About::Purse => asks,
         };
         let can_resume = problem.kind == Kind::SessionPaused;
-        let can_answer = can_resume || asks || matches!(problem.key.about, About::Task(_));
+        let has_ended = problem.kind == Kind::SessionEnded;
+        let can_answer =
+            can_resume || asks || has_ended || matches!(problem.key.about, About::Task(_));
         let (reason, since) = (problem.reason, problem.since);
         let matter = Matter::Problem(problem.key);
         Ok(ProblemLine { matter, title, reason, since, can_answer, can_approve, can_resume, asks })

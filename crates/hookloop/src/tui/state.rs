@@ -74,6 +74,7 @@ pub(super) enum Effect {
         text: String,
     },
     Pause(SessionId),
+    Stop(SessionId),
     Answer {
         key: Key,
         text: String,

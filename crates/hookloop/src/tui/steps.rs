@@ -90,6 +90,8 @@ fn body(what: &What) -> Option<EventBody> {
         What::Left(left) => EventBody::TaskLeft(left.clone()),
         What::Short(shortage) => EventBody::PurseExhausted(*shortage),
         What::PauseRequested => EventBody::PauseRequested(Empty {}),
+        What::StopRequested => EventBody::StopRequested(Empty {}),
+        What::Reopened(reopened) => EventBody::SessionReopened(reopened.clone()),
         What::Resumed(resumed) => EventBody::SessionResumed(resumed.clone()),
         What::Hook(_) | What::Receipt(_) | What::Turn { .. } | What::Paused => return None,
     })

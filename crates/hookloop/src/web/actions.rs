@@ -36,6 +36,7 @@ enum Action {
     Quit { key: String },
     Dismiss { key: String },
     Pause { session: SessionId },
+    Stop { session: SessionId },
     Resume { session: SessionId },
     Message { session: SessionId, text: String },
 }
@@ -88,6 +89,15 @@ fn perform(site: &Site, action: &Action) -> Result<Outcome> {
         Action::Pause { session } => {
             let id = open::pause(project, Some(session.as_str()))?;
             Ok(Outcome { said: format!("Session {id} pauses when its turn is over"), next: None })
+        }
+        Action::Stop { session } => {
+            let runner = project.runner();
+            let runner =
+                runner.ok_or_else(|| CliError::system("there is no directory to work in"))?;
+            let machine = open::machine();
+            let id = open::stop(project, runner, Some(session.as_str()), &machine)?.id;
+            let next = Some(format!("hookloop resume {id}"));
+            Ok(Outcome { said: format!("Session {id} is stopping"), next })
         }
         Action::Message { session, text } => {
             if text.trim().is_empty() {

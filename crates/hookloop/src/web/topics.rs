@@ -99,6 +99,8 @@ fn changed(subject: &Subject, body: &EventBody) -> &'static [Topic] {
             | EventBody::RetryLimitAsked(_)
             | EventBody::RetryLimitAnswered(_)
             | EventBody::PauseRequested(_)
+            | EventBody::StopRequested(_)
+            | EventBody::SessionReopened(_)
             | EventBody::SessionPaused(_)
             | EventBody::SessionResumed(_)
             | EventBody::SessionEnded(_)

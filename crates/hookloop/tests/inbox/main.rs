@@ -4,6 +4,7 @@
 mod deciding;
 mod hostile;
 mod machines;
+mod overnight;
 mod problems;
 mod receivers;
 mod telling;

@@ -73,17 +73,19 @@ fn a_session_is_a_problem_where_no_task_is() {
     assert!(stuck.starts_with("session:"), "{stuck}");
     let shown = project.json(&["inbox", "show", &stuck]);
     assert_eq!(shown["kind"], "session_ended");
-    assert!(shown["title"].as_str().unwrap().ends_with("ended undone: Do it"), "{shown}");
+    assert!(shown["title"].as_str().unwrap().ends_with("did not finish: Do it"), "{shown}");
     let details = shown["details"].to_string();
     assert!(details.contains("I can't."), "{details}");
     let expected = [
         "by",
         "details",
         "dismissed",
+        "effects",
         "key",
         "kind",
         "next",
         "reason",
+        "record",
         "session",
         "since",
         "task",

@@ -36,7 +36,7 @@ fn what_another_process_does_is_seen_as_it_happens() {
     assert_eq!(running.wait().unwrap().code(), Some(3));
     tmux.text("1");
     let seen = tmux.see("hookloop why");
-    assert!(seen.contains("! 1 problem") && seen.contains("ended undone"), "{seen}");
+    assert!(seen.contains("! 1 problem") && seen.contains("did not finish"), "{seen}");
     tmux.text("d");
     tmux.see("Hear no more of");
     tmux.text("y");

@@ -51,7 +51,7 @@ fn a_person_sees_each_retry_and_its_reason() {
     let turn = |n: u32| json!({"write": {"work": n.to_string()}, "say": "done"});
     let ran = run(&project, &["X"], &json!([turn(1), turn(2), turn(3)]));
     assert_eq!(ran.code, 3, "{ran:?}");
-    assert_eq!(ran.stdout.matches("sent back: tests fails").count(), 3, "{ran:?}");
+    assert_eq!(ran.stdout.matches("sent back: gate tests failed").count(), 3, "{ran:?}");
     assert!(ran.stdout.contains("2 retries"), "{ran:?}");
 }
 

@@ -90,7 +90,7 @@ fn who_stands_still_is_told_and_then_stopped() {
     let ran = run(&sandbox, &["x", "--agent", "command:./agent.sh", "--max-no-progress", "4"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
     assert_eq!(ran.count("iteration_started"), 4);
-    assert!(ran.all("session_ended")[0]["reason"].as_str().unwrap().contains("got nowhere"));
+    assert!(ran.all("session_ended")[0]["reason"].as_str().unwrap().contains("made no progress"));
 }
 
 #[test]

@@ -1,14 +1,23 @@
-use hookloop_engine::inbox;
+use hookloop_core::inbox::Problem;
+use hookloop_engine::inbox::decision_record::DecisionRecord;
+use hookloop_engine::inbox::{self, Evidence};
+use hookloop_engine::project::Project;
 use serde::Serialize;
 
 use super::{Context, ProblemJson};
-use crate::output::{BOLD, DIM, Result, plain, plain_lines};
+use crate::cli::session::words;
+use crate::output::{BOLD, DIM, Output, Result, plain, plain_lines};
 
-/// What is known about a problem, and what you can type
+/// Items that are shown without a key.
+const SHOWN_MAX: usize = 20;
+
+/// Show an item as it was when it was raised, and the commands that decide it
+///
+/// Without a key, shows all items, the oldest first.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Its key, the start of it, or the start of the id of the task or session
-    key: String,
+    /// Key, start of the key, or start of the id of the task or session [default: all items]
+    key: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -18,32 +27,76 @@ struct ShownJson {
     details: Vec<String>,
     /// What can be typed.
     next: Vec<String>,
+    /// The effect of each command in `next`.
+    effects: Vec<&'static str>,
+    record: DecisionRecord,
+}
+
+impl ShownJson {
+    fn new(project: &Project, problem: &Problem) -> Result<ShownJson> {
+        let Evidence { details, session, next, effects, record, .. } =
+            inbox::evidence(project, problem)?;
+        let mut line = ProblemJson::new(project, problem)?;
+        line.session = session.map(|id| id.to_string());
+        Ok(ShownJson { problem: line, details, next, effects, record })
+    }
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context) -> Result {
         let project = context.project_to_read()?;
-        let problem = inbox::find(&project, &self.key)?;
-        let evidence = inbox::evidence(&project, &problem)?;
-        let mut line = ProblemJson::new(&project, &problem)?;
-        line.session = evidence.session.map(|id| id.to_string());
+        if let Some(key) = &self.key {
+            let problem = inbox::find(&project, key)?;
+            let shown = ShownJson::new(&project, &problem)?;
+            let out = &mut context.out;
+            return if out.json {
+                out.json(&shown)
+            } else {
+                show(out, &shown, &ago(&project, &problem))
+            };
+        }
+        let problems = inbox::list(&project, SHOWN_MAX)?;
+        let shown: Result<Vec<ShownJson>> =
+            problems.iter().map(|problem| ShownJson::new(&project, problem)).collect();
+        let shown = shown?;
         let out = &mut context.out;
         if out.json {
-            let (details, next) = (evidence.details, evidence.next);
-            return out.json(&ShownJson { problem: line, details, next });
+            return out.json(&shown);
         }
-        out.line(format_args!("{BOLD}{}{BOLD:#}  {}", line.key, plain(&line.title)))?;
-        out.line(format_args!("{DIM}since {} by {}{DIM:#}", line.since, plain(&line.by)))?;
-        out.line(format_args!("  {}", plain_lines(&line.reason, 2)))?;
-        for detail in &evidence.details {
-            out.line(format_args!("  {}", plain_lines(detail, 4)))?;
+        if shown.is_empty() {
+            return out.line("Nothing needs you.");
         }
-        if let Some(session) = &line.session {
-            out.line(format_args!("  {DIM}see:{DIM:#} hookloop sessions show {session}"))?;
-        }
-        for next in &evidence.next {
-            out.line(format_args!("  {DIM}try:{DIM:#} {}", plain(next)))?;
+        for (place, (item, problem)) in shown.iter().zip(&problems).enumerate() {
+            if place > 0 {
+                out.line("")?;
+            }
+            show(out, item, &ago(&project, problem))?;
         }
         Ok(())
     }
+}
+
+fn ago(project: &Project, problem: &Problem) -> String {
+    words::ago(project.now().millis_since(problem.since))
+}
+
+fn show(out: &mut Output, shown: &ShownJson, ago: &str) -> Result {
+    let line = &shown.problem;
+    out.line(format_args!("{BOLD}{}{BOLD:#}  {}", line.key, plain(&line.title)))?;
+    let origin = shown.record.origin().unwrap_or_else(|| format!("by {}", line.by));
+    out.line(format_args!("{DIM}{ago}, {}{DIM:#}", plain(&origin)))?;
+    out.line(format_args!("  {}", plain_lines(&line.reason, 2)))?;
+    for detail in &shown.details {
+        out.line(format_args!("  {}", plain_lines(detail, 4)))?;
+    }
+    let why = line.task.as_ref().map(|task| format!("hookloop why {task}"));
+    let session = line.session.as_ref().map(|id| format!("hookloop sessions show {id}"));
+    for see in why.into_iter().chain(session) {
+        out.line(format_args!("  {DIM}see:{DIM:#} {see}"))?;
+    }
+    for (next, effect) in shown.next.iter().zip(&shown.effects) {
+        out.line(format_args!("  {DIM}try:{DIM:#} {}", plain(next)))?;
+        out.line(format_args!("       {DIM}{effect}{DIM:#}"))?;
+    }
+    Ok(())
 }

@@ -9,8 +9,8 @@ use hookloop_core::session::facts::{GatesJudged, Left};
 use hookloop_core::session::plan::Dollars;
 pub(crate) use hookloop_core::session::plan::counted;
 use hookloop_core::session::{
-    Answer, Decision, Limit, Limits, Outcome, Plan, Session, StopWhen, SubmitVerdict, TurnEnded,
-    TurnKind, TurnResult, Verdict, Work,
+    Answer, Decision, Limit, Limits, Outcome, Plan, Session, SessionReopened, StopWhen,
+    SubmitVerdict, TurnEnded, TurnKind, TurnResult, Verdict, Work,
 };
 use hookloop_core::time::Timestamp;
 use hookloop_engine::session::open;
@@ -134,7 +134,7 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
             return Some((Weight::Bad, format!("no progress: {checked}")));
         }
         EventBody::SubmitJudged(judged) => {
-            let hook = judged.hook.as_deref().unwrap_or("it");
+            let hook = judged.hook.as_deref().unwrap_or("the submission");
             match &judged.verdict {
                 SubmitVerdict::Pass { submission: None } => "there is nothing to submit".to_owned(),
                 SubmitVerdict::Pass { submission: Some(submission) } => {
@@ -143,7 +143,11 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
                     return Some((Weight::Good, format!("may be submitted: {place}")));
                 }
                 SubmitVerdict::Block => {
-                    return Some((Weight::Bad, format!("not submitted: {hook} says no")));
+                    let why = match &judged.obstacle {
+                        Some(obstacle) => obstacle.clone(),
+                        None => format!("{hook} failed"),
+                    };
+                    return Some((Weight::Bad, format!("not submitted: {why}")));
                 }
                 SubmitVerdict::Regate => {
                     format!("{hook} changed files: the gates are asked again")
@@ -205,6 +209,8 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
             ));
         }
         EventBody::PauseRequested(_) => "a pause is asked for".to_owned(),
+        EventBody::StopRequested(_) => "a person asked for a stop".to_owned(),
+        EventBody::SessionReopened(reopened) => format!("reopened: {}", reopened_words(reopened)),
         EventBody::SessionResumed(resumed) => format!("resumed, run {}", resumed.run),
         EventBody::OutputPiped(piped) if piped.point == "message" => {
             format!(
@@ -216,6 +222,14 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
         _ => return None,
     };
     Some((Weight::Plain, text))
+}
+
+/// The limits that a reopened session has from now on.
+pub(crate) fn reopened_words(reopened: &SessionReopened) -> String {
+    match &reopened.limits {
+        Some(limits) => format!("its limits are now {limits}"),
+        None => "its limits stay as they are".to_owned(),
+    }
 }
 
 fn turn(ended: &TurnEnded) -> (Weight, String) {
@@ -281,7 +295,7 @@ fn sent_back(failing: &[String]) -> String {
         check.map(|(_, check)| check.to_owned())
     };
     match (failing, failing.iter().map(of_gate).collect::<Option<Vec<_>>>(), gate) {
-        ([one], _, None) => format!("sent back: {} fails", plain(one)),
+        ([one], _, None) => format!("sent back: gate {} failed", plain(one)),
         (_, Some(checks), Some(gate)) => {
             let verb = if checks.len() == 1 { "fails" } else { "fail" };
             format!("sent back by {}: {} {verb}", plain(gate), some(&checks))
@@ -423,6 +437,9 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
         Some(Outcome::Limit { limit }) => {
             (Weight::Bad, format!("stopped at its limit of {} after {count}", limit.name()), why)
         }
+        Some(Outcome::Cancelled) if session.plan.worker.is_none() => {
+            (Weight::Bad, format!("cancelled after {count}"), resume)
+        }
         Some(Outcome::Cancelled) => (Weight::Bad, format!("cancelled after {count}"), log),
         Some(Outcome::Interrupted) => (Weight::Bad, format!("interrupted after {count}"), log),
         None => (Weight::Plain, format!("paused after {count}"), resume),
@@ -505,7 +522,7 @@ mod tests {
             let failing: Vec<String> = failing.iter().map(|check| (*check).to_owned()).collect();
             assert_eq!(sent_back(&failing), expected);
         };
-        check(&["tests"], "sent back: tests fails");
+        check(&["tests"], "sent back: gate tests failed");
         check(&["tests: latin1"], "sent back by tests: latin1 fails");
         check(&["tests: a", "tests: b"], "sent back by tests: a, b fail");
         check(&["tests: a", "lint"], "sent back: 2 checks fail: tests: a, lint");

@@ -25,7 +25,7 @@ const EVERYWHERE: &[Keys] = &[
     ("esc", "back"),
     ("/", "filter a list, search in a text"),
     ("m", "a message to the agent; at a problem: an answer"),
-    ("p r", "pause and resume a session"),
+    ("p r x", "pause, resume, stop a session"),
     ("a d", "approve what is submitted; dismiss a problem"),
     ("!", "decide what a session does whose gates said no too often"),
     ("←→ hl", "another iteration"),

@@ -13,7 +13,7 @@ use crate::tui::theme::{BOLD, DIM, PLAIN};
 
 /// Lines of a reason and of a detail that are shown.
 const REASON_MAX: usize = 4;
-const DETAIL_MAX: usize = 3;
+const DETAIL_MAX: usize = 12;
 
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(overview) = &state.overview else { return };

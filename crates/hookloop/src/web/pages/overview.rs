@@ -22,6 +22,8 @@ use crate::output::Result;
 /// Problems and sessions that are shown.
 const PROBLEMS_MAX: usize = 50;
 const RUNNING_MAX: usize = 50;
+/// Problems whose record is shown: each is read from the log.
+const RECORDS_MAX: usize = 10;
 
 const PROBLEMS: Part = Part::new("problems", "Needs you", &[Topic::Problems]);
 const RUNNING: Part = Part::new("running", "Running", &[Topic::Sessions]).every(10);
@@ -53,17 +55,29 @@ struct ProblemRow {
     paused: Option<String>,
     /// A session that waits to be told what to do.
     asks: bool,
+    /// The facts as they were when the item was raised.
+    details: Vec<String>,
+    /// The commands that decide it, with their effects.
+    choices: Vec<ProblemChoice>,
+}
+
+/// A command that decides an item, and its effect.
+#[derive(Clone, Debug, Serialize)]
+struct ProblemChoice {
+    command: String,
+    effect: &'static str,
 }
 
 fn problems(visit: &Visit<'_>) -> Result<Value> {
     let found = inbox::list(visit.project(), PROBLEMS_MAX + 1)?;
     let is_cut = found.len() > PROBLEMS_MAX;
-    let rows = found.iter().take(PROBLEMS_MAX).map(|problem| problem_row(visit, problem));
+    let shown = found.iter().take(PROBLEMS_MAX).enumerate();
+    let rows = shown.map(|(place, problem)| problem_row(visit, problem, place < RECORDS_MAX));
     let rows = rows.collect::<Result<Vec<_>>>()?;
     Ok(context! { rows => value_of(rows), is_cut, action => visit.address("do") })
 }
 
-fn problem_row(visit: &Visit<'_>, problem: &Problem) -> Result<ProblemRow> {
+fn problem_row(visit: &Visit<'_>, problem: &Problem, has_record: bool) -> Result<ProblemRow> {
     let project = visit.project();
     let about = &problem.key.about;
     let link = match about {
@@ -81,7 +95,19 @@ fn problem_row(visit: &Visit<'_>, problem: &Problem) -> Result<ProblemRow> {
         About::Session(id) if is_paused => Some(id.to_string()),
         _ => None,
     };
+    let evidence = has_record.then(|| inbox::evidence(project, problem)).transpose()?;
+    let (details, choices) = match evidence {
+        Some(inbox::Evidence { details, next, effects, .. }) => {
+            let choices = next.into_iter().zip(effects);
+            let choices = choices.map(|(command, effect)| ProblemChoice { command, effect });
+            (details, choices.collect())
+        }
+        None => (Vec::new(), Vec::new()),
+    };
+    let has_ended = problem.kind == Kind::SessionEnded;
     Ok(ProblemRow {
+        details,
+        choices,
         key: problem.key.to_string(),
         kind: problem.kind.words(),
         title: inbox::title(project, problem)?,
@@ -90,7 +116,7 @@ fn problem_row(visit: &Visit<'_>, problem: &Problem) -> Result<ProblemRow> {
         by: problem.by.clone(),
         link,
         can_approve,
-        can_answer: matches!(about, About::Task(_)) || is_paused || asks,
+        can_answer: matches!(about, About::Task(_)) || is_paused || asks || has_ended,
         paused,
         asks,
     })

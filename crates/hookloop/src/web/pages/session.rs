@@ -83,6 +83,7 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
         }).collect::<Vec<_>>(),
         is_pausing => session.pause_requested && is_running,
         can_pause => is_running && !is_guest && !session.pause_requested,
+        can_stop => is_running && !is_guest,
         can_resume => !row.is_over() && !is_guest && (row.state == PAUSED || state == "interrupted"),
         can_tell => !row.is_over(),
         action => visit.address("do"),

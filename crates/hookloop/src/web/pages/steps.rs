@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::super::page::value_of;
 use super::super::words::{When, class};
 use super::Visit;
-use crate::cli::session::words::{counted, duration, short_hash, some, turn_cost};
+use crate::cli::session::words::{counted, duration, reopened_words, short_hash, some, turn_cost};
 
 /// Steps of a part that are shown, and characters of a text.
 const STEPS_MAX: usize = 100;
@@ -178,6 +178,11 @@ fn words(visit: &Visit<'_>, what: &What) -> Line {
             format!("not enough for another turn: {shortage}"),
         ),
         What::PauseRequested => said_by(("calm", "pause", String::new()), "asked for".to_owned()),
+        What::StopRequested => said_by(("calm", "stop", String::new()), "requested".to_owned()),
+        What::Reopened(reopened) => {
+            let said = reopened_words(reopened);
+            said_by(("calm", "reopened", String::new()), said)
+        }
         What::Paused => said_by(("calm", "pause", String::new()), "paused".to_owned()),
         What::Resumed(resumed) => {
             said_by(("calm", "resumed", resumed.machine.clone()), format!("run {}", resumed.run))

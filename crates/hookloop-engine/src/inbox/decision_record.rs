@@ -1,0 +1,472 @@
+//! The record of an inbox item: all that a person needs to decide about it, as it was when the item was raised.
+//!
+//! Everything here is read from the events of the session up to the event that raised the item, so a session that
+//! goes on with other tasks changes nothing about it. The CLI, the TUI and the dashboard show this record.
+
+use hookloop_core::checks;
+use hookloop_core::event::EventBody;
+use hookloop_core::id::{SessionId, Subject, TaskId};
+use hookloop_core::inbox::{About, Kind, Problem};
+use hookloop_core::options::Length;
+use hookloop_core::session::plan::{Count, Dollars};
+use hookloop_core::session::{
+    Decision, GatesJudged, Limit, Outcome, Piped, PromptChannel, Receipt, Session, TurnEnded,
+    TurnKind, stop,
+};
+use hookloop_store::log::StoredEvent;
+use serde::Serialize;
+
+use crate::project::{EngineError, Project};
+use crate::session::session_of;
+
+/// Events of a session that are read, the latest.
+const EVENTS_MAX: usize = 100_000;
+/// Lines of a gate's output that a record has, the last ones.
+const OUTPUT_LINES_MAX: usize = 20;
+/// Characters of such a line.
+const LINE_CHARS_MAX: usize = 300;
+/// Gates, receipts and files that a record names.
+const NAMED_MAX: usize = 20;
+
+/// A gate that failed, and its output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailedGate {
+    pub gate: String,
+    /// The command of the gate; none for a built-in.
+    pub command: Option<String>,
+    pub status: Option<String>,
+    pub exit_code: Option<i32>,
+    /// The last lines of the output, without colours.
+    pub output: Vec<String>,
+}
+
+/// The record of one gate's run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GateReceipt {
+    pub gate: String,
+    pub status: String,
+    /// The git tree that the gate ran on.
+    pub tree: Option<String>,
+}
+
+/// How much of a limit was used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LimitUse {
+    pub limit: &'static str,
+    pub used: String,
+    pub of: String,
+    /// Whether this limit ended the work.
+    pub reached: bool,
+}
+
+/// The files that the work changed, and the command that shows the whole difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WorkDifference {
+    /// The files that the agent's turns changed, at most [`NAMED_MAX`].
+    pub files: Vec<String>,
+    pub more_files: usize,
+    pub command: String,
+}
+
+/// What is known about an inbox item from the session that raised it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DecisionRecord {
+    /// The task that the session worked on.
+    pub worked_on: Option<String>,
+    pub agent: Option<String>,
+    /// The last iteration.
+    pub iteration: Option<u32>,
+    /// The question of an agent that needs a person.
+    pub question: Option<String>,
+    /// The agent's whole final message, without its report.
+    pub message: Option<String>,
+    /// Why the last turn failed.
+    pub turn_failure: Option<String>,
+    pub failed_gates: Vec<FailedGate>,
+    pub receipts: Vec<GateReceipt>,
+    pub limits: Vec<LimitUse>,
+    pub difference: Option<WorkDifference>,
+    /// The item is about the session, not about a task.
+    #[serde(skip)]
+    is_of_session: bool,
+    #[serde(skip)]
+    pub(super) session: Option<SessionId>,
+    /// The worker whose session it was.
+    #[serde(skip)]
+    pub(super) worker: Option<String>,
+    #[serde(skip)]
+    pub(super) outcome_limit: Option<Limit>,
+}
+
+/// Reads the record of an inbox item. A session whose events are gone leaves it empty.
+pub fn read(project: &Project, problem: &Problem) -> Result<DecisionRecord, EngineError> {
+    let id = match &problem.key.about {
+        About::Task(_) => session_of(&problem.by),
+        About::Session(id) => Some(id.clone()),
+        About::Purse => None,
+    };
+    let Some(id) = id else { return Ok(DecisionRecord::default()) };
+    let history = project.log().history(&Subject::Session(id.clone()), EVENTS_MAX)?;
+    let moment = Moment::of(&history, problem);
+    let Some(session) = Session::of(moment.before.iter().map(|stored| &stored.event.body)) else {
+        return Ok(DecisionRecord { session: Some(id), ..DecisionRecord::default() });
+    };
+    let mut record = moment.record(&session, problem);
+    record.difference = moment.difference(project, &session);
+    record.session = Some(id);
+    record.is_of_session = matches!(problem.key.about, About::Session(_));
+    Ok(record)
+}
+
+/// The events of a session up to one that raised an item.
+struct Moment<'e> {
+    before: &'e [StoredEvent],
+    /// Those since the task was claimed; all without a task.
+    of_task: &'e [StoredEvent],
+    task: Option<TaskId>,
+}
+
+impl<'e> Moment<'e> {
+    fn of(history: &'e [StoredEvent], problem: &Problem) -> Moment<'e> {
+        let end = history.partition_point(|stored| stored.seq <= problem.key.version);
+        let before = &history[..end];
+        let wanted = match &problem.key.about {
+            About::Task(id) => Some(id),
+            About::Session(_) | About::Purse => None,
+        };
+        let is_taken = |stored: &StoredEvent| match &stored.event.body {
+            EventBody::TaskTaken(taken) => wanted.is_none_or(|id| taken.task == *id),
+            _ => false,
+        };
+        let start = before.iter().rposition(is_taken);
+        let task = start.and_then(|start| match &before[start].event.body {
+            EventBody::TaskTaken(taken) => Some(taken.task.clone()),
+            _ => None,
+        });
+        Moment { before, of_task: &before[start.unwrap_or(0)..], task }
+    }
+
+    fn bodies(&self) -> impl DoubleEndedIterator<Item = &'e EventBody> {
+        self.of_task.iter().map(|stored| &stored.event.body)
+    }
+
+    /// The events since the last turn of work: those of its gates, and of the decision about it.
+    fn since_turn(&self) -> impl DoubleEndedIterator<Item = &'e EventBody> {
+        let is_turn = |stored: &StoredEvent| match &stored.event.body {
+            EventBody::TurnEnded(ended) => ended.turn == TurnKind::Work,
+            _ => false,
+        };
+        let start = self.of_task.iter().rposition(is_turn).map_or(0, |at| at + 1);
+        self.of_task[start..].iter().map(|stored| &stored.event.body)
+    }
+
+    fn last_turn(&self) -> Option<&'e TurnEnded> {
+        self.bodies().rev().find_map(|body| match body {
+            EventBody::TurnEnded(ended) if ended.turn == TurnKind::Work => Some(ended),
+            _ => None,
+        })
+    }
+
+    fn record(&self, session: &Session, problem: &Problem) -> DecisionRecord {
+        let last = self.last_turn();
+        let message = last.map(|last| without_promises(&last.message));
+        let message = message.filter(|message| !message.is_empty());
+        let asked = self.since_turn().any(|body| match body {
+            EventBody::StopDecided(decided) => decided.decision == Decision::Escalate,
+            _ => false,
+        });
+        let question = stop::question_in(&problem.reason).trim();
+        let question =
+            Some(question.to_owned()).filter(|_| asked && problem.kind != Kind::MergeHeld);
+        let iteration = self.bodies().rev().find_map(|body| match body {
+            EventBody::IterationStarted(started) => Some(started.number),
+            _ => None,
+        });
+        let outcome_limit = match &session.outcome {
+            Some(Outcome::Limit { limit }) => Some(*limit),
+            _ => None,
+        };
+        DecisionRecord {
+            worked_on: self.task.as_ref().map(ToString::to_string),
+            agent: Some(session.agent().to_owned()),
+            iteration,
+            question,
+            message,
+            turn_failure: last.and_then(TurnEnded::failure_line),
+            failed_gates: self.failed_gates(),
+            receipts: self.receipts(),
+            limits: self.limits(session, outcome_limit),
+            worker: session.plan.worker.clone(),
+            outcome_limit,
+            ..DecisionRecord::default()
+        }
+    }
+
+    fn failed_gates(&self) -> Vec<FailedGate> {
+        let is_check = |piped: &&Piped| piped.channel() == PromptChannel::CheckResult;
+        let piped = self.since_turn().filter_map(|body| match body {
+            EventBody::OutputPiped(piped) => Some(piped),
+            _ => None,
+        });
+        piped.filter(is_check).take(NAMED_MAX).map(FailedGate::from).collect()
+    }
+
+    /// The last receipt of each gate for the files that the last turn left.
+    fn receipts(&self) -> Vec<GateReceipt> {
+        let mut found: Vec<&Receipt> = Vec::new();
+        for body in self.since_turn() {
+            let EventBody::ReceiptMade(receipt) = body else { continue };
+            found.retain(|known| (&known.gate, &known.point) != (&receipt.gate, &receipt.point));
+            found.push(receipt);
+        }
+        let shown = found.into_iter().take(NAMED_MAX);
+        shown
+            .map(|receipt| GateReceipt {
+                gate: receipt.gate.clone(),
+                status: receipt.status.clone(),
+                tree: receipt.tree.clone(),
+            })
+            .collect()
+    }
+
+    fn limits(&self, session: &Session, reached: Option<Limit>) -> Vec<LimitUse> {
+        let limits = &session.plan.limits;
+        let use_of =
+            |limit, used: String, of: String, reached| LimitUse { limit, used, of, reached };
+        let sent_back = self.bodies().filter_map(|body| match body {
+            EventBody::GatesJudged(judged) => Some(judged),
+            _ => None,
+        });
+        let has_failed = |judged: &GatesJudged| !judged.failing.is_empty();
+        let mut sent_back = sent_back;
+        let is_judged = sent_back.next_back().is_some_and(has_failed);
+        let retries = session.retries.min(limits.hook_retries);
+        let is_at_retries = is_judged && session.retries > limits.hook_retries;
+        let stalled = session.progress.stalled;
+        vec![
+            use_of(
+                "iterations",
+                session.iteration.to_string(),
+                limits.iterations.to_string(),
+                reached == Some(Limit::Iterations),
+            ),
+            use_of(
+                "gate retries",
+                retries.to_string(),
+                limits.hook_retries.to_string(),
+                is_at_retries,
+            ),
+            use_of(
+                "iterations without progress",
+                stalled.to_string(),
+                limits.no_progress.to_string(),
+                stalled >= limits.no_progress,
+            ),
+            use_of(
+                "failed turns in a row",
+                session.errors.to_string(),
+                limits.errors.to_string(),
+                reached == Some(Limit::Errors),
+            ),
+            use_of(
+                "time",
+                Length { ms: session.active_ms / 1_000 * 1_000 }.to_string(),
+                Length { ms: limits.duration_ms }.to_string(),
+                reached == Some(Limit::Duration),
+            ),
+            use_of(
+                "tokens",
+                Count(session.usage.tokens()).to_string(),
+                Count(limits.tokens).to_string(),
+                reached == Some(Limit::Tokens),
+            ),
+            use_of(
+                "cost",
+                session.cost().to_string(),
+                Dollars(limits.cost_micros).to_string(),
+                reached == Some(Limit::Cost),
+            ),
+        ]
+    }
+
+    fn difference(&self, project: &Project, session: &Session) -> Option<WorkDifference> {
+        let mut files: Vec<String> = Vec::new();
+        for body in self.bodies() {
+            let EventBody::TurnEnded(ended) = body else { continue };
+            for file in &ended.changed {
+                if !files.contains(file) {
+                    files.push(file.clone());
+                }
+            }
+        }
+        if files.is_empty() {
+            return None;
+        }
+        let more_files = files.len().saturating_sub(NAMED_MAX);
+        files.truncate(NAMED_MAX);
+        let head = session.start.as_ref().and_then(|start| start.head.as_deref());
+        let since =
+            head.map_or(String::new(), |head| format!(" {}", head.get(..12).unwrap_or(head)));
+        let worktree = self.task.as_ref().filter(|_| session.plan.delivers);
+        let worktree = worktree.zip(project.runner());
+        let worktree =
+            worktree.map(|(task, runner)| runner.state().join(WORKTREES).join(task.as_str()));
+        let command = match worktree.filter(|path| path.is_dir()) {
+            Some(path) => format!("git -C {} diff{since}", path.display()),
+            None => format!("git diff{since}"),
+        };
+        Some(WorkDifference { files, more_files, command })
+    }
+}
+
+const WORKTREES: &str = "worktrees";
+
+impl From<&Piped> for FailedGate {
+    fn from(piped: &Piped) -> FailedGate {
+        let text = without_colours(&piped.text);
+        let lines: Vec<&str> =
+            text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        let skipped = lines.len().saturating_sub(OUTPUT_LINES_MAX);
+        let clipped = |line: &&str| line.chars().take(LINE_CHARS_MAX).collect();
+        FailedGate {
+            gate: piped.from.clone(),
+            command: piped.command.clone(),
+            status: piped.status.clone(),
+            exit_code: piped.exit_code,
+            output: lines[skipped..].iter().map(clipped).collect(),
+        }
+    }
+}
+
+impl DecisionRecord {
+    /// The record as lines of text: one for each fact, a block of lines for an output.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(task) = self.worked_on.as_ref().filter(|_| self.is_of_session) {
+            lines.push(format!("it was working on task {task} (see: hookloop why {task})"));
+        }
+        let is_more = |message: &&String| {
+            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+            self.question.as_deref().map(squeezed) != Some(squeezed(message))
+        };
+        if let Some(message) = self.message.as_ref().filter(is_more) {
+            let message = checks::plain(message);
+            lines.push(match message.contains('\n') {
+                true => format!("the agent's last message:\n{message}"),
+                false => format!("the agent's last message: {message}"),
+            });
+        }
+        lines.extend(self.turn_failure.iter().map(|why| format!("the last turn failed: {why}")));
+        lines.extend(self.failed_gates.iter().map(FailedGate::line));
+        lines.extend(self.receipts.iter().map(GateReceipt::line));
+        if let Some(difference) = &self.difference {
+            let more = match difference.more_files {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            lines.push(format!(
+                "changed: {}{more} (see: {})",
+                difference.files.join(", "),
+                difference.command
+            ));
+        }
+        let is_none = |used: &str| ["0", "0h", "unknown", "$0.00"].contains(&used);
+        let used = self.limits.iter().filter(|limit| limit.reached || !is_none(&limit.used));
+        let used: Vec<String> = used.map(LimitUse::words).collect();
+        if !used.is_empty() {
+            lines.push(format!("used: {}", used.join(", ")));
+        }
+        lines
+    }
+
+    /// The item's session, agent and iteration in a line.
+    pub fn origin(&self) -> Option<String> {
+        let session = self.session.as_ref()?;
+        let agent = self.agent.as_ref().map(|agent| format!(", agent {agent}"));
+        let iteration = self.iteration.map(|number| format!(", iteration {number}"));
+        let worker = self.worker.as_ref().map(|worker| format!(" of worker {worker}"));
+        Some(format!(
+            "session {session}{}{}{}",
+            worker.unwrap_or_default(),
+            agent.unwrap_or_default(),
+            iteration.unwrap_or_default()
+        ))
+    }
+}
+
+impl FailedGate {
+    fn line(&self) -> String {
+        let command = self.command.as_ref().map(|command| format!(" (`{command}`)"));
+        let code = self.exit_code.map(|code| format!(", exit code {code}"));
+        let output: String = self.output.iter().map(|line| format!("\n  {line}")).collect();
+        format!(
+            "gate {}{} failed{}{}{output}",
+            self.gate,
+            command.unwrap_or_default(),
+            code.unwrap_or_default(),
+            if output.is_empty() { "" } else { ":" }
+        )
+    }
+}
+
+impl GateReceipt {
+    fn line(&self) -> String {
+        let tree = self.tree.as_deref().unwrap_or("no tree");
+        format!("receipt: {} {} on {tree}", self.gate, self.status)
+    }
+}
+
+impl LimitUse {
+    fn words(&self) -> String {
+        let reached = if self.reached { " (reached)" } else { "" };
+        format!("{} of {} {}{reached}", self.used, self.of, self.limit)
+    }
+}
+
+/// A text without colours: neither as control sequences nor as the captured output spells them.
+fn without_colours(text: &str) -> String {
+    const SPELLED: &str = "\\x1b[";
+    let text = checks::plain(text);
+    let mut parts = text.split(SPELLED);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit() && c != ';');
+        match end.filter(|end| part[*end..].starts_with('m')) {
+            Some(end) => plain.push_str(&part[end + 1..]),
+            None => plain.extend([SPELLED, part]),
+        }
+    }
+    plain
+}
+
+/// A message without the lines that report something.
+fn without_promises(message: &str) -> String {
+    let lines = message.lines().filter(|line| !line.contains("<promise>"));
+    lines.collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
+/// The option of `hookloop resume` that raises a limit.
+pub fn flag_of(limit: Limit) -> Option<&'static str> {
+    match limit {
+        Limit::Iterations => Some("--max-iterations +20"),
+        Limit::Duration => Some("--max-duration +1h"),
+        Limit::Tokens => Some("--max-tokens +5000000"),
+        Limit::Cost => Some("--max-cost +5"),
+        Limit::Errors | Limit::Purse => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_of_a_gate_has_no_colours_and_is_bounded() {
+        let text: String = (0..50).map(|n| format!("\u{1b}[31mline {n}\u{1b}[0m\n")).collect();
+        let piped = Piped { from: "tests".into(), text, ..Piped::default() };
+        let gate = FailedGate::from(&piped);
+        assert_eq!(gate.output.len(), OUTPUT_LINES_MAX);
+        assert_eq!(gate.output.last().map(String::as_str), Some("line 49"));
+        assert_eq!(without_colours("\\x1b[1;31mred\\x1b[0m \\x1b[2K"), "red \\x1b[2K");
+    }
+}

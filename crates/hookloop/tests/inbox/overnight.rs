@@ -1,0 +1,237 @@
+//! A night without a person: the inbox alone is enough to decide in the morning, and the work continues.
+
+use serde_json::Value;
+
+use crate::cli::{Project, wait_for};
+use crate::{key, keys};
+
+/// Does each task as its name says: `pay` asks, `parse` fails its gate for good, `big` needs four turns.
+const AGENT: &str = r##"#!/bin/sh
+prompt=$(cat)
+printf '%s\n' "$prompt" >> ../prompts.txt
+task=$(printf '%s\n' "$prompt" | sed -n 's/^# Task \([a-z]*\):.*/\1/p' | head -1)
+case $task in
+pay)
+  case $prompt in
+  *"Answer: Stripe"*) echo stripe > pay.txt ;;
+  *) printf 'I compared both libraries.\n\nShall I use Stripe or Adyen?\n<promise>BLOCKED</promise>\n'; exit ;;
+  esac ;;
+parse)
+  case $prompt in
+  *latin-1*) echo latin-1 > parse.txt ;;
+  *) echo utf-8 > parse.txt; echo "I read the files as UTF-8." ;;
+  esac ;;
+big)
+  echo step >> big.txt
+  [ "$(wc -l < big.txt)" -ge 4 ] || { echo "More steps remain."; exit; } ;;
+*) echo done > "$task.txt"; echo "Wrote $task." ;;
+esac
+printf '\n<promise>COMPLETE</promise>\n'
+"##;
+
+const CHECK: &str = r#"#!/bin/sh
+[ "$HOOKLOOP_TASK_ID" != parse ] || grep -q latin-1 parse.txt || {
+  printf '\033[31mFAILED\033[0m test_parse: UnicodeDecodeError: byte 0xe9\n'; exit 1; }
+"#;
+
+const OTHERS: [&str; 5] = ["cart", "login", "search", "email", "footer"];
+
+/// Eight tasks in a repository with a gate.
+fn shop() -> Project {
+    let project =
+        Project::with_config("hooks:\n  stop:\n    - {name: tests, command: ./check.sh}\n");
+    project.write("agent.sh", AGENT);
+    project.write("check.sh", CHECK);
+    let made = project.shell(
+        "chmod +x agent.sh check.sh && git init -q -b main && git add -A && \
+         git -c user.name=t -c user.email=t@t commit -qm start",
+    );
+    assert_eq!(made.code, 0, "{made:?}");
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.add("Take payments", &["--id", "pay", "--priority", "0"]);
+    project.add("Parse the price list", &["--id", "parse", "--priority", "1"]);
+    for id in OTHERS {
+        project.add(&format!("Write the {id}"), &["--id", id, "--priority", "2"]);
+    }
+    project.add("Migrate the catalogue", &["--id", "big", "--priority", "9"]);
+    project
+}
+
+fn item(project: &Project, start: &str) -> Value {
+    let found = keys(project);
+    let key = found.iter().find(|key| key.starts_with(start));
+    let key = key.unwrap_or_else(|| panic!("{start}: {found:?}"));
+    project.json(&["inbox", "show", key])
+}
+
+#[test]
+fn overnight_run_is_decided_from_the_inbox_and_completes() {
+    let project = shop();
+    let night = ["run", "--tasks", "--agent", "command:./agent.sh", "--hook-retries", "2"];
+    let ran = project.run(&[&night[..], &["--max-iterations", "11"]].concat());
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert_eq!(keys(&project).len(), 3, "{:?}", keys(&project));
+
+    // The question, though five other tasks were worked on since.
+    let pay = item(&project, "task:pay@");
+    assert_eq!(pay["record"]["question"], "Shall I use Stripe or Adyen?", "{pay}");
+    assert_eq!(pay["record"]["worked_on"], "pay");
+    assert_eq!(pay["record"]["iteration"], 1);
+    assert_eq!(pay["record"]["receipts"], serde_json::json!([]), "no gate judged this task");
+    assert!(!pay["details"].to_string().contains("footer"), "{pay}");
+
+    // The gate, its command and its output, and the receipts for this task's tree.
+    let parse = item(&project, "task:parse@");
+    let gate = &parse["record"]["failed_gates"][0];
+    assert_eq!((&gate["gate"], &gate["command"]), (&"tests".into(), &"./check.sh".into()));
+    let output = gate["output"].to_string();
+    assert!(output.contains("FAILED test_parse: UnicodeDecodeError"), "{output}");
+    assert!(!output.contains("\\u001b"), "colours are stripped: {output}");
+    let receipts = parse["record"]["receipts"].as_array().unwrap();
+    assert!(receipts.iter().all(|receipt| receipt["status"] != "passed"), "{parse}");
+    assert_eq!(parse["record"]["difference"]["files"], serde_json::json!(["parse.txt"]));
+    assert!(parse["reason"].as_str().unwrap().contains("after 2 retries"), "{parse}");
+    let retries = &parse["record"]["limits"][1];
+    assert_eq!((&retries["used"], &retries["of"]), (&"2".into(), &"2".into()));
+
+    // The limit, and the command that raises it.
+    let limit = item(&project, "session:");
+    let used = &limit["record"]["limits"][0];
+    assert_eq!(
+        (&used["used"], &used["of"], &used["reached"]),
+        (&"11".into(), &"11".into(), &true.into())
+    );
+    assert_eq!(limit["record"]["worked_on"], "big");
+    let resume = limit["next"][0].as_str().unwrap().to_owned();
+    assert!(resume.ends_with("--max-iterations +20"), "{resume}");
+    let why = project.json(&["why", "big"]);
+    assert!(why["reasons"].to_string().contains("its limit of 11 iterations"), "{why}");
+    assert_eq!(why["next"], resume.as_str());
+
+    // All of it is on the two pages that the person reads.
+    assert_eq!(project.ok(&["inbox"]).lines().count(), 3);
+    let shown = project.ok(&["inbox", "show"]);
+    for part in ["Shall I use Stripe or Adyen?", "`./check.sh`", "11 of 11 iterations", &resume] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+
+    project.ok(&["inbox", "answer", "pay", "Stripe, with refunds."]);
+    project.ok(&["inbox", "answer", "parse", "The files are latin-1."]);
+    let done = project.shell(&resume);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(keys(&project), [""; 0]);
+    for id in ["pay", "parse", "big"].iter().chain(&OTHERS) {
+        assert_eq!(project.state_of(id), "completed", "{id}");
+    }
+    let prompts = std::fs::read_to_string(project.root().join("../prompts.txt")).unwrap();
+    let told = "Question: \"Shall I use Stripe or Adyen?\"\nAnswer: Stripe, with refunds.";
+    assert!(prompts.contains(told), "{prompts}");
+    assert_eq!(project.event("session_reopened")["data"]["limits"]["iterations"], 31);
+    assert_eq!(project.json(&["rebuild"])["equal"], true);
+}
+
+#[test]
+fn reopened_session_with_blocked_tasks_is_not_complete() {
+    let project = shop();
+    let night = ["run", "--tasks", "--agent", "command:./agent.sh", "--hook-retries", "2"];
+    assert_eq!(project.run(&[&night[..], &["--max-iterations", "11"]].concat()).code, 4);
+    let ran = project.run(&["resume", "--max-iterations", "+20"]);
+    assert_eq!(ran.code, 3, "two tasks still need a person: {ran:?}");
+    assert!(ran.stdout.contains("2 tasks need a human: pay, parse"), "{ran:?}");
+}
+
+#[test]
+fn session_that_asked_continues_with_the_answer_as_the_users_words() {
+    let project = Project::new();
+    project.write("says.txt", "Looked.\n\nWhich one?\n<promise>BLOCKED</promise>\n");
+    let agent = crate::problems::AGENT;
+    assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 3);
+    let shown = project.json(&["inbox", "show", &key(&project)]);
+    assert_eq!(shown["record"]["question"], "Which one?");
+    project.write("says.txt", "<promise>COMPLETE</promise>\n");
+    std::fs::remove_file(project.root().join("prompts.txt")).unwrap();
+    let ran = project.run(&["resume", "--answer", "The second."]);
+    assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
+    let prompt = std::fs::read_to_string(project.root().join("prompts.txt")).unwrap();
+    let told = "# From the user (tester)\n\nQuestion: \"Which one?\"\nAnswer: The second.\n";
+    assert!(prompt.contains(told), "{prompt}");
+    assert_eq!(keys(&project), [""; 0]);
+    // Complete is complete.
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let why = project.fails(1, &["resume", &id]);
+    assert!(why.contains("is over: complete"), "{why}");
+}
+
+#[test]
+fn inbox_answer_reopens_a_session_that_ended() {
+    let project = Project::new();
+    project.write("says.txt", "Which one?\n<promise>BLOCKED</promise>\n");
+    let agent = crate::problems::AGENT;
+    assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 3);
+    let answered = project.json(&["inbox", "answer", &key(&project), "The second."]);
+    assert_eq!(keys(&project), [""; 0]);
+    project.write("says.txt", "<promise>COMPLETE</promise>\n");
+    let ran = project.shell(answered["next"].as_str().unwrap());
+    assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
+    let prompt = std::fs::read_to_string(project.root().join("prompts.txt")).unwrap();
+    assert!(prompt.contains("Question: \"Which one?\"\nAnswer: The second.\n"), "{prompt}");
+}
+
+#[test]
+fn limit_has_to_be_raised_before_a_session_continues() {
+    let project = Project::with_config("limits: {iterations: 1}\n");
+    project.write("says.txt", "working\n");
+    let agent = crate::problems::AGENT;
+    assert_eq!(project.run(&["run", "Do it", "--agent", agent]).code, 4);
+    let why = project.fails(1, &["resume"]);
+    assert!(why.contains("its limit of 1 iteration was reached"), "{why}");
+    assert!(why.contains("--max-iterations +20"), "{why}");
+    for bad in ["+0", "0", "-1", "many", "+"] {
+        let ran = project.run(&["resume", &format!("--max-iterations={bad}")]);
+        assert_eq!(ran.code, 2, "{bad}: {ran:?}");
+    }
+    // An agent does not raise it.
+    let raise = ["resume", "--max-iterations", "+1"];
+    let output = project.hookloop(&raise).env("HOOKLOOP_SESSION", "k3m9x2").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("only a person can raise the limits"), "{told}");
+    assert_eq!(project.run(&raise).code, 4, "one more, and no more");
+    assert_eq!(project.events_of("iteration_started").len(), 2);
+    project.write("says.txt", "<promise>COMPLETE</promise>\n");
+    assert_eq!(project.run(&["resume", "--max-iterations", "3", "--max-cost", "+5"]).code, 6);
+}
+
+/// A session that runs until somebody ends it.
+const SLEEPS: &str = "command:cat > prompt.txt; touch ../runs; sleep 600";
+
+#[test]
+fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
+    let project = Project::new();
+    let why = project.fails(1, &["stop"]);
+    assert!(why.contains("no session runs in this directory"), "{why}");
+    let mut running = project.hookloop(&["run", "Do it", "--agent", SLEEPS]);
+    let mut running = running.stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_for("a turn", || project.root().join("../runs").exists().then_some(()));
+    // An agent stops nothing.
+    let output = project.hookloop(&["stop"]).env("HOOKLOOP_SESSION", "k3m9x2").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("only a person can stop a session"), "{told}");
+    let stopped = project.json(&["stop"]);
+    assert_eq!(stopped["stopped"], true, "{stopped}");
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    let asked = project.event("stop_requested");
+    assert_eq!(asked["metadata"]["triggeredBy"], "tester", "{asked}");
+    assert_eq!(project.event("session_ended")["data"]["outcome"], "cancelled");
+    let id = stopped["session"].as_str().unwrap();
+    let why = project.fails(1, &["stop", id]);
+    assert!(why.contains("is not running: cancelled"), "{why}");
+    assert!(why.contains(&format!("try: hookloop resume {id}")), "{why}");
+    // It goes on, and a stop of before does not end it again.
+    let mut again = project.hookloop(&["resume"]);
+    std::fs::remove_file(project.root().join("../runs")).unwrap();
+    let mut again = again.stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_for("another turn", || project.root().join("../runs").exists().then_some(()));
+    project.ok(&["stop", id]);
+    assert_eq!(again.wait().unwrap().code(), Some(130));
+    assert_eq!(project.events_of("stop_requested").len(), 2);
+}

@@ -6,6 +6,7 @@ use hookloop_core::hook::Registry;
 use hookloop_core::session::{Session, Work};
 
 use super::drive::Driver;
+use super::now::NowWriter;
 use super::open::{Drift, Opened};
 use super::prompt;
 use super::real::{Onlooker, Real, Rest, Stop, Surroundings};
@@ -83,6 +84,7 @@ pub fn perform<O: Onlooker>(
     let tracing = project.tracing.as_ref().filter(is_shown);
     let _watch = tracing.map(|tracing| tracing.exporter.watch(project, &opened.id));
     let mut world = Real::new(surroundings, crew)?;
+    let _now = NowWriter::start(&opened.directory, world.board());
     world.remember_base_for(&hooks);
     let driver = Driver::of(project, opened, world, hooks)?;
     let no_session = || PerformError::NoSession(opened.id.to_string());

@@ -80,9 +80,7 @@ impl Trial {
     fn of(run: &HookRun) -> Trial {
         let ran = run.ran.as_ref();
         let (code, ms) = (ran.and_then(|ran| ran.exit_code), ran.map_or(0, |ran| ran.duration_ms));
-        let output = [run.stdout.trim_end(), run.stderr.trim_end()];
-        let output: Vec<&str> = output.into_iter().filter(|text| !text.is_empty()).collect();
-        let output = output.join("\n");
+        let output = run.printed.trim_end().to_owned();
         let why = || run.outcome.reason.clone().unwrap_or_else(|| "it did not pass".to_owned());
         let absent = |why: &str| Trial::Absent { why: why.to_owned(), output: output.clone() };
         match (run.outcome.status, code) {
@@ -141,8 +139,9 @@ impl Trials {
             branches,
             delivery: None,
             reaction: None,
+            board: None,
         };
-        let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion);
+        let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion, &mut |_| {});
         runs.first().map_or(Trial::NotTried, Trial::of)
     }
 }

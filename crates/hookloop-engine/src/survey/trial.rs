@@ -12,9 +12,11 @@ use hookloop_core::point::Point;
 use crate::config::{self, ConfigError, FILE_NAME};
 use crate::kept::{self, Surroundings};
 use crate::place::Place;
+use crate::process::Cancel;
 use crate::project::EngineError;
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner};
+use crate::session::now::NowBoard;
 use crate::trust::{HookOffer, Trust};
 use crate::turns;
 
@@ -88,7 +90,8 @@ impl Trial {
             (_, Some(NO_TESTS)) => absent("it found no tests"),
             _ if output.contains(RAN_NONE) => absent("it found no tests"),
             (Status::Passed, _) => Trial::Passed { ms },
-            (Status::TimedOut, _) => Trial::TimedOut { output },
+            (Status::Cancelled, _) => Trial::NotTried,
+            (Status::TimedOut, _) => Trial::TimedOut { output: format!("{output}\n{}", why()) },
             (Status::NotStarted | Status::Skipped, _) => Trial::Absent { why: why(), output },
             (_, Some(code)) => Trial::Failed { ms, why: format!("exit code {code}"), output },
             _ => Trial::Failed { ms, why: why(), output },
@@ -120,13 +123,14 @@ impl Trials {
         Ok(Trials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
     }
 
-    /// Runs the gate of that name, and tells how it did.
-    pub fn run(&self, name: &str) -> Trial {
+    /// Runs the gate of that name, and tells how it did. The board shows the gate while it runs. A gate that is
+    /// cancelled was not tried.
+    pub fn run(&self, name: &str, board: &NowBoard, cancel: &Cancel) -> Trial {
         let Some(hook) = self.hooks.iter().find(|hook| hook.name == name) else {
             return Trial::NotTried;
         };
         let point = Point::Stop;
-        let (event, task, session, cancel) = (None, None, None, None);
+        let (event, task, session, cancel) = (None, None, None, Some(cancel));
         let (bench, changes, branches) = (None, None, None);
         let occasion = Occasion {
             point: &point,
@@ -139,7 +143,7 @@ impl Trials {
             branches,
             delivery: None,
             reaction: None,
-            board: None,
+            board: Some(board),
         };
         let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion, &mut |_| {});
         runs.first().map_or(Trial::NotTried, Trial::of)

@@ -84,7 +84,12 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
         },
     };
     let asked = if session.pause_requested { "; a pause is asked for" } else { "" };
-    let facts = format!("{facts}  {now}{asked}  {} on {}", session.agent(), shown.machine);
+    let (agent, machine) = (session.agent(), &shown.machine);
+    let facts = match &shown.now {
+        // On a narrow screen the end of the line is cut.
+        Some(_) => format!("{now}{asked}  {facts}  {agent} on {machine}"),
+        None => format!("{facts}  {now}{asked}  {agent} on {machine}"),
+    };
     vec![Line::from(first_line), Line::from(first(&facts, DIM))]
 }
 

@@ -11,10 +11,12 @@ use hookloop_core::answer::{
 use hookloop_core::event::HookRan;
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Hook;
+use hookloop_core::options::Length;
 use hookloop_core::point::Point;
 
 use crate::process::{How, Output, Ran, Stored};
 use crate::run::HookRun;
+use crate::session::now::{QUIET_AFTER, WATCHER_HINT};
 
 const REASON_MAX: usize = 2_000;
 /// Lines of a failed hook's output that its record keeps, and characters of each.
@@ -30,7 +32,11 @@ pub(crate) struct Said {
     pub(crate) stdout: String,
     pub(crate) whole: Option<String>,
     pub(crate) stderr: String,
-    /// The parts of both that they have a note of instead.
+    /// Both streams in one text; none where there are no streams.
+    pub(crate) both: Option<String>,
+    /// How long the run had printed nothing when it ended.
+    pub(crate) quiet_for: Duration,
+    /// The parts of the text for people that it has a note of instead.
     pub(crate) left_out: Vec<LeftOut>,
     pub(crate) stdout_bytes: u64,
     pub(crate) stderr_bytes: u64,
@@ -43,8 +49,10 @@ impl Said {
         let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
         let has_file = |output: &Output| !matches!(output.stored, Stored::Nothing);
         let is_kept = has_file(stdout) || has_file(stderr);
-        let (stdout_text, stdout_rest) = stdout.excerpt_and_rest(usize::MAX);
+        let stdout_text = stdout.excerpt();
         let (stderr_text, stderr_rest) = stderr.excerpt_and_rest(usize::MAX);
+        let (both, both_rest) = ran.output.both.excerpt_and_rest(usize::MAX);
+        let is_answer = looks_like_answer(&stdout_text);
         Said {
             ended: match ran.how {
                 How::Exited(code) => Ended::Exited(code),
@@ -57,10 +65,28 @@ impl Said {
             stdout: stdout_text,
             whole: whole(stdout).map(|whole| String::from_utf8_lossy(&whole).into_owned()),
             stderr: stderr_text,
-            left_out: [stdout_rest, stderr_rest].into_iter().flatten().collect(),
+            both: Some(both),
+            quiet_for: ran.output.quiet_for,
+            left_out: if is_answer { stderr_rest } else { both_rest }.into_iter().collect(),
             stdout_bytes: stdout.bytes,
             stderr_bytes: stderr.bytes,
             artifact: is_kept.then(|| artifacts.display().to_string()),
+        }
+    }
+}
+
+impl Said {
+    /// What the run printed, for people and agents: both streams in order. An answer on standard output is not part
+    /// of it.
+    fn printed(&self) -> String {
+        match &self.both {
+            _ if looks_like_answer(&self.stdout) => self.stderr.clone(),
+            Some(both) => both.clone(),
+            None => {
+                let parts = [self.stdout.trim_end(), self.stderr.trim_end()];
+                let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+                parts.join("\n")
+            }
         }
     }
 }
@@ -91,7 +117,11 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
         on_failure: hook.options.on_failure,
         answers: hook.options.answers,
     };
-    let outcome = interpret(&said.ended, printed, rules);
+    let mut outcome = interpret(&said.ended, printed, rules);
+    if let Some(hint) = quiet_hint(&said) {
+        outcome.reason = outcome.reason.map(|reason| format!("{reason}: {hint}"));
+    }
+    let printed = said.printed();
     let kept = |text: &String| text.chars().take(REASON_MAX).collect::<String>();
     let ran = HookRan {
         hook_name: hook.name.clone(),
@@ -109,11 +139,7 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
         stdout_bytes: said.stdout_bytes,
         stderr_bytes: said.stderr_bytes,
         artifact: said.artifact.clone(),
-        output_tail: if outcome.has_failed_openly() {
-            output_tail(&said.stdout, &said.stderr)
-        } else {
-            Vec::new()
-        },
+        output_tail: if outcome.has_failed_openly() { output_tail(&printed) } else { Vec::new() },
     };
     let Said { stdout, stderr, left_out, .. } = said;
     HookRun {
@@ -122,16 +148,24 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
         ran: Some(ran),
         stdout,
         stderr,
+        printed,
         left_out,
         gap: None,
     }
 }
 
-/// The last lines of a hook's output: standard output that is not an answer, then standard error.
-pub(crate) fn output_tail(stdout: &str, stderr: &str) -> Vec<String> {
-    let stdout = if looks_like_answer(stdout) { "" } else { stdout };
-    let lines = stdout.lines().chain(stderr.lines()).filter(|line| !line.trim().is_empty());
-    let lines: Vec<&str> = lines.collect();
+/// What to think of a run that timed out and had printed nothing for long.
+fn quiet_hint(said: &Said) -> Option<String> {
+    let is_quiet = said.quiet_for >= QUIET_AFTER.min(said.duration / 2);
+    (said.ended == Ended::TimedOut && said.both.is_some() && is_quiet).then(|| {
+        let quiet = Length { ms: said.quiet_for.as_secs() * 1_000 };
+        format!("it printed nothing for the last {quiet}; {WATCHER_HINT}")
+    })
+}
+
+/// The last lines of a hook's output.
+pub(crate) fn output_tail(printed: &str) -> Vec<String> {
+    let lines: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
     let first = lines.len().saturating_sub(TAIL_LINES);
     let clip = |line: &&str| line.trim_end().chars().take(TAIL_LINE_MAX).collect();
     lines[first..].iter().map(clip).collect()

@@ -53,7 +53,9 @@ pub struct HookRun {
     /// What it printed, as far as it is kept.
     pub stdout: String,
     pub stderr: String,
-    /// The parts of both that they have a note of instead.
+    /// What it printed for people and agents: both streams in the order of reading, without an answer.
+    pub printed: String,
+    /// The parts of that text that it has a note of instead.
     pub left_out: Vec<LeftOut>,
     /// Why its command could not be executed, if it could not.
     pub gap: Option<EnvironmentGap>,
@@ -68,6 +70,7 @@ impl HookRun {
             ran: None,
             stdout,
             stderr,
+            printed: String::new(),
             left_out: Vec::new(),
             gap: None,
         }
@@ -234,6 +237,7 @@ impl Project {
             branches: None,
             delivery: None,
             reaction: Some(reaction),
+            board: None,
         };
         let runs = self.run_hooks(&hooks, &occasion);
         Ok(EventProcesses::Ran(RanFor { event: event.id, runs }))
@@ -246,7 +250,7 @@ impl Project {
             HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
         };
         match &self.runner {
-            Some(runner) => turns::run_all(runner, hooks, occasion),
+            Some(runner) => turns::run_all(runner, hooks, occasion, &mut |_| {}),
             None => hooks.iter().map(homeless).collect(),
         }
     }
@@ -270,6 +274,7 @@ impl Project {
             branches: None,
             delivery: None,
             reaction: None,
+            board: None,
         };
         let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
         let nothing = || HookRun::skipped(hook, "it was not run".to_owned());

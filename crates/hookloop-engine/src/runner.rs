@@ -37,6 +37,7 @@ use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
 use crate::secrets::{Around, SecretError, Vault};
+use crate::session::now::NowBoard;
 use crate::session::world::{Call, DeliveryFacts};
 use crate::session::{StartError, session_of, validate};
 use crate::trust::{self, HookOffer, Seen, Standing, Trust};
@@ -48,6 +49,8 @@ pub(crate) const BASE: [&str; 8] =
 /// Variables that select the project's log: with them, a hook's `hookloop` opens the same one.
 pub(crate) const LOG_SELECTORS: [&str; 4] =
     ["HOOKLOOP_STORE", "HOOKLOOP_POLICY", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+/// Tells programs that nobody sits in front of them.
+pub(crate) const CI_VARIABLE: &str = "CI";
 /// What tells a process which span it works in (W3C Trace Context).
 pub(crate) const TRACE_PARENT: &str = "TRACEPARENT";
 /// Parts of the names of variables whose values are secret.
@@ -154,6 +157,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) delivery: Option<&'a DeliveryFacts>,
     /// The reaction that it is, if it is one to an event.
     pub(crate) reaction: Option<ReactionRun<'a>>,
+    /// Where running hooks are shown.
+    pub(crate) board: Option<&'a NowBoard>,
 }
 
 /// The session that a hook runs in.
@@ -487,6 +492,8 @@ impl Runner {
             stdout_bytes: 0,
             stderr_bytes: stderr.len() as u64,
             left_out: Vec::new(),
+            both: None,
+            quiet_for: Duration::ZERO,
             stderr,
             artifact: None,
         };
@@ -627,6 +634,10 @@ impl Runner {
             found.map(|(_, value)| value.clone())
         };
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
+        // Test runners that watch files run once instead. A hook whose `env` names the variable decides itself.
+        if !hook.options.env.iter().any(|entry| entry.name() == CI_VARIABLE) {
+            env.insert(CI_VARIABLE.into(), "1".into());
+        }
         for name in BASE.iter().chain(&LOG_SELECTORS) {
             if let Some(value) = own(name) {
                 env.insert(name.into(), value);

@@ -6,6 +6,7 @@
 //! - [`checkout`]: the directory that a session changes: one session at a time, or a worktree of its own
 //! - `journal`: a session's events, stored before anything outside is done
 //! - [`drive`]: one step after the other
+//! - [`now`]: the step that a session is at, for other processes
 //! - `point`: the hooks of a point, and what of their output is for the agent
 //! - `judge`: whether an iteration was the last one: ways to stop, gates, receipts
 //! - `submit`: from work that the gates have passed to a submission
@@ -20,6 +21,7 @@ pub mod checkout;
 pub mod drive;
 pub(crate) mod journal;
 mod judge;
+pub mod now;
 pub mod open;
 pub mod perform;
 mod place;

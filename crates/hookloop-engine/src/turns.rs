@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use hookloop_core::answer::Status;
+use hookloop_core::builtin::Builtin;
 use hookloop_core::command_line::Invocation;
 use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::options::Retry;
@@ -16,26 +17,34 @@ use serde_json::Value;
 use crate::condition::Condition;
 use crate::delivery::steps;
 use crate::explain::values;
-use crate::process::{Filter, Job, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
+use crate::process::{Filter, Job, JobObserver, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner, redacting};
 use crate::sandbox::Prepared;
+use crate::session::now::{HookProgress, HookStart};
+use crate::session::prompt;
 use crate::session::world::merge_context;
 
 /// A pause doubles this often, then no more.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// Runs the hooks of an occasion. What came of them is in their order, whatever ended first.
-pub(crate) fn run_all(runner: &Runner, hooks: &[Hook], occasion: &Occasion<'_>) -> Vec<HookRun> {
+/// Runs the hooks of an occasion. What came of them is in their order, whatever ended first. `ended` gets each run when
+/// it ends.
+pub(crate) fn run_all(
+    runner: &Runner,
+    hooks: &[Hook],
+    occasion: &Occasion<'_>,
+    ended: &mut dyn FnMut(&HookRun),
+) -> Vec<HookRun> {
     let mut runs: Vec<HookRun> = Vec::new();
     while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
         let beside = side_by_side(rest);
         let done = if beside > 1 {
-            together(runner, &rest[..beside], occasion, &runs)
+            together(runner, &rest[..beside], occasion, &runs, ended)
         } else {
             let alone = (1..rest.len()).find(|start| side_by_side(&rest[*start..]) > 1);
-            in_turn(runner, &rest[..alone.unwrap_or(rest.len())], occasion, &runs)
+            in_turn(runner, &rest[..alone.unwrap_or(rest.len())], occasion, &runs, ended)
         };
         runs.extend(done);
     }
@@ -49,6 +58,7 @@ pub(crate) fn run_guarded(
     hooks: &[Hook],
     occasion: &Occasion<'_>,
     guard: &dyn Fn() -> Result<(), String>,
+    ended: &mut dyn FnMut(&HookRun),
 ) -> Vec<HookRun> {
     let mut runs: Vec<HookRun> = Vec::new();
     while let Some(rest) = hooks.get(runs.len()..).filter(|rest| !rest.is_empty()) {
@@ -66,9 +76,9 @@ pub(crate) fn run_guarded(
         }
         let beside = side_by_side(rest);
         let done = if beside > 1 {
-            together(runner, &rest[..beside], occasion, &runs)
+            together(runner, &rest[..beside], occasion, &runs, ended)
         } else {
-            in_turn(runner, &rest[..1], occasion, &runs)
+            in_turn(runner, &rest[..1], occasion, &runs, ended)
         };
         runs.extend(done);
     }
@@ -90,24 +100,32 @@ fn together(
     hooks: &[Hook],
     occasion: &Occasion<'_>,
     before: &[HookRun],
+    ended: &mut dyn FnMut(&HookRun),
 ) -> Vec<HookRun> {
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, HookRun)>> = Mutex::default();
-    let work = || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(hook) = hooks.get(index) else { return };
-            let runs = in_turn(runner, std::slice::from_ref(hook), occasion, before);
-            let runs = runs.into_iter().map(|run| (index, run));
-            done.lock().unwrap_or_else(PoisonError::into_inner).extend(runs);
-        }
-    };
+    let mut done: Vec<(usize, HookRun)> = Vec::with_capacity(hooks.len());
+    let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..hooks.len().min(PARALLEL_MAX) {
-            scope.spawn(work);
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(hook) = hooks.get(index) else { return };
+                    let hook = std::slice::from_ref(hook);
+                    for run in in_turn(runner, hook, occasion, before, &mut |_| {}) {
+                        // The receiver is there for as long as this thread is.
+                        let _ = sender.send((index, run));
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (index, run) in receiver {
+            ended(&run);
+            done.push((index, run));
         }
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, run)| run).collect()
 }
@@ -117,6 +135,7 @@ fn in_turn(
     hooks: &[Hook],
     occasion: &Occasion<'_>,
     before: &[HookRun],
+    ended: &mut dyn FnMut(&HookRun),
 ) -> Vec<HookRun> {
     if runner.redactor().is_none() {
         let reason = "the secrets of the environment are too many to look for";
@@ -131,6 +150,7 @@ fn in_turn(
         occasion,
         before,
         filter: &filter,
+        ended,
         runs: Vec::new(),
         under_way: VecDeque::new(),
         again: None,
@@ -140,12 +160,14 @@ fn in_turn(
 }
 
 /// Hooks that run one after the other.
-struct InTurn<'r> {
+struct InTurn<'r, 'e> {
     runner: &'r Runner,
     hooks: &'r [Hook],
     occasion: &'r Occasion<'r>,
     before: &'r [HookRun],
     filter: &'r dyn Fn(Stream) -> Filter<'r>,
+    /// Gets each run when it ends.
+    ended: &'e mut dyn FnMut(&HookRun),
     /// What came of the first hooks; none where one is under way.
     runs: Vec<Option<HookRun>>,
     under_way: VecDeque<Attempt>,
@@ -170,7 +192,7 @@ struct Begun {
     secrets: Vec<(OsString, OsString)>,
 }
 
-impl<'r> Turns<'r> for InTurn<'r> {
+impl<'r> Turns<'r> for InTurn<'r, '_> {
     fn next(&mut self) -> Option<Job<'r>> {
         if let Some(attempt) = self.again.take() {
             nap(pause(self.hooks[attempt.index].options.retry, attempt.number), self.occasion);
@@ -188,7 +210,10 @@ impl<'r> Turns<'r> for InTurn<'r> {
                     let artifacts = self.runner.fresh_artifacts();
                     return Some(self.start(Attempt { index, number: 1, begun, artifacts }));
                 }
-                Err(run) => self.runs.push(Some(*run)),
+                Err(run) => {
+                    (self.ended)(&run);
+                    self.runs.push(Some(*run));
+                }
             }
         }
     }
@@ -209,12 +234,13 @@ impl<'r> Turns<'r> for InTurn<'r> {
             let artifacts = self.runner.fresh_artifacts();
             self.again = Some(Attempt { number: attempt.number + 1, artifacts, ..attempt });
         } else {
+            (self.ended)(&run);
             self.runs[attempt.index] = Some(run);
         }
     }
 }
 
-impl<'r> InTurn<'r> {
+impl<'r> InTurn<'r, '_> {
     /// Whether a hook may be given to the keeper before what is under way has ended: whatever comes of
     /// that, this one runs.
     fn may_follow_at_once(&self, hook: &Hook) -> bool {
@@ -238,12 +264,18 @@ impl<'r> InTurn<'r> {
         let begun = match &hook.handler {
             Handler::Rule(rule) => Ok(Err(Box::new(runner.check(hook, rule, occasion)))),
             Handler::Http { url } => runner.may_run(hook).map(|_| {
+                let _progress = self.shown(hook);
                 let context = self.context();
                 let send = |number| runner.send(hook, occasion, url, (number, &context));
                 Err(Box::new(attempts(hook, occasion, send)))
             }),
             Handler::Builtin(_) | Handler::Gatekeepers { .. } => {
-                let run = |_| Err(Box::new(steps::run(runner, hook, occasion)));
+                let run = |_| {
+                    // The commands of the project's tests are shown one by one.
+                    let is_tests = matches!(hook.handler, Handler::Builtin(Builtin::RunTests));
+                    let _progress = if is_tests { None } else { self.shown(hook) };
+                    Err(Box::new(steps::run(runner, hook, occasion)))
+                };
                 runner.may_run(hook).map(run)
             }
             _ => runner.invocation(hook, occasion).and_then(|invocation| {
@@ -266,6 +298,23 @@ impl<'r> InTurn<'r> {
         context
     }
 
+    /// Shows a hook that runs without a process of its own until this is dropped.
+    fn shown(&self, hook: &Hook) -> Option<HookProgress> {
+        let progress = self.progress(hook, 1)?;
+        progress.began();
+        Some(progress)
+    }
+
+    fn progress(&self, hook: &Hook, attempt: u32) -> Option<HookProgress> {
+        let timeout = hook.options.timeout_at(self.occasion.point.kind());
+        Some(self.occasion.board?.hook(HookStart {
+            name: hook.name.clone(),
+            command: prompt::what(hook),
+            attempt,
+            timeout: Duration::from_millis(timeout),
+        }))
+    }
+
     fn start(&mut self, attempt: Attempt) -> Job<'r> {
         let (hook, begun) = (&self.hooks[attempt.index], &attempt.begun);
         let context = self.context();
@@ -274,8 +323,10 @@ impl<'r> InTurn<'r> {
         // Of two variables of one name the last holds.
         job.env.extend(begun.secrets.iter().cloned());
         let artifacts = Some(attempt.artifacts.clone());
+        let progress = self.progress(hook, attempt.number);
+        let observer = progress.map(|progress| Arc::new(progress) as Arc<dyn JobObserver>);
         self.under_way.push_back(attempt);
-        Job { artifacts, filter: Some(self.filter), ..job }
+        Job { artifacts, filter: Some(self.filter), observer, ..job }
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) fn send(http: &HttpClient, url: &str, input: &Value, timeout: Duratio
     let begun = Instant::now();
     let said = |ended: Ended, stdout: String, stderr: String| Said {
         left_out: Vec::new(),
+        both: None,
+        quiet_for: Duration::ZERO,
         ended,
         duration: begun.elapsed(),
         stdout_bytes: stdout.len() as u64,

@@ -285,8 +285,8 @@ fn run_tests(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
             options: Options { answers: AllowedAnswers::Stricter, ..hook.options.clone() },
             ..hook.clone()
         };
-        let run =
-            turns::run_all(runner, std::slice::from_ref(&of_runner), occasion).into_iter().next();
+        let of_runner = std::slice::from_ref(&of_runner);
+        let run = turns::run_all(runner, of_runner, occasion, &mut |_| {}).into_iter().next();
         let has_passed = run.as_ref().is_some_and(|run| run.outcome.status == Status::Passed);
         last = run;
         if !has_passed {
@@ -358,6 +358,7 @@ fn told(
         hook: hook.name.clone(),
         outcome,
         ran: Some(ran),
+        printed: said.clone(),
         stdout: said,
         stderr: String::new(),
         left_out: Vec::new(),

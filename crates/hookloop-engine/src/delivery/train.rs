@@ -395,8 +395,9 @@ impl<'t> Train<'t> {
             branches: Some((&car.submission.branch, &car.submission.base)),
             delivery: Some(&facts),
             reaction: None,
+            board: None,
         };
-        let runs = turns::run_all(at.runner, hooks, &occasion);
+        let runs = turns::run_all(at.runner, hooks, &occasion, &mut |_| {});
         for run in &runs {
             let mut context = at.context.borrow_mut();
             merge_context(context.entry(key.clone()).or_default(), &run.outcome.values);
@@ -515,7 +516,7 @@ impl Car {
 /// What a gate that said no has to say.
 fn reason_of(run: &HookRun) -> String {
     let said = run.outcome.next_prompt.clone();
-    let printed = [run.stderr.trim(), run.stdout.trim()].join("\n");
+    let printed = &run.printed;
     let why = run.outcome.reason.clone().unwrap_or_default();
     let text = match said {
         // The details of a gate of ours are in its output.

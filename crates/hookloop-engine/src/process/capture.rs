@@ -7,11 +7,13 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hookloop_core::excerpt::LeftOut;
 
-use super::Stream;
 use super::excerpt;
+use super::{JobObserver, Stream};
 
 /// Bytes of each stream's beginning that stay in memory.
 pub const HEAD: usize = 32 * 1024;
@@ -19,6 +21,9 @@ pub const HEAD: usize = 32 * 1024;
 pub const TAIL: usize = 32 * 1024;
 /// Bytes of each stream that are stored; what follows is counted.
 pub const OUTPUT_MAX: u64 = 256 * 1024 * 1024;
+
+/// The longest beginning of a line that waits for its end.
+const OPEN_LINE_MAX: usize = 64 * 1024;
 
 /// Gets each piece of a stream and appends what may be kept of it. It may hold back what could go on in
 /// the next piece; an empty piece is the end of the stream.
@@ -96,6 +101,7 @@ impl Output {
 
 /// A stream that is being read.
 pub(super) struct Capture<'a> {
+    stream: Stream,
     output: Output,
     filter: Option<Filter<'a>>,
     /// What the filter let through; kept for its memory.
@@ -117,31 +123,111 @@ impl<'a> Capture<'a> {
             Some(directory) => Artifact::Due(directory.join(name)),
             None => Artifact::Unwanted,
         };
-        Capture { output: Output::default(), filter, passed: Vec::new(), file }
+        Capture { stream, output: Output::default(), filter, passed: Vec::new(), file }
     }
 
-    pub(super) fn take(&mut self, piece: &[u8]) {
+    pub(super) fn take(&mut self, piece: &[u8], both: &mut BothStreams) {
         if piece.is_empty() {
             return;
         }
         match &mut self.filter {
-            None => keep(&mut self.output, &mut self.file, piece),
-            Some(_) => self.pass(piece),
+            None => {
+                keep(&mut self.output, &mut self.file, piece);
+                both.take(self.stream, piece);
+            }
+            Some(_) => self.pass(piece, both),
         }
     }
 
-    pub(super) fn finish(mut self) -> Output {
-        self.pass(&[]);
+    pub(super) fn finish(mut self, both: &mut BothStreams) -> Output {
+        self.pass(&[], both);
         self.output.tail = tail_of(&self.output.tail).to_vec();
         self.output.stored = self.file.finish();
         self.output
     }
 
-    fn pass(&mut self, piece: &[u8]) {
+    fn pass(&mut self, piece: &[u8], both: &mut BothStreams) {
         let Some(filter) = &mut self.filter else { return };
         filter(piece, &mut self.passed);
         keep(&mut self.output, &mut self.file, &self.passed);
+        both.take(self.stream, &self.passed);
         self.passed.clear();
+    }
+}
+
+/// Both streams of a job as one text of whole lines, in the order in which they are read.
+///
+/// Two pipes keep no order between them. A reader that takes each piece when it comes sees the order of a program
+/// that leaves it a moment between two writes.
+pub(super) struct BothStreams {
+    output: Output,
+    /// The beginnings of lines, of each stream.
+    open: [Vec<u8>; 2],
+    /// The stream that the observer heard last, if it stopped in the middle of a line.
+    open_for_observer: Option<Stream>,
+    observer: Option<Arc<dyn JobObserver>>,
+    heard_at: Instant,
+}
+
+impl BothStreams {
+    pub(super) fn new(observer: Option<Arc<dyn JobObserver>>) -> BothStreams {
+        BothStreams {
+            output: Output::default(),
+            open: [Vec::new(), Vec::new()],
+            open_for_observer: None,
+            observer,
+            heard_at: Instant::now(),
+        }
+    }
+
+    /// The job has its turn now.
+    pub(super) fn begin(&mut self) {
+        self.heard_at = Instant::now();
+        if let Some(observer) = &self.observer {
+            observer.began();
+        }
+    }
+
+    fn take(&mut self, stream: Stream, piece: &[u8]) {
+        if piece.is_empty() {
+            return;
+        }
+        self.heard_at = Instant::now();
+        self.tell(stream, piece);
+        let open = &mut self.open[stream as usize];
+        let lines = piece.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if lines > 0 || open.len() + piece.len() > OPEN_LINE_MAX {
+            let taken = if lines > 0 { lines } else { piece.len() };
+            keep(&mut self.output, &mut Artifact::Unwanted, open);
+            keep(&mut self.output, &mut Artifact::Unwanted, &piece[..taken]);
+            open.clear();
+            open.extend_from_slice(&piece[taken..]);
+        } else {
+            open.extend_from_slice(piece);
+        }
+    }
+
+    /// The observer hears each piece at once, also the beginning of a line.
+    fn tell(&mut self, stream: Stream, piece: &[u8]) {
+        let Some(observer) = &self.observer else { return };
+        if self.open_for_observer.is_some_and(|open| open != stream) {
+            observer.printed(b"\n");
+        }
+        observer.printed(piece);
+        self.open_for_observer = (!piece.ends_with(b"\n")).then_some(stream);
+    }
+
+    /// The text, and how long nothing was printed.
+    pub(super) fn finish(mut self) -> (Output, Duration) {
+        let is_in_line = self.open.iter().all(|open| !open.is_empty());
+        for open in &mut self.open {
+            keep(&mut self.output, &mut Artifact::Unwanted, open);
+            if is_in_line {
+                keep(&mut self.output, &mut Artifact::Unwanted, b"\n");
+            }
+        }
+        self.output.tail = tail_of(&self.output.tail).to_vec();
+        (self.output, self.heard_at.elapsed())
     }
 }
 
@@ -228,8 +314,9 @@ mod tests {
 
     fn captured(pieces: &[&[u8]]) -> Output {
         let mut capture = Capture::new(Stream::Stdout, None, None);
-        pieces.iter().for_each(|piece| capture.take(piece));
-        capture.finish()
+        let mut both = BothStreams::new(None);
+        pieces.iter().for_each(|piece| capture.take(piece, &mut both));
+        capture.finish(&mut both)
     }
 
     /// Numbered lines, so that every place looks different.
@@ -314,13 +401,53 @@ mod tests {
             held.extend_from_slice(&text.as_bytes()[split..]);
         });
         let mut capture = Capture::new(Stream::Stderr, Some(directory.path()), Some(filter));
+        let mut both = BothStreams::new(None);
         for piece in ["the sec", "ret is", " secret"] {
-            capture.take(piece.as_bytes());
+            capture.take(piece.as_bytes(), &mut both);
         }
-        let output = capture.finish();
+        let output = capture.finish(&mut both);
+        assert_eq!(both.finish().0.excerpt(), "the *** is ***");
         assert_eq!(output.excerpt(), "the *** is ***");
         assert_eq!(output.bytes, 14);
         assert_eq!(fs::read_to_string(directory.path().join("stderr")).unwrap(), "the *** is ***");
+    }
+
+    #[test]
+    fn both_streams_are_one_text_in_the_order_of_reading() {
+        #[derive(Default)]
+        struct Heard(std::sync::Mutex<Vec<u8>>);
+        impl JobObserver for Heard {
+            fn began(&self) {}
+            fn printed(&self, text: &[u8]) {
+                self.0.lock().unwrap().extend_from_slice(text);
+            }
+        }
+        let heard = Arc::new(Heard::default());
+        let mut both = BothStreams::new(Some(Arc::clone(&heard) as _));
+        let mut stdout = Capture::new(Stream::Stdout, None, None);
+        let mut stderr = Capture::new(Stream::Stderr, None, None);
+        stdout.take(b"one\ntw", &mut both);
+        stderr.take(b"three\n", &mut both);
+        stdout.take(b"o\nfo", &mut both);
+        stderr.take(b"five", &mut both);
+        stdout.take(b"ur", &mut both);
+        assert_eq!(stdout.finish(&mut both).excerpt(), "one\ntwo\nfour");
+        assert_eq!(stderr.finish(&mut both).excerpt(), "three\nfive");
+        assert_eq!(both.finish().0.excerpt(), "one\nthree\ntwo\nfour\nfive\n");
+        // What is told at once can't wait for the end of a line.
+        assert_eq!(*heard.0.lock().unwrap(), b"one\ntw\nthree\no\nfo\nfive\nur");
+    }
+
+    #[test]
+    fn a_line_without_end_is_bounded() {
+        let mut both = BothStreams::new(None);
+        let mut stdout = Capture::new(Stream::Stdout, None, None);
+        for _ in 0..10 {
+            stdout.take(&vec![b'x'; OPEN_LINE_MAX / 2], &mut both);
+            assert!(both.open[0].len() <= OPEN_LINE_MAX);
+        }
+        stdout.finish(&mut both);
+        assert_eq!(both.finish().0.bytes, 5 * OPEN_LINE_MAX as u64);
     }
 
     #[test]
@@ -329,8 +456,9 @@ mod tests {
         let place = directory.path().join("deep/er");
         let capture = |pieces: &[&str]| {
             let mut capture = Capture::new(Stream::Stdout, Some(&place), None);
-            pieces.iter().for_each(|piece| capture.take(piece.as_bytes()));
-            capture.finish()
+            let mut both = BothStreams::new(None);
+            pieces.iter().for_each(|piece| capture.take(piece.as_bytes(), &mut both));
+            capture.finish(&mut both)
         };
         assert!(matches!(capture(&[]).stored, Stored::Nothing));
         assert!(!place.exists());

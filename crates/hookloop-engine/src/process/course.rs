@@ -11,7 +11,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::process::Pid;
 
-use super::capture::Capture;
+use super::capture::{BothStreams, Capture};
 use super::care::Care;
 use super::wire::{self, Ended, Reply};
 use super::{Job, Outputs, ProcessError, Stream, Unconfined, os};
@@ -38,6 +38,7 @@ pub(super) struct Course<'a> {
     stdin: Feed,
     stdout: Tap<'a>,
     stderr: Tap<'a>,
+    both: BothStreams,
     /// Whether the keeper was told to cancel.
     cancelled: bool,
     /// Whether the keeper took the order.
@@ -81,6 +82,7 @@ impl<'a> Course<'a> {
             stdin: Feed { pipe: stdin, written: 0 },
             stdout: Tap::new(stdout, Stream::Stdout, &job),
             stderr: Tap::new(stderr, Stream::Stderr, &job),
+            both: BothStreams::new(job.observer.clone()),
             cancelled: false,
             taken: false,
             job,
@@ -107,6 +109,7 @@ impl<'a> Course<'a> {
         buffer: &mut [u8],
     ) -> Result<Finish<'a>, ProcessError> {
         let mut care = Care::new(pid);
+        self.both.begin();
         loop {
             let now = Instant::now();
             if now >= deadline || now >= care.next() && care.look(now) {
@@ -117,10 +120,10 @@ impl<'a> Course<'a> {
                 self.feed();
             }
             if ready.stdout {
-                self.stdout.take(buffer);
+                self.stdout.take(buffer, &mut self.both);
             }
             if ready.stderr {
-                self.stderr.take(buffer);
+                self.stderr.take(buffer, &mut self.both);
             }
             if ready.cancel {
                 self.cancelled = true;
@@ -174,9 +177,13 @@ impl<'a> Course<'a> {
 
     /// What is still in the pipes is the job's last word.
     fn finish(mut self, buffer: &mut [u8]) -> Outputs {
-        self.stdout.drain(buffer);
-        self.stderr.drain(buffer);
-        Outputs { stdout: self.stdout.capture.finish(), stderr: self.stderr.capture.finish() }
+        let mut both = self.both;
+        self.stdout.drain(buffer, &mut both);
+        self.stderr.drain(buffer, &mut both);
+        let stdout = self.stdout.capture.finish(&mut both);
+        let stderr = self.stderr.capture.finish(&mut both);
+        let (both, quiet_for) = both.finish();
+        Outputs { stdout, stderr, both, quiet_for }
     }
 }
 
@@ -240,7 +247,7 @@ impl<'a> Tap<'a> {
     }
 
     /// Takes what is there, at most a buffer of it, and returns how much.
-    fn take(&mut self, buffer: &mut [u8]) -> usize {
+    fn take(&mut self, buffer: &mut [u8], both: &mut BothStreams) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
         match retry_on_intr(|| read(pipe, &mut *buffer)) {
             Ok(0) => self.pipe = None,
@@ -249,7 +256,7 @@ impl<'a> Tap<'a> {
                     self.large = true;
                     os::widen(pipe, PIPE_LARGE);
                 }
-                self.capture.take(&buffer[..length]);
+                self.capture.take(&buffer[..length], both);
                 return length;
             }
             Err(Errno::AGAIN) => {}
@@ -259,11 +266,11 @@ impl<'a> Tap<'a> {
     }
 
     /// Takes what is in the pipe, and no more than fits one: a survivor could write for ever.
-    fn drain(&mut self, buffer: &mut [u8]) {
+    fn drain(&mut self, buffer: &mut [u8], both: &mut BothStreams) {
         let size = self.pipe.as_ref().and_then(os::pipe_size);
         let mut room = size.unwrap_or(PIPE_LARGE);
         while room > 0 {
-            let taken = self.take(buffer);
+            let taken = self.take(buffer, both);
             if taken == 0 {
                 return;
             }

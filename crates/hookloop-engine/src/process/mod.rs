@@ -63,6 +63,7 @@ mod wire;
 use std::ffi::OsString;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hookloop_core::limits::{Limit, Limits};
@@ -117,6 +118,16 @@ pub struct Job<'a> {
     /// A locked file that the keeper has open until everything that the job started is gone: the lock outlives this
     /// program for as long as the job does. The job's processes do not have it.
     pub hold: Option<BorrowedFd<'a>>,
+    /// Is told how the job goes on. It is dropped when the job is over.
+    pub observer: Option<Arc<dyn JobObserver>>,
+}
+
+/// Is told how a job goes on, by the thread that runs it. It must not wait for anything.
+pub trait JobObserver: Send + Sync {
+    /// The job has its turn now.
+    fn began(&self);
+    /// The job printed this on one of its streams, as its filter lets it through.
+    fn printed(&self, text: &[u8]);
 }
 
 impl Job<'_> {
@@ -136,6 +147,7 @@ impl Job<'_> {
             confinement: None,
             limits: Limits::default(),
             hold: None,
+            observer: None,
         }
     }
 }
@@ -190,6 +202,10 @@ pub struct Usage {
 pub struct Outputs {
     pub stdout: Output,
     pub stderr: Output,
+    /// Both streams in the order in which they were read. Nothing of it is stored.
+    pub both: Output,
+    /// How long the job had printed nothing when it ended.
+    pub quiet_for: Duration,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -31,7 +31,7 @@ use super::place::{PlaceEntry, needs_place};
 use super::point::PIPED_MAX;
 use super::prompt::{self, PromptGate};
 use super::purse::Allowance;
-use super::world::{DeliveryFacts, Notice, Turn, World};
+use super::world::{DeliveryFacts, Notice, PauseReason, Turn, World};
 use crate::agents::{Report, clipped};
 use crate::claim::{ClaimRequest, Wanted, WhyNone};
 use crate::fleet::Books;
@@ -443,7 +443,11 @@ impl<'p, W: World> Driver<'p, W> {
             return Ok(());
         }
         self.commit()?;
-        self.world.notice(Notice::Pause { ms: left });
+        let reason = match self.journal.session.waits {
+            0 => PauseReason::FailedTurn,
+            _ => PauseReason::RateLimit,
+        };
+        self.world.notice(Notice::Pause { ms: left, reason });
         while left > 0 && self.may_begin()? {
             self.world.pause(left.min(LISTEN_EVERY_MS));
             left = left_ms(&self.world);

@@ -189,7 +189,6 @@ impl<W: World> Driver<'_, W> {
             return Ok(Err("there is no such hook".to_owned()));
         }
         let runs = self.run_hooks(&hooks, &Point::StopWhen)?;
-        self.note_runs(&runs);
         let Some(run) = runs.into_iter().next() else {
             return Ok(Err("it was not run".to_owned()));
         };
@@ -430,7 +429,6 @@ impl<W: World> Driver<'_, W> {
             for (point, hooks) in lists {
                 runs.extend(self.run_hooks(hooks, point)?);
             }
-            self.note_runs(&runs);
             let after = self.state_of_files();
             let is_firm = before == after;
             if is_firm || round >= ROUNDS_MAX || self.is_stopping() {
@@ -500,11 +498,10 @@ impl<W: World> Driver<'_, W> {
                 Said::Block { feedback } => feedback.as_str(),
                 _ => "",
             };
-            let printed = [run.stderr.trim(), run.stdout.trim()].join("\n");
-            let output = if printed.trim().is_empty() {
+            let output = if run.printed.trim().is_empty() {
                 GateOutput::from(said)
             } else {
-                GateOutput { text: &printed, left_out: &run.left_out }
+                GateOutput { text: run.printed.trim(), left_out: &run.left_out }
             };
             let reason = run.outcome.reason.as_deref();
             let told = feedback(&run.hook, reason, output, before.as_ref(), FEEDBACK_MAX.min(room));

@@ -912,6 +912,12 @@ fn is_held(directory: &Path) -> bool {
     })
 }
 
+/// The process that has the lock of a session.
+pub(super) fn holder(directory: &Path) -> Option<u32> {
+    let pid = fs::read_to_string(directory.join(LOCK)).ok()?.trim().parse().ok()?;
+    is_held(directory).then_some(pid)
+}
+
 /// Whether a program on this machine had the session last, and died.
 pub(super) fn is_abandoned(project: &Project, runner: &Runner, id: &SessionId) -> bool {
     let directory = directory(runner, id);

@@ -6,6 +6,7 @@ use hookloop_core::hook::Registry;
 use hookloop_core::session::{Session, Work};
 
 use super::drive::Driver;
+use super::now::NowWriter;
 use super::open::{Drift, Opened, StopWatch};
 use super::prompt;
 use super::real::{Onlooker, Real, Rest, Stop, Surroundings};
@@ -84,6 +85,7 @@ pub fn perform<O: Onlooker>(
     let _watch = tracing.map(|tracing| tracing.exporter.watch(project, &opened.id));
     let _stop_watch = StopWatch::new(&opened.directory, surroundings.stop.clone())?;
     let mut world = Real::new(surroundings, crew)?;
+    let _now = NowWriter::start(&opened.directory, world.board());
     world.remember_base_for(&hooks);
     let driver = Driver::of(project, opened, world, hooks)?;
     let no_session = || PerformError::NoSession(opened.id.to_string());

@@ -39,7 +39,6 @@ impl<W: World> Driver<'_, W> {
     pub(super) fn run_point(&mut self, point: &Point) -> Result<Vec<HookRun>, EngineError> {
         let hooks = self.hooks_at(point);
         let runs = self.run_hooks(&hooks, point)?;
-        self.note_runs(&runs);
         for run in &runs {
             if run.ran.is_none() && run.outcome.status == Status::NotStarted {
                 self.journal.note(EventBody::HookRan(run.unstarted_record(point)));
@@ -53,7 +52,9 @@ impl<W: World> Driver<'_, W> {
         Ok(runs)
     }
 
-    /// Runs hooks; what was noted before is stored first.
+    /// Runs hooks and notes what came of them. What was noted before is stored first. A run that other hooks follow
+    /// is stored when it ends, so that people see it while the others run. A run that acts is stored with the step:
+    /// after a crash the hooks run again, and its actions must not happen twice.
     pub(super) fn run_hooks(
         &mut self,
         hooks: &[Hook],
@@ -65,23 +66,48 @@ impl<W: World> Driver<'_, W> {
         self.commit()?;
         self.world.notice(Notice::Hooks { point, count: hooks.len() });
         let error = self.error();
+        let (id, session) = (self.journal.id.clone(), self.journal.session.clone());
         let call = Call {
-            id: &self.journal.id,
-            session: &self.journal.session,
+            id: &id,
+            session: &session,
             point,
             task: self.task.as_ref(),
             error: error.as_deref(),
             validated: &self.validated,
             delivery: self.delivery.as_ref(),
         };
-        let runs = self.world.run_hooks(hooks, &call);
+        let (world, journal) = (&mut self.world, &mut self.journal);
+        let mut stored_runs: Vec<String> = Vec::new();
+        let mut ended_count = 0;
+        let mut failure = None;
+        let mut ended = |run: &HookRun| {
+            ended_count += 1;
+            let acts = !run.outcome.actions.is_empty() || run.outcome.checkpoint.is_some();
+            let Some(ran) = run.ran.as_ref().filter(|_| ended_count < hooks.len() && !acts) else {
+                return Vec::new();
+            };
+            if failure.is_some() {
+                return Vec::new();
+            }
+            stored_runs.push(run.hook.clone());
+            journal.note(EventBody::HookRan(ran.clone()));
+            journal.commit().unwrap_or_else(|error| {
+                failure = Some(error);
+                Vec::new()
+            })
+        };
+        let runs = world.run_hooks(hooks, &call, &mut ended);
+        if let Some(error) = failure {
+            return Err(error);
+        }
         self.world.notice(Notice::Ran(&runs));
         self.settle_reactions()?;
+        self.note_runs(runs.iter().filter(|run| !stored_runs.contains(&run.hook)));
         Ok(runs)
     }
 
     /// What the log has of each run, and what it asks for.
-    pub(super) fn note_runs(&mut self, runs: &[HookRun]) {
+    fn note_runs<'r>(&mut self, runs: impl Iterator<Item = &'r HookRun>) {
         for run in runs {
             if let Some(ran) = &run.ran {
                 self.journal.note(EventBody::HookRan(ran.clone()));
@@ -140,14 +166,9 @@ pub(crate) fn piped(hook: &Hook, run: &HookRun) -> Option<String> {
         PipeOutput::Never => false,
     };
     let is_plain = is_piped && !run.outcome.is_quiet;
-    let is_answer = hookloop_core::answer::looks_like_answer(&run.stdout);
     let reason = run.outcome.reason.as_deref().filter(|_| is_piped && is_failure);
-    let parts = [
-        run.outcome.context.as_deref(),
-        reason,
-        Some(run.stdout.as_str()).filter(|_| is_plain && !is_answer),
-        Some(run.stderr.as_str()).filter(|_| is_plain),
-    ];
+    let parts =
+        [run.outcome.context.as_deref(), reason, Some(run.printed.as_str()).filter(|_| is_plain)];
     let parts: Vec<&str> =
         parts.into_iter().flatten().map(str::trim).filter(|part| !part.is_empty()).collect();
     let rules = ExcerptRules { max: PIPED_MAX, head_parts: 2, earlier: &run.left_out };

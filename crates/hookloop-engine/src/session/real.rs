@@ -23,13 +23,14 @@ use rustix::io::retry_on_intr;
 use serde_json::json;
 
 use super::drive::LEASE;
+use super::now::{NowBoard, NowStep};
 use super::open::{Clock, Drift, GIT};
 use super::place::{DirectoryIdentity, PlaceDamage, PlaceEntry};
 use super::prompt::{self, Parts};
 use super::said::Said;
-use super::world::{Call, Notice, Trouble, Turn, World, Wrapped};
+use super::world::{Call, HookSink, Notice, Trouble, Turn, World, Wrapped};
 use crate::agents::crew::Crew;
-use crate::agents::{Order, Report, Tools, Update};
+use crate::agents::{Order, Report, Tools, Update, clipped};
 use crate::delivery::protected;
 use crate::delivery::repo::{Worktree, WorktreeLoss};
 use crate::delivery::workshop::{Bench, Workshop, commit};
@@ -46,9 +47,14 @@ use crate::turns;
 /// The most of a spec that a prompt has.
 pub(crate) const SPEC_MAX: u64 = 512 * 1024;
 
+/// The longest question to a person that is shown as the step of a session.
+const QUESTION_MAX: usize = 500;
+
 /// Someone who watches.
 pub trait Onlooker {
     fn notice(&mut self, notice: Notice<'_>);
+    /// Is given the board with the step that the session is at, before the session goes on.
+    fn watch(&mut self, _: &NowBoard) {}
     /// Whether it can be asked what to do at the limit of retries.
     fn can_ask(&self) -> bool {
         false
@@ -62,6 +68,10 @@ pub trait Onlooker {
 impl<O: Onlooker + ?Sized> Onlooker for &mut O {
     fn notice(&mut self, notice: Notice<'_>) {
         (**self).notice(notice);
+    }
+
+    fn watch(&mut self, board: &NowBoard) {
+        (**self).watch(board);
     }
 
     fn can_ask(&self) -> bool {
@@ -227,6 +237,8 @@ pub struct Real<'p, O> {
     beats: Option<Beats>,
     /// Where the session is in its trace, if it is shown to anybody.
     trace: Option<Record>,
+    /// The step that the session is at, for people.
+    board: NowBoard,
 }
 
 /// What [`Real`] is made of.
@@ -253,13 +265,15 @@ impl<'p, O: Onlooker> Real<'p, O> {
             runner,
             directory,
             template,
-            onlooker,
+            mut onlooker,
             stop,
             drift,
             active_ms,
             duration_ms,
             rest,
         } = around;
+        let board = NowBoard::default();
+        onlooker.watch(&board);
         let left = Duration::from_millis(duration_ms.saturating_sub(active_ms));
         let rested_ms: Arc<AtomicU64> = Arc::default();
         let clock = Clock::new(&directory, active_ms, Arc::clone(&rested_ms));
@@ -290,12 +304,17 @@ impl<'p, O: Onlooker> Real<'p, O> {
             rested_ms,
             beats: None,
             trace: None,
+            board,
         })
     }
 
     /// What the files were when another world looked at them.
     pub(crate) fn files(&mut self) -> &mut Files {
         &mut self.files
+    }
+
+    pub(super) fn board(&self) -> &NowBoard {
+        &self.board
     }
 
     pub fn onlooker(&mut self) -> &mut O {
@@ -390,23 +409,25 @@ impl<O: Onlooker> Real<'_, O> {
 
     /// Checks the directory that hooks are about to run in.
     fn check_current_place(&self) -> Result<(), PlaceDamage> {
-        self.check_root()?;
-        if self.is_held { self.check_worktree() } else { Ok(()) }
+        self.current_place().check(self.is_held)
     }
 
     fn check_root(&self) -> Result<(), PlaceDamage> {
-        let root = self.runner.root();
-        match &self.root_identity {
-            Some(identity) => identity.check(root),
-            None => Err(PlaceDamage::Root { why: format!("{} was not there", root.display()) }),
-        }
+        self.current_place().check_root()
     }
 
     /// Checks the worktree that was entered, if one was.
     fn check_worktree(&self) -> Result<(), PlaceDamage> {
-        let (Some(worktree), Some(shop)) = (&self.worktree, &self.shop) else { return Ok(()) };
-        let checked = shop.repo.check_worktree(worktree);
-        checked.map_err(|why| PlaceDamage::Worktree { why })
+        self.current_place().check_worktree()
+    }
+
+    fn current_place(&self) -> CurrentPlace<'_> {
+        CurrentPlace {
+            root: self.runner.root(),
+            identity: self.root_identity.as_ref(),
+            worktree: self.worktree.as_ref(),
+            shop: self.shop.as_ref(),
+        }
     }
 
     fn shop(&mut self) -> Result<&Workshop<'_>, Trouble> {
@@ -417,6 +438,35 @@ impl<O: Onlooker> Real<'_, O> {
             self.shop = Some(Workshop::open(self.runner, rules, &self.stop.cancel)?);
         }
         self.shop.as_ref().ok_or_else(|| Trouble::NeedsHuman { why: String::new() })
+    }
+}
+
+/// The directories that a session works in.
+struct CurrentPlace<'a> {
+    root: &'a Path,
+    identity: Option<&'a DirectoryIdentity>,
+    worktree: Option<&'a Worktree>,
+    shop: Option<&'a Workshop<'a>>,
+}
+
+impl CurrentPlace<'_> {
+    fn check(&self, is_held: bool) -> Result<(), PlaceDamage> {
+        self.check_root()?;
+        if is_held { self.check_worktree() } else { Ok(()) }
+    }
+
+    fn check_root(&self) -> Result<(), PlaceDamage> {
+        let root = self.root;
+        match self.identity {
+            Some(identity) => identity.check(root),
+            None => Err(PlaceDamage::Root { why: format!("{} was not there", root.display()) }),
+        }
+    }
+
+    fn check_worktree(&self) -> Result<(), PlaceDamage> {
+        let (Some(worktree), Some(shop)) = (self.worktree, self.shop) else { return Ok(()) };
+        let checked = shop.repo.check_worktree(worktree);
+        checked.map_err(|why| PlaceDamage::Worktree { why })
     }
 }
 
@@ -487,7 +537,7 @@ impl<O: Onlooker> World for Real<'_, O> {
         protected::why_consent(runner, &hooks, self.shop().ok()?, &head).ok()?
     }
 
-    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun> {
+    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>, ended: HookSink<'_>) -> Vec<HookRun> {
         self.leave_removed_worktree();
         if let Err(damage) = self.check_current_place() {
             let why = format!("not started: {damage}");
@@ -534,13 +584,28 @@ impl<O: Onlooker> World for Real<'_, O> {
             branches: bench.map(|bench| (bench.branch, bench.shop.base())),
             delivery: call.delivery,
             reaction: None,
+            board: Some(&self.board),
+        };
+        let (onlooker, board) = (&mut self.onlooker, &self.board);
+        let mut ended = |run: &HookRun| {
+            board.count_ended_hook();
+            let stored = ended(run);
+            if !stored.is_empty() {
+                onlooker.notice(Notice::Stored(&stored));
+            }
         };
         if self.is_held {
             // A hook runs what the agent wrote, which may lead the next hook elsewhere.
-            let guard = || self.check_current_place().map_err(|damage| damage.to_string());
-            turns::run_guarded(&self.place, hooks, &occasion, &guard)
+            let place = CurrentPlace {
+                root: self.runner.root(),
+                identity: self.root_identity.as_ref(),
+                worktree: self.worktree.as_ref(),
+                shop: self.shop.as_ref(),
+            };
+            let guard = || place.check(true).map_err(|damage| damage.to_string());
+            turns::run_guarded(&self.place, hooks, &occasion, &guard, &mut ended)
         } else {
-            turns::run_all(&self.place, hooks, &occasion)
+            turns::run_all(&self.place, hooks, &occasion, &mut ended)
         }
     }
 
@@ -610,11 +675,13 @@ impl<O: Onlooker> World for Real<'_, O> {
             }
             _ => used,
         };
-        let onlooker = &mut self.onlooker;
+        let (onlooker, board) = (&mut self.onlooker, &self.board);
+        board.limit_turn(order.timeout);
         let mut told = Usage::default();
         let mut said = Said::begin(&self.directory, turn.session);
         let mut updates = |update: Update<'_>| {
             said.hear(update);
+            board.hear(update);
             match update {
                 Update::Output(text) => onlooker.notice(Notice::Said(text)),
                 Update::Text(text) => onlooker.notice(Notice::Said(text.as_bytes())),
@@ -646,6 +713,7 @@ impl<O: Onlooker> World for Real<'_, O> {
         let is_counted = report.usage.tokens() > 0 && price.is_some();
         report.is_unpriced &= report.usage.cost_micros == 0 && !is_counted;
         self.write_down(&prompt, &report);
+        self.board.begin(NowStep::Between, None);
         report
     }
 
@@ -675,12 +743,17 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn rest(&mut self) {
+        if !self.rest.is_on() {
+            return;
+        }
+        self.board.begin(NowStep::Rest, None);
         while self.rest.is_on() && !self.stop.cancel.is_triggered() {
             let began = Instant::now();
             self.stop.cancel.wait(Rest::LOOK);
             let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.rested_ms.fetch_add(ms, Ordering::SeqCst);
         }
+        self.board.begin(NowStep::Between, None);
     }
 
     fn now_ms(&self) -> u64 {
@@ -706,10 +779,17 @@ impl<O: Onlooker> World for Real<'_, O> {
 
     fn ask(&mut self, session: &Session, is_answered: &mut dyn FnMut() -> bool) -> Option<Answer> {
         debug_assert_eq!(session.phase, Phase::AtRetryLimit);
-        self.onlooker.ask(session, is_answered)
+        let failing: Vec<&str> = session.failing.iter().flatten().map(String::as_str).collect();
+        let question =
+            format!("the retry limit is reached, and these fail: {}", failing.join(", "));
+        self.board.begin(NowStep::Person { question: clipped(&question, QUESTION_MAX) }, None);
+        let answer = self.onlooker.ask(session, is_answered);
+        self.board.begin(NowStep::Between, None);
+        answer
     }
 
     fn hold(&mut self, task: Option<(&Task, u64)>) {
+        self.board.hold(task.map(|(task, _)| task.id.to_string()));
         let entered = self.worktree.as_ref().map(|worktree| &worktree.task);
         self.is_held = task.is_some_and(|(task, _)| Some(&task.id) == entered);
         // Where nobody takes turns here, who does shows the signs of life.
@@ -721,6 +801,7 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn notice(&mut self, notice: Notice<'_>) {
+        self.board.notice(&notice);
         self.onlooker.notice(notice);
     }
 }

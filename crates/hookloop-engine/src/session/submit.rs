@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::drive::{Driver, US};
 use super::place::PlaceEntry;
 use super::point::{PIPED_MAX, REASON_MAX, piped};
-use super::world::{DeliveryFacts, Notice, Trouble, World, Wrapped, merge_context};
+use super::world::{DeliveryFacts, Notice, PauseReason, Trouble, World, Wrapped, merge_context};
 use crate::agents::clipped;
 use crate::project::EngineError;
 use crate::run::HookRun;
@@ -121,7 +121,8 @@ impl<W: World> Driver<'_, W> {
     pub(super) fn submit(&mut self, pause_ms: u64) -> Result<(), EngineError> {
         self.commit()?;
         if pause_ms > 0 {
-            self.world.notice(Notice::Pause { ms: pause_ms });
+            let reason = PauseReason::Delivery;
+            self.world.notice(Notice::Pause { ms: pause_ms, reason });
             self.world.pause(pause_ms);
             if self.is_stopping() {
                 return Ok(());
@@ -213,7 +214,6 @@ impl<W: World> Driver<'_, W> {
         tree: Option<String>,
     ) -> Result<Option<HookRun>, EngineError> {
         let runs = self.run_hooks(std::slice::from_ref(hook), &Point::BeforeSubmit)?;
-        self.note_runs(&runs);
         if self.is_stopping() {
             return Ok(None);
         }

@@ -119,10 +119,23 @@ pub enum Notice<'a> {
     /// The agent uses a tool: which, and on what.
     Did(&'a str),
     /// Nothing happens for a while.
-    Pause { ms: u64 },
+    Pause { ms: u64, reason: PauseReason },
     /// Nothing happens until others need less of the purse than they might.
     Purse,
 }
+
+/// Why a session waits before it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseReason {
+    /// The agent's provider returned a rate limit.
+    RateLimit,
+    FailedTurn,
+    /// A delivery did not work out, and is tried again.
+    Delivery,
+}
+
+/// Receives each hook's run when it ends, and returns the events that were stored because of it.
+pub type HookSink<'a> = &'a mut dyn FnMut(&HookRun) -> Vec<StoredEvent>;
 
 /// Why something about a task's place did not work out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,8 +192,9 @@ pub trait World {
     fn why_consent(&mut self, _head: &str) -> Option<String> {
         None
     }
-    /// Runs hooks in their order, and tells what came of each.
-    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun>;
+    /// Runs hooks in their order, and returns what came of each. `ended` gets each run as soon as it ends; of hooks
+    /// that run side by side, the first to end comes first.
+    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>, ended: HookSink<'_>) -> Vec<HookRun>;
     /// Has the agent take a turn.
     fn take_turn(&mut self, turn: &Turn<'_>) -> Report;
     /// What the files are; none if that can't be told.

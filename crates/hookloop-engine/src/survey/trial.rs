@@ -14,9 +14,11 @@ use crate::config::{self, ConfigError, FILE_NAME};
 use crate::environment;
 use crate::kept::{self, Surroundings};
 use crate::place::Place;
+use crate::process::Cancel;
 use crate::project::EngineError;
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner};
+use crate::session::now::NowBoard;
 use crate::trust::{HookOffer, Trust};
 use crate::turns;
 
@@ -86,9 +88,7 @@ impl Trial {
     fn of(run: &HookRun, facts: &EnvironmentFacts) -> Trial {
         let ran = run.ran.as_ref();
         let (code, ms) = (ran.and_then(|ran| ran.exit_code), ran.map_or(0, |ran| ran.duration_ms));
-        let output = [run.stdout.trim_end(), run.stderr.trim_end()];
-        let output: Vec<&str> = output.into_iter().filter(|text| !text.is_empty()).collect();
-        let output = output.join("\n");
+        let output = run.printed.trim_end().to_owned();
         let why = || run.outcome.reason.clone().unwrap_or_else(|| "it did not pass".to_owned());
         let absent = |why: &str| Trial::Absent { why: why.to_owned(), output: output.clone() };
         let result = CommandResult { exit_code: code, stdout: &run.stdout, stderr: &run.stderr };
@@ -99,7 +99,8 @@ impl Trial {
             (_, Some(NO_TESTS)) => absent("it found no tests"),
             _ if output.contains(RAN_NONE) => absent("it found no tests"),
             (Status::Passed, _) => Trial::Passed { ms },
-            (Status::TimedOut, _) => Trial::TimedOut { output },
+            (Status::Cancelled, _) => Trial::NotTried,
+            (Status::TimedOut, _) => Trial::TimedOut { output: format!("{output}\n{}", why()) },
             (Status::NotStarted | Status::Skipped, _) => Trial::Absent { why: why(), output },
             (_, Some(code)) => Trial::Failed { ms, why: format!("exit code {code}"), output },
             _ => Trial::Failed { ms, why: why(), output },
@@ -131,13 +132,14 @@ impl Trials {
         Ok(Trials { runner, hooks: registry.list().iter().filter(is_gate).cloned().collect() })
     }
 
-    /// Runs the gate of that name, and tells how it did.
-    pub fn run(&self, name: &str) -> Trial {
+    /// Runs the gate of that name, and tells how it did. The board shows the gate while it runs. A gate that is
+    /// cancelled was not tried.
+    pub fn run(&self, name: &str, board: &NowBoard, cancel: &Cancel) -> Trial {
         let Some(hook) = self.hooks.iter().find(|hook| hook.name == name) else {
             return Trial::NotTried;
         };
         let point = Point::Stop;
-        let (event, task, session, cancel) = (None, None, None, None);
+        let (event, task, session, cancel) = (None, None, None, Some(cancel));
         let (bench, changes, branches) = (None, None, None);
         let occasion = Occasion {
             point: &point,
@@ -150,8 +152,9 @@ impl Trials {
             branches,
             delivery: None,
             reaction: None,
+            board: Some(board),
         };
-        let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion);
+        let runs = turns::run_all(&self.runner, std::slice::from_ref(hook), &occasion, &mut |_| {});
         let directory = self.runner.root().join(hook.options.cwd.as_deref().unwrap_or(""));
         let facts = environment::facts(&directory);
         runs.first().map_or(Trial::NotTried, |run| Trial::of(run, &facts))

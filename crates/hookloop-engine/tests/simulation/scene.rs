@@ -24,7 +24,7 @@ use hookloop_engine::files::Look;
 use hookloop_engine::rules::Rules;
 use hookloop_engine::run::HookRun;
 use hookloop_engine::session::world::{
-    Call, Notice, PlaceDamage, PlaceEntry, Trouble, Turn, WorktreeLoss, World, Wrapped,
+    Call, HookSink, Notice, PlaceDamage, PlaceEntry, Trouble, Turn, WorktreeLoss, World, Wrapped,
 };
 use hookloop_store::memory::MemoryLog;
 
@@ -300,12 +300,14 @@ impl Scene {
         };
         let stderr = String::new();
         let left_out = Vec::new();
+        let printed = [stdout.as_str(), stderr.as_str()].concat();
         HookRun {
             hook: hook.name.clone(),
             outcome,
             ran: Some(ran),
             stdout,
             stderr,
+            printed,
             left_out,
             gap: None,
         }
@@ -379,14 +381,21 @@ impl World for Scene {
         Ok(Wrapped { branch, head: "a".repeat(40), base, commits: 1 })
     }
 
-    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>) -> Vec<HookRun> {
+    fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>, ended: HookSink<'_>) -> Vec<HookRun> {
         self.active_before_ms = self.active_before_ms.max(call.session.active_ms);
         self.may_crash();
         if *call.point == Point::SessionEnd {
             self.story.borrow_mut().ends_begun += 1;
             self.has_begun_end = true;
         }
-        let runs = hooks.iter().map(|hook| self.hook(hook, call.point)).collect();
+        let mut runs = Vec::new();
+        for hook in hooks {
+            let run = self.hook(hook, call.point);
+            let stored = ended(&run);
+            self.notice(Notice::Stored(&stored));
+            self.may_crash();
+            runs.push(run);
+        }
         // What is said while session_end runs is too late for any prompt.
         if *call.point != Point::SessionEnd {
             self.may_be_disturbed();

@@ -2,6 +2,7 @@
 
 mod file;
 mod report;
+mod skip;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,6 +19,7 @@ use hookloop_engine::place::Place;
 use hookloop_engine::project::{EngineError, Project, new_project_name};
 use hookloop_engine::rules::Rules;
 use hookloop_engine::runner::Runner;
+use hookloop_engine::session::now::NowBoard;
 use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
 use hookloop_engine::trust::{Definition, Trust};
@@ -25,6 +27,7 @@ use hookloop_engine::trust::{Definition, Trust};
 use super::{Context, caller, is_person, state_home, surroundings};
 use crate::error::CliError;
 use crate::output::Result;
+use skip::Skipper;
 
 /// Make this directory a project
 ///
@@ -137,11 +140,17 @@ impl Args {
         }
         let trials = Trials::new(place, &file::for_trial(plan), around)?;
         report::begun(context)?;
+        let skipper = Skipper::start()?;
         for tried in plan.gates.iter_mut().filter(|tried| tried.gate.missing.is_none()) {
-            let running = report::Running::new(&tried.gate);
-            tried.trial = trials.run(&tried.gate.name);
+            let (board, cancel) = (NowBoard::default(), skipper.begin()?);
+            let running = report::Running::new(&tried.gate, &board);
+            tried.trial = trials.run(&tried.gate.name, &board, &cancel);
             drop(running);
-            report::tried(context, tried)?;
+            skipper.end();
+            match cancel.is_triggered() && tried.trial == Trial::NotTried {
+                true => report::skipped(context, tried)?,
+                false => report::tried(context, tried)?,
+            }
         }
         Ok(())
     }

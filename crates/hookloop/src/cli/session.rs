@@ -1,6 +1,7 @@
 //! What the commands that perform a session have in common.
 
 pub(super) mod live;
+pub(crate) mod now;
 pub(crate) mod words;
 pub(super) mod worktree;
 

@@ -1,15 +1,21 @@
 use hookloop_core::delivery::QueuePlace;
+use hookloop_core::time::Timestamp;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::kept::Kept;
 use hookloop_engine::project::Project;
+use hookloop_engine::session::now::NowRecord;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Context;
+use super::session::now;
 use crate::output::{DIM, Result, plain, state_style};
 
 /// Tasks on their way into the base that are shown.
 const MERGING_MAX: usize = 20;
+
+/// Sessions whose step is shown.
+const RUNNING_MAX: usize = 20;
 
 /// Say how the project stands
 #[derive(clap::Args)]
@@ -26,6 +32,7 @@ impl Args {
         })?;
         let (counts, early) = project.read(|view| Ok((view.counts()?, view.early()?)))?;
         let merging = merging(&project)?;
+        let sessions = sessions(&project)?;
         let kept = project.kept();
         let weakened = gate_agreement::weakened_lines(&project);
         let foreign = project.foreign_messages()?.len();
@@ -46,6 +53,7 @@ impl Args {
                 "weakened_gates": weakened,
                 "foreign_messages": foreign,
                 "replaced_log": replaced,
+                "sessions": sessions,
                 "merging": merging,
                 "waiting_on_blocked": stuck,
                 "waiting_for_time": { "tasks": early.count, "next": early.next },
@@ -102,6 +110,12 @@ impl Args {
             let text = format!("waiting for their time, the next for {}", next.brief());
             out.line(format_args!("{:>9}  {text}", early.count))?;
         }
+        for session in &sessions {
+            let task = session.task.as_ref().map_or(String::new(), |task| format!(" task {task},"));
+            let text = format!("{}{task} {}", session.id, now::line(&session.now, project.now()));
+            let text = out.fitting(&plain(&text), "running  ".len());
+            out.line(format_args!("{DIM}running{DIM:#}  {text}"))?;
+        }
         for waiting in &merging {
             let text = format!("{}: {}", waiting.task, waiting.text());
             out.line(format_args!("{DIM}merging{DIM:#}  {}", plain(&text)))?;
@@ -118,6 +132,26 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// A session that a process of this machine performs.
+#[derive(Serialize)]
+struct RunningSession {
+    id: String,
+    work: String,
+    task: Option<String>,
+    since: Timestamp,
+    now: NowRecord,
+}
+
+fn sessions(project: &Project) -> Result<Vec<RunningSession>> {
+    let rows = project.read(|view| view.open_sessions(RUNNING_MAX))?;
+    let running = rows.into_iter().filter_map(|row| {
+        let now = now::of(project, &row.id)?;
+        let (id, work, since) = (row.id.to_string(), row.work, row.started_at);
+        Some(RunningSession { id, work, task: now.task.clone().or(row.task), since, now })
+    });
+    Ok(running.collect())
 }
 
 /// A submitted task that the forge merges later.

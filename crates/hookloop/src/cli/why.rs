@@ -8,6 +8,7 @@ use hookloop_core::id::{EventId, SessionId, Subject, TaskId};
 use hookloop_core::inbox::About;
 use hookloop_core::session::{Limit, Outcome, Phase, Session, TurnEnded};
 use hookloop_core::task::TaskState;
+use hookloop_core::time::Timestamp;
 use hookloop_engine::gate_agreement;
 use hookloop_engine::inbox::decision_record::flag_of;
 use hookloop_engine::project::Project;
@@ -15,7 +16,7 @@ use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 use serde_json::json;
 
-use super::session::{runner, words};
+use super::session::{now, runner, words};
 use super::{Context, machine};
 use crate::error::CliError;
 use crate::ids;
@@ -73,22 +74,30 @@ fn named(project: &Project, text: &str) -> Result<Named> {
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project_to_read()?;
-        let (id, reason) = match named(&project, &self.what)? {
+        let (id, reason, record) = match named(&project, &self.what)? {
             Named::Session(row) => {
                 let session = open::session(&project, &row.id)?;
                 let is_running = open::is_running(runner(&project)?, &row.id);
                 let mut reason = of_session(&row, &session, is_running);
                 reason.reasons.extend(failed_reactions(&project, &row.id)?);
                 reason.reasons.extend(trust_changes(&project)?);
-                (row.id.to_string(), reason)
+                let record = now::of(&project, &row.id);
+                if let Some(record) = record.as_ref().filter(|_| session.outcome.is_none()) {
+                    reason.replace_step(&session, now::lines(record, project.now()));
+                }
+                (row.id.to_string(), reason, record)
             }
-            Named::Task(id) => (id.to_string(), of_task(&project, &id)?),
+            Named::Task(id) => {
+                let record = session_of_task(&project, &id)?.and_then(|id| now::of(&project, &id));
+                (id.to_string(), of_task(&project, &id)?, record)
+            }
         };
         let out = &mut context.out;
         if out.json {
             let Reason { state, reasons, next } = reason;
-            return out
-                .json(&json!({ "id": id, "state": state, "reasons": reasons, "next": next }));
+            return out.json(&json!({
+                "id": id, "state": state, "reasons": reasons, "next": next, "now": record,
+            }));
         }
         out.line(format_args!("{BOLD}{id}{BOLD:#} {}", reason.state))?;
         for reason in &reason.reasons {
@@ -99,6 +108,23 @@ impl Args {
             None => Ok(()),
         }
     }
+}
+
+impl Reason {
+    /// Puts the step that a running session is at in the place of the step that its events tell.
+    pub(crate) fn replace_step(&mut self, session: &Session, lines: Vec<String>) {
+        let told = of_phase(session);
+        if self.reasons.first() == Some(&told) {
+            self.reasons.splice(..1, lines);
+        }
+    }
+}
+
+/// The session that holds a task.
+fn session_of_task(project: &Project, id: &TaskId) -> Result<Option<SessionId>> {
+    let row = project.read(|view| view.task(id))?;
+    let claim = row.and_then(|row| row.task.claim);
+    Ok(claim.and_then(|claim| claim.agent.strip_prefix("session:")?.parse().ok()))
 }
 
 pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) -> Reason {
@@ -292,6 +318,14 @@ fn of_phase(session: &Session) -> String {
         Phase::Turn(_) => format!("iteration {}: the agent has the turn", session.iteration),
         Phase::Gating => "its gates are asked".to_owned(),
         Phase::Paused => "somebody asked for a pause".to_owned(),
+        Phase::AtRetryLimit => "the retry limit is reached: it waits for a person".to_owned(),
+        Phase::Ready if session.waits > 0 => match session.wait_until_ms {
+            Some(ms) => {
+                let until = Timestamp(i64::try_from(ms).unwrap_or(i64::MAX));
+                format!("waits for the end of a rate limit until {}", now::until_text(until))
+            }
+            None => "waits for the end of a rate limit".to_owned(),
+        },
         _ => format!("it is between two steps of iteration {}", session.iteration),
     }
 }
@@ -402,6 +436,8 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
         TaskState::Active => {
             let holder = task.claim.as_ref().map_or("somebody", |claim| claim.agent.as_str());
             reasons.push(format!("{holder} works on it"));
+            let record = session_of_task(project, id)?.and_then(|id| now::of(project, &id));
+            reasons.extend(record.iter().flat_map(|record| now::lines(record, project.now())));
             format!("hookloop log {id}")
         }
         TaskState::Submitted => {

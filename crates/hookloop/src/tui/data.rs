@@ -10,6 +10,7 @@ use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::Timeline;
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
+use hookloop_engine::session::now::NowRecord;
 use hookloop_engine::store::SessionRow;
 
 use super::inert::{inert, settled};
@@ -155,6 +156,8 @@ pub(super) struct Shown {
     pub(super) timeline: Arc<Timeline>,
     pub(super) session: Arc<Session>,
     pub(super) heard: Heard,
+    /// The step that it is at, if a process of this machine performs it.
+    pub(super) now: Option<NowRecord>,
 }
 
 /// What the agent says in the turn that is under way.

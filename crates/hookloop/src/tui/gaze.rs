@@ -7,6 +7,8 @@ use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Phase, Session};
 use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::runner::Runner;
+use hookloop_engine::session::now::{self, NowRecord};
 use hookloop_engine::session::open;
 use hookloop_engine::session::said::Hearing;
 use hookloop_engine::store::{Seq, SessionRow, StoredEvent};
@@ -23,6 +25,7 @@ pub(super) struct Gaze {
     timeline: Arc<Timeline>,
     version: Seq,
     hearing: Option<(Hearing, Said)>,
+    now: Option<NowRecord>,
 }
 
 impl Gaze {
@@ -37,6 +40,7 @@ impl Gaze {
             timeline: Arc::new(Timeline::new(plan.clone(), first.event.at)),
             version: first.seq,
             hearing: None,
+            now: None,
         };
         gaze.apply(&events);
         Ok(Some(gaze))
@@ -71,9 +75,20 @@ impl Gaze {
         }
     }
 
-    /// Listens to a turn that is under way on this machine; whether there is something new.
+    /// Reads the step and the agent's output of a session that is performed on this machine. Returns whether something
+    /// is new.
     pub(super) fn listen(&mut self, project: &Project) -> bool {
         let Some(runner) = project.runner() else { return false };
+        let now = match self.session.phase {
+            Phase::Ended => None,
+            _ => now::read(runner, &self.id),
+        };
+        let is_new = self.now != now;
+        self.now = now;
+        self.listen_to_agent(runner) || is_new
+    }
+
+    fn listen_to_agent(&mut self, runner: &Runner) -> bool {
         if !matches!(self.session.phase, Phase::Turn(_)) {
             return self.hearing.take().is_some();
         }
@@ -100,6 +115,7 @@ impl Gaze {
             timeline: Arc::clone(&self.timeline),
             session: Arc::clone(&self.session),
             heard,
+            now: self.now.clone(),
         }
     }
 }

@@ -12,14 +12,14 @@ const TAB: &str = "    ";
 const LINE_MAX: usize = 4_000;
 
 /// A line as it can be shown: colours are left out, all else that would act on a terminal is spelled out.
-pub(super) fn inert(line: &str) -> String {
+pub(crate) fn inert(line: &str) -> String {
     let cut = line.char_indices().nth(LINE_MAX).map_or(line, |(at, _)| &line[..at]);
     let text = strip_str(cut).to_string().replace('\t', TAB);
     few_marks(&plain(&text))
 }
 
 /// Of a line that was written over again and again, what was written last.
-pub(super) fn settled(line: &str) -> &str {
+pub(crate) fn settled(line: &str) -> &str {
     let line = line.strip_suffix('\r').unwrap_or(line);
     line.rsplit('\r').next().unwrap_or(line)
 }

@@ -35,9 +35,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hookloop_core::time::Timestamp;
 
+pub(crate) use inert::{inert, settled};
 pub(crate) use link::{HEAR, Question, Reply};
 pub(crate) use screen::{Screen, Showing, watch};
 pub(crate) use state::Parting;
+pub(crate) use steps::clock;
 pub(crate) use terminal::{is_lent, restore};
 
 /// Whether there is a terminal that can show a screen.
@@ -51,7 +53,7 @@ pub(crate) fn is_wanted() -> bool {
     is_possible() && env::var_os("CI").is_none_or(|value| value.is_empty())
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

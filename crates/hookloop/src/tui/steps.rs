@@ -166,7 +166,7 @@ pub(super) fn phase(session: &Session) -> &'static str {
 }
 
 /// Time that goes on, in whole seconds.
-pub(super) fn clock(ms: i64) -> String {
+pub(crate) fn clock(ms: i64) -> String {
     let seconds = ms.max(0) / 1_000;
     match seconds {
         0..60 => format!("{seconds} s"),

@@ -396,3 +396,39 @@ fn keys_are_answered_at_any_size() {
     let slow = times[times.len() - 2];
     assert!(slow < std::time::Duration::from_millis(50), "{times:?}");
 }
+
+#[test]
+fn a_gate_that_runs_is_shown_with_its_time_command_and_output() {
+    use hookloop_engine::session::now::{NowRecord, NowStep, RunningHook};
+    let mut news = news();
+    let mut shown = shown();
+    let hook = RunningHook {
+        name: "integration".to_owned(),
+        command: "make integration".to_owned(),
+        attempt: 1,
+        since: at(23),
+        until: at(-577),
+        printed_at: Some(at(1)),
+        lines: vec!["test 11 of 40 passes".to_owned(), "test 12 of 40 passes".to_owned()],
+    };
+    let point = "stop".to_owned();
+    shown.now = Some(NowRecord {
+        pid: 7,
+        iteration: 2,
+        task: None,
+        step: NowStep::Hooks { point, count: 3, ended: 1 },
+        since: at(60),
+        until: None,
+        lines: Vec::new(),
+        hooks: vec![hook],
+    });
+    news.shown = Some(Arc::new(shown));
+    let mut state = state();
+    press(&mut state, "2\n");
+    state.update(Input::News(news));
+    check("session_gate", &mut state);
+    let seen = picture(&mut state, 100, 30);
+    assert!(seen.contains("stop integration (2 of 3) runs, 23 s of 10:00"), "{seen}");
+    assert!(seen.contains("output of integration: make integration"), "{seen}");
+    assert_eq!(seen.matches("test 12 of 40 passes").count(), 2, "{seen}");
+}

@@ -34,6 +34,7 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "today.html",
     "sessions.html",
     "session.html",
+    "now.html",
     "timeline.html",
     "iterations.html",
     "waiting.html",

@@ -35,6 +35,7 @@ fn printed() -> Vec<(&'static str, Value)> {
         ("schedule add", project.json(&schedule)),
         ("hooks list", first(&["hooks", "list"])),
         ("sessions list", first(&["sessions", "list"])),
+        ("why", project.json(&["why", "a"])),
         ("log", ran[0].clone()),
         ("inbox list", first(&["inbox", "list"])),
         ("inbox show", project.json(&["inbox", "show", "a"])),

@@ -18,9 +18,10 @@ const BEGIN: &str = "<!-- What a hook reads here; recorded from the example by a
 const END: &str = "<!-- End of what was recorded. -->";
 /// What renews the pages.
 const RENEW: &str = "HOOKLOOP_RENEW=1 cargo nextest run -E 'binary(book) & test(points::)'";
-/// Variables that a shell adds, and those that every hook has of its user's.
-const ORDINARY: [&str; 12] = [
-    "PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL", "PWD", "OLDPWD", "SHLVL", "_",
+/// Variables that a shell adds, and those that every hook has.
+const ORDINARY: [&str; 13] = [
+    "PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL", "CI", "PWD", "OLDPWD",
+    "SHLVL", "_",
 ];
 
 macro_rules! points {

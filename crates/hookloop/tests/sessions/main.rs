@@ -10,6 +10,7 @@ mod governor;
 mod lifecycle;
 mod prompts;
 mod proven;
+mod running;
 mod scripts;
 mod stopping;
 mod tasks;

@@ -1,6 +1,6 @@
 //! `hookloop hooks run`
 
-use hookloop_core::answer::Verdict;
+use hookloop_core::answer::{Verdict, looks_like_answer};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::{NoSuchPoint, Point};
 use hookloop_engine::project::Project;
@@ -114,10 +114,9 @@ fn print(context: &mut Context, point: &Point, run: &HookRun) -> Result {
     for line in run.outcome.message.iter().flat_map(|message| message.lines()) {
         out.line(format_args!("  {DIM}note:{DIM:#} {}", plain(line)))?;
     }
-    for text in [&run.stdout, &run.stderr] {
-        for line in text.lines() {
-            out.line(format_args!("  {DIM}|{DIM:#} {}", plain(line)))?;
-        }
+    let answer = Some(&run.stdout).filter(|stdout| looks_like_answer(stdout));
+    for line in answer.into_iter().chain([&run.printed]).flat_map(|text| text.lines()) {
+        out.line(format_args!("  {DIM}|{DIM:#} {}", plain(line)))?;
     }
     Ok(())
 }

@@ -1,16 +1,20 @@
 //! What `hookloop init` tells: what it found, how gates do, what it wrote and what to type next.
 
 use std::io::{IsTerminal, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use hookloop_engine::agents::{CommandAccess, Settings};
 use hookloop_engine::place::Place;
+use hookloop_engine::session::now::NowBoard;
 use hookloop_engine::survey::trial::Trial;
 use hookloop_engine::survey::{Gate, GateKind};
 use serde_json::{Value, json};
 
 use super::file::{not_ready, program_missing, why_not};
 use super::{CLAUDE, Context, Plan, Tried};
+use crate::cli::session::now;
 use crate::cli::state_home;
 use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain};
 
@@ -18,6 +22,10 @@ use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain};
 const SHOWN_LINES: usize = 12;
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
+/// Between two drawings of the line of a gate that is tried.
+const TICK: Duration = Duration::from_millis(250);
+/// Back to the start of the line, and empty it.
+const CLEAR: &str = "\r\x1b[K";
 /// What is proposed to who has no agent.
 const AN_AGENT: &str = "npm install -g @anthropic-ai/claude-code@latest";
 
@@ -61,29 +69,62 @@ pub(super) fn begun(context: &mut Context) -> Result {
     }
 }
 
-/// A line on a terminal while a gate runs.
+/// A line on a terminal while a gate runs: its time, and the last line that it printed.
 pub(super) struct Running {
-    is_shown: bool,
+    /// None where there is no terminal.
+    over: Option<Arc<Mutex<bool>>>,
 }
 
 impl Running {
-    pub(super) fn new(gate: &Gate) -> Running {
-        let is_shown = std::io::stderr().is_terminal();
-        if is_shown {
-            let line = format!("  running {}: {}", gate.name, plain(&gate.command));
-            // A line that can't be drawn is no reason to stop the work.
-            let _ = write!(std::io::stderr(), "{}", cut_to_terminal(&line));
+    pub(super) fn new(gate: &Gate, board: &NowBoard) -> Running {
+        if !std::io::stderr().is_terminal() {
+            return Running { over: None };
         }
-        Running { is_shown }
+        let over: Arc<Mutex<bool>> = Arc::default();
+        let (is_over, board, began) = (Arc::clone(&over), board.clone(), Instant::now());
+        let what = format!("running {}: {}", gate.name, plain(&gate.command));
+        // Without a thread there is no such line.
+        let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
+            loop {
+                let is_over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
+                if *is_over {
+                    return;
+                }
+                let record = board.record();
+                let last =
+                    record.hooks.first().map(|hook| now::last_output(hook, crate::tui::now()));
+                let (took, last) = (began.elapsed().as_secs(), last.unwrap_or_default());
+                let line = format!("  {what}  {took} s, ctrl-c skips it  {last}");
+                // A line that can't be drawn is no reason to stop the work.
+                let _ = write!(std::io::stderr(), "{CLEAR}{}", cut_to_terminal(&line));
+                drop(is_over);
+                std::thread::sleep(TICK);
+            }
+        });
+        Running { over: Some(over) }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.is_shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        if let Some(over) = &self.over {
+            *over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            let _ = write!(std::io::stderr(), "{CLEAR}");
         }
     }
+}
+
+/// A gate whose trial the user skipped.
+pub(super) fn skipped(context: &mut Context, tried: &Tried) -> Result {
+    let out = &mut context.out;
+    if out.json {
+        return Ok(());
+    }
+    let name = &tried.gate.name;
+    out.line(format_args!(
+        "  skipped  {BOLD}{name}{BOLD:#}  {DIM}you pressed ctrl-c: it was not tried{DIM:#}"
+    ))?;
+    out.flush()
 }
 
 /// How a gate did.

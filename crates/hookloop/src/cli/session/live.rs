@@ -1,7 +1,9 @@
 //! A session while it runs: lines as things happen, and on a terminal a last line that moves.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{BufRead, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,10 +13,14 @@ use hookloop_core::event::EventBody;
 use hookloop_core::purse::Purse;
 use hookloop_core::session::plan::{CostFigure, Count};
 use hookloop_core::session::{Answer, Limits, Session, Usage};
+use hookloop_core::time::Timestamp;
+use hookloop_engine::session::now::{NowBoard, NowRecord, NowStep, RunningHook};
 use hookloop_engine::session::real::{Onlooker, Stop, Waited};
+use hookloop_engine::session::world::PauseReason;
 use hookloop_engine::session::{Notice, Opened};
 use hookloop_engine::store::StoredEvent;
 
+use super::now;
 use super::words::{self, Weight};
 use crate::output::{BOLD, DIM, Output, Result, plain};
 use crate::tui::{HEAR, Question, Reply, Screen};
@@ -24,6 +30,9 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 /// Between two drawings of the last line.
 const TICK: Duration = Duration::from_millis(250);
+/// In a pipe, a hook has a line of its own once it has run for so long, and another one so often.
+const TOLD_AFTER_MS: i64 = 1_000;
+const TOLD_EVERY_MS: i64 = 10_000;
 /// Back to the start of the line, and empty it.
 const CLEAR: &str = "\r\x1b[K";
 /// Answers that are not understood before nobody is asked any more.
@@ -48,6 +57,8 @@ pub(crate) struct Live<'o> {
     used: Usage,
     unpriced_turns: u64,
     began: Instant,
+    /// The step that the session is at.
+    board: NowBoard,
     status: Option<Status>,
     /// While there is one, no lines are written.
     screen: Option<Screen>,
@@ -64,7 +75,8 @@ impl<'o> Live<'o> {
         heading: Heading<'_>,
         stop: Stop,
     ) -> Live<'o> {
-        let status = (out.terminal && !out.json).then(Status::start);
+        let board = NowBoard::default();
+        let status = status(out, &board);
         let (id, limits) = (opened.id.to_string(), opened.plan.limits);
         let (used, unpriced_turns, began) = (Usage::default(), 0, Instant::now());
         let (screen, unsaid, has_failed) = (None, VecDeque::new(), false);
@@ -76,6 +88,7 @@ impl<'o> Live<'o> {
             used,
             unpriced_turns,
             began,
+            board,
             status,
             screen,
             unsaid,
@@ -110,7 +123,7 @@ impl<'o> Live<'o> {
         self.status = None;
         match open() {
             Ok(screen) => self.screen = Some(screen),
-            Err(_) => self.status = Some(Status::start()),
+            Err(_) => self.status = status(self.out, &self.board),
         }
     }
 
@@ -122,7 +135,7 @@ impl<'o> Live<'o> {
             Some(_) => {
                 self.screen = None;
                 self.unsaid.clear();
-                self.status = Some(Status::start());
+                self.status = status(self.out, &self.board);
                 let id = &self.id;
                 self.line(format!("{DIM}the session goes on; try: hookloop watch {id}{DIM:#}"));
                 false
@@ -236,11 +249,16 @@ impl Onlooker for Live<'_> {
                     status.say(what);
                 }
             }
-            Notice::Pause { ms } => {
-                self.now(|| format!("waits {} before the next turn", words::duration(ms)));
-            }
+            Notice::Pause { ms, reason } => self.pause(ms, reason),
             Notice::Purse => self.now(|| "waits for the purse: others may need less".to_owned()),
             Notice::Ran(_) => {}
+        }
+    }
+
+    fn watch(&mut self, board: &NowBoard) {
+        self.board = board.clone();
+        if self.status.is_some() {
+            self.status = status(self.out, &self.board);
         }
     }
 
@@ -264,7 +282,7 @@ impl Onlooker for Live<'_> {
         }
         self.status.take();
         let answer = self.question(session, is_answered);
-        self.status = Some(Status::start());
+        self.status = status(self.out, &self.board);
         answer
     }
 }
@@ -286,6 +304,22 @@ impl Live<'_> {
             ),
         };
         format!("iteration {iteration} of {iterations}, {ran} of {most}{used} | agent")
+    }
+
+    fn pause(&mut self, ms: u64, reason: PauseReason) {
+        let until = now::until_text(Timestamp(crate::tui::now().0.saturating_add_unsigned(ms)));
+        let text = match reason {
+            PauseReason::RateLimit => format!("waits for the end of a rate limit until {until}"),
+            PauseReason::FailedTurn => format!("waits after a failed turn until {until}"),
+            PauseReason::Delivery => {
+                format!("waits before it tries to deliver again until {until}")
+            }
+        };
+        match self.out.terminal {
+            true => self.now(|| text),
+            false if self.out.json || reason != PauseReason::RateLimit => {}
+            false => self.line(format!("  {text}")),
+        }
     }
 
     fn now(&self, what: impl FnOnce() -> String) {
@@ -335,7 +369,20 @@ impl Live<'_> {
     }
 }
 
-/// The line at the bottom of a terminal, drawn again and again while nothing else is written.
+/// What shows the step of a session while it goes on; none where the output is JSON.
+fn status(out: &Output, board: &NowBoard) -> Option<Status> {
+    match (out.json, out.terminal) {
+        (true, _) => None,
+        (false, true) => Some(Status::start(Place::Terminal, board)),
+        (false, false) => {
+            let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok()?;
+            let (file, told) = (File::from(stdout), Vec::new());
+            Some(Status::start(Place::Pipe(PipeLines { file, told }), board))
+        }
+    }
+}
+
+/// The step of a session as it goes on: the last line of a terminal, drawn again and again, or some lines in a pipe.
 struct Status {
     shared: Arc<Mutex<Shown>>,
     over: Arc<AtomicBool>,
@@ -345,18 +392,33 @@ struct Shown {
     what: String,
     since: Instant,
     said: String,
+    board: NowBoard,
+    place: Place,
+}
+
+enum Place {
+    Terminal,
+    Pipe(PipeLines),
+}
+
+/// Lines about hooks that take long.
+struct PipeLines {
+    file: File,
+    /// The hooks that were told of, and when.
+    told: Vec<(String, Timestamp, Timestamp)>,
 }
 
 impl Status {
-    fn start() -> Status {
-        let shown = Shown { what: String::new(), since: Instant::now(), said: String::new() };
+    fn start(place: Place, board: &NowBoard) -> Status {
+        let (what, said) = (String::new(), String::new());
+        let shown = Shown { what, since: Instant::now(), said, board: board.clone(), place };
         let (shared, over) = (Arc::new(Mutex::new(shown)), Arc::new(AtomicBool::new(false)));
         let (of_thread, is_over) = (Arc::clone(&shared), Arc::clone(&over));
         // Without a thread there is no such line.
         let _ = std::thread::Builder::new().name("status".to_owned()).spawn(move || {
             loop {
                 std::thread::sleep(TICK);
-                let shown = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut shown = of_thread.lock().unwrap_or_else(PoisonError::into_inner);
                 if is_over.load(Ordering::SeqCst) {
                     return;
                 }
@@ -368,18 +430,18 @@ impl Status {
 
     fn now(&self, what: String) {
         let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        *shown = Shown { what, since: Instant::now(), said: String::new() };
+        (shown.what, shown.since, shown.said) = (what, Instant::now(), String::new());
     }
 
     fn say(&self, line: &str) {
         let mut shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.said = plain(line).into_owned();
+        shown.said = now::shown(line);
     }
 
     /// Writes something else, with the line out of its way.
     fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         let shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = write!(std::io::stderr(), "{CLEAR}");
+        shown.clear();
         let written = write();
         drop(shown);
         written
@@ -388,20 +450,72 @@ impl Status {
 
 impl Drop for Status {
     fn drop(&mut self) {
-        let _shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         self.over.store(true, Ordering::SeqCst);
-        let _ = write!(std::io::stderr(), "{CLEAR}");
+        shown.clear();
     }
 }
 
 impl Shown {
-    fn draw(&self) {
-        if self.what.is_empty() {
-            return;
+    fn clear(&self) {
+        if let Place::Terminal = self.place {
+            let _ = write!(std::io::stderr(), "{CLEAR}");
         }
-        let seconds = self.since.elapsed().as_secs();
-        let text = format!("  {} {seconds} s  {}", self.what, self.said);
-        let line = crate::output::cut_to_terminal(&text);
-        let _ = write!(anstream::stderr(), "{CLEAR}{DIM}{line}{DIM:#}");
+    }
+
+    fn draw(&mut self) {
+        let record = self.board.record();
+        let at = crate::tui::now();
+        match &mut self.place {
+            Place::Pipe(lines) => lines.tell(&record, at),
+            Place::Terminal => {
+                let text = match record.hooks.first() {
+                    Some(hook) => {
+                        format!("{}  {}", now::line(&record, at), now::last_output(hook, at))
+                    }
+                    None if self.what.is_empty() => return,
+                    None => {
+                        let seconds = self.since.elapsed().as_secs();
+                        format!("{} {seconds} s  {}", self.what, self.said)
+                    }
+                };
+                let line = crate::output::cut_to_terminal(&format!("  {text}"));
+                let _ = write!(anstream::stderr(), "{CLEAR}{DIM}{line}{DIM:#}");
+            }
+        }
+    }
+}
+
+impl PipeLines {
+    fn tell(&mut self, record: &NowRecord, at: Timestamp) {
+        let NowStep::Hooks { point, .. } = &record.step else { return };
+        let is_running = |name: &str, since: Timestamp| {
+            record.hooks.iter().any(|hook| hook.name == name && hook.since == since)
+        };
+        self.told.retain(|(name, since, _)| is_running(name, *since));
+        for hook in &record.hooks {
+            let RunningHook { name, since, .. } = hook;
+            let own = |(known, began, _): &&mut (String, Timestamp, Timestamp)| {
+                known == name && began == since
+            };
+            let shown_name = now::shown(name);
+            let line = match self.told.iter_mut().find(own) {
+                None if at.millis_since(*since) < TOLD_AFTER_MS => continue,
+                None => {
+                    self.told.push((name.clone(), *since, at));
+                    let command = now::shown(&hook.command);
+                    format!("  {point:<14} {shown_name:<24} started: {command}")
+                }
+                Some((.., last)) if at.millis_since(*last) < TOLD_EVERY_MS => continue,
+                Some((.., last)) => {
+                    *last = at;
+                    let took = now::elapsed(*since, at);
+                    let output = now::last_output(hook, at);
+                    format!("  {point:<14} {shown_name:<24} running {took}, {output}")
+                }
+            };
+            // A reader that is gone is noticed when the next event is shown.
+            let _ = self.file.write_all(format!("{line}\n").as_bytes());
+        }
     }
 }

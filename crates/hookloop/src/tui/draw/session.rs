@@ -2,12 +2,14 @@
 
 use hookloop_core::session::plan::Count;
 use hookloop_core::session::timeline::What;
+use hookloop_engine::session::now::{NowStep, RunningHook};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use unicode_width::UnicodeWidthStr;
 
 use super::{cell, choose, first, put, put_all, said, wrapped};
+use crate::cli::session::now;
 use crate::cli::session::words::{self, Weight};
 use crate::output::cut;
 use crate::tui::data::{Heard, Shown};
@@ -76,10 +78,18 @@ fn heading(state: &State, shown: &Shown) -> Vec<Line<'static>> {
     }
     let now = match &shown.timeline.outcome {
         Some(outcome) => words::outcome(outcome),
-        None => steps::phase(session).to_owned(),
+        None => match &shown.now {
+            Some(record) => now::line(record, state.now),
+            None => steps::phase(session).to_owned(),
+        },
     };
     let asked = if session.pause_requested { "; a pause is asked for" } else { "" };
-    let facts = format!("{facts}  {now}{asked}  {} on {}", session.agent(), shown.machine);
+    let (agent, machine) = (session.agent(), &shown.machine);
+    let facts = match &shown.now {
+        // On a narrow screen the end of the line is cut.
+        Some(_) => format!("{now}{asked}  {facts}  {agent} on {machine}"),
+        None => format!("{facts}  {now}{asked}  {agent} on {machine}"),
+    };
     vec![Line::from(first_line), Line::from(first(&facts, DIM))]
 }
 
@@ -110,11 +120,33 @@ fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
     let Some(part) = state.current_part() else { return };
     let (at, limits) = (state.step_at().unwrap_or(0), &shown.session.plan.limits);
     let (height, width) = (usize::from(area.height), usize::from(area.width));
+    let running = if is_now(state) { running_hooks(shown) } else { &[] };
+    let rows_of_running = running.len().min(height / 2);
+    let height = height - rows_of_running;
     let top = at.saturating_sub(height / 2).min(part.steps.len().saturating_sub(height));
-    if part.steps.is_empty() {
+    let below = part.steps.len().min(height);
+    for (row, hook) in area.rows().skip(below).zip(running) {
+        let took = clock(state.now.millis_since(hook.since));
+        let room = width.saturating_sub(took.width() + 4);
+        let point = match shown.now.as_ref().map(|record| &record.step) {
+            Some(NowStep::Hooks { point, .. }) => point.as_str(),
+            _ => "",
+        };
+        let last = hook.last_line().map_or(String::new(), now::shown);
+        let text = format!("{point} {} runs  {last}", now::shown(&hook.name));
+        let style = state.theme.weight(Weight::Heading);
+        let line = vec![
+            Span::styled("▶ ", style),
+            Span::styled(cell(&cut(&text, room), room), style),
+            Span::styled(format!(" {took}"), DIM),
+        ];
+        put(frame, row, Line::from(line));
+    }
+    if part.steps.is_empty() && running.is_empty() {
         put(frame, area, Line::from(Span::styled("nothing yet", DIM)));
     }
-    for (row, (place, step)) in area.rows().zip(part.steps.iter().enumerate().skip(top)) {
+    let shown_steps = part.steps.iter().enumerate().skip(top).take(height);
+    for (row, (place, step)) in area.rows().zip(shown_steps) {
         let steps::Row { weight, sign, text, took } = steps::row(step, limits, state.now);
         let room = width.saturating_sub(took.width() + 4);
         let text = cell(&cut(&text, room), room);
@@ -133,11 +165,14 @@ fn draw_steps(state: &State, shown: &Shown, frame: &mut Frame<'_>, area: Rect) {
 
 fn waiting(state: &State, shown: &Shown) -> Line<'static> {
     let pending = &shown.session.pending;
-    let title = match is_now(state) {
-        true => "── agent ",
-        false => "── agent, then ",
-    };
-    let mut spans = vec![Span::styled(title, DIM)];
+    let mut spans = vec![match (running_hooks(shown).first(), is_now(state)) {
+        (Some(hook), true) => {
+            let (name, command) = (now::shown(&hook.name), now::shown(&hook.command));
+            said(&format!("── output of {name}: {command} "), DIM)
+        }
+        (None, true) => Span::styled("── agent ", DIM),
+        (_, false) => Span::styled("── agent, then ", DIM),
+    }];
     if !pending.is_empty() {
         let from: Vec<String> = pending.iter().map(|piped| piped.from.clone()).collect();
         let text = format!("── waits for the next prompt: {} ", words::some(&from));
@@ -152,6 +187,11 @@ fn waiting(state: &State, shown: &Shown) -> Line<'static> {
         ));
     }
     Line::from(spans)
+}
+
+/// The hooks that run in the session.
+fn running_hooks(shown: &Shown) -> &[RunningHook] {
+    shown.now.as_ref().map_or(&[], |record| &record.hooks)
 }
 
 /// Whether what is looked at is what happens now.
@@ -169,6 +209,13 @@ fn speech(state: &State, shown: &Shown, area: Rect) -> Vec<Line<'static>> {
             && part.steps.iter().any(|step| step.ended.is_none() && is_open(&step.what))
     });
     let notice = |text: String| vec![Line::from(said(&text, DIM))];
+    if let Some(hook) = running_hooks(shown).first().filter(|_| is_now(state)) {
+        let lines = hook.lines.iter().map(|line| Line::from(said(&now::shown(line), PLAIN)));
+        let quiet = hook.quiet_for(state.now).is_some() || hook.lines.is_empty();
+        let quiet = quiet.then(|| Line::from(said(&now::last_output(hook, state.now), DIM)));
+        let skipped = (hook.lines.len() + usize::from(quiet.is_some())).saturating_sub(height);
+        return lines.chain(quiet).skip(skipped).collect();
+    }
     match (&shown.heard, is_at_work) {
         (Heard::Here(heard), true) => {
             let lines = heard.last(height);

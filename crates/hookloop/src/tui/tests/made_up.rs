@@ -200,6 +200,7 @@ pub(super) fn shown() -> Shown {
         timeline: Arc::new(Timeline::of(bodies.iter().map(|(at, body)| (*at, body))).unwrap()),
         session: Arc::new(Session::of(bodies.iter().map(|(_, body)| body)).unwrap()),
         heard: Heard::Here(said),
+        now: None,
     }
 }
 

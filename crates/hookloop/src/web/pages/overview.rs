@@ -16,7 +16,7 @@ use super::super::words::{When, class};
 use super::usage::purse;
 use super::{Titled, Visit};
 use crate::cli::machine;
-use crate::cli::session::words;
+use crate::cli::session::{now, words};
 use crate::output::Result;
 
 /// Problems and sessions that are shown.
@@ -26,7 +26,7 @@ const RUNNING_MAX: usize = 50;
 const RECORDS_MAX: usize = 10;
 
 const PROBLEMS: Part = Part::new("problems", "Needs you", &[Topic::Problems]);
-const RUNNING: Part = Part::new("running", "Running", &[Topic::Sessions]).every(10);
+const RUNNING: Part = Part::new("running", "Running", &[Topic::Sessions]).every(3);
 const COUNTS: Part = Part::new("counts", "Tasks", &[Topic::Tasks]);
 const TODAY: Part = Part::new("today", "Used today", &[Topic::Usage]);
 
@@ -140,6 +140,8 @@ pub(super) struct SessionLine {
     /// How long it took, or takes by now.
     took: String,
     reason: Option<String>,
+    /// The step that it is at.
+    step: Option<String>,
 }
 
 impl SessionLine {
@@ -160,6 +162,12 @@ impl SessionLine {
             started: When::new(row.started_at, visit.now),
             took: took(visit, row),
             reason: row.reason.clone(),
+            step: match row.is_over() {
+                true => None,
+                false => {
+                    now::of(visit.project(), &row.id).map(|record| now::line(&record, visit.now))
+                }
+            },
         }
     }
 }

@@ -13,7 +13,7 @@ use super::super::topics::Topic;
 use super::super::words::{When, class};
 use super::overview::{state, took};
 use super::{Titled, Visit, scale, steps};
-use crate::cli::session::words;
+use crate::cli::session::{now, words};
 use crate::cli::why;
 use crate::error::CliError;
 use crate::output::Result;
@@ -25,6 +25,8 @@ const WAITING_MAX: usize = 20;
 const WAITING_CHARS: usize = 2_000;
 
 const FACTS: Part = Part::new("facts", "Now", &[Topic::This]).every(10);
+/// The step changes without an event.
+const NOW: Part = Part::new("now", "Running now", &[Topic::This]).every(2);
 const TIMELINE: Part = Part::new("timeline", "Timeline", &[Topic::This]).every(10);
 const WAITING: Part = Part::new("waiting", "Waits for the next prompt", &[Topic::This]);
 const ITERATIONS: Part = Part::new("iterations", "What happened", &[Topic::This]);
@@ -41,6 +43,9 @@ pub(in super::super) fn session(visit: &Visit<'_>) -> Result<String> {
     let window = Window::of(visit, &record);
     let mut page = visit.page();
     page.part(FACTS, "session.html", || facts(visit, &row, &record))?;
+    if !row.is_over() || visit.query.parts().iter().any(|part| part == NOW.name) {
+        page.part(NOW, "now.html", || Ok::<_, CliError>(step(visit, &row)))?;
+    }
     page.part(TIMELINE, "timeline.html", || {
         Ok::<_, CliError>(scale::draw(&record.timeline, window.shown.clone(), visit.now))
     })?;
@@ -59,7 +64,11 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
     let session = &record.session;
     let state = state(visit, row);
     let is_running = state == "running";
-    let why::Reason { mut reasons, next, .. } = why::of_session(row, session, is_running);
+    let mut reason = why::of_session(row, session, is_running);
+    if let Some(record) = now::of(visit.project(), &row.id) {
+        reason.replace_step(session, vec![now::line(&record, visit.now)]);
+    }
+    let why::Reason { mut reasons, next, .. } = reason;
     // Those have a list of their own here.
     reasons.retain(|reason| !reason.starts_with(why::RECEIPT));
     let is_guest = open::is_of_guest(row);
@@ -88,6 +97,31 @@ fn facts(visit: &Visit<'_>, row: &SessionRow, record: &Record) -> Result<Value> 
         can_tell => !row.is_over(),
         action => visit.address("do"),
     })
+}
+
+/// The step that the session is at.
+fn step(visit: &Visit<'_>, row: &SessionRow) -> Value {
+    let record = now::of(visit.project(), &row.id);
+    let hooks = record.iter().flat_map(|record| &record.hooks).map(|hook| {
+        context! {
+            name => now::shown(&hook.name),
+            command => now::shown(&hook.command),
+            lines => hook.lines.iter().map(|line| now::shown(line)).collect::<Vec<_>>(),
+            is_quiet => hook.quiet_for(visit.now).is_some(),
+            quiet => now::last_output(hook, visit.now),
+        }
+    });
+    let lines = record.iter().flat_map(|record| &record.lines).map(|line| now::shown(line));
+    let none = match row.is_over() {
+        true => "The session is over.",
+        false => "No process of this machine performs the session.",
+    };
+    context! {
+        step => record.as_ref().map(|record| now::line(record, visit.now)),
+        hooks => hooks.collect::<Vec<_>>(),
+        lines => lines.collect::<Vec<_>>(),
+        none,
+    }
 }
 
 fn prompt(session: &hookloop_core::session::Session) -> Option<&str> {

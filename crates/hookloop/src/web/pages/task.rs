@@ -21,7 +21,7 @@ use crate::output::Result;
 const NEIGHBOURS_MAX: usize = 50;
 const EVENTS_MAX: usize = 100;
 
-const FACTS: Part = Part::new("facts", "Where it stands", &[Topic::This, Topic::Problems]);
+const FACTS: Part = Part::new("facts", "Where it stands", &[Topic::This, Topic::Problems]).every(5);
 const NEIGHBOURS: Part = Part::new("neighbours", "Around it", &[Topic::This, Topic::Tasks]);
 const HISTORY: Part = Part::new("history", "History", &[Topic::This]);
 

@@ -1,0 +1,199 @@
+//! A step that takes long is visible while it goes on: to the reader of a pipe, and to other processes.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use super::support::Sandbox;
+use super::{command, eventually, json, project, read, write};
+
+const DONE: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
+const CONFIG: &str = "version: 1
+hooks:
+  stop:
+    - {name: quick, command: 'true'}
+    - {name: slow, command: ./slow.sh, timeout: 10m}
+";
+/// Prints a line on each stream, and waits for a file before each but the first.
+const SLOW: &str = "#!/bin/sh
+echo one of three
+until [ -e go-2 ]; do sleep 0.02; done
+echo two of three >&2
+until [ -e go-3 ]; do sleep 0.02; done
+echo three of three
+exit \"$(cat code 2>/dev/null || echo 0)\"
+";
+
+fn slow_project() -> Sandbox {
+    let ignored = "go-*\nout\ncode\nprompt-*\nturns.json\n";
+    project(CONFIG, &[("slow.sh", SLOW), (".gitignore", ignored), ("turns.json", DONE)])
+}
+
+/// The program as people type it, without `--json`.
+fn for_people(sandbox: &Sandbox, args: &[&str]) -> Command {
+    let with_json = command(sandbox, &[]);
+    let mut command = Command::new(with_json.get_program());
+    command.args(args).current_dir(sandbox.project()).env_clear();
+    for (name, value) in with_json.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command
+}
+
+fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
+    let output = for_people(sandbox, args).output().unwrap();
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// A session whose output is in the file `out`.
+struct Running {
+    child: Child,
+    out: PathBuf,
+}
+
+impl Running {
+    fn start(sandbox: &Sandbox, args: &[&str]) -> Running {
+        let out = sandbox.project().join("out");
+        let file = File::create(&out).unwrap();
+        let mut command = for_people(sandbox, args);
+        let child = command.stdin(Stdio::null()).stdout(file).spawn().unwrap();
+        Running { child, out }
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(&self.out).unwrap_or_default()
+    }
+
+    fn wait_for(&self, text: &str) {
+        eventually(text, || self.text().contains(text));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn steps(sandbox: &Sandbox) -> Value {
+    json(sandbox, &["status"])["sessions"].clone()
+}
+
+/// Waits until the last line of the gate that runs is this one.
+fn wait_for_line(sandbox: &Sandbox, line: &str) {
+    eventually(line, || {
+        let lines = &steps(sandbox)[0]["now"]["hooks"][0]["lines"];
+        lines.as_array().is_some_and(|lines| lines.last().is_some_and(|last| last == line))
+    });
+}
+
+#[test]
+fn a_gate_that_takes_long_is_shown_in_a_pipe_and_to_other_processes() {
+    let sandbox = slow_project();
+    let args = ["run", "work", "--agent", "scripted:turns.json"];
+    let mut running = Running::start(&sandbox, &args);
+    wait_for_line(&sandbox, "one of three");
+    let session = &steps(&sandbox)[0];
+    let id = session["id"].as_str().unwrap().to_owned();
+    let hook = &session["now"]["hooks"][0];
+    assert_eq!((&hook["name"], &hook["command"]), (&"slow".into(), &"./slow.sh".into()));
+    assert_eq!(session["now"]["step"]["kind"], "hooks");
+    assert_eq!(session["now"]["step"]["point"], "stop");
+    // The gate before it is in the log and in the output already.
+    let log = shown(&sandbox, &["sessions", "show", &id]);
+    assert!(log.contains("quick") && !log.contains("slow"), "{log}");
+    running.wait_for("quick");
+    let status = shown(&sandbox, &["status"]);
+    assert!(status.contains(&format!("{id} stop slow (2 of 2) runs")), "{status}");
+    let why = shown(&sandbox, &["why", &id]);
+    for part in ["stop slow (2 of 2) runs", "of 10:00: ./slow.sh", "last output: one of three"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    assert_eq!(json(&sandbox, &["why", &id])["now"]["hooks"][0]["name"], "slow");
+    running.wait_for("slow                     started: ./slow.sh");
+    write(&sandbox, "go-2", "");
+    wait_for_line(&sandbox, "two of three");
+    running.wait_for(", last output: two of three");
+    write(&sandbox, "go-3", "");
+    let status = running.child.wait().unwrap();
+    let text = running.text();
+    assert!(status.success(), "{text}");
+    let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    let order = [
+        "quick ",
+        "started: ./slow.sh",
+        "slow                     running 1",
+        "slow                     passed",
+    ];
+    assert!(order.map(place).is_sorted(), "{text}");
+    assert!(!text.contains('\u{1b}') && !text.contains('\r'), "{text}");
+    assert_eq!(steps(&sandbox), serde_json::json!([]), "nothing runs any more");
+    assert_eq!(json(&sandbox, &["why", &id])["now"], Value::Null);
+}
+
+#[test]
+fn the_step_of_a_process_that_died_is_not_shown() {
+    let sandbox = slow_project();
+    let args = ["run", "work", "--agent", "scripted:turns.json"];
+    let mut running = Running::start(&sandbox, &args);
+    wait_for_line(&sandbox, "one of three");
+    let id = steps(&sandbox)[0]["id"].as_str().unwrap().to_owned();
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    // Processes that it was about to start may have its lock for a moment.
+    eventually("nothing runs", || steps(&sandbox) == serde_json::json!([]));
+    let why = json(&sandbox, &["why", &id]);
+    assert_eq!((&why["state"], &why["now"]), (&"interrupted".into(), &Value::Null));
+}
+
+#[test]
+fn a_task_says_what_its_session_does_now() {
+    let sandbox = slow_project();
+    json(&sandbox, &["task", "add", "Goal", "--id", "t1"]);
+    let running = Running::start(&sandbox, &["run", "--tasks", "--agent", "scripted:turns.json"]);
+    wait_for_line(&sandbox, "one of three");
+    assert_eq!(steps(&sandbox)[0]["task"], "t1");
+    let why = shown(&sandbox, &["why", "t1"]);
+    assert!(why.contains("stop slow (2 of 2) runs") && why.contains("one of three"), "{why}");
+    assert!(shown(&sandbox, &["status"]).contains("task t1, stop slow"));
+    drop(running);
+}
+
+#[test]
+fn a_gate_that_prints_nothing_more_leaves_both_streams_in_order() {
+    let sandbox = slow_project();
+    let agent =
+        "#!/bin/sh\ncat > prompt-$HOOKLOOP_ITERATION\necho $HOOKLOOP_ITERATION > work\necho done\n";
+    write(&sandbox, "agent.sh", agent);
+    write(&sandbox, "code", "1");
+    let args = ["run", "x", "--agent", "command:./agent.sh", "--stop-when", "turn"];
+    let mut running = Running::start(&sandbox, &args);
+    wait_for_line(&sandbox, "one of three");
+    write(&sandbox, "go-2", "");
+    wait_for_line(&sandbox, "two of three");
+    write(&sandbox, "code", "1");
+    write(&sandbox, "go-3", "");
+    eventually("the second prompt", || read(&sandbox, "prompt-2").contains("three of three"));
+    let prompt = read(&sandbox, "prompt-2");
+    let place = |part: &str| prompt.find(part).unwrap_or_else(|| panic!("{part}: {prompt}"));
+    assert!(["one of three", "two of three", "three of three"].map(place).is_sorted(), "{prompt}");
+    write(&sandbox, "code", "0");
+    assert!(running.child.wait().unwrap().success(), "{}", running.text());
+}
+
+#[test]
+fn hooks_know_that_nobody_watches_files_for_them() {
+    let config = "version: 1
+hooks:
+  stop:
+    - {name: usual, command: 'test \"$CI\" = 1'}
+    - {name: own, command: 'test \"$CI\" = mine', env: {CI: mine}}
+    - {name: none, command: 'test -z \"$CI\"', env: [CI]}
+";
+    let sandbox = project(config, &[("turns.json", DONE)]);
+    let output = shown(&sandbox, &["run", "work", "--agent", "scripted:turns.json"]);
+    assert!(output.contains("complete after 1 iteration"), "{output}");
+}

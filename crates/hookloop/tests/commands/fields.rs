@@ -104,6 +104,7 @@ fn other_commands_print_an_object_each() {
         "reactions_due",
         "replaced_log",
         "root",
+        "sessions",
         "state",
         "store",
         "tasks",

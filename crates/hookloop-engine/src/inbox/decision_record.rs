@@ -345,11 +345,7 @@ impl DecisionRecord {
         if let Some(task) = self.worked_on.as_ref().filter(|_| self.is_of_session) {
             lines.push(format!("it was working on task {task} (see: hookloop why {task})"));
         }
-        let is_more = |message: &&String| {
-            let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            self.question.as_deref().map(squeezed) != Some(squeezed(message))
-        };
-        if let Some(message) = self.message.as_ref().filter(is_more) {
+        if let Some(message) = &self.message {
             let message = checks::plain(message);
             lines.push(match message.contains('\n') {
                 true => format!("the agent's last message:\n{message}"),

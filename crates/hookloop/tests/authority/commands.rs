@@ -13,13 +13,14 @@ enum Allowed {
 use Allowed::{Everybody, Person};
 
 /// Every command, as it is typed here: `PATH: arguments`.
-const ROWS: [(&str, &str, Allowed); 89] = [
+const ROWS: [(&str, &str, Allowed); 90] = [
     ("init", "-C other --yes", Everybody),
     ("demo", "", Everybody),
     ("run", "'nested' --agent command:true --max-iterations 1", Person),
     ("resume", "", Person),
     ("watch", "", Everybody),
     ("pause", "", Person),
+    ("stop", "", Person),
     ("message", "go", Person),
     ("sessions list", "", Everybody),
     ("sessions show", "nothing", Everybody),

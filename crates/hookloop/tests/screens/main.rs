@@ -6,6 +6,7 @@ mod cli;
 
 mod leaving;
 mod many;
+mod running;
 mod tmux;
 mod watching;
 mod working;

@@ -129,3 +129,49 @@ fn there_are_places_for_so_many_and_pages_and_agents_have_theirs() {
     assert_eq!(server.terminate(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
+
+/// A gate that prints a line, and goes on when the test lets it.
+const SLOW: &str = "version: 1
+hooks:
+  stop:
+    - {name: quick, command: 'true'}
+    - {name: slow, command: 'echo \"<b>one</b> of two\"; until [ -e go-2 ]; do sleep 0.05; done; echo two of two; until [ -e go-3 ]; do sleep 0.05; done'}
+";
+
+#[test]
+fn a_gate_that_runs_is_followed_with_its_output() {
+    let sandbox = Sandbox::new(SLOW);
+    let write = |name: &str, text: &str| {
+        std::fs::write(sandbox.project().join(name), text).unwrap();
+    };
+    write("turns.json", r#"[{"say": "<promise>COMPLETE</promise>"}]"#);
+    sandbox.json(&["hooks", "trust", "--yes"]);
+    let run = ["run", "work", "--agent", "scripted:turns.json", "--no-changes-ok"];
+    let mut command = sandbox.command(&run);
+    command.env("PATH", std::env::var_os("PATH").unwrap());
+    command.stdout(std::process::Stdio::null());
+    let mut session = command.spawn().unwrap();
+    let server = Server::start(&sandbox);
+    let (mut browser, project) = server.visited();
+    browser.until("document.querySelector('#part-running')?.innerText.includes('stop slow (2 of 2) runs') ?? false");
+    let link = browser.text("document.querySelector('#part-running tbody a').getAttribute('href')");
+    browser.go(&server.url(&link));
+    browser.eval("window.isTheSame = true");
+    let shows =
+        |text: &str| format!("document.querySelector('#part-now').innerText.includes('{text}')");
+    browser.until(&shows("<b>one</b> of two"));
+    browser.until(&shows("stop slow (2 of 2) runs"));
+    if let Some(to) = std::env::var_os("HOOKLOOP_PAGES") {
+        browser.size(1280, 800);
+        let to = std::path::PathBuf::from(to);
+        std::fs::write(to.join("gate.png"), browser.picture()).unwrap();
+    }
+    write("go-2", "");
+    browser.until(&shows("two of two"));
+    write("go-3", "");
+    browser.until(&shows("The session is over."));
+    assert_eq!(browser.eval("window.isTheSame"), true, "the page was loaded again");
+    assert!(session.wait().unwrap().code().is_some_and(|code| code == 0 || code == 6));
+    browser.go(&project);
+    browser.assert_calm("a session that runs");
+}

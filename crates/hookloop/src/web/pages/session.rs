@@ -112,7 +112,7 @@ fn step(visit: &Visit<'_>, row: &SessionRow) -> Value {
         }
     });
     let lines = record.iter().flat_map(|record| &record.lines).map(|line| now::shown(line));
-    let none = match row.is_over() {
+    let absent = match row.is_over() {
         true => "The session is over.",
         false => "No process of this machine performs the session.",
     };
@@ -120,7 +120,7 @@ fn step(visit: &Visit<'_>, row: &SessionRow) -> Value {
         step => record.as_ref().map(|record| now::line(record, visit.now)),
         hooks => hooks.collect::<Vec<_>>(),
         lines => lines.collect::<Vec<_>>(),
-        none,
+        absent,
     }
 }
 

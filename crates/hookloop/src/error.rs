@@ -303,6 +303,9 @@ impl From<StartError> for CliError {
             StartError::Over(id, _) => {
                 CliError::refused(message).hint(format!("hookloop why {id}"))
             }
+            StartError::NeedsAnswer(id) => {
+                CliError::refused(message).hint(format!("hookloop resume {id} --answer \"…\""))
+            }
             StartError::Running(id) => {
                 CliError::refused(message).hint(format!("hookloop pause {id}"))
             }

@@ -54,6 +54,7 @@ const STOP: &str = "stop";
 const STOP_POLL: Duration = Duration::from_millis(250);
 /// The state of a session whose work is complete.
 const COMPLETE: &str = "complete";
+const NEEDS_HUMAN: &str = "needs_human";
 /// Says that the session is over.
 const OVER: &str = "over";
 /// How often a lock is tried that somebody may only have looked at.
@@ -108,6 +109,8 @@ pub enum StartError {
     NothingToResume,
     #[error("session {0} is over: {1}")]
     Over(SessionId, String),
+    #[error("session {0} ended because it needs a person: it continues if you answer or name it")]
+    NeedsAnswer(SessionId),
     #[error("session {0} has not ended: its limits can be changed when it has")]
     NotOver(SessionId),
     #[error("session {0} belongs to worker {1}: a worker continues with its task")]
@@ -441,10 +444,12 @@ fn check_reopening(
 }
 
 /// The session that `resume` without a name continues: one that has not ended, else the last one if it can be reopened.
+/// One that needs a person is reopened only with an answer or other limits.
 fn find_to_resume(
     project: &Project,
     runner: &Runner,
     machine: &str,
+    has_decision: bool,
 ) -> Result<SessionRow, StartError> {
     let is_own = |row: &SessionRow| !is_of_guest(row) && row.work != REVIEW;
     let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
@@ -457,20 +462,26 @@ fn find_to_resume(
     let last = project.read(|view| view.sessions(OPEN_MAX))?.into_iter().find(is_own);
     let can_reopen =
         |row: &SessionRow| row.is_over() && row.machine == machine && row.state != COMPLETE;
-    last.filter(can_reopen).ok_or(StartError::NothingToResume)
+    let row = last.filter(can_reopen).ok_or(StartError::NothingToResume)?;
+    match row.state == NEEDS_HUMAN && !has_decision {
+        true => Err(StartError::NeedsAnswer(row.id)),
+        false => Ok(row),
+    }
 }
 
 /// The session that a person means by `resume`: the one that is named, else the last one that can continue.
+/// `has_decision`: it comes with an answer or other limits.
 pub fn find_resumable(
     project: &Project,
     runner: &Runner,
     wanted: Option<&str>,
     machine: &str,
+    has_decision: bool,
 ) -> Result<SessionId, StartError> {
     project.authorize(ControlledAction::ResumeSession)?;
     match wanted {
         Some(wanted) => Ok(find(project, wanted)?.id),
-        None => Ok(find_to_resume(project, runner, machine)?.id),
+        None => Ok(find_to_resume(project, runner, machine, has_decision)?.id),
     }
 }
 
@@ -595,7 +606,7 @@ pub fn resume(
     project.authorize(ControlledAction::ResumeSession)?;
     let row = match wanted {
         Some(wanted) => find(project, wanted)?,
-        None => find_to_resume(project, runner, machine)?,
+        None => find_to_resume(project, runner, machine, false)?,
     };
     if row.is_over() {
         return Err(StartError::Over(row.id, row.state));

@@ -167,7 +167,8 @@ fn prepare(
     (changes, answer): (&LimitChanges, Option<&str>),
 ) -> Result<SessionId> {
     let by = machine();
-    let id = open::find_resumable(project, runner, wanted, &by)?;
+    let has_decision = answer.is_some() || !changes.is_none();
+    let id = open::find_resumable(project, runner, wanted, &by, has_decision)?;
     let question = match answer {
         Some(_) => inbox::question_of_session(project, &id)?,
         None => None,

@@ -150,6 +150,9 @@ fn session_that_asked_continues_with_the_answer_as_the_users_words() {
     assert_eq!(shown["record"]["question"], "Which one?");
     project.write("says.txt", "<promise>COMPLETE</promise>\n");
     std::fs::remove_file(project.root().join("prompts.txt")).unwrap();
+    // Without an answer nothing is started.
+    let why = project.fails(1, &["resume"]);
+    assert!(why.contains("needs a person") && why.contains("--answer"), "{why}");
     let ran = project.run(&["resume", "--answer", "The second."]);
     assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
     let prompt = std::fs::read_to_string(project.root().join("prompts.txt")).unwrap();

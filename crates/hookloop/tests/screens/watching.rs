@@ -35,7 +35,7 @@ fn what_another_process_does_is_seen_as_it_happens() {
     project.write("go-2", "");
     assert_eq!(running.wait().unwrap().code(), Some(3));
     tmux.text("1");
-    let seen = tmux.see("hookloop why");
+    let seen = tmux.see("hookloop resume");
     assert!(seen.contains("! 1 problem") && seen.contains("did not finish"), "{seen}");
     tmux.text("d");
     tmux.see("Hear no more of");

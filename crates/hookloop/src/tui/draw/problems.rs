@@ -79,11 +79,12 @@ fn facts(state: &State, line: &ProblemLine, width: usize) -> Vec<Line<'static>> 
     let mut lines = vec![Line::from(said(&line.title, BOLD))];
     lines.extend(paragraph(&line.reason, width, REASON_MAX));
     let Some(facts) = state.facts_of(&line.matter) else { return lines };
-    for detail in &facts.details {
-        lines.extend(paragraph(detail, width, DETAIL_MAX));
-    }
+    // The commands come first: a small screen cuts the end off.
     for next in &facts.next {
         lines.push(Line::from(vec![Span::styled("  try: ", DIM), said(next, PLAIN)]));
+    }
+    for detail in &facts.details {
+        lines.extend(paragraph(detail, width, DETAIL_MAX));
     }
     lines
 }

@@ -41,6 +41,7 @@ fn a_hook_has_what_is_declared_and_nothing_else() {
     let read = |name: &str| fs::read_to_string(project.root().join(name)).unwrap();
     let root = project.root().canonicalize().unwrap();
     let expected: BTreeSet<String> = [
+        "CI=1".to_owned(),
         format!("CLAUDE_PROJECT_DIR={}", root.display()),
         format!("HOOKLOOP_PROJECT={}", root.display()),
         "HOOKLOOP_HOOK=check".to_owned(),

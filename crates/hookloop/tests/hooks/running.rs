@@ -31,6 +31,7 @@ fn the_environment_is_what_is_declared_and_nothing_else() {
     assert_eq!(
         names,
         [
+            "CI",
             "CLAUDE_PROJECT_DIR",
             "HOME",
             "HOOKLOOP_HOOK",

@@ -228,6 +228,7 @@ const COMMANDS: &[&[&str]] = &[
     &["log", "--fleet"],
     &["usage", "--fleet"],
     &["resume"],
+    &["stop"],
     &["watch"],
     &["pause"],
     &["message", "x"],

@@ -84,7 +84,8 @@ fn rivals(hookloop: &Path) {
         };
         let (most, stalled) = (LONG.to_string(), "1000");
         let args = ["run", "x", "--agent", "scripted:turns.json", "--max-iterations", &most];
-        let args = [&args[..], &["--max-no-progress", stalled, "--share-checkout", "--json"]].concat();
+        let args =
+            [&args[..], &["--max-no-progress", stalled, "--share-checkout", "--json"]].concat();
         let sessions: Vec<_> = (0..RIVALS).map(|_| start(&args)).collect();
         let mut lengths: Vec<f64> = Vec::new();
         for session in sessions {

@@ -14,6 +14,9 @@ const SYSTEM: i32 = 70;
 const USAGE: i32 = 2;
 const REFUSED: i32 = 1;
 
+/// How long a server is away.
+const AWAY: Duration = Duration::from_secs(3);
+
 fn careless() -> Options {
     Options { sync: Sync::Default, ..Options::default() }
 }
@@ -99,6 +102,25 @@ fn a_stream_with_one_copy_in_a_cluster_is_refused() {
     std::fs::remove_dir_all(machine.root().with_file_name("home").join(".local")).unwrap();
     let refused = machine.refused(&["status"]);
     assert!(refused.error.contains("1 of 3 servers do not show"), "{}", refused.error);
+}
+
+/// A server of a cluster that is restarting ends no command that checks the servers anew.
+#[test]
+fn a_server_that_is_away_for_a_moment_is_waited_for() {
+    let cluster = Cluster::three();
+    let machine = Machine::on(cluster.node(0), "demo");
+    let monitors: Vec<String> = cluster.nodes().iter().map(Server::monitor_url).collect();
+    machine.change_own(&format!("[\"{}\"]", monitors[0]), &format!("{monitors:?}"));
+    machine.ok(&["task", "add", "Before", "--id", "before"]);
+    std::fs::remove_dir_all(machine.home().join(".local")).unwrap();
+    cluster.kill9(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(AWAY);
+            cluster.restart(2);
+        });
+        assert_eq!(machine.json(&["task", "list"])[0]["id"], "before");
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! anything is written, and again when the connection leads to another server or the check is old.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{CreateStreamErrorKind, RequestError};
 use async_nats::jetstream::stream::{Config, Info, StorageType};
@@ -13,7 +13,9 @@ use async_nats::jetstream::{ErrorCode, response::Response};
 use hookloop_http::{HttpClient, RequestLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{Durability, JetStream, JetStreamError, Patience};
+use super::{
+    Durability, FIRST_PAUSE, JetStream, JetStreamError, LONGEST_PAUSE, PATIENCE, Patience, jittered,
+};
 
 /// Older servers have no dependable atomic batches.
 const VERSION_MIN: (u64, u64) = (2, 14);
@@ -108,7 +110,10 @@ impl Safety for JetStream {
             doubts.extend(judge(&config, &found));
             events.get_or_insert(found);
         }
-        doubts.extend(self.ask_monitors());
+        // Events in the stream show that its servers were checked before. One that does not answer now may be restarting.
+        let has_events = events.as_ref().is_some_and(|info| info.state.last_sequence > 0);
+        let is_patient = has_events && self.0.access.durability == Durability::Safe;
+        doubts.extend(self.ask_monitors(if is_patient { PATIENCE } else { Duration::ZERO }));
         let (created, copies, last, removed) = match events {
             Some(info) => {
                 let Info { created, config, state, .. } = &info;
@@ -247,16 +252,30 @@ impl JetStream {
     }
 
     /// Asks every server whether it syncs.
-    fn ask_monitors(&self) -> Option<Unsafe> {
+    fn ask_monitors(&self, patience: Duration) -> Option<Unsafe> {
         let monitors = match &self.0.access.monitors {
             given if !given.is_empty() => given.clone(),
             _ => self.guess_monitors(),
         };
+        let end = Instant::now() + patience;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let (doubt, is_away) = self.ask_all(&monitors);
+            if doubt.is_none() || !is_away || Instant::now() + pause >= end {
+                return doubt;
+            }
+            std::thread::sleep(jittered(pause));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// What is wrong by the word of these monitors, and whether that may be because a server of several is away.
+    fn ask_all(&self, monitors: &[String]) -> (Option<Unsafe>, bool) {
         let (mut synced, mut servers, mut reason) = (BTreeSet::new(), 1, None);
-        for monitor in &monitors {
+        for monitor in monitors {
             match ask_monitor(&self.0.access.http, monitor) {
                 Ok(jsz) if !jsz.config.sync_always => {
-                    return Some(Unsafe::NotSynced { server: monitor.clone() });
+                    return (Some(Unsafe::NotSynced { server: monitor.clone() }), false);
                 }
                 Ok(jsz) => {
                     synced.insert(jsz.server_id);
@@ -266,11 +285,13 @@ impl JetStream {
             }
         }
         let missing = servers.saturating_sub(synced.len());
-        (missing > 0).then(|| Unsafe::NotShown {
+        let is_away = !synced.is_empty() && reason.is_some();
+        let doubt = (missing > 0).then(|| Unsafe::NotShown {
             missing,
             servers,
             reason: reason.unwrap_or_else(|| "no monitor of theirs is known".to_owned()),
-        })
+        });
+        (doubt, is_away)
     }
 
     /// The usual ports on every host that is known.

@@ -29,7 +29,7 @@ use crate::session::world::merge_context;
 /// A pause doubles this often, then no more.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// Runs the hooks of an occasion. What came of them is in their order, whatever ended first. `ended` gets each run when
+/// Runs the hooks of an occasion. The runs are returned in the order of the hooks. `ended` gets each run when
 /// it ends.
 pub(crate) fn run_all(
     runner: &Runner,

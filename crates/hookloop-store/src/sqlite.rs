@@ -50,7 +50,7 @@ pub enum OpenError {
     Lost(LogLoss),
 }
 
-/// A log whose file is shorter than what was acknowledged, or not there.
+/// The loss of a log: its file is missing, or lacks acknowledged events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLoss {
     pub path: PathBuf,

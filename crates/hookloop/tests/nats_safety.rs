@@ -104,7 +104,7 @@ fn a_stream_with_one_copy_in_a_cluster_is_refused() {
     assert!(refused.error.contains("1 of 3 servers do not show"), "{}", refused.error);
 }
 
-/// A server of a cluster that is restarting ends no command that checks the servers anew.
+/// A command that checks the servers again waits for one that is restarting.
 #[test]
 fn a_server_that_is_away_for_a_moment_is_waited_for() {
     let cluster = Cluster::three();

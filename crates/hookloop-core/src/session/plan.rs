@@ -175,7 +175,7 @@ pub struct Limits {
     /// How often a task may go back unfinished until a human is asked.
     #[serde(default = "continuations")]
     pub continuations: u32,
-    /// Where the agent says what it used.
+    /// Tokens of one session, for agents that report their usage.
     pub tokens: u64,
     pub cost_micros: u64,
     /// Turns whose cost is unknown. No bound unless somebody set a limit of cost: that can't count these turns.

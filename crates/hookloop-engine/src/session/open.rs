@@ -243,11 +243,21 @@ impl Opened {
     ) -> Result<Opened, StartError> {
         let (directory, lock) =
             lock_patiently(runner, id)?.ok_or_else(|| StartError::Running(id.clone()))?;
-        let Session { run, plan, active_ms, .. } = journal(project, id)?.session;
+        let session = journal(project, id)?.session;
+        Opened::locked((project, runner), id.clone(), session, (directory, lock), false)
+    }
+
+    /// A session that was begun before, whose directory is locked here.
+    fn locked(
+        (project, runner): (&Project, &Runner),
+        id: SessionId,
+        session: Session,
+        (directory, lock): (PathBuf, File),
+        is_ending: bool,
+    ) -> Result<Opened, StartError> {
+        let Session { run, plan, active_ms, .. } = session;
         let active_ms = active_ms.max(Clock::read(&directory));
-        let id = id.clone();
         let frozen = recalled(project, runner, (&id, &plan), &directory)?;
-        let is_ending = false;
         Ok(Opened {
             id,
             run,
@@ -724,21 +734,8 @@ pub fn interrupted(project: &Project, runner: &Runner) -> Result<Vec<Opened>, St
             journal.note(EventBody::SessionEnding(Outcome::Interrupted));
         }
         journal.commit()?;
-        let Session { run, plan, active_ms, .. } = journal.session;
-        let (id, active_ms) = (row.id, active_ms.max(Clock::read(&directory)));
-        let frozen = recalled(project, runner, (&id, &plan), &directory)?;
-        let is_ending = true;
-        found.push(Opened {
-            id,
-            run,
-            plan,
-            active_ms,
-            is_ending,
-            directory,
-            frozen,
-            _lock: lock,
-            _checkout: None,
-        });
+        let place = (directory, lock);
+        found.push(Opened::locked((project, runner), row.id, journal.session, place, true)?);
     }
     Ok(found)
 }

@@ -53,7 +53,7 @@ const QUESTION_MAX: usize = 500;
 /// Someone who watches.
 pub trait Onlooker {
     fn notice(&mut self, notice: Notice<'_>);
-    /// Is given the board with the step that the session is at, before the session goes on.
+    /// Receives the board with the session's step, before the session starts.
     fn watch(&mut self, _: &NowBoard) {}
     /// Whether it can be asked what to do at the limit of retries.
     fn can_ask(&self) -> bool {

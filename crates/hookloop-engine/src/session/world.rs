@@ -124,7 +124,7 @@ pub enum Notice<'a> {
     Purse,
 }
 
-/// Why a session waits before it goes on.
+/// The reason for which a session waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseReason {
     /// The agent's provider returned a rate limit.
@@ -192,7 +192,7 @@ pub trait World {
     fn why_consent(&mut self, _head: &str) -> Option<String> {
         None
     }
-    /// Runs hooks in their order, and returns what came of each. `ended` gets each run as soon as it ends; of hooks
+    /// Runs hooks in their order, and returns their runs. `ended` gets each run as soon as it ends; of hooks
     /// that run side by side, the first to end comes first.
     fn run_hooks(&mut self, hooks: &[Hook], call: &Call<'_>, ended: HookSink<'_>) -> Vec<HookRun>;
     /// Has the agent take a turn.

@@ -331,7 +331,11 @@ struct Patience {
 
 impl Patience {
     fn new() -> Patience {
-        Patience { end: Instant::now() + PATIENCE, pause: FIRST_PAUSE }
+        Patience::of(PATIENCE)
+    }
+
+    fn of(limit: Duration) -> Patience {
+        Patience { end: Instant::now() + limit, pause: FIRST_PAUSE }
     }
 
     async fn pause(&mut self, subject: &str, reason: String) -> Result<(), JetStreamError> {

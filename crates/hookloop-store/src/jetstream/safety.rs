@@ -5,7 +5,7 @@
 //! anything is written, and again when the connection leads to another server or the check is old.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::jetstream::context::{CreateStreamErrorKind, RequestError};
 use async_nats::jetstream::stream::{Config, Info, StorageType};
@@ -13,9 +13,7 @@ use async_nats::jetstream::{ErrorCode, response::Response};
 use hookloop_http::{HttpClient, RequestLimits};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Durability, FIRST_PAUSE, JetStream, JetStreamError, LONGEST_PAUSE, PATIENCE, Patience, jittered,
-};
+use super::{Durability, JetStream, JetStreamError, Patience};
 
 /// Older servers have no dependable atomic batches.
 const VERSION_MIN: (u64, u64) = (2, 14);
@@ -113,7 +111,8 @@ impl Safety for JetStream {
         // Events in the stream show that its servers were checked before. One that does not answer now may be restarting.
         let has_events = events.as_ref().is_some_and(|info| info.state.last_sequence > 0);
         let is_patient = has_events && self.0.access.durability == Durability::Safe;
-        doubts.extend(self.ask_monitors(if is_patient { PATIENCE } else { Duration::ZERO }));
+        let patience = if is_patient { Patience::new() } else { Patience::of(Duration::ZERO) };
+        doubts.extend(self.ask_monitors(patience));
         let (created, copies, last, removed) = match events {
             Some(info) => {
                 let Info { created, config, state, .. } = &info;
@@ -252,24 +251,21 @@ impl JetStream {
     }
 
     /// Asks every server whether it syncs.
-    fn ask_monitors(&self, patience: Duration) -> Option<Unsafe> {
+    fn ask_monitors(&self, mut patience: Patience) -> Option<Unsafe> {
         let monitors = match &self.0.access.monitors {
             given if !given.is_empty() => given.clone(),
             _ => self.guess_monitors(),
         };
-        let end = Instant::now() + patience;
-        let mut pause = FIRST_PAUSE;
         loop {
             let (doubt, is_away) = self.ask_all(&monitors);
-            if doubt.is_none() || !is_away || Instant::now() + pause >= end {
+            let mut wait = || self.run(patience.pause("monitors", String::new()));
+            if doubt.is_none() || !is_away || wait().is_err() {
                 return doubt;
             }
-            std::thread::sleep(jittered(pause));
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    /// What is wrong by the word of these monitors, and whether that may be because a server of several is away.
+    /// The first problem that these monitors report, and whether a server that is away may be its cause.
     fn ask_all(&self, monitors: &[String]) -> (Option<Unsafe>, bool) {
         let (mut synced, mut servers, mut reason) = (BTreeSet::new(), 1, None);
         for monitor in monitors {

@@ -14,7 +14,7 @@ use super::Context;
 use crate::output::Result;
 pub(super) use notify::tell;
 
-/// Show what needs a person, and decide about it
+/// List the tasks and sessions that need a person, and decide about them
 ///
 /// Without a command, `hookloop inbox` lists the items.
 #[derive(clap::Args)]

@@ -159,7 +159,7 @@ fn dollars(text: &str) -> std::result::Result<LimitChange, String> {
     })
 }
 
-/// Answers the question, reopens a session that ended, and says which session goes on.
+/// Answers the question, reopens a session that ended, and returns the id of the session to continue.
 fn prepare(
     project: &Project,
     runner: &Runner,

@@ -98,7 +98,7 @@ impl List {
 /// Remove worktrees of tasks that are completed or deleted; what is nowhere else stays
 #[derive(clap::Args)]
 pub(crate) struct Clean {
-    /// Only this task's, whatever its state, or the one of a session (`session-ID`)
+    /// Remove only the worktree of this task, in any state, or of a session (`session-ID`)
     task: Option<String>,
 
     /// Only those that nobody has used for so long, such as 7d or 12h

@@ -175,7 +175,7 @@ fn fold_wal(project: &Project) {
     }
 }
 
-/// `verify`, `rebuild` and `doctor` have to report the loss, other commands to refuse, and nothing to be made anew.
+/// `verify`, `rebuild` and `doctor` report the loss. Other commands fail. No new log is created.
 fn check_lost(project: &Project, part: &str) {
     for command in [&["verify"][..], &["rebuild"]] {
         let error = project.fails(1, command);

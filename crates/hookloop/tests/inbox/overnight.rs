@@ -229,7 +229,7 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     let why = project.fails(1, &["stop", id]);
     assert!(why.contains("is not running: cancelled"), "{why}");
     assert!(why.contains(&format!("try: hookloop resume {id}")), "{why}");
-    // It goes on, and a stop of before does not end it again.
+    // The session continues, and the earlier stop request does not end it again.
     let mut again = project.hookloop(&["resume"]);
     std::fs::remove_file(project.root().join("../runs")).unwrap();
     let mut again = again.stdout(std::process::Stdio::null()).spawn().unwrap();

@@ -3,7 +3,7 @@
 use crate::tmux::Tmux;
 use crate::{cli::Project, project};
 
-/// A gate that prints a line, and goes on when the test lets it.
+/// A gate that prints a line, and ends when the test makes its file.
 const SLOW: &str = "hooks:
   stop:
     - {name: quick, command: 'true'}
@@ -33,7 +33,7 @@ fn a_running_gate_is_on_the_last_line_of_run_and_on_the_screen() {
     assert!(!seen.contains("last output"), "the line is gone: {seen}");
 }
 
-/// Ctrl-C skips the trial of one gate; `init` goes on with the next.
+/// Ctrl-C skips the trial of one gate; `init` continues with the next.
 #[test]
 fn ctrl_c_skips_one_trial_of_init() {
     let project = Project::bare();

@@ -1,4 +1,4 @@
-//! A step that takes long is visible while it goes on: to the reader of a pipe, and to other processes.
+//! A long step is visible while it runs: to the reader of a pipe, and to other processes.
 
 use std::fs::File;
 use std::path::PathBuf;

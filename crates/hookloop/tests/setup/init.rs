@@ -422,7 +422,7 @@ fn a_python_package_that_is_not_installed_is_no_work_for_an_agent() {
 fn a_python_package_that_is_installed_gets_its_gate() {
     let project = Project::bare();
     project.files(&SRC_LAYOUT);
-    // What an installation in this directory comes to, without a network.
+    // These programs act as an installation in this directory would, without a network.
     project.program("python3", &format!("PYTHONPATH={}/src exec /usr/bin/env -S PATH=/usr/local/bin:/usr/bin:/bin python3 \"$@\"", project.root().display()));
     project.program("pytest", "exec python3 -m unittest discover -s tests");
     let made = made(&project);

@@ -130,7 +130,7 @@ fn there_are_places_for_so_many_and_pages_and_agents_have_theirs() {
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
 }
 
-/// A gate that prints a line, and goes on when the test lets it.
+/// A gate that prints a line, and ends when the test makes its file.
 const SLOW: &str = "version: 1
 hooks:
   stop:

@@ -10,7 +10,7 @@ use signal_hook::consts::SIGINT;
 
 use crate::output::Result;
 
-/// What a shell reports for a program that ctrl-c ended.
+/// The exit code that a shell reports for a program that ctrl-c ended.
 const INTERRUPTED: i32 = 130;
 
 /// Skips the gate that is tried.

@@ -369,7 +369,7 @@ impl Live<'_> {
     }
 }
 
-/// What shows the step of a session while it goes on; none where the output is JSON.
+/// The display of a running session's step; none where the output is JSON.
 fn status(out: &Output, board: &NowBoard) -> Option<Status> {
     match (out.json, out.terminal) {
         (true, _) => None,
@@ -382,7 +382,7 @@ fn status(out: &Output, board: &NowBoard) -> Option<Status> {
     }
 }
 
-/// The step of a session as it goes on: the last line of a terminal, drawn again and again, or some lines in a pipe.
+/// The display of a running session's step: the last line of a terminal, which is redrawn, or a few lines in a pipe.
 struct Status {
     shared: Arc<Mutex<Shown>>,
     over: Arc<AtomicBool>,

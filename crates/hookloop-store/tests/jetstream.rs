@@ -41,6 +41,24 @@ fn on_three_servers() -> (JetStream, Cluster) {
 conformance!(one_server, on_one_server());
 conformance!(three_servers, on_three_servers());
 
+/// A replica answers reads, and may be behind the leader that acknowledged the event.
+#[test]
+fn a_log_reads_its_own_writes_from_every_server() {
+    const ROUNDS: usize = 200;
+    let (_log, cluster) = on_three_servers();
+    let mut last = 0;
+    for node in cluster.nodes() {
+        let one = std::slice::from_ref(node);
+        let log = JetStream::connect(&access(one), &"demo".parse().unwrap()).unwrap();
+        for _ in 0..ROUNDS {
+            last = log.append(&[note(last)]).unwrap().first();
+            assert_eq!(log.last(&Subject::Project).unwrap().map(|event| event.seq), Some(last));
+            assert_eq!(log.head().unwrap(), last);
+            assert_eq!(log.read(last, 10).unwrap().len(), 1);
+        }
+    }
+}
+
 #[test]
 fn what_others_write_meanwhile_is_not_a_loss() {
     const OPENED: usize = 10;

@@ -98,7 +98,11 @@ impl Inner {
             let name = self.fresh_name();
             tries.push(name.clone());
             let (reason, is_brief) = match self.publish(&messages, &name).await? {
-                Answer::Stored { last } => return Ok(Appended::At(first_of(last))),
+                Answer::Stored { last } => {
+                    let subjects = messages.iter().map(|message| message.subject.as_str());
+                    self.written.note(first_of(last), subjects);
+                    return Ok(Appended::At(first_of(last)));
+                }
                 Answer::Overtaken => {
                     let attempt = Attempt { batch, messages: &messages, tries: &tries, is_retry };
                     match self.look(&attempt).await? {

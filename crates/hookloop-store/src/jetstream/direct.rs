@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::written::CatchUp;
 use super::{Inner, JetStreamError, Patience, REQUEST_TIMEOUT, event_of};
 use crate::log::{LogError, Seq, StoredEvent};
 
@@ -35,18 +36,20 @@ impl Inner {
         limit: usize,
     ) -> Result<Vec<StoredEvent>, LogError> {
         let (mut events, mut next) = (Vec::new(), from);
+        let all = self.layout.all();
         let mut patience = Patience::new();
+        let mut replica = CatchUp::to(self.written.last());
         while events.len() < limit {
             match self.read_part(next, AT_ONCE.min(limit - events.len())).await? {
                 Part::Events(part, left) => {
-                    let Some(last) = part.last() else { break };
-                    next = last.seq + 1;
+                    next = part.last().map_or(next, |last| last.seq + 1);
+                    let is_end = part.is_empty() || left == 0;
                     events.extend(part);
-                    if left == 0 {
+                    if is_end && events.len() < limit && replica.is_over(&all, next - 1).await {
                         break;
                     }
                 }
-                Part::Nobody(reason) => patience.pause(&self.layout.all(), reason).await?,
+                Part::Nobody(reason) => patience.pause(&all, reason).await?,
             }
         }
         Ok(events)

@@ -10,6 +10,7 @@
 //! - [`open`]: a project's log with its view on this machine
 //! - [`permissions`]: what a user of the servers must be allowed
 //! - [`safety`]: what a server must promise before it is trusted
+//! - [`written`]: the events that this log has appended, which its reads have
 //!
 //! The interface is synchronous, as that of every log; a runtime of its own moves the bytes. It
 //! must not be called from an asynchronous task.
@@ -26,6 +27,7 @@ mod permissions;
 mod pulse;
 mod safety;
 mod snapshot;
+mod written;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -51,6 +53,7 @@ use follow::Follower;
 use layout::Layout;
 use link::Link;
 use message::StoredMessage;
+use written::{CatchUp, Written};
 
 /// How long a request waits for its answer, and all tries together.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -116,6 +119,7 @@ struct Inner {
     access: Access,
     /// Where the log ended when it was connected to, until it is asked for.
     ahead: Mutex<Option<Seq>>,
+    written: Written,
 }
 
 /// What a log asks for goes over its connection.
@@ -141,6 +145,7 @@ impl JetStream {
             layout: Layout::new(project),
             access: access.clone(),
             ahead: Mutex::default(),
+            written: Written::default(),
         })))
     }
 
@@ -258,16 +263,25 @@ impl Inner {
     }
 
     async fn last_event(&self, subject: &str) -> Result<Option<StoredEvent>, LogError> {
-        match self.last_on(&self.layout.stream(), subject).await? {
-            Some(message) => Ok(Some(event_of(&message)?)),
-            None => Ok(None),
+        let mut replica = CatchUp::to(self.written.last_of(subject));
+        loop {
+            let message = self.last_on(&self.layout.stream(), subject).await?;
+            let event = message.as_ref().map(event_of).transpose()?;
+            if replica.is_over(subject, event.as_ref().map_or(0, |event| event.seq)).await {
+                return Ok(event);
+            }
         }
     }
 
     async fn head(&self) -> Result<Seq, LogError> {
-        match self.last_on(&self.layout.stream(), &self.layout.all()).await? {
-            Some(message) => Ok(place(&message)?.0),
-            None => Ok(0),
+        let all = self.layout.all();
+        let mut replica = CatchUp::to(self.written.last());
+        loop {
+            let message = self.last_on(&self.layout.stream(), &all).await?;
+            let last = message.as_ref().map(place).transpose()?.map_or(0, |(seq, _)| seq);
+            if replica.is_over(&all, last).await {
+                return Ok(last);
+            }
         }
     }
 

@@ -1,0 +1,75 @@
+//! A log reads its own writes.
+//!
+//! A direct read is answered by any replica, and a replica may not have an event yet that the leader has
+//! acknowledged. An answer without an event that this log has appended comes from such a replica.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::{JetStreamError, Patience};
+use crate::log::Seq;
+
+/// The last events of this log whose subjects are remembered.
+const REMEMBERED: Seq = 1_000;
+/// How long a replica is given to catch up. An event that is still missing was removed:
+/// [`check_has`](crate::log::EventLog::check_has) reports that.
+const CATCH_UP: Duration = Duration::from_secs(5);
+
+/// The events that this log has appended.
+#[derive(Default)]
+pub(super) struct Written(Mutex<Places>);
+
+#[derive(Default)]
+struct Places {
+    last: Seq,
+    of_subject: HashMap<String, Seq>,
+}
+
+impl Written {
+    /// Remembers that the events of `subjects` were stored from place `first` on.
+    pub(super) fn note<'a>(&self, first: Seq, subjects: impl Iterator<Item = &'a str>) {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (seq, subject) in (first..).zip(subjects) {
+            places.last = places.last.max(seq);
+            let place = places.of_subject.entry(subject.to_owned()).or_default();
+            *place = seq.max(*place);
+        }
+        if places.of_subject.len() as Seq > 2 * REMEMBERED {
+            let oldest = places.last.saturating_sub(REMEMBERED);
+            places.of_subject.retain(|_, seq| *seq > oldest);
+        }
+    }
+
+    /// The last place that this log has written to.
+    pub(super) fn last(&self) -> Seq {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).last
+    }
+
+    /// The last place of a subject that this log has written to.
+    pub(super) fn last_of(&self, subject: &str) -> Seq {
+        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        places.of_subject.get(subject).copied().unwrap_or(0)
+    }
+}
+
+/// Waits for a replica to have the events up to `written`.
+pub(super) struct CatchUp {
+    written: Seq,
+    patience: Patience,
+}
+
+impl CatchUp {
+    pub(super) fn to(written: Seq) -> CatchUp {
+        CatchUp { written, patience: Patience::of(CATCH_UP) }
+    }
+
+    /// Whether an answer that ends at `found` is the answer to give. Pauses if it is not.
+    pub(super) async fn is_over(&mut self, subject: &str, found: Seq) -> bool {
+        if found >= self.written {
+            return true;
+        }
+        let paused = self.patience.pause(subject, "a replica is behind".to_owned()).await;
+        matches!(paused, Err(JetStreamError::NoAnswer { .. }))
+    }
+}

@@ -26,11 +26,12 @@ impl Lease {
         Some(Lease { number, _lock: lock })
     }
 
-    /// A loopback port that nobody listens on.
+    /// A loopback port that no process listens on. A port that is leased is not tried: the trial would
+    /// occupy it in the moment in which its server starts.
     pub(crate) fn port() -> Lease {
         PORTS
-            .filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
-            .find_map(|port| Lease::take("port", port))
+            .filter_map(|port| Lease::take("port", port))
+            .find(|lease| TcpListener::bind(("127.0.0.1", lease.number)).is_ok())
             .expect("a free port")
     }
 

@@ -4,8 +4,9 @@
 //! so a look costs what changed, and a walk over the directories.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -102,6 +103,26 @@ impl Files {
         }
         hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
+}
+
+/// The file under `root` that this process writes its output or its errors to, unless git ignores it.
+pub(crate) fn own_output(root: &Path) -> Option<PathBuf> {
+    let (out, err) = (std::io::stdout(), std::io::stderr());
+    let outputs: Vec<(u64, u64)> = [out.as_fd(), err.as_fd()]
+        .into_iter()
+        .flat_map(|fd| File::from(fd.try_clone_to_owned().ok()?).metadata().ok())
+        .filter(Metadata::is_file)
+        .map(|metadata| (metadata.dev(), metadata.ino()))
+        .collect();
+    if outputs.is_empty() {
+        return None;
+    }
+    let is_output = |entry: &ignore::DirEntry| {
+        let metadata = entry.metadata();
+        metadata.is_ok_and(|metadata| outputs.contains(&(metadata.dev(), metadata.ino())))
+    };
+    let entry = walk(root).take(FILES_MAX).flatten().find(is_output)?;
+    Some(entry.path().strip_prefix(root).unwrap_or(entry.path()).to_owned())
 }
 
 /// Every file of the project that git does not ignore, hidden ones among them.

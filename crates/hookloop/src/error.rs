@@ -338,6 +338,10 @@ impl From<StartError> for CliError {
                 CliError::refused(message).hint(format!("hookloop stop {first}"))
             }
             StartError::Io { .. } => CliError::system(message),
+            StartError::OutputInCheckout(file) => CliError::usage(message).hint(format!(
+                "write it to a file outside of the project, or add {} to .gitignore",
+                file.display()
+            )),
             StartError::CheckoutBusy(holder) => {
                 let session = holder.session.as_deref().unwrap_or("SESSION");
                 CliError::refused(message).hint(format!(

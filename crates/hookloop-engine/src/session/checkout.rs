@@ -18,6 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::open::{Opened, StartError};
 use crate::delivery::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
+use crate::files;
 use crate::process::Cancel;
 use crate::project::{Project, now};
 use crate::rules::Rules;
@@ -89,6 +90,9 @@ pub(super) fn hold(
 ) -> Result<Option<File>, StartError> {
     if !works_in_checkout(plan) || matches!(use_of, CheckoutUse::Worktree(_)) {
         return Ok(None);
+    }
+    if let Some(file) = files::own_output(runner.home()) {
+        return Err(StartError::OutputInCheckout(file));
     }
     let path = runner.state().join(LOCK);
     let failed = |source: std::io::Error| StartError::Io { path: path.clone(), source };

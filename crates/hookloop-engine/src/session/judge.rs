@@ -18,8 +18,9 @@ use hookloop_core::session::{
 
 use super::drive::{Driver, US};
 use super::point::{PIPED_MAX, REASON_MAX, piped};
-use super::world::World;
+use super::world::{Notice, World};
 use crate::agents::clipped;
+use crate::files::Look;
 use crate::project::EngineError;
 use crate::run::HookRun;
 use crate::trust;
@@ -33,6 +34,8 @@ const FEEDBACKS_MAX: usize = 64 * 1024;
 const NO_REPORT: &str = "the agent reported none of COMPLETE, BLOCKED and ESCALATE";
 /// Gates that the instruction to fix them names.
 const GATES_TOLD_MAX: usize = 20;
+/// Files that changed while gates ran, of which a message has the names.
+const FILES_NAMED_MAX: usize = 5;
 /// Gates of one result that the record of a verdict names.
 const GATES_NAMED_MAX: usize = 256;
 
@@ -44,6 +47,23 @@ pub(super) struct Proof {
     runs: Vec<HookRun>,
     /// Nothing changed while they ran.
     is_firm: bool,
+    /// Files that changed while they ran, as far as that is known.
+    changed: Vec<String>,
+}
+
+/// A git tree and the digest of the files, as far as each is known.
+type FilesState = (Option<String>, Option<String>);
+
+/// The names of changed files for a message.
+fn named_files(changed: &[String]) -> String {
+    if changed.is_empty() {
+        return "files that git tracks or does not ignore".to_owned();
+    }
+    let named: Vec<&str> = changed.iter().take(FILES_NAMED_MAX).map(String::as_str).collect();
+    match changed.len() - named.len() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 impl<W: World> Driver<'_, W> {
@@ -334,7 +354,13 @@ impl<W: World> Driver<'_, W> {
     fn prove_all(&mut self, gates: &[Hook], rules: &[Hook]) -> Result<Proof, EngineError> {
         if gates.is_empty() && rules.is_empty() {
             let files = self.world.look_at_files().map(|look| look.digest);
-            return Ok(Proof { tree: None, files, runs: Vec::new(), is_firm: true });
+            return Ok(Proof {
+                tree: None,
+                files,
+                runs: Vec::new(),
+                is_firm: true,
+                changed: Vec::new(),
+            });
         }
         self.prove(&[(Point::Stop, gates.to_vec()), (Point::Validation, rules.to_vec())])
     }
@@ -346,9 +372,13 @@ impl<W: World> Driver<'_, W> {
         let mut failing = self.tell_blocked(&Point::Stop, &blocked, proof.runs.len());
         self.pipe_gates(gates, &proof.runs, &judged.verdict);
         if failing.is_empty() && !proof.is_firm {
-            let what = "files changed while the gates ran, each time: what they said is not about one state";
-            self.instruct(US, &Point::Stop, what.to_owned());
-            failing.insert("files change while gates run".to_owned());
+            let files = named_files(&proof.changed);
+            let what = format!(
+                "files changed while the gates ran, each time: {files}. The results of the gates are not about one \
+                 state of the files. Stop the process that writes them; add files that are generated to .gitignore"
+            );
+            self.instruct(US, &Point::Stop, what);
+            failing.insert(format!("files change while gates run: {files}"));
         }
         let unable = blocked.iter().find_map(|run| {
             let gate = gates.iter().find(|gate| gate.name == run.hook)?;
@@ -421,7 +451,7 @@ impl<W: World> Driver<'_, W> {
     /// Runs gates until the files are after it what they were before it.
     fn prove(&mut self, lists: &[(Point, Vec<Hook>)]) -> Result<Proof, EngineError> {
         self.commit()?;
-        let mut before = self.state_of_files();
+        let mut before = self.state_of_files().0;
         let mut round = 0;
         loop {
             round += 1;
@@ -429,19 +459,26 @@ impl<W: World> Driver<'_, W> {
             for (point, hooks) in lists {
                 runs.extend(self.run_hooks(hooks, point)?);
             }
-            let after = self.state_of_files();
+            let (after, changed) = self.state_of_files();
             let is_firm = before == after;
             if is_firm || round >= ROUNDS_MAX || self.is_stopping() {
                 let (tree, files) = after;
-                return Ok(Proof { tree, files, runs, is_firm });
+                return Ok(Proof { tree, files, runs, is_firm, changed });
             }
+            let files = named_files(&changed);
+            self.world.notice(Notice::GatesRepeat { files: &files });
             before = after;
         }
     }
 
-    /// The git tree, and what tells files apart where there is no git.
-    fn state_of_files(&mut self) -> (Option<String>, Option<String>) {
-        (self.world.tree(), self.world.look_at_files().map(|look| look.digest))
+    /// The git tree with the digest of the files, which is all that there is without git; and the files that changed
+    /// since the last look.
+    fn state_of_files(&mut self) -> (FilesState, Vec<String>) {
+        let tree = self.world.tree();
+        match self.world.look_at_files() {
+            Some(Look { digest, changed }) => ((tree, Some(digest)), changed),
+            None => ((tree, None), Vec::new()),
+        }
     }
 
     fn note_receipts(&mut self, gates: &[Hook], point: &Point, proof: &Proof) {

@@ -302,7 +302,7 @@ impl NowBoard {
                     }
                 }
             }
-            Notice::Said(_) | Notice::Did(_) => {}
+            Notice::Said(_) | Notice::Did(_) | Notice::GatesRepeat { .. } => {}
         }
     }
 

@@ -142,6 +142,12 @@ pub enum StartError {
     Io { path: PathBuf, source: std::io::Error },
     #[error("{0}")]
     CheckoutBusy(Box<CheckoutHolder>),
+    #[error(
+        "this command writes its output to {}, a file of the project: the file would count as the agent's work, \
+         and gates would see it change while they run",
+        _0.display()
+    )]
+    OutputInCheckout(PathBuf),
     #[error("a message has at most {MESSAGE_BYTES_MAX} bytes, not {0}")]
     LongMessage(usize),
 }

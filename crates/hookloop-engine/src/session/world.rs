@@ -110,6 +110,8 @@ pub enum Notice<'a> {
     Stored(&'a [StoredEvent]),
     /// Hooks of a point are about to run.
     Hooks { point: &'a Point, count: usize },
+    /// The gates run again, because these files changed while they ran.
+    GatesRepeat { files: &'a str },
     /// What came of them.
     Ran(&'a [HookRun]),
     /// A turn is about to begin.

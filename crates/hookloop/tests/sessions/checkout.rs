@@ -1,5 +1,6 @@
 //! One session at a time changes a checkout; another one gets a worktree of its own.
 
+use std::path::Path;
 use std::process::{Child, Stdio};
 
 use super::support::Sandbox;
@@ -77,4 +78,27 @@ fn a_session_with_a_worktree_works_beside_another() {
     assert!(!path.exists());
     first.kill().unwrap();
     first.wait().unwrap();
+}
+
+/// The output would count as the agent's work, and would change while gates run.
+#[test]
+fn a_session_does_not_write_its_output_into_its_checkout() {
+    let sandbox = stage();
+    let run_into = |args: &[&str], file: &Path| {
+        let out = std::fs::File::create(file).unwrap();
+        let (err, args) = (out.try_clone().unwrap(), [&["run", "y"], args].concat());
+        let args = [&args[..], &["--agent", "command:./quick.sh"]].concat();
+        command(&sandbox, &args).stdout(out).stderr(err).status().unwrap().code()
+    };
+    let inside = sandbox.project().join("run.out");
+    assert_eq!(run_into(&[], &inside), Some(2));
+    let told = read(&sandbox, "run.out");
+    assert!(told.contains("run.out") && told.contains(".gitignore"), "{told}");
+    assert!(!sandbox.project().join("made").exists(), "the agent was started");
+    assert_eq!(run_into(&["--worktree"], &inside), Some(6), "{}", read(&sandbox, "run.out"));
+    std::fs::write(sandbox.project().join(".gitignore"), "run.out\n").unwrap();
+    assert_eq!(run_into(&[], &inside), Some(6), "{}", read(&sandbox, "run.out"));
+    std::fs::remove_file(sandbox.project().join("made")).unwrap();
+    let outside = sandbox.project().with_file_name("run.out");
+    assert_eq!(run_into(&[], &outside), Some(6));
 }

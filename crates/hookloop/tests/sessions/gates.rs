@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::visible::shown;
 use super::{eventually, json, project, read, run, scripted, write};
 
 const DONE: &str = r#"{"say": "All tests pass.\n<promise>COMPLETE</promise>"}"#;
@@ -246,9 +247,17 @@ hooks:
     let runs = ran.all("hook_ran");
     assert_eq!(runs.iter().filter(|run| run["hookName"] == "counts").count(), 2);
     let restless = "#!/bin/sh\ndate +%N >> code\n";
-    let sandbox = project(config, &[("format.sh", restless), ("code", "x\n")]);
+    let done = "#!/bin/sh\ncat > /dev/null\necho '<promise>COMPLETE</promise>'\n";
+    let files = [("format.sh", restless), ("done.sh", done), ("code", "x\n")];
+    let sandbox = project(config, &files);
     let ran = scripted(&sandbox, &format!("[{DONE}]"), &["--hook-retries", "0"]);
     assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    let failing = ran.all("gates_judged")[0]["failing"].to_string();
+    assert!(failing.contains("files change while gates run: code"), "{failing}");
+    let shown =
+        shown(&sandbox, &["run", "x", "--hook-retries", "0", "--agent", "command:./done.sh"]);
+    let repeats = shown.matches("files changed while the gates ran, so they run again: code");
+    assert_eq!(repeats.count(), 2, "{shown}");
 }
 
 /// Rules that passed before a gate wrote are asked about what it wrote.

@@ -55,7 +55,7 @@ struct Running {
 
 impl Running {
     fn start(sandbox: &Sandbox, args: &[&str]) -> Running {
-        let out = sandbox.project().join("out");
+        let out = sandbox.project().with_file_name("out");
         let file = File::create(&out).unwrap();
         let mut command = for_people(sandbox, args);
         let child = command.stdin(Stdio::null()).stdout(file).spawn().unwrap();

@@ -9,7 +9,7 @@ use super::{json, project, read, scripted, write};
 const DONE: &str = r#"{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}"#;
 
 /// The output of the program for people.
-fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
+pub(super) fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
     let with_json = super::command(sandbox, &[]);
     let mut command = Command::new(with_json.get_program());
     command.args(args).current_dir(sandbox.project()).env_clear();

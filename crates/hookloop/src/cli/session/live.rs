@@ -251,6 +251,13 @@ impl Onlooker for Live<'_> {
             }
             Notice::Pause { ms, reason } => self.pause(ms, reason),
             Notice::Purse => self.now(|| "waits for the purse: others may need less".to_owned()),
+            Notice::GatesRepeat { .. } if self.out.json => {}
+            Notice::GatesRepeat { files } => {
+                let files = plain(files);
+                self.line(format!(
+                    "  files changed while the gates ran, so they run again: {files}"
+                ));
+            }
             Notice::Ran(_) => {}
         }
     }

@@ -338,6 +338,7 @@ fn in_plain_words(message: &str) -> String {
         ("invalid boolean", "`true` or `false` belongs here"),
         ("expected mapping start", "`key: value` lines belong here"),
         ("expected sequence start", "a list (lines that start with `- `) belongs here"),
+        ("missing field `version`", "`version` is missing; begin the file with `version: 1`"),
         ("unexpected end of input", "the file is empty; write `version: 1`"),
     ];
     if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
@@ -446,6 +447,7 @@ hooks:
             assert!(at == line && message.contains(part), "{text}\n-> line {at}: {message}");
         };
         check("version: 2\n", 1, "version 2 is not known");
+        check("hooks: {}\n", 1, "begin the file with `version: 1`");
         check("version: 1\nhook: {}\n", 2, "hook");
         check("version: 1\nhooks: {}\nhooks: {}\n", 3, "`hooks` is there twice");
         check("version: 1\nhooks:\n  task_done:\n    - auto-create-review-task\n", 4, "task_done");

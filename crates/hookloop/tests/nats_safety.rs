@@ -142,7 +142,6 @@ fn a_repository_leads_nobody_to_a_server_they_do_not_know() {
     assert_eq!(refused.code, REFUSED, "{}", refused.error);
     assert!(refused.error.contains("nats://192.0.2.1:4222"), "{}", refused.error);
     assert!(refused.error.contains(".config/hookloop/config.yaml"), "{}", refused.error);
-    assert!(refused.took < Duration::from_secs(2), "{:?}", refused.took);
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn ask(
 ) -> Result<Said, Trouble> {
     let name = &gatekeeper.name;
     let agent = agent_of(bench, task, gatekeeper)?;
-    let diff = bench.shop.repo.diff(base, head, DIFF_MAX)?;
+    let diff = bench.shop.repo.change(base, head, DIFF_MAX)?;
     let mut why_not = String::new();
     for _ in 0..ASKED_MAX {
         let scratch = bench.shop.repo.scratch(head, &format!("review-{}", random_word()))?;

@@ -59,6 +59,19 @@ fn all_have_to_approve() {
     assert!(!fs::read_to_string(home.join("two.prompt")).unwrap().contains("Look for lies."));
 }
 
+/// A branch that is behind its base would seem to take back the commits that it does not have.
+#[test]
+fn reviewers_see_the_change_of_the_task_alone() {
+    let yard = yard("all");
+    yard.push_to_main("a.txt", "of others\n");
+    answers(&yard, APPROVE, APPROVE);
+    assert_eq!(yard.merge()["t1"].0, "merged");
+    let home = yard.project().parent().unwrap().join("home");
+    let prompt = fs::read_to_string(home.join("one.prompt")).unwrap();
+    assert!(prompt.contains("work.txt") && !prompt.contains("of others"), "{prompt}");
+    assert_eq!(yard.on_main("a.txt"), "of others\n");
+}
+
 #[test]
 fn a_finding_goes_back_to_the_author() {
     let yard = yard("all");

@@ -1,6 +1,7 @@
 //! What was ended in the middle says nothing about a task.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,11 +28,12 @@ fn a_task_whose_place_is_being_made_goes_back_when_its_worker_is_to_end() {
         assert!(begun.elapsed() < SOON, "the remote is never asked");
         std::thread::sleep(Duration::from_millis(10));
     }
+    let mut told = BufReader::new(worker.stdout.take().unwrap()).lines();
+    kill_process(Pid::from_child(&worker), Signal::TERM).unwrap();
+    assert!(told.any(|line| line.unwrap().contains("draining")));
     // The second one has it given back.
-    for _ in 0..2 {
-        kill_process(Pid::from_child(&worker), Signal::TERM).unwrap();
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    assert!(worker.wait().unwrap().success());
+    kill_process(Pid::from_child(&worker), Signal::TERM).unwrap();
+    let ended = worker.wait().unwrap();
+    assert!(ended.success());
     assert_eq!(yard.state("a"), "ready");
 }

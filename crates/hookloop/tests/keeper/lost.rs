@@ -10,9 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{eventually, is_marking, keeper, marks, number_in, script};
 
-const TIMEOUT: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// After the timeout, or after the program's death, everything is gone by then.
-const GONE_WITHIN: Duration = Duration::from_secs(2);
+const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// Processes that stay in the hook's group, that leave it, and that have nobody above them.
 const FAMILY: &str =
     "sleep 600 & setsid sleep 600 & (setsid sh -c 'sleep 600 & sleep 600' &); sleep 0.1; ";

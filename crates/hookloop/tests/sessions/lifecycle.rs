@@ -102,7 +102,7 @@ hooks:
   session_start:
     - {name: no-such, command: ./not-there.sh, pipe_output: true}
   pre_iteration:
-    - {name: slow, command: 'echo partial; sleep 60', timeout: 300ms, pipe_output: true}
+    - {name: slow, command: 'echo partial; sleep 60', timeout: 2s, pipe_output: true}
     - {name: broken, command: 'echo {; exit 3', pipe_output: on_failure}
     - {name: fine, command: 'echo fine', pipe_output: on_failure}
 ",

@@ -30,6 +30,8 @@ use support::Sandbox;
 
 /// Nothing in here takes longer.
 const SOON: Duration = Duration::from_secs(30);
+/// Less than the programs of tests last that are broken off, and more than a busy machine delays that.
+pub(crate) const BROKEN_OFF: Duration = Duration::from_secs(30);
 
 /// What a session came to.
 pub(crate) struct Ran {

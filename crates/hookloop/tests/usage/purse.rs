@@ -74,6 +74,9 @@ fn sessions_at_once_do_not_spend_more_than_there_is_however_often_they_are_kille
     for number in 0..SESSIONS {
         write_turns(&sandbox, number, &turns(&mut random, 4, RESERVED));
     }
+    // One at least is killed in a turn.
+    write_turns(&sandbox, SESSIONS, &Value::Array(vec![turn(10, 0, 20_000)]));
+    kill_in_turn(&sandbox, SESSIONS);
     let killed: u32 = thread::scope(|scope| {
         let one = |number: usize| {
             let (sandbox, random) = (&sandbox, Random(random.next()));

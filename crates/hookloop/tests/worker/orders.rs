@@ -39,10 +39,11 @@ fn a_fleet_that_is_paused_begins_nothing_and_goes_on_where_it_was() {
         let took = working.hear(|told| is(told, "took"));
         until("turns are taken", || turns(&sandbox) > 2);
         sandbox.json(&["fleet", "pause", scope, "--reason", "a look"]);
+        let status = || sandbox.json(&["fleet", "status"]);
+        until("the worker is paused", || status()["workers"][0]["state"] == "paused");
+        // A turn that had begun ends.
         std::thread::sleep(WITHIN);
-        let rested = turns(&sandbox);
-        let status = sandbox.json(&["fleet", "status"]);
-        assert_eq!(status["workers"][0]["state"], "paused", "{status}");
+        let (rested, status) = (turns(&sandbox), status());
         assert_eq!(status["orders"][0]["reason"], "a look", "{status}");
         sandbox.json(&["task", "add", "goal", "--id", "b"]);
         std::thread::sleep(Duration::from_secs(1));

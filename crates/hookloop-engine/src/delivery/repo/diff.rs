@@ -16,11 +16,46 @@ const FILES_MAX: usize = 1_000;
 const PLAIN: [&str; 5] = ["diff-tree", "-r", "--no-ext-diff", "--no-textconv", "--no-color"];
 
 impl Repo<'_> {
-    /// What `head` has changed since `base`, with at most `max_bytes` of text.
+    /// The difference between two commits, with at most `max_bytes` of text.
     pub fn diff(&self, base: &Commit, head: &Commit, max_bytes: usize) -> Result<Diff, RepoError> {
+        self.diff_of((base.as_str(), head.as_str()), head, max_bytes)
+    }
+
+    /// The change that a merge of `head` makes in `base`, with at most `max_bytes` of text: commits of `base` that
+    /// `head` does not have are no part of it. If the two conflict, it is the change since their common commit.
+    pub fn change(
+        &self,
+        base: &Commit,
+        head: &Commit,
+        max_bytes: usize,
+    ) -> Result<Diff, RepoError> {
+        match self.asker.merge(base, head, Objects::Depot)? {
+            Merged::Clean { tree } => self.diff_of((base.as_str(), &tree), head, max_bytes),
+            Merged::Conflict { .. } => {
+                let since = self.common_commit(base, head)?;
+                self.diff_of((&since, head.as_str()), head, max_bytes)
+            }
+        }
+    }
+
+    /// The commit that both have; `base` itself if there is none.
+    fn common_commit(&self, base: &Commit, head: &Commit) -> Result<String, RepoError> {
+        let args = ["merge-base", "--end-of-options", base.as_str(), head.as_str()];
+        let said = self.asker.depot(&args).said()?;
+        match said.code {
+            1 => Ok(base.to_string()),
+            _ => Ok(String::from_utf8_lossy(&said.well("merge-base")?).trim().to_owned()),
+        }
+    }
+
+    fn diff_of(
+        &self,
+        (from, to): (&str, &str),
+        head: &Commit,
+        max_bytes: usize,
+    ) -> Result<Diff, RepoError> {
         let ask = |more: &[&str]| {
-            let args =
-                [&PLAIN[..], more, &["--no-renames", base.as_str(), head.as_str(), "--"]].concat();
+            let args = [&PLAIN[..], more, &["--no-renames", from, to, "--"]].concat();
             self.asker.depot(&args).attributes_of(head).thorough()
         };
         let said = ask(&["-p"]).cut_at(max_bytes).said()?;
@@ -48,13 +83,8 @@ impl Repo<'_> {
         base: &Commit,
         head: &Commit,
     ) -> Result<BTreeSet<String>, RepoError> {
-        let args = ["merge-base", "--end-of-options", base.as_str(), head.as_str()];
-        let said = self.asker.depot(&args).said()?;
         // Without a common commit, everything that differs was changed.
-        let since = match said.code {
-            1 => base.to_string(),
-            _ => String::from_utf8_lossy(&said.well("merge-base")?).trim().to_owned(),
-        };
+        let since = self.common_commit(base, head)?;
         let (Merged::Clean { tree } | Merged::Conflict { tree, .. }) =
             self.asker.merge(base, head, Objects::Depot)?;
         let mut paths = self.names_changed(&since, head.as_str())?;

@@ -158,7 +158,9 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
 fn quiet_hint(said: &Said) -> Option<String> {
     let is_quiet = said.quiet_for >= QUIET_AFTER.min(said.duration / 2);
     (said.ended == Ended::TimedOut && said.both.is_some() && is_quiet).then(|| {
-        let quiet = Length { ms: said.quiet_for.as_secs() * 1_000 };
+        // Whole seconds, unless there is none.
+        let ms = u64::try_from(said.quiet_for.as_millis()).unwrap_or(u64::MAX);
+        let quiet = Length { ms: if ms < 1_000 { ms } else { ms - ms % 1_000 } };
         format!("it printed nothing for the last {quiet}; {WATCHER_HINT}")
     })
 }

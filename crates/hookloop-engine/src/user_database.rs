@@ -1,15 +1,80 @@
 //! The system's user database, as far as hookloop asks it: the name of the user.
+//!
+//! `/etc/passwd` comes first. Users of LDAP and other directories are not in that file; `getent` asks the system's name
+//! service for them.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// The longest user database that is read.
 const USERS_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// The places of the program that asks the name service. A `getent` elsewhere on the PATH is not run.
+const GETENT: [&str; 3] = ["/usr/bin/getent", "/bin/getent", "/run/current-system/sw/bin/getent"];
+/// How long the name service may take to answer: a directory may be unreachable.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+const ANSWER_BYTES_MAX: u64 = 16 * 1024;
+/// How long the program may take to end after it was killed, and how often that is checked.
+const REAP_TIME_MAX: Duration = Duration::from_millis(500);
+const REAP_POLL: Duration = Duration::from_millis(5);
 
-/// The name that the system's user database has for this process's user; none if it has none.
-pub fn user_name() -> Option<String> {
-    use std::io::Read;
+/// Returns the name that the system has for this process's user, else the number of the user.
+///
+/// The system is asked once in the life of a process.
+pub fn user_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let uid = rustix::process::getuid().as_raw();
+        name_in_file(Path::new("/etc/passwd"), uid)
+            .or_else(|| {
+                let programs = GETENT.iter().map(Path::new);
+                let program = programs.into_iter().find(|program| program.exists())?;
+                name_by_service(program, uid, ANSWER_TIME_MAX)
+            })
+            .unwrap_or_else(|| uid.to_string())
+    })
+}
+
+fn name_in_file(path: &Path, uid: u32) -> Option<String> {
     let mut text = Vec::new();
-    let file = std::fs::File::open("/etc/passwd").ok()?;
+    let file = std::fs::File::open(path).ok()?;
     file.take(USERS_BYTES_MAX).read_to_end(&mut text).ok()?;
-    name_of_user(&String::from_utf8_lossy(&text), rustix::process::getuid().as_raw())
+    name_of_user(&String::from_utf8_lossy(&text), uid)
+}
+
+/// Asks `getent` for a user; none if it does not know the user, fails, or takes too long.
+fn name_by_service(program: &Path, uid: u32, time_max: Duration) -> Option<String> {
+    let mut command = Command::new(program);
+    command.args(["passwd", &uid.to_string()]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let answer = child.stdout.take().and_then(|output| read_within(output, time_max));
+    end(&mut child);
+    name_of_user(&String::from_utf8_lossy(&answer?), uid)
+}
+
+/// The output of a process, up to its end; none if that does not come in time.
+fn read_within(output: impl Read + Send + 'static, time_max: Duration) -> Option<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    let read = move || {
+        let mut text = Vec::new();
+        let is_read = output.take(ANSWER_BYTES_MAX).read_to_end(&mut text).is_ok();
+        // Nobody receives an answer that comes too late.
+        let _ = sender.send(is_read.then_some(text));
+    };
+    std::thread::Builder::new().name("user name".to_owned()).spawn(read).ok()?;
+    receiver.recv_timeout(time_max).ok().flatten()
+}
+
+fn end(child: &mut Child) {
+    let began = Instant::now();
+    let _ = child.kill();
+    while matches!(child.try_wait(), Ok(None)) && began.elapsed() < REAP_TIME_MAX {
+        std::thread::sleep(REAP_POLL);
+    }
 }
 
 /// The name of a user id in lines of `name:password:uid:…`.
@@ -24,6 +89,8 @@ fn name_of_user(users: &str, uid: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -33,5 +100,41 @@ mod tests {
         assert_eq!(name_of_user(users, 1000).as_deref(), Some("ada"));
         assert_eq!(name_of_user(users, 0).as_deref(), Some("root"));
         assert_eq!(name_of_user(users, 7), None);
+    }
+
+    #[test]
+    fn name_service_is_asked_for_the_user_within_limits() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("getent");
+        let check = |script: &str, time_max: Duration, expected: Option<&str>| {
+            // A file that is being written can't be executed, so it is moved into place.
+            let draft = directory.path().join("draft");
+            std::fs::write(&draft, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o755)).unwrap();
+            std::fs::rename(&draft, &program).unwrap();
+            let found = name_by_service(&program, 70_000, time_max);
+            assert_eq!(found.as_deref(), expected, "{script}");
+        };
+        let long = Duration::from_secs(60);
+        check(
+            "[ \"$1 $2\" = 'passwd 70000' ] && echo 'ada:*:70000:1:Ada:/home/ada:/bin/sh'",
+            long,
+            Some("ada"),
+        );
+        check("echo 'ada:*:70001:1:Ada:/home/ada:/bin/sh'", long, None);
+        check("exit 2", long, None);
+        check("echo no line of a user", long, None);
+        // More than is read, and a process that never ends.
+        check("yes", long, None);
+        let began = Instant::now();
+        check("exec sleep 600", Duration::from_millis(50), None);
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+        let found = name_by_service(&directory.path().join("none"), 70_000, long);
+        assert_eq!(found, None);
+    }
+
+    #[test]
+    fn user_always_has_a_name() {
+        assert!(!user_name().is_empty());
     }
 }

@@ -325,6 +325,15 @@ impl From<StartError> for CliError {
                 CliError::refused(message).hint(format!("hookloop stop {id}"))
             }
             StartError::OfWorker(..) => CliError::refused(message).hint("hookloop inbox"),
+            StartError::NothingLeft { task: Some(task), .. } => {
+                CliError::refused(message).hint(format!("hookloop task show {task}"))
+            }
+            StartError::NothingLeft { task: None, .. } => {
+                CliError::refused(message).hint("hookloop task list")
+            }
+            StartError::SeveralBegin(..) => {
+                CliError::refused(message).hint("hookloop sessions list")
+            }
             StartError::AtLimit { session: id, limit, .. } => {
                 let flag = flag_of(limit).unwrap_or_default();
                 CliError::refused(message).hint(format!("hookloop resume {id} {flag}"))

@@ -171,6 +171,8 @@ pub struct Session {
     pub deliveries: u32,
     /// What no prompt had at the end.
     pub undelivered: usize,
+    /// Those of them that were meant for a final turn which failed.
+    pub lost_outputs: usize,
     /// A task was taken as it is, without proof.
     pub has_accepted: bool,
     /// The task at hand was.
@@ -240,6 +242,7 @@ impl Session {
             outcome: None,
             deliveries: 0,
             undelivered: 0,
+            lost_outputs: 0,
             has_accepted: false,
             is_accepted: false,
             is_submission_proof: false,
@@ -479,6 +482,8 @@ impl Session {
         if let Work::Task(_) = self.plan.work {
             self.tasks_blocked.clear();
         }
+        // A person knows that somebody else had them. The next claim tells whether one can be had again.
+        self.tasks_lost.clear();
         self.void();
         self.phase = Phase::Paused;
     }
@@ -618,7 +623,9 @@ impl Session {
             }
             TurnKind::Delivery => {
                 if ended.result != TurnResult::Finished {
-                    self.undelivered += self.pending.drain(..).count();
+                    let lost = self.pending.drain(..).count();
+                    self.undelivered += lost;
+                    self.lost_outputs += lost;
                 }
                 self.phase = Phase::Ending;
             }
@@ -862,7 +869,9 @@ impl Session {
             let turns = self.remediations;
             let turns = counted(turns, "remediation turn", "remediation turns");
             return self.in_need(match (&judged.obstacle, &judged.hook) {
-                (Some(obstacle), _) => format!("after {turns}: {obstacle}"),
+                (Some(obstacle), _) => {
+                    format!("the work is not submitted after {turns}: {obstacle}")
+                }
                 (None, Some(hook)) => format!("`{hook}` still fails after {turns}"),
                 (None, None) => format!("the work can't be submitted after {turns}"),
             });

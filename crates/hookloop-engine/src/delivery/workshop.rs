@@ -128,12 +128,11 @@ impl<'r> Workshop<'r> {
             let prompt = format!("This directory is {what}. What is submitted is your branch.");
             return Err(Trouble::Block { prompt, details: String::new() });
         }
-        if let Settled::Unresolved { files, why } = self.repo.settle_conflict(worktree)? {
-            let names: Vec<String> = files.iter().map(|file| plain_line(file)).collect();
-            let (base, names) = (self.base(), names.join(", "));
-            let why = plain_line(&why);
-            let prompt =
-                format!("The conflict with `{base}` is not resolved: {why}\nFiles: {names}");
+        // The reasons name the files.
+        if let Settled::Unresolved { why, .. } = self.repo.settle_conflict(worktree)? {
+            let why: Vec<String> = why.lines().map(plain_line).collect();
+            let (base, why) = (self.base(), why.join("; "));
+            let prompt = format!("The conflict with `{base}` is not resolved: {why}");
             return Err(Trouble::Block { prompt, details: String::new() });
         }
         crash::point("wrap up");

@@ -7,7 +7,7 @@ use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
-use super::{Finding, FindingStatus, Group, Mend};
+use super::{Finding, FindingStatus, Group, Mend, quoted};
 use crate::condition::Condition;
 use crate::environment;
 use crate::gate_agreement;
@@ -142,14 +142,16 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
     if let Some(missing) = runner.missing_program(hook) {
         let facts = environment::facts(&directory_of(hook, runner));
         let mend = match EnvironmentGap::of_program(&missing, &facts).setup {
-            Some(setup) => Mend::Do(format!("type `{setup}`, or mend the command")),
+            Some(setup) => {
+                Mend::Do(format!("type `{}`, or mend the command", setup_of(hook, &setup)))
+            }
             None => Mend::Do(format!("install `{missing}`, or mend the command")),
         };
         found(Error, format!("there is no program `{missing}`"), mend);
     } else if is_gate && let Some(gap) = packages_gap(text, &directory_of(hook, runner)) {
         let setup = gap.setup.unwrap_or_else(|| "npm install".to_owned());
         let message = format!("the environment is not ready: {}", gap.cause);
-        found(Error, message, Mend::Do(format!("type `{setup}` in the directory of the gate")));
+        found(Error, message, Mend::Do(format!("type `{}`", setup_of(hook, &setup))));
     }
     if is_gate && hook.options.on_failure == OnFailure::Closed && says_no_with_1(&texts) {
         let message = "it says no with exit code 1, which means that the hook failed".to_owned();
@@ -185,6 +187,14 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
 /// The directory that a hook runs in.
 fn directory_of(hook: &Hook, runner: &Runner) -> PathBuf {
     runner.root().join(hook.options.cwd.as_deref().unwrap_or(""))
+}
+
+/// The setup step as it is typed in the project's directory.
+fn setup_of(hook: &Hook, setup: &str) -> String {
+    match hook.options.cwd.as_deref().map(Path::new).filter(|cwd| !cwd.as_os_str().is_empty()) {
+        Some(cwd) => format!("cd {} && {setup}", quoted(cwd)),
+        None => setup.to_owned(),
+    }
 }
 
 /// The packages that a script of package.json needs, if none is installed.

@@ -17,7 +17,7 @@ use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::{Empty, EventBody};
 use hookloop_core::gate_ledger::{GateChange, GateChangeKind};
 use hookloop_core::hook::{Hook, Registry};
-use hookloop_core::id::{SessionId, Subject};
+use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::{SessionReopened, SessionResumed};
@@ -27,6 +27,7 @@ use hookloop_core::session::{
     AtRetryLimit, ConversationPolicy, Fallback, Limit, Limits, Outcome, Phase, Piped, Plan,
     PromptChannel, Session, StopWhen, Work, stop as stop_words,
 };
+use hookloop_core::task::TaskState;
 use hookloop_core::trace::{Names, TraceId};
 use hookloop_store::view::{PAUSED, REVIEW, RUNNING, SessionRow};
 use rustix::fs::{FlockOperation, flock};
@@ -67,6 +68,8 @@ const KEPT_MAX: usize = 500;
 /// A guest that was not heard of for so long does not come back.
 const GUEST_SILENT_MAX_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The longest message to an agent.
+/// Sessions that an error names.
+const NAMED_MAX: usize = 5;
 const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// What a user wants to be done.
@@ -115,6 +118,10 @@ pub enum StartError {
     NotOver(SessionId),
     #[error("session {0} belongs to worker {1}: a worker continues with its task")]
     OfWorker(SessionId, String),
+    #[error("session {session} can't continue: {why}")]
+    NothingLeft { session: SessionId, why: String, task: Option<TaskId> },
+    #[error("`{0}` is the start of several sessions: {ids}", ids = ids(.1))]
+    SeveralBegin(String, Vec<SessionId>),
     #[error("session {session} can't continue: {reached}")]
     AtLimit { session: SessionId, limit: Limit, reached: String },
     #[error("session {0} is not running: {1}")]
@@ -426,6 +433,32 @@ pub fn reopen(
     Ok(())
 }
 
+/// Fails if a session lost its task and there is nothing left that it could do.
+fn check_work_left(project: &Project, id: &SessionId, session: &Session) -> Result<(), StartError> {
+    if session.tasks_lost.is_empty() {
+        return Ok(());
+    }
+    let nothing = |why: String, task: Option<&TaskId>| {
+        Err(StartError::NothingLeft { session: id.clone(), why, task: task.cloned() })
+    };
+    let Work::Task(task) = &session.plan.work else {
+        return match project.read(|view| view.open_tasks())? {
+            0 => nothing("no task is open".to_owned(), None),
+            _ => Ok(()),
+        };
+    };
+    match project.read(|view| view.task(task))?.map(|row| row.task.state) {
+        None => nothing(format!("task `{task}` is deleted"), None),
+        Some(TaskState::Completed) => {
+            nothing(format!("somebody else completed task `{task}`"), Some(task))
+        }
+        Some(TaskState::Submitted) => {
+            nothing(format!("somebody else submitted task `{task}`"), Some(task))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
 /// Fails unless a session ended without being complete, and these limits allow another turn.
 fn check_reopening(
     project: &Project,
@@ -439,6 +472,7 @@ fn check_reopening(
         (Some(outcome @ Outcome::Complete { .. }), _) => return over(outcome.name()),
         _ => {}
     }
+    check_work_left(project, id, session)?;
     project.rules().policy.check_limits(limits).map_err(EngineError::from)?;
     let mut with_limits = session.clone();
     with_limits.plan.limits = limits;
@@ -880,10 +914,15 @@ pub fn find(project: &Project, wanted: &str) -> Result<SessionRow, StartError> {
     if let Some(row) = rows.iter().find(is_exact) {
         return Ok(row.clone());
     }
-    let mut starting = rows.into_iter().filter(|row| row.id.as_str().starts_with(wanted));
-    match (starting.next(), starting.next()) {
-        (Some(row), None) => Ok(row),
-        _ => Err(StartError::NoSuchSession(wanted.to_owned())),
+    let starting = rows.into_iter().filter(|row| row.id.as_str().starts_with(wanted));
+    let mut starting: Vec<SessionRow> = starting.take(NAMED_MAX).collect();
+    match starting.len() {
+        0 => Err(StartError::NoSuchSession(wanted.to_owned())),
+        1 => Ok(starting.remove(0)),
+        _ => {
+            let ids = starting.into_iter().map(|row| row.id).collect();
+            Err(StartError::SeveralBegin(wanted.to_owned(), ids))
+        }
     }
 }
 

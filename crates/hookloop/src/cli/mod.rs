@@ -440,11 +440,11 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
     Ok(Surroundings { store, user_file, policies, cloned_from, environment, trust, stays })
 }
 
-/// The name of the user: by the environment, else by the system's user database.
+/// The name of the user: by the environment, else by the system, which gives a number to a user without a name.
 pub(crate) fn user_name() -> String {
-    let name = ["USER", "LOGNAME"].iter().find_map(|name| env::var(name).ok());
-    let name = name.filter(|name| !name.is_empty());
-    name.or_else(hookloop_engine::user_database::user_name).unwrap_or_else(|| "unknown".to_owned())
+    let variable = |name| env::var(name).ok().filter(|name: &String| !name.is_empty());
+    let name = variable("USER").or_else(|| variable("LOGNAME"));
+    name.unwrap_or_else(|| hookloop_engine::user_database::user_name().to_owned())
 }
 
 /// Fails with what to do if a file can't be read.

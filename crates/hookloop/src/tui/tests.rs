@@ -209,6 +209,23 @@ fn messages_and_pauses_go_to_the_session_that_is_chosen() {
     assert!(state.told().unwrap().contains("can't be resumed"), "{:?}", state.told());
 }
 
+/// `x` ends an agent, so it asks first; only a session that runs can be stopped.
+#[test]
+fn a_running_session_is_stopped_after_a_question() {
+    let mut state = state();
+    assert_eq!(press(&mut state, "2x"), []);
+    let seen = picture(&mut state, 100, 30);
+    assert!(seen.contains("Stop session s7 now?"), "{seen}");
+    assert_eq!(press(&mut state, "n"), []);
+    assert_eq!(press(&mut state, "x\u{1b}"), []);
+    assert_eq!(press(&mut state, "xy"), [Effect::Stop("s7".parse().unwrap())]);
+    state.update(Input::Done(Ok("session s7 is stopping; then: hookloop resume s7".to_owned())));
+    assert!(state.told().unwrap().contains("is stopping"), "{:?}", state.told());
+    assert_eq!(press(&mut state, "↓x"), [], "it is over");
+    assert!(state.told().unwrap().contains("is not running"), "{:?}", state.told());
+    assert_eq!(press(&mut state, "3x"), [], "a list of tasks");
+}
+
 #[test]
 fn a_paused_session_goes_on_where_somebody_looks() {
     let mut overview = overview();

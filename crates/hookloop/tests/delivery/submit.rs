@@ -119,6 +119,30 @@ fn a_conflict_goes_to_the_agent_and_is_resolved() {
     assert_eq!(is_on_top, yard.at_remote(&["rev-parse", "main"]));
 }
 
+/// A conflict that the agent leaves goes to a person, who reads which files are in conflict and with what.
+#[test]
+fn an_unresolved_conflict_is_named_with_its_files_and_its_base() {
+    let config = "delivery: {}\nlimits: {remediations: 1}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";
+    let yard = Yard::new(config, &[("a.txt", "one\ntwo\nthree\n")]);
+    yard.add("t1", &[]);
+    let remote = yard.remote();
+    let moves = format!(
+        "d=$(mktemp -d); git clone -q {} $d; cd $d; printf 'one\\ntheirs\\nthree\\n' > a.txt; git add .; \
+         git -c user.name=s -c user.email=s@example.invalid commit -qm later; git push -q origin HEAD:main",
+        remote.display()
+    );
+    yard.does("t1", 1, &format!("printf 'one\\nmine\\nthree\\n' > a.txt; ({moves})"));
+    yard.does("t1", 2, "echo note > note.txt");
+    let ran = yard.run(&["--task", "t1", "--max-no-progress", "50"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    let judged = ran.all("submit_judged");
+    let expected =
+        "The conflict with `main` is not resolved: a.txt still has conflict markers in it";
+    assert_eq!(judged.last().unwrap()["obstacle"], expected, "{judged:#?}");
+    let reason = yard.task("t1")["blocked"]["reason"].as_str().unwrap().to_owned();
+    assert_eq!(reason, format!("the work is not submitted after 1 remediation turn: {expected}"));
+}
+
 /// A task whose hook never passes goes to a person, and its work is kept.
 #[test]
 fn a_hook_that_never_passes_ends_with_a_person_and_nothing_is_lost() {

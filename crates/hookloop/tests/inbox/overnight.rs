@@ -238,3 +238,205 @@ fn stop_ends_a_session_of_another_terminal_and_it_can_be_resumed() {
     assert_eq!(again.wait().unwrap().code(), Some(130));
     assert_eq!(project.events_of("stop_requested").len(), 2);
 }
+
+/// Starts a session that runs until somebody ends it, and waits for its turn; `mark` is a file that its agent makes.
+fn sleeping(project: &Project, mark: &str, more: &[&str]) -> (std::process::Child, String) {
+    let agent = format!("command:cat > /dev/null; touch ../{mark}; sleep 600");
+    let mut run = project.hookloop(&[&["run", "Do it", "--agent", &agent], more].concat());
+    let run = run.stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_for("a turn", || project.root().join(format!("../{mark}")).exists().then_some(()));
+    // The newest is first.
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    (run, id)
+}
+
+fn state_of_session(project: &Project, id: &str) -> String {
+    let sessions = project.json(&["sessions", "list"]);
+    let row = sessions.as_array().unwrap().iter().find(|row| row["id"] == id);
+    row.unwrap()["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn stop_names_the_sessions_if_several_run_and_ends_the_one_that_is_meant() {
+    let project = Project::new();
+    let (mut first, one) = sleeping(&project, "one", &["--name", "first"]);
+    let (mut second, two) = sleeping(&project, "two", &["--share-checkout"]);
+    let why = project.fails(1, &["stop"]);
+    assert!(why.contains("several sessions run in this directory"), "{why}");
+    assert!(why.contains(&one) && why.contains(&two), "{why}");
+    assert!(why.contains("try: hookloop stop "), "{why}");
+    assert_eq!(project.events_of("stop_requested").len(), 0);
+    let stopped = project.json(&["stop", "first"]);
+    assert_eq!((&stopped["session"], &stopped["stopped"]), (&one.as_str().into(), &true.into()));
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    assert!(second.try_wait().unwrap().is_none(), "the other session still runs");
+    assert_eq!(project.json(&["stop"])["session"], two.as_str());
+    assert_eq!(second.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn stop_of_a_session_whose_program_died_says_so() {
+    let project = Project::new();
+    let (mut run, id) = sleeping(&project, "one", &[]);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let why = project.fails(1, &["stop", &id]);
+    assert!(why.contains(&format!("session {id} is not running: its program died")), "{why}");
+    assert!(why.contains(&format!("try: hookloop resume {id}")), "{why}");
+    let why = project.fails(1, &["stop"]);
+    assert!(why.contains("no session runs in this directory"), "{why}");
+    assert_eq!(project.events_of("stop_requested").len(), 0);
+    // A dead session is not in the way of one that runs.
+    let (mut run, other) = sleeping(&project, "two", &[]);
+    assert_eq!(project.json(&["stop"])["session"], other.as_str());
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn stop_of_an_unknown_or_ambiguous_session_stops_nothing() {
+    let project = Project::new();
+    let (mut run, id) = sleeping(&project, "one", &[]);
+    let (mut other, _) = sleeping(&project, "two", &["--share-checkout"]);
+    for unknown in ["zzz", "task", "-"] {
+        let why = project.fails(1, &["stop", unknown]);
+        assert!(why.contains(&format!("there is no session `{unknown}`")), "{why}");
+        assert!(why.contains("try: hookloop sessions list"), "{why}");
+    }
+    // The empty text is the start of every id.
+    let why = project.fails(1, &["stop", ""]);
+    assert!(why.contains("is the start of several sessions") && why.contains(&id), "{why}");
+    assert_eq!(project.events_of("stop_requested").len(), 0);
+    for id in project.json(&["sessions", "list"]).as_array().unwrap() {
+        project.ok(&["stop", id["id"].as_str().unwrap()]);
+    }
+    assert_eq!((run.wait().unwrap().code(), other.wait().unwrap().code()), (Some(130), Some(130)));
+}
+
+/// `+N` raises a limit by N; `N` sets it.
+#[test]
+fn a_limit_of_tokens_is_raised_by_an_amount_or_to_an_amount() {
+    let project = Project::new();
+    let turn = r#"{"say": "working", "run": "date +%N > work", "usage": {"inputTokens": 60, "outputTokens": 40, "cachedTokens": 0, "costMicros": 1}}"#;
+    project.write("turns.json", &format!("[{turn}, {turn}, {turn}, {turn}]"));
+    let run = ["run", "Do it", "--agent", "scripted:turns.json", "--max-tokens", "100"];
+    assert_eq!(project.run(&run).code, 4);
+    let why = project.fails(1, &["resume"]);
+    assert!(why.contains("tokens") && why.contains("--max-tokens +"), "{why}");
+    let limit = |project: &Project| {
+        let reopened = project.events_of("session_reopened");
+        reopened.last().unwrap()["data"]["limits"]["tokens"].clone()
+    };
+    assert_eq!(project.run(&["resume", "--max-tokens", "+50"]).code, 4);
+    assert_eq!(limit(&project), 150);
+    // Fewer than were used are no limit to go on with.
+    let why = project.fails(1, &["resume", "--max-tokens", "120"]);
+    assert!(why.contains("its token limit was reached: 200 of 120"), "{why}");
+    assert_eq!(project.events_of("session_reopened").len(), 1);
+    assert_eq!(project.run(&["resume", "--max-tokens", "250"]).code, 4);
+    assert_eq!(limit(&project), 250);
+    for bad in ["+0", "0", "-5", "lots", "+", "1.5"] {
+        let ran = project.run(&["resume", &format!("--max-tokens={bad}")]);
+        assert_eq!(ran.code, 2, "{bad}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_limit_of_time_is_raised_by_an_amount_or_to_an_amount() {
+    let project = Project::new();
+    let agent =
+        "command:cat > /dev/null; [ -e done.txt ] || sleep 600; echo '<promise>COMPLETE</promise>'";
+    assert_eq!(project.run(&["run", "Do it", "--agent", agent, "--max-duration", "300ms"]).code, 4);
+    let why = project.fails(1, &["resume"]);
+    assert!(why.contains("--max-duration +"), "{why}");
+    let why = project.fails(1, &["resume", "--max-duration", "100ms"]);
+    assert!(why.contains("its time limit of 100ms was reached"), "{why}");
+    // How long the session ran is in no event that a test could foresee, so the limit is far above that.
+    project.write("done.txt", "");
+    let ran = project.run(&["resume", "--max-duration", "+1h"]);
+    assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
+    let limits = project.event("session_reopened")["data"]["limits"].clone();
+    assert_eq!(limits["durationMs"], 3_600_300, "{limits}");
+
+    let project = Project::new();
+    assert_eq!(project.run(&["run", "Do it", "--agent", agent, "--max-duration", "300ms"]).code, 4);
+    project.write("done.txt", "");
+    assert_eq!(project.run(&["resume", "--max-duration", "2h"]).code, 6);
+    let limits = project.event("session_reopened")["data"]["limits"].clone();
+    assert_eq!(limits["durationMs"], 7_200_000, "{limits}");
+    for bad in ["+0s", "0s", "-5s", "soon", "+"] {
+        let ran = project.run(&["resume", &format!("--max-duration={bad}")]);
+        assert_eq!(ran.code, 2, "{bad}: {ran:?}");
+    }
+}
+
+/// Runs a session, and does something to its task while the agent works.
+fn lose(project: &Project, work: &[&str], taken: &[&str]) -> String {
+    let agent = "command:cat > /dev/null; touch ../runs; while [ ! -e ../go ]; do sleep 0.02; done; \
+                 date +%N > work.txt; echo '<promise>COMPLETE</promise>'";
+    let mut run = project.hookloop(&[&["run", "--agent", agent], work].concat());
+    let mut run = run.stdout(std::process::Stdio::null()).spawn().unwrap();
+    wait_for("a turn", || project.root().join("../runs").exists().then_some(()));
+    project.ok(taken);
+    std::fs::write(project.root().join("../go"), "").unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(3));
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(state_of_session(project, &id), "needs_human");
+    id
+}
+
+const GATED: &str = "hooks:\n  stop:\n    - {name: tests, command: 'true', timeout: 30s}\n";
+
+#[test]
+fn a_session_that_lost_its_task_works_on_if_it_can_have_the_task_again() {
+    let project = Project::with_config(GATED);
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.add("Do it", &["--id", "shared"]);
+    let released = ["task", "release", "shared", "--epoch", "1"];
+    let id = lose(&project, &["--task", "shared"], &released);
+    let ran = project.run(&["resume", &id]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(project.state_of("shared"), "completed");
+    assert_eq!(project.json(&["rebuild"])["equal"], true);
+}
+
+#[test]
+fn a_session_that_lost_its_task_for_good_says_so_before_it_is_reopened() {
+    for (work, part) in [
+        (&["--task", "shared"][..], "somebody else completed task `shared`"),
+        (&["--tasks"], "no task is open"),
+    ] {
+        let project = Project::with_config(GATED);
+        project.ok(&["hooks", "trust", "--yes"]);
+        project.add("Do it", &["--id", "shared"]);
+        let id = lose(&project, work, &["task", "complete", "shared", "--force"]);
+        let why = project.fails(1, &["resume", &id]);
+        assert!(why.contains(&format!("session {id} can't continue: {part}")), "{why}");
+        assert!(why.contains("try: hookloop task "), "{why}");
+        assert_eq!(project.events_of("session_reopened").len(), 0);
+    }
+}
+
+/// Outputs that wait for a prompt are not lost while the session can be resumed, and the next prompt has them.
+#[test]
+fn outputs_of_a_session_that_escalated_wait_for_the_next_prompt() {
+    let config = "hooks:\n  post_iteration:\n    - {name: a, command: 'echo from-a', pipe_output: true}\n    - \
+                  {name: b, command: 'echo from-b', pipe_output: true}\n";
+    let project = Project::with_config(config);
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.write("says.txt", "Which one?\n<promise>ESCALATE</promise>\n");
+    let agent = crate::problems::AGENT;
+    let ran = project.run(&["run", "Do it", "--agent", agent]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(!ran.stdout.contains("not delivered"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("2 outputs and messages wait for the next prompt"), "{ran:?}");
+    std::fs::remove_file(project.root().join("prompts.txt")).unwrap();
+    project.write("says.txt", "<promise>COMPLETE</promise>\n");
+    let ran = project.run(&["resume", "--answer", "This one."]);
+    assert_eq!(ran.code, 6, "there is no gate: {ran:?}");
+    // Nobody misses outputs of a session that is complete.
+    for text in ["not delivered", "did not reach", "wait for the next prompt"] {
+        assert!(!ran.stdout.contains(text), "{text}: {}", ran.stdout);
+    }
+    let prompts = std::fs::read_to_string(project.root().join("prompts.txt")).unwrap();
+    assert!(prompts.contains("from-a") && prompts.contains("from-b"), "{prompts}");
+}

@@ -87,6 +87,30 @@ fn an_agent_that_looks_on_decides_nothing() {
 }
 
 #[test]
+fn a_session_of_another_process_is_stopped_by_a_key() {
+    let project = project(HOOKS);
+    let mut running = run(&project);
+    let tmux = Tmux::new(&project, 120, 40);
+    tmux.line("hookloop watch");
+    tmux.see("▶ 1 running");
+    tmux.text("2x");
+    let id = session(&project);
+    tmux.see(&format!("Stop session {id} now?"));
+    tmux.text("n");
+    tmux.see_that("no question", |seen| !seen.contains("Stop session"));
+    assert_eq!(project.events_of("stop_requested").len(), 0);
+    tmux.text("x");
+    tmux.see(&format!("Stop session {id} now?"));
+    tmux.text("y");
+    assert_eq!(running.wait().unwrap().code(), Some(130));
+    tmux.see("▶ 0 running");
+    assert_eq!(project.event("session_ended")["data"]["outcome"], "cancelled");
+    assert_eq!(project.event("stop_requested")["metadata"]["triggeredBy"], "tester");
+    tmux.text("x");
+    tmux.see(&format!("session {id} is not running: cancelled"));
+}
+
+#[test]
 fn a_session_whose_program_died_is_a_problem() {
     let project = project(HOOKS);
     let mut running = run(&project);

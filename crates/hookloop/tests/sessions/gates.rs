@@ -513,3 +513,29 @@ fn a_reaction_that_can_not_start_leaves_an_event() {
     assert_eq!(own["status"], "not_started", "{own}");
     assert!(own["reason"].as_str().unwrap().contains("not-there.sh"), "{own}");
 }
+
+/// A gate that timed out in silence gets a hint; one that printed until the end does not.
+#[test]
+fn a_gate_that_times_out_in_silence_is_named_as_a_possible_watcher() {
+    let hint = "does its command watch files or wait for input?";
+    for (command, is_quiet) in
+        [("sleep 600", true), ("while true; do echo tick; sleep 0.02; done", false)]
+    {
+        let config = format!(
+            "version: 1\nhooks:\n  stop:\n    - {{name: slow, command: '{command}', timeout: 700ms}}\n"
+        );
+        let sandbox = project(&config, &[]);
+        let turns = r#"[{"say": "<promise>COMPLETE</promise>"}]"#;
+        let ran = scripted(&sandbox, turns, &["--hook-retries", "0"]);
+        assert_eq!(ran.code, 3, "{}", ran.stderr);
+        let run = ran.all("hook_ran")[0].to_string();
+        assert!(run.contains("timed_out"), "{run}");
+        assert_eq!(run.contains(hint), is_quiet, "{run}");
+        // The time is less than a second.
+        assert_eq!(
+            run.contains("it printed nothing for the last ") && run.contains("ms; "),
+            is_quiet,
+            "{run}"
+        );
+    }
+}

@@ -62,6 +62,45 @@ fn a_new_project_has_nothing_that_does_not_work() {
     assert!(project.run(&["doctor"]).stdout.contains("git:"));
 }
 
+/// A gate that can't run is named with the setup step, as it is typed in the project's directory.
+#[test]
+fn the_setup_step_of_a_gate_is_named_with_its_directory() {
+    let package = r#"{"scripts": {"test": "jest"}, "devDependencies": {"jest": "1"}}"#;
+    for (cwd, step) in [("", "type `npm ci`"), ("web app/", "type `cd 'web app' && npm ci`")] {
+        let project = Project::bare();
+        let at = if cwd.is_empty() {
+            String::new()
+        } else {
+            format!(", cwd: {}", cwd.trim_end_matches('/'))
+        };
+        let config = format!(
+            "version: 1\nhooks:\n  stop:\n    - {{name: web, command: npm test, timeout: 5m{at}}}\n"
+        );
+        project.files(&[
+            ("hookloop.yaml", &config),
+            (&format!("{cwd}package.json"), package),
+            (&format!("{cwd}package-lock.json"), "{}"),
+        ]);
+        project.program("npm", "true");
+        let path = format!("{}/bin:/usr/bin:/bin", project.home().display());
+        let ask = || -> Value {
+            let mut command = project.hookloop(&["doctor", "--json"]);
+            let output = command.env("PATH", &path).output().unwrap();
+            let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+            about(&findings, "hooks", "web")
+        };
+        let web = ask();
+        assert_eq!(web["status"], "error", "{web}");
+        let message = web["message"].as_str().unwrap();
+        assert!(message.contains("the environment is not ready: the packages"), "{web}");
+        assert_eq!(web["hint"], step, "{web}");
+        // With the packages the gate is ready, though nobody has agreed to it yet.
+        std::fs::create_dir(project.root().join(format!("{cwd}node_modules"))).unwrap();
+        let web = ask();
+        assert!(!web["message"].as_str().unwrap().contains("not ready"), "{web}");
+    }
+}
+
 #[test]
 fn it_is_quick() {
     let project = Project::new();

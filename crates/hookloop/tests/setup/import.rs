@@ -195,6 +195,261 @@ remotes:
     assert_eq!(project.json(&["hooks", "show", "unit"])["events"], json!(["stop"]));
 }
 
+/// A gate that would run more or less often than in lefthook is a difference, and `--strict` refuses it.
+#[test]
+fn lefthook_conditions_are_translated_or_named() {
+    let project = Project::bare();
+    let file = r#"
+pre-commit:
+  skip: [{ref: main}]
+  commands:
+    plain: {run: make plain}
+    off: {run: make off, skip: true}
+    merging: {run: make merging, skip: [merge, rebase]}
+    switched: {run: make switched, skip: [{run: 'test -n "$SECRET_SWITCH"'}]}
+    branch: {run: make branch, only: [{ref: 'dev/*'}]}
+    rebasing: {run: make rebasing, only: rebase}
+    files: {run: 'eslint {staged_files}', skip: merge}
+pre-push:
+  skip: true
+  jobs:
+    - {name: pushed, run: make pushed}
+pre-merge-commit:
+  only: false
+  jobs:
+    - name: grouped
+      skip: false
+      group:
+        jobs: [{name: inner, run: make inner}]
+    - name: rebased
+      only: [rebase, merge-commit]
+      group:
+        jobs: [{name: never, run: make never}]
+"#;
+    let report = import(&project, "lefthook", "lefthook.yml", file);
+    let config = project.config();
+    let enabled = |name: &str| project.json(&["hooks", "show", name])["enabled"].clone();
+    for name in ["plain", "merging", "switched", "branch", "files"] {
+        assert_eq!(enabled(name), json!(true), "{name}: {config}");
+    }
+    for (name, row) in [
+        ("off", "pre-commit.off"),
+        ("pushed", "pre-push.pushed"),
+        ("inner", "pre-merge-commit.inner"),
+    ] {
+        assert_eq!(enabled(name), json!(false), "{name}: {config}");
+        let (fate, why) = fate(&report, row);
+        assert!(fate == "changed" && why.contains("`enabled: false`"), "{row}: {report:#}");
+    }
+    for absent in ["make rebasing", "make never"] {
+        assert!(!config.contains(absent), "{config}");
+    }
+    for (what, why) in [
+        ("pre-commit.skip", "every branch"),
+        ("pre-commit.commands.merging.skip", "during a merge"),
+        ("pre-commit.commands.switched.skip", "into its command"),
+        ("pre-commit.commands.branch.only", "every branch"),
+        ("pre-commit.rebasing: make rebasing", "during a rebase only"),
+        ("pre-merge-commit.jobs: group rebased", "during a rebase or merge-commit only"),
+    ] {
+        assert!(is_lost(&report, what), "{what}: {report:#}");
+        assert!(fate(&report, what).1.contains(why), "{what}: {report:#}");
+    }
+    // lefthook runs this one, and applies the conditions of the hook and of the command.
+    let (files, why) = fate(&report, "pre-commit.files");
+    assert!(files == "changed" && why.contains("lefthook applies `skip`: "), "{report:#}");
+    assert!(!report.to_string().contains("SECRET_SWITCH"), "{report:#}");
+
+    for condition in ["skip: [merge]", "skip: [{ref: main}]", "skip: {run: 'true'}", "only: merge"]
+    {
+        let project = Project::bare();
+        let file = format!(
+            "pre-commit:\n  commands:\n    a: {{run: make a}}\n    b:\n      run: make b\n      {condition}\n"
+        );
+        project.files(&[("lefthook.yml", &file)]);
+        let error = project.fails(1, &["import", "lefthook", "--strict"]);
+        assert!(error.contains("pre-commit."), "{condition}: {error}");
+        assert_eq!(project.config(), "", "{condition}");
+    }
+    let project = Project::bare();
+    let file = "pre-commit:\n  commands:\n    a: {run: make a, skip: true}\n    b: {run: make b, skip: false, only: true}\n";
+    project.files(&[("lefthook.yml", file)]);
+    project.ok(&["import", "lefthook", "--strict"]);
+}
+
+#[test]
+fn lefthook_names_and_templates_that_do_not_fit_are_reported() {
+    let project = Project::bare();
+    let report = import(
+        &project,
+        "lefthook",
+        "lefthook.yml",
+        "templates: {wrap: docker run}\npre-push:\npre-commit:\n  jobs:\n    - {name: 'lint:css', run: make css, env: {A: 1, B: , C: true}}\n\
+         \x20   - {name: wrapped, run: '{wrap} make'}\n    - {name: message, run: 'check {1}'}\n",
+    );
+    let config = project.config();
+    for part in [
+        "name: lint-css",
+        "A: \"1\"",
+        "B: \"\"",
+        "C: \"true\"",
+        "lefthook run pre-commit --all-files --job wrapped",
+    ] {
+        assert!(config.contains(part), "{part}: {config}");
+    }
+    assert!(fate(&report, "pre-commit.lint:css").1.contains("called `lint-css`"), "{report:#}");
+    assert!(is_lost(&report, "pre-commit.message: check {1}"), "{report:#}");
+    let rows = report["report"].as_array().unwrap();
+    assert!(!rows.iter().any(|row| row["what"] == "pre-push"), "{report:#}");
+}
+
+#[test]
+fn claude_hooks_that_are_switched_off_are_off_here() {
+    let hook = |command: &str| json!({"type": "command", "command": command});
+    let settings = json!({"disableAllHooks": true, "hooks": {
+        "Stop": [{"hooks": [hook("make"), hook(" ")]}],
+        "SessionStart": [{"matcher": "startup|resume", "hooks": [hook("date")]}],
+    }});
+    let project = Project::bare();
+    let report = import(&project, "claude", "settings.json", &settings.to_string());
+    assert_eq!(project.config().matches("enabled: false").count(), 2, "{}", project.config());
+    assert!(!project.config().contains("stop_when"), "{}", project.config());
+    assert!(fate(&report, "Stop: a hook of type `command`").1.contains("no command"), "{report:#}");
+    let (fate, why) = fate(&report, "SessionStart: matcher startup|resume");
+    assert!(fate == "changed" && why.contains("no `resume`"), "{report:#}");
+}
+
+/// A limit that hookloop can't have is a row, and the rest is imported.
+#[test]
+fn limits_that_do_not_fit_are_reported_by_name() {
+    let project = Project::bare();
+    let report = import(
+        &project,
+        "ralph",
+        "ralph.yml",
+        "max_iterations: 3\nevent_loop: {max_iterations: 5, max_runtime_seconds: 0, max_consecutive_failures: 5000000000}\n\
+         backpressure: {gates: [{name: unit tests, command: make}, {name: list, command: [make, lint]}]}\n",
+    );
+    let config = project.config();
+    assert!(config.contains("iterations: 5") && config.contains("name: unit-tests"), "{config}");
+    assert!(!config.contains("duration") && !config.contains("errors"), "{config}");
+    for what in [
+        "event_loop.max_runtime_seconds",
+        "event_loop.max_consecutive_failures",
+        "max_iterations",
+        "backpressure.gates: list",
+    ] {
+        assert!(is_lost(&report, what), "{what}: {report:#}");
+    }
+    assert!(fate(&report, "max_iterations").1.contains("is 5 already"), "{report:#}");
+}
+
+/// Tasks that are odd are rows; the others are added.
+#[test]
+fn odd_tasks_are_reported_and_the_others_are_added() {
+    let check = |tool: &str, name: &str, text: &str, goals: &[&str], rows: &[&str]| {
+        let project = Project::with_config("");
+        let report = import(&project, tool, name, text);
+        let mut found = project.goals();
+        found.sort_unstable();
+        assert_eq!(found, goals, "{tool}: {report:#}");
+        for row in rows {
+            assert_ne!(fate(&report, row).0, "kept", "{tool}: {row}: {report:#}");
+        }
+    };
+    check(
+        "ralph",
+        "fix_plan.md",
+        "# Plan\n- [ ] a\n1. [x] b\n+ [ ] c\n- [~] d\n```\n- [ ] code\n```\n- [link](x)\n",
+        &["a", "b", "c", "d"],
+        &["the mark [~]"],
+    );
+    check(
+        "ralph",
+        "prd.json",
+        r#"{"userStories": [{"id": "A", "title": "a"}, {"id": "A", "title": "again"}, {"title": "b"}, {"title": "c", "passes": "yes"}]}"#,
+        &["a", "b", "c"],
+        &["task A", "tasks without an id", "userStories.passes"],
+    );
+    check(
+        "beads",
+        "issues.jsonl",
+        "{\"id\": \"a\", \"title\": \"a\", \"priority\": 70, \"defer_until\": \"soon\"}\n\
+         {\"id\": \"b\", \"title\": \"b\", \"dependencies\": [\"a\", \"b\", {\"type\": \"blocks\"}]}\n",
+        &["a", "b"],
+        &["priority 70", "the start", "a dependency of b on itself", "a dependency"],
+    );
+    check(
+        "vibe-kanban",
+        "issues.csv",
+        "Issue ID,Title,Priority,Start Date\n,a,Whenever,\n,b,High,2020-01-01\n",
+        &["a", "b"],
+        &["priority Whenever", "tasks without an id"],
+    );
+    check(
+        "octopoid",
+        "TASK-1.md",
+        "# [TASK-1] a\nPRIORITY: soon\nBLOCKED_BY: \n",
+        &["a"],
+        &["priority soon"],
+    );
+    check(
+        "task-copilot",
+        "tasks.json",
+        r#"{"tasks": [{"id": "a", "title": "a", "status": "odd"}]}"#,
+        &["a"],
+        &["status odd"],
+    );
+}
+
+/// Values of another type than the tool's own are rows, too.
+#[test]
+fn values_of_the_wrong_type_are_named() {
+    for (tool, name, text, what) in [
+        (
+            "lefthook",
+            "lefthook.yml",
+            "pre-commit:\n  parallel: sometimes\n  commands:\n    a: {run: make a, priority: -1, env: [A]}\n",
+            &["pre-commit.parallel", "pre-commit.commands.a.priority", "pre-commit.commands.a.env"]
+                [..],
+        ),
+        ("iteratr", "iteratr.yml", "iterations: many\n", &["iterations"]),
+        (
+            "iteratr",
+            ".iteratr.hooks.yml",
+            "hooks:\n  on_error: [{command: echo a, timeout: 1.5, pipe_output: 'yes'}]\n",
+            &["hooks.on_error.timeout", "hooks.on_error.pipe_output"],
+        ),
+        (
+            "ralph",
+            "ralph.yml",
+            "event_loop: {max_iterations: 4, max_cost_usd: -3}\nhooks: {enabled: 'off', events: {}}\n",
+            &["event_loop.max_cost_usd", "hooks.enabled"],
+        ),
+        (
+            "octopoid",
+            "octopoid.yaml",
+            "hooks: {before_submit: [run_tests]}\nagents: {max_concurrent: '3'}\n",
+            &["agents.max_concurrent"],
+        ),
+        (
+            "claude",
+            "settings.json",
+            r#"{"maxHookRetries": "5", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}}"#,
+            &["maxHookRetries"],
+        ),
+    ] {
+        let project = Project::bare();
+        project.files(&[(name, text)]);
+        let error = project.run(&["import", tool, name, "--strict", "--json"]);
+        assert_ne!(error.code, 0, "{tool}: {error:?}");
+        let said = format!("{error:?}");
+        for what in what {
+            assert!(said.contains(what), "{tool}: {what}: {said}");
+        }
+    }
+}
+
 #[test]
 fn octopoid_has_hooks_types_and_flows() {
     let project = Project::bare();
@@ -256,6 +511,71 @@ transitions:
         assert!(is_lost(&report, what), "{what}: {report:#}");
     }
     project.ok(&["hooks", "list"]);
+}
+
+/// Agents are a section of limits, a list, names alone, or nothing; those of a type are by role, a list, or nothing.
+#[test]
+fn octopoid_agents_are_read_in_each_of_their_shapes() {
+    let hooks = "hooks: {before_submit: [run_tests]}\n";
+    let imported = |text: &str| {
+        let project = Project::bare();
+        let report = import(&project, "octopoid", "octopoid.yaml", &format!("{hooks}{text}"));
+        (project.config(), report)
+    };
+    let (config, report) = imported(
+        "agents:\n  - {name: implementer-1, role: implement, model: sonnet, max_concurrent: 1, enabled: true}\n\
+         \x20 - {name: gatekeeper-1, role: review, model: opus}\n  - {name: idle, enabled: false}\n\
+         \x20 - {role: implement}\n  - second\n  - 7\n",
+    );
+    for part in [
+        "implementer-1:\n    kind: claude\n    model: sonnet",
+        "gatekeeper-1:\n    kind: claude\n    model: opus",
+        "second:\n    kind: claude",
+        "loop:\n  agent: implementer-1",
+    ] {
+        assert!(config.contains(part), "{part}: {config}");
+    }
+    assert!(!config.contains("idle"), "{config}");
+    assert_eq!(fate(&report, "agents.implementer-1").0, "changed", "{report:#}");
+    for what in [
+        "agents.implementer-1.max_concurrent",
+        "agents.gatekeeper-1.role",
+        "agents.idle",
+        "agents: an entry",
+    ] {
+        assert!(is_lost(&report, what), "{what}: {report:#}");
+    }
+    // By name.
+    let (config, _) =
+        imported("agents:\n  one: {role: implementer, model: opus}\n  two:\n  max_concurrent: 2\n");
+    for part in ["one:\n    kind: claude\n    model: opus", "two:\n    kind: claude", "wip: 2"] {
+        assert!(config.contains(part), "{part}: {config}");
+    }
+    // Nothing.
+    for nothing in
+        ["agents:\n", "agents: []\n", "agents: {}\n", "task_types:\n", "task_types: {a: }\n"]
+    {
+        let (config, report) = imported(nothing);
+        assert!(
+            !config.contains("agents") && !report.to_string().contains("no_equivalent"),
+            "{nothing}: {config}"
+        );
+    }
+    // Of a type.
+    for (agents, expected) in [
+        ("{implementer: [a, b], gatekeeper: q}", "implementer: [a, b]\n      gatekeeper: [q]"),
+        ("{implementer: a, gatekeeper: }", "implementer: [a]"),
+        ("[a, b]", "implementer: [a, b]"),
+        ("a", "implementer: [a]"),
+    ] {
+        let (config, _) = imported(&format!("task_types: {{product: {{agents: {agents}}}}}\n"));
+        assert!(config.contains(expected), "{agents}: {config}");
+        assert!(config.contains("agents:\n  a:\n    kind: claude"), "{agents}: {config}");
+    }
+    let (config, report) = imported("task_types: {product: {agents: {implementer: [7, a]}}}\n");
+    assert!(config.contains("implementer: [\"7\", a]"), "{config} {report:#}");
+    let (_, report) = imported("task_types: {product: {agents: {implementer: [{name: a}]}}}\n");
+    assert!(is_lost(&report, "task_types.product.agents.implementer"), "{report:#}");
 }
 
 /// As long as somebody could think of, which a file of theirs has.

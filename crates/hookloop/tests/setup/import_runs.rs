@@ -413,6 +413,49 @@ fn an_import_that_contradicts_the_file_is_refused_by_name() {
     assert_eq!(project.config(), before);
 }
 
+/// A file keeps its line ends, its mark and its comments, and hookloop reads it with the hooks of both.
+#[test]
+fn an_import_keeps_the_line_ends_of_the_file() {
+    let project = Project::with_config("");
+    project.files(&[(".iteratr.hooks.yml", LINTED)]);
+    let before =
+        "\u{feff}version: 1\r\n# ours\r\nhooks: {} # none yet\r\nlimits:\r\n  iterations: 5\r\n";
+    project.files(&[("hookloop.yaml", before)]);
+    project.ok(&["import", "iteratr", "--write"]);
+    let after = project.config();
+    assert!(
+        after.starts_with("\u{feff}version: 1\r\n# ours\r\nhooks: # none yet\r\n"),
+        "{after:?}"
+    );
+    assert_eq!(after.matches('\n').count(), after.matches("\r\n").count(), "{after:?}");
+    assert!(after.ends_with("limits:\r\n  iterations: 5\r\n"), "{after:?}");
+    let hooks = project.json(&["hooks", "explain", "post_iteration"]);
+    assert!(hooks.to_string().contains("lint.count"), "{hooks}");
+    assert!(project.ok(&["import", "iteratr", "--write"]).contains("Nothing to write"));
+    assert_eq!(project.config(), after);
+}
+
+#[test]
+fn an_import_into_a_file_with_a_mistake_writes_nothing() {
+    let project = Project::with_config("");
+    project.files(&[(".iteratr.hooks.yml", LINTED)]);
+    for (before, part) in [
+        ("version: 1\nhooks: []\n", "line 2"),
+        ("version: 1\nhooks: &all\n  stop: [{command: make}]\n", "anchors"),
+        (
+            "version: 1\nhooks: {stop: [{command: make}]}\n",
+            "line 2: `hooks` is written in one line",
+        ),
+    ] {
+        project.files(&[("hookloop.yaml", before)]);
+        let run = project.run(&["import", "iteratr", "--write"]);
+        assert_ne!(run.code, 0, "{before}: {run:?}");
+        let said = format!("{run:?}");
+        assert!(said.contains(part) && said.contains("nothing was written"), "{before}: {said}");
+        assert_eq!(project.config(), before);
+    }
+}
+
 /// Only a person changes what a project runs.
 #[test]
 fn an_agent_merges_nothing() {

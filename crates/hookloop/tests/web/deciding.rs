@@ -140,6 +140,30 @@ fn a_session_is_told_something_paused_and_resumed() {
     browser.assert_calm("a session");
 }
 
+#[test]
+fn a_session_is_stopped_by_the_button_after_a_question() {
+    let mut stage = Stage::new(&Ordinary);
+    let id = stage.start_session("slow");
+    let server = Server::start(&stage.sandbox);
+    let (mut browser, project) = server.visited();
+    browser.go(&format!("{project}sessions/{id}"));
+    browser.click("form:has(input[value=stop]) button");
+    await_said(&mut browser, &format!("Session {id} is stopping"));
+    await_said(&mut browser, &format!("hookloop resume {id}"));
+    let asked = &browser.questions[0];
+    assert!(asked.contains("Stop this session now?"), "{asked}");
+    browser.until("document.querySelector('#part-facts .state').innerText == 'cancelled'");
+    browser.until("!document.querySelector('form:has(input[value=stop])')");
+    browser.assert_calm("a stopped session");
+    // A page that was open before asks in vain.
+    let body = json!({ "do": "stop", "session": id });
+    let (status, told) = server.ask("POST", &format!("{}do", server.project()), &body.to_string());
+    assert!(status == 409 && told.contains("is not running: cancelled"), "{status} {told}");
+    let body = json!({ "do": "stop", "session": "none" });
+    let (status, told) = server.ask("POST", &format!("{}do", server.project()), &body.to_string());
+    assert!(status == 409 && told.contains("there is no session `none`"), "{status} {told}");
+}
+
 /// An agent that starts a server is not the person who is asked.
 #[test]
 fn an_agent_starts_no_server() {

@@ -21,11 +21,10 @@ const SESSION_MATCHERS: [&str; 4] = ["", "*", "startup", "other"];
 const OF_THE_USER: &str = "!stop_hook_active";
 const WITH_THE_AGENT: &str = "left with the agent, which alone sees its tool calls";
 /// Settings of Claude Code that are the agent's own business.
-const OF_CLAUDE: [&str; 12] = [
+const OF_CLAUDE: [&str; 11] = [
     "$schema",
     "apiKeyHelper",
     "cleanupPeriodDays",
-    "disableAllHooks",
     "enabledPlugins",
     "env",
     "includeCoAuthoredBy",
@@ -64,9 +63,20 @@ enum Unit {
     Milliseconds,
 }
 
+/// How a file is to be understood.
+#[derive(Clone, Copy)]
+struct Dialect {
+    unit: Unit,
+    /// The file switches all of its hooks off.
+    is_off: bool,
+}
+
+const OF_CODEMIE_HOOKS: Dialect = Dialect { unit: Unit::Milliseconds, is_off: false };
+
 fn claude(source: &Source, taken: &mut Taken) -> Result<(), String> {
     let mut file = Fields::of("", source.json()?)?;
-    events(file.object("hooks")?, Unit::Either, taken)?;
+    let is_off = file.is_true("disableAllHooks");
+    events(file.object("hooks")?, Dialect { unit: Unit::Either, is_off }, taken)?;
     retries(&mut file, taken);
     of_the_agent(&mut file, &OF_CLAUDE, taken);
     file.finish(taken);
@@ -82,7 +92,7 @@ fn codemie(source: &Source, taken: &mut Taken) -> Result<(), String> {
         let mut profile = Fields::of(format!("profiles.{name}"), profile)?;
         match active.as_deref().is_none_or(|active| active == name) {
             true => {
-                events(profile.object("hooks")?, Unit::Milliseconds, taken)?;
+                events(profile.object("hooks")?, OF_CODEMIE_HOOKS, taken)?;
                 retries(&mut profile, taken);
             }
             false => profile.lose(taken, &[("hooks", "of a profile that is not the active one")]),
@@ -90,7 +100,7 @@ fn codemie(source: &Source, taken: &mut Taken) -> Result<(), String> {
         of_the_agent(&mut profile, &OF_CODEMIE, taken);
         profile.finish(taken);
     }
-    events(file.object("hooks")?, Unit::Milliseconds, taken)?;
+    events(file.object("hooks")?, OF_CODEMIE_HOOKS, taken)?;
     retries(&mut file, taken);
     of_the_agent(&mut file, &OF_CODEMIE, taken);
     file.finish(taken);
@@ -110,7 +120,7 @@ fn of_the_agent(file: &mut Fields, names: &[&str], taken: &mut Taken) {
     }
 }
 
-fn events(hooks: Fields, unit: Unit, taken: &mut Taken) -> Result<(), String> {
+fn events(hooks: Fields, dialect: Dialect, taken: &mut Taken) -> Result<(), String> {
     for (event, groups) in hooks.each() {
         let Some((point, is_gate)) = point(&event) else {
             let why = match event.as_str() {
@@ -137,13 +147,23 @@ fn events(hooks: Fields, unit: Unit, taken: &mut Taken) -> Result<(), String> {
                     taken.lose(format!("{event}: matcher {matcher}"), why);
                     continue;
                 }
+                let (here, other): (Vec<&str>, Vec<&str>) =
+                    matcher.split('|').partition(|m| SESSION_MATCHERS.contains(m));
+                if is_of_session && !other.is_empty() {
+                    let why = format!(
+                        "here only at `{}`; a session here has no `{}`",
+                        here.join("`, `"),
+                        other.join("`, `")
+                    );
+                    taken.changed(format!("{event}: matcher {matcher}"), why);
+                }
                 if !is_of_session {
                     let why = format!("`{matcher}` picks nothing here; its hooks always run");
                     taken.changed(group.place_of("matcher"), why);
                 }
             }
             for entry in group.list("hooks") {
-                hook(&event, point, is_gate, unit, Fields::of(event.as_str(), entry)?, taken);
+                hook(&event, point, is_gate, dialect, Fields::of(event.as_str(), entry)?, taken);
             }
             group.finish(taken);
         }
@@ -162,10 +182,18 @@ fn point(event: &str) -> Option<(&'static str, bool)> {
     }
 }
 
-fn hook(event: &str, point: &str, is_gate: bool, unit: Unit, mut entry: Fields, taken: &mut Taken) {
+fn hook(
+    event: &str,
+    point: &str,
+    is_gate: bool,
+    dialect: Dialect,
+    mut entry: Fields,
+    taken: &mut Taken,
+) {
     let kind = entry.text("type").unwrap_or_else(|| "command".to_owned());
     let Some(command) = entry.text("command").filter(|_| kind == "command") else {
         let why = match kind.as_str() {
+            "command" => "it has no command",
             "prompt" | "agent" => {
                 "a gate that asks a model is a `gatekeeper` here, at before_merge"
             }
@@ -176,7 +204,7 @@ fn hook(event: &str, point: &str, is_gate: bool, unit: Unit, mut entry: Fields, 
     let mut found = Found::new(event, &command).with("command", command.as_str());
     let mut changes = Vec::new();
     if let Some(timeout) = entry.number("timeout") {
-        let timeout = match unit {
+        let timeout = match dialect.unit {
             Unit::Either if timeout <= SECONDS_MAX => format!("{timeout}s"),
             _ => format!("{timeout}ms"),
         };
@@ -198,13 +226,17 @@ fn hook(event: &str, point: &str, is_gate: bool, unit: Unit, mut entry: Fields, 
         changes.push(format!("`when: {OF_THE_USER}`: not before a prompt that answers a gate"));
         found = found.with("when", OF_THE_USER);
     }
+    if dialect.is_off {
+        changes.push("`enabled: false`: `disableAllHooks` switches it off there".to_owned());
+        found = found.with("enabled", false);
+    }
     entry.lose(
         taken,
         &[("async", "hooks are waited for here"), ("statusMessage", "of the agent's screen")],
     );
     entry.finish(taken);
     let is_taken = taken.hook(point, found, &changes);
-    if is_gate && is_taken {
+    if is_gate && is_taken && !dialect.is_off {
         // There, the end of a turn is the claim that the work is done.
         taken.set("loop", "stop_when", json!("turn"));
     }

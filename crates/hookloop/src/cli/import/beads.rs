@@ -1,7 +1,7 @@
 //! Beads: issues as lines of JSON, with what they wait for.
 
 use hookloop_core::task::{Obstacle, TaskState};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Tool;
 use super::source::Source;
@@ -93,11 +93,7 @@ fn issue(mut issue: Fields, taken: &mut Taken) -> Result<(), String> {
             ("Acceptance", issue.text("acceptance_criteria").unwrap_or_default()),
             ("Notes", issue.text("notes").unwrap_or_default()),
         ],
-        labels: issue
-            .list("labels")
-            .iter()
-            .filter_map(|label| label.as_str().map(str::to_owned))
-            .collect(),
+        labels: issue.texts("labels"),
         priority: issue.number("priority"),
         kind: issue.text("issue_type"),
         not_before: issue.text("defer_until"),
@@ -109,6 +105,11 @@ fn issue(mut issue: Fields, taken: &mut Taken) -> Result<(), String> {
         ..Draft::default()
     };
     for dependency in issue.list("dependencies") {
+        let dependency = match dependency {
+            // An id alone is what the issue waits for.
+            Value::String(id) => json!({ "depends_on_id": id }),
+            dependency => dependency,
+        };
         depend(&mut draft, Fields::of("dependencies", dependency)?, taken);
     }
     for (key, why) in NOWHERE {
@@ -160,7 +161,9 @@ fn state(
 
 fn depend(draft: &mut Draft, mut dependency: Fields, taken: &mut Taken) {
     let kind = dependency.text("type").unwrap_or_else(|| "blocks".to_owned());
-    let Some(on) = dependency.text("depends_on_id") else { return };
+    let Some(on) = dependency.text("depends_on_id") else {
+        return taken.lose("a dependency", "it has no `depends_on_id`");
+    };
     let what = format!("dependencies of type {kind}");
     match kind.as_str() {
         "blocks" => {

@@ -1,6 +1,6 @@
 //! iteratr: `.iteratr.hooks.yml`, whose points are ours, and `iteratr.yml`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Tool;
 use super::source::Source;
@@ -32,7 +32,9 @@ fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
 }
 
 fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
-    file.take("version");
+    if let Some(version) = file.text("version").filter(|version| version != "1") {
+        taken.lose(format!("version {version}"), "the file is read as version 1");
+    }
     let mut points = file.object("hooks")?;
     for (theirs, ours) in POINTS {
         for entry in points.list(theirs) {
@@ -67,13 +69,12 @@ fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
 }
 
 fn settings(file: &mut Fields, taken: &mut Taken) {
-    match file.take("iterations").as_ref().and_then(Value::as_u64) {
+    match file.number("iterations") {
         Some(0) => {
             taken.lose("iterations", "0 is no end there; a session always has one here (100)")
         }
         Some(iterations) => {
-            taken.set("limits", "iterations", json!(iterations));
-            taken.kept("iterations");
+            taken.set_or_lose("limits", "iterations", json!(iterations), "iterations".to_owned());
         }
         None => {}
     }

@@ -104,7 +104,11 @@ fn one(mut task: Fields, taken: &mut Taken) {
             None
         }
     };
-    let priority = task.text("priority").and_then(|text| level(&text));
+    let urgency = task.text("priority");
+    let priority = urgency.as_deref().and_then(level);
+    if let Some(urgency) = urgency.filter(|_| priority.is_none()) {
+        taken.lose(format!("priority {urgency}"), "left out: it is not a priority that is known");
+    }
     let project = task.text("project");
     Draft {
         id: task.text("id").unwrap_or_default(),

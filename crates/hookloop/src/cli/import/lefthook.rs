@@ -1,26 +1,39 @@
 //! lefthook: what has to pass before a commit or a push has to pass before an agent is done.
 
+use std::collections::BTreeSet;
+
 use hookloop_core::options::Length;
 use serde_json::Value;
 
 use super::Tool;
+use super::lefthook_occasion::{Condition, Occasion};
 use super::source::Source;
 use super::taken::{Fields, Found, Taken};
 
 pub(super) const TOOL: Tool = Tool {
     name: "lefthook",
-    files: &["lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml", "lefthook.json"],
+    files: &[
+        "lefthook.yml",
+        ".lefthook.yml",
+        ".config/lefthook.yml",
+        "lefthook.yaml",
+        ".lefthook.yaml",
+        ".config/lefthook.yaml",
+        "lefthook.json",
+    ],
     read,
 };
 
 /// Git hooks that ask whether the work is good; what else there is belongs to git.
 const GATES: [&str; 3] = ["pre-commit", "pre-push", "pre-merge-commit"];
 /// Files that a template stands for, which are there while git commits or pushes.
-const TEMPLATES: [&str; 5] =
-    ["{staged_files}", "{push_files}", "{files}", "{all_files}", "{lefthook_job_name}"];
+const TEMPLATES: [&str; 6] =
+    ["{staged_files}", "{push_files}", "{files}", "{all_files}", "{lefthook_job_name}", "{cmd}"];
+/// Arguments that git hands to a hook: `{1}` is the first, `{0}` all of them.
+const ARGUMENTS: [&str; 5] = ["{0}", "{1}", "{2}", "{3}", "{4}"];
 const GROUP_DEPTH_MAX: usize = 8;
 /// What stays with lefthook.
-const OF_LEFTHOOK: [&str; 17] = [
+const OF_LEFTHOOK: [&str; 16] = [
     "$schema",
     "assert_lefthook_installed",
     "colors",
@@ -35,16 +48,50 @@ const OF_LEFTHOOK: [&str; 17] = [
     "skip_lfs",
     "skip_output",
     "source_dir_local",
-    "templates",
     "extends",
     "remotes",
 ];
 
-/// A git hook that is read.
+/// A git hook that is read, or a group of its jobs.
 struct Hook<'a> {
     name: &'a str,
     source_dir: &'a str,
+    /// Names of the file's own templates.
+    templates: &'a [String],
     is_parallel: bool,
+    /// lefthook never runs it.
+    is_off: bool,
+    /// Conditions of the hook and of the groups around a job.
+    conditions: Vec<Condition>,
+}
+
+impl<'a> Hook<'a> {
+    fn new(name: &'a str, source_dir: &'a str, templates: &'a [String]) -> Hook<'a> {
+        Hook {
+            name,
+            source_dir,
+            templates,
+            is_parallel: false,
+            is_off: false,
+            conditions: Vec::new(),
+        }
+    }
+
+    /// The hook as it is for one of its groups or jobs, which has conditions of its own. None if lefthook runs that one
+    /// only in states of git that a session does not have; the row says so.
+    fn narrowed(&self, entry: &mut Fields, what: &str, taken: &mut Taken) -> Option<Self> {
+        let (mut is_off, mut conditions) = (self.is_off, self.conditions.clone());
+        match Occasion::of(entry) {
+            Occasion::Never => is_off = true,
+            Occasion::GitStates(states) => {
+                let why = format!("git runs it still, during a {states} only; no gate runs then");
+                taken.lose(what, why);
+                return None;
+            }
+            Occasion::If(own) => conditions.extend(own),
+        }
+        Some(Hook { is_off, conditions, ..*self })
+    }
 }
 
 fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
@@ -68,6 +115,7 @@ fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
             }
         }
     }
+    let templates = file.object("templates")?.keys();
     for key in OF_LEFTHOOK {
         let why = match key {
             "extends" | "remotes" => "hooks of other files are not read: import those files",
@@ -76,10 +124,13 @@ fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
         file.lose(taken, &[(key, why)]);
     }
     for (name, hook) in file.each() {
-        if !hook.is_object() {
+        if hook.is_null() {
+            continue;
+        } else if !hook.is_object() {
             taken.unknown(&name);
         } else if gates.contains(&name) {
-            read_hook(&name, &source_dir, Fields::of(name.as_str(), hook)?, taken)?;
+            let fields = Fields::of(name.as_str(), hook)?;
+            read_hook(Hook::new(&name, &source_dir, &templates), fields, taken)?;
         } else {
             taken.lose(name, "git runs it still; nothing here happens at that moment");
         }
@@ -87,17 +138,11 @@ fn read(source: &Source, taken: &mut Taken) -> Result<(), String> {
     Ok(())
 }
 
-fn read_hook(
-    name: &str,
-    source_dir: &str,
-    mut fields: Fields,
-    taken: &mut Taken,
-) -> Result<(), String> {
-    let hook = Hook { name, source_dir, is_parallel: fields.is_true("parallel") };
-    if fields.take("skip") == Some(Value::Bool(true)) {
-        taken.lose(name, "it is skipped there");
-        return Ok(());
-    }
+fn read_hook(hook: Hook<'_>, mut fields: Fields, taken: &mut Taken) -> Result<(), String> {
+    let is_parallel = fields.is_true("parallel");
+    let name = hook.name;
+    let Some(hook) = hook.narrowed(&mut fields, name, taken) else { return Ok(()) };
+    let hook = Hook { is_parallel, ..hook };
     for (job, entry) in fields.object("commands")?.each() {
         let entry = Fields::of(format!("{name}.commands.{job}"), entry)?;
         one(&hook, Some(&job), entry, "command", taken);
@@ -118,8 +163,6 @@ fn read_hook(
             ("fail_on_changes_diff", "of its output"),
             ("exclude", "files are not handed on"),
             ("exclude_tags", "gates have no tags"),
-            ("only", "write `when:` on the gate"),
-            ("skip", "write `when:` on the gate"),
             ("setup", "write it as a hook at session_start"),
         ],
     );
@@ -140,8 +183,11 @@ fn jobs(hook: &Hook<'_>, list: Vec<Value>, depth: usize, taken: &mut Taken) -> R
         if depth == 0 {
             return Err(format!("`{}` has groups in groups, deeper than anyone looks", hook.name));
         }
+        let name = entry.text("name").map(|name| format!(" {name}")).unwrap_or_default();
+        let what = format!("{}.jobs: group{name}", hook.name);
+        let Some(hook) = hook.narrowed(&mut entry, &what, taken) else { continue };
         let is_parallel = group.is_true("parallel");
-        jobs(&Hook { is_parallel, ..*hook }, inside, depth - 1, taken)?;
+        jobs(&Hook { is_parallel, ..hook }, inside, depth - 1, taken)?;
         group.lose(
             taken,
             &[
@@ -150,6 +196,15 @@ fn jobs(hook: &Hook<'_>, list: Vec<Value>, depth: usize, taken: &mut Taken) -> R
             ],
         );
         group.finish(taken);
+        lose_files(&mut entry, taken);
+        entry.lose(
+            taken,
+            &[
+                ("root", "write `cwd:` on each gate"),
+                ("env", "write `env:` on each gate"),
+                ("tags", "gates have no tags"),
+            ],
+        );
         entry.finish(taken);
     }
     Ok(())
@@ -168,8 +223,15 @@ fn one(hook: &Hook<'_>, name: Option<&str>, mut entry: Fields, kind: &str, taken
         (None, None) => return taken.lose(entry.place_of("run"), "nothing to run"),
     };
     let line = args.map_or(line.clone(), |args| format!("{line} {args}"));
+    let place = format!("{}.{}", hook.name, name.unwrap_or(kind));
+    let Some(hook) = hook.narrowed(&mut entry, &format!("{place}: {line}"), taken) else { return };
     let mut changes = vec!["asked when an agent is done, not when git commits".to_owned()];
-    let has_template = TEMPLATES.iter().any(|template| line.contains(template));
+    if ARGUMENTS.iter().any(|argument| line.contains(argument)) {
+        let why = "git hands arguments to it, which a gate does not have";
+        return taken.lose(format!("{place}: {line}"), why);
+    }
+    let has_template = TEMPLATES.iter().any(|template| line.contains(template))
+        || hook.templates.iter().any(|name| line.contains(&format!("{{{name}}}")));
     let is_name = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
     let command = match (has_template, name.filter(is_name)) {
         (false, _) => line.clone(),
@@ -185,8 +247,8 @@ fn one(hook: &Hook<'_>, name: Option<&str>, mut entry: Fields, kind: &str, taken
             );
         }
     };
-    let mut found = Found::new(&format!("{}.{}", hook.name, name.unwrap_or(kind)), &line);
-    if let Some(name) = name.filter(is_name) {
+    let mut found = Found::new(&place, &line);
+    if let Some(name) = name {
         found = found.with("name", name);
     }
     found = found.with("command", command);
@@ -199,7 +261,7 @@ fn one(hook: &Hook<'_>, name: Option<&str>, mut entry: Fields, kind: &str, taken
     if let Some(root) = entry.text("root") {
         found = found.with("cwd", root.trim_end_matches('/'));
     }
-    if let Some(Value::Object(env)) = entry.take("env") {
+    if let Some(env) = entry.variables("env") {
         found = found.with("env", env);
     }
     if let Some(priority) = entry.number("priority") {
@@ -208,19 +270,24 @@ fn one(hook: &Hook<'_>, name: Option<&str>, mut entry: Fields, kind: &str, taken
     if hook.is_parallel {
         found = found.with("parallel", true);
     }
-    if entry.take("skip") == Some(Value::Bool(true)) {
+    if hook.is_off {
+        changes.push("`enabled: false`: lefthook never runs it".to_owned());
         found = found.with("enabled", false);
+    } else if has_template && !hook.conditions.is_empty() {
+        let keys: BTreeSet<&str> = hook.conditions.iter().map(|it| it.key).collect();
+        let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+        let keys = keys.join(" and ");
+        changes.push(format!("lefthook applies {keys}: a run that it skips counts as passed"));
+    } else {
+        for Condition { place, why, .. } in &hook.conditions {
+            taken.lose(place.as_str(), why.as_str());
+        }
     }
-    let files = "files are not handed on: it runs for all of them";
+    lose_files(&mut entry, taken);
     entry.lose(
         taken,
         &[
-            ("files", files),
-            ("glob", files),
-            ("exclude", files),
-            ("file_types", files),
             ("tags", "gates have no tags"),
-            ("only", "write `when:` on the gate"),
             ("fail_text", "the agent reads what the command prints"),
             ("interactive", "nobody is asked"),
             ("use_stdin", "a gate's input is what happened, as JSON"),
@@ -229,4 +296,12 @@ fn one(hook: &Hook<'_>, name: Option<&str>, mut entry: Fields, kind: &str, taken
     );
     entry.finish(taken);
     taken.hook("stop", found, &changes);
+}
+
+/// Settings that pick files.
+fn lose_files(entry: &mut Fields, taken: &mut Taken) {
+    let why = "files are not handed on: it runs for all of them";
+    for key in ["files", "glob", "exclude", "file_types"] {
+        entry.lose(taken, &[(key, why)]);
+    }
 }

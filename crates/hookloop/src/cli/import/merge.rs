@@ -1,4 +1,6 @@
-//! How an import is merged into a file that is there: lines are inserted, and no line that was there is changed.
+//! How an import is merged into a file that is there: lines are inserted.
+//!
+//! A line that was there stays as it is, with one exception: an empty value such as `{}` makes room for a block.
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +17,10 @@ const HOOKS: &str = "hooks";
 const NAMES_MAX: u32 = 20;
 /// How far a member stands behind its section.
 const STEP: usize = 2;
+/// Some editors begin a file with this mark.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+/// Values that a block can replace, because they hold nothing.
+const EMPTY_VALUES: [&str; 4] = ["{}", "[]", "~", "null"];
 
 /// Why an import can't be merged.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +29,8 @@ pub(super) enum MergeError {
     Conflicts(Vec<String>),
     /// The text can't be edited line by line.
     Layout(String),
+    /// The file has a mistake already.
+    Invalid(String),
 }
 
 /// Something that the file gets.
@@ -33,8 +41,24 @@ enum Insertion {
 }
 
 /// The text of a project's file with the sections of an import in it.
+///
+/// The text keeps its comments, its line ends and its byte order mark.
 pub(super) fn merge(before: &str, sections: &Map<String, Value>) -> Result<String, MergeError> {
+    let (mark, before) = match before.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) => (BYTE_ORDER_MARK.to_string(), rest),
+        None => (String::new(), before),
+    };
+    let end = line_end(before);
     let there = read(before)?;
+    if there.is_empty() {
+        let mut text = closed(before, end);
+        text.push_str(&yaml::text(sections).replace('\n', end));
+        return checked(text).map(|text| mark + &text);
+    }
+    settings_from(Path::new(FILE_NAME), before.as_bytes()).map_err(|error| {
+        let line = error.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        MergeError::Invalid(format!("{line}{}", error.message))
+    })?;
     let mut expected = there.clone();
     let (mut insertions, mut conflicts, empty) = (Vec::new(), Vec::new(), Map::new());
     for (section, value) in sections {
@@ -67,21 +91,39 @@ pub(super) fn merge(before: &str, sections: &Map<String, Value>) -> Result<Strin
     if !conflicts.is_empty() {
         return Err(MergeError::Conflicts(conflicts));
     }
-    let mut text = before.to_owned();
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
+    if insertions.is_empty() {
+        return Ok(mark + before);
     }
+    let mut text = closed(before, end);
     for insertion in &insertions {
-        text = insert(&text, insertion)?;
+        text = insert(&text, insertion, end)?;
     }
     let changed = || MergeError::Layout("its layout is not that of a list of lines".to_owned());
     if read(&text).map_err(|_| changed())? != expected {
         return Err(changed());
     }
-    // Together they may be what neither is alone: two hooks of one name, for example.
+    checked(text).map(|text| mark + &text)
+}
+
+/// The text, if hookloop reads it. Together, parts may be what neither is alone: two hooks of one name, for example.
+fn checked(text: String) -> Result<String, MergeError> {
     settings_from(Path::new(FILE_NAME), text.as_bytes())
         .map_err(|error| MergeError::Conflicts(vec![error.message]))?;
     Ok(text)
+}
+
+/// How the lines of a text end: as the first one does.
+fn line_end(text: &str) -> &'static str {
+    match text.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n")) {
+        true => "\r\n",
+        false => "\n",
+    }
+}
+
+/// The text with an end of its last line.
+fn closed(text: &str, end: &str) -> String {
+    let is_closed = text.is_empty() || text.ends_with('\n');
+    format!("{text}{}", if is_closed { "" } else { end })
 }
 
 fn read(text: &str) -> Result<Map<String, Value>, MergeError> {
@@ -238,7 +280,9 @@ struct Extent {
     end: usize,
 }
 
-fn insert(text: &str, insertion: &Insertion) -> Result<String, MergeError> {
+fn insert(text: &str, insertion: &Insertion, end: &str) -> Result<String, MergeError> {
+    let emptied = without_empty_value(text, insertion);
+    let text = emptied.as_deref().unwrap_or(text);
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let whole = Extent { first: 0, end: lines.len() };
     let (at, block) = match insertion {
@@ -265,7 +309,33 @@ fn insert(text: &str, insertion: &Insertion) -> Result<String, MergeError> {
             (extent.end, block)
         }
     };
+    let block = block.replace('\n', end);
     Ok([lines[..at].concat(), block, lines[at..].concat()].concat())
+}
+
+/// The text without the empty value that stands where the insertion belongs, if one does: `hooks: {}` or `stop: []`.
+fn without_empty_value(text: &str, insertion: &Insertion) -> Option<String> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let whole = Extent { first: 0, end: lines.len() };
+    let at = match insertion {
+        Insertion::Section(..) => return None,
+        Insertion::Member { section, .. } => line_of(&lines, whole, 0, section)?,
+        Insertion::Item { section, key, .. } => {
+            let outer = block_of(&lines, whole, 0, section).ok()?;
+            let indent = first_indent(&lines, outer)?;
+            line_of(&lines, Extent { first: outer.first + 1, end: outer.end }, indent, key)?
+        }
+    };
+    let line = lines[at];
+    let (key, value) = line.split_once(':')?;
+    let (said, comment) = match value.split_once(" #") {
+        Some((said, _)) => (said.trim(), &value[said.len()..]),
+        None => (value.trim(), &value[value.trim_end().len()..]),
+    };
+    if !EMPTY_VALUES.contains(&said) {
+        return None;
+    }
+    Some([&lines[..at].concat(), key, ":", comment, &lines[at + 1..].concat()].concat())
 }
 
 /// The lines of a key's block: its own, and those that are further in.
@@ -275,19 +345,14 @@ fn block_of(
     indent: usize,
     key: &str,
 ) -> Result<Extent, MergeError> {
-    let is_key = |line: &str| {
-        let rest = line.trim_start().trim_start_matches(['"', '\'']).strip_prefix(key);
-        let rest = rest.map(|rest| rest.trim_start_matches(['"', '\'']));
-        indent_of(line) == Some(indent) && rest.is_some_and(|rest| rest.starts_with(':'))
-    };
-    let found = (within.first..within.end).find(|at| is_key(lines[*at]));
     let missing = || MergeError::Layout(format!("`{key}` is not on a line of its own"));
-    let first = found.ok_or_else(missing)?;
+    let first = line_of(lines, within, indent, key).ok_or_else(missing)?;
     let (_, value) = lines[first].split_once(':').ok_or_else(missing)?;
     let value = value.trim();
     if !value.is_empty() && !value.starts_with('#') {
         let line = first + 1;
-        return Err(MergeError::Layout(format!("line {line}: `{key}` is written in one line")));
+        let why = "is written in one line; write its entries on lines of their own";
+        return Err(MergeError::Layout(format!("line {line}: `{key}` {why}")));
     }
     let is_inside = |line: &str| match indent_of(line) {
         None => true,
@@ -305,6 +370,17 @@ fn block_of(
         end -= 1;
     }
     Ok(Extent { first, end })
+}
+
+/// The line of a key that stands `indent` characters in.
+fn line_of(lines: &[&str], within: Extent, indent: usize, key: &str) -> Option<usize> {
+    let is_key = |line: &str| {
+        let rest = line.trim_start().trim_start_matches(['"', '\'']).strip_prefix(key);
+        let rest = rest.map(|rest| rest.trim_start_matches(['"', '\'']));
+        indent_of(line) == Some(indent)
+            && rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+    };
+    (within.first..within.end).find(|at| is_key(lines[*at]))
 }
 
 /// How far in a line begins; none if it has nothing but a comment.
@@ -367,6 +443,63 @@ mod tests {
         let import = json!({"hooks": {"stop": [{"command": "make test", "timeout": "5s"}]}});
         let merged = merge(before, &sections(import));
         assert!(matches!(merged, Err(MergeError::Conflicts(_))), "{merged:?}");
+    }
+
+    #[test]
+    fn empty_values_make_room_and_line_ends_stay() {
+        let import =
+            sections(json!({"hooks": {"stop": [{"name": "lint", "command": "make lint"}]}}));
+        let block = "  stop:\n    - name: lint\n      command: make lint\n";
+        for (before, expected) in [
+            ("version: 1\nhooks: {}\n", format!("version: 1\nhooks:\n{block}")),
+            ("version: 1\nhooks:\n", format!("version: 1\nhooks:\n{block}")),
+            ("version: 1\nhooks: ~ # none\n", format!("version: 1\nhooks: # none\n{block}")),
+            ("version: 1\nhooks: null", format!("version: 1\nhooks:\n{block}")),
+            (
+                "version: 1\n\"hooks\" : {}   # none\n",
+                format!("version: 1\n\"hooks\" : # none\n{block}"),
+            ),
+            ("version: 1\nhooks:\n  # later\n", format!("version: 1\nhooks:\n  # later\n{block}")),
+            (
+                "version: 1\nhooks: {}\n\n# few\nlimits: {iterations: 3}\n",
+                format!("version: 1\nhooks:\n{block}\n# few\nlimits: {{iterations: 3}}\n"),
+            ),
+            (
+                "version: 1\nhooks:\n  stop: [] # none\n",
+                format!("version: 1\nhooks:\n  stop: # none\n{}", &block[8..]),
+            ),
+            ("# ours\n", format!("# ours\nversion: 1\nhooks:\n{block}")),
+            ("", format!("version: 1\nhooks:\n{block}")),
+        ] {
+            assert_eq!(merge(before, &import).unwrap(), expected, "{before}");
+            // The same file with other line ends, and with a mark at its beginning.
+            let (before, expected) = (before.replace('\n', "\r\n"), expected.replace('\n', "\r\n"));
+            if before.contains('\n') {
+                assert_eq!(merge(&before, &import).unwrap(), expected, "{before}");
+                let marked = merge(&format!("\u{feff}{before}"), &import).unwrap();
+                assert_eq!(marked, format!("\u{feff}{expected}"), "{before}");
+                assert_eq!(merge(&marked, &import).unwrap(), marked, "{before}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_with_a_mistake_is_refused_with_its_line() {
+        let import =
+            sections(json!({"hooks": {"stop": [{"name": "lint", "command": "make lint"}]}}));
+        for (before, part) in [
+            ("version: 1\nhooks: []\n", "line 2: "),
+            ("version: 1\nlimits: &a\n  iterations: 3\n", "anchors"),
+            ("version: 1\nnovel: 1\n", "novel"),
+            ("version: 1\nhooks: {}\nhooks: {}\n", ""),
+            ("version: 1\n---\nversion: 1\n", ""),
+        ] {
+            let merged = merge(before, &import);
+            let (Err(MergeError::Invalid(why)) | Err(MergeError::Layout(why))) = &merged else {
+                panic!("{before}: {merged:?}");
+            };
+            assert!(why.contains(part), "{before}: {why}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod beads;
 mod iteratr;
 mod kanban;
 mod lefthook;
+mod lefthook_occasion;
 mod merge;
 mod octopoid;
 mod ralph;

@@ -12,7 +12,7 @@ use super::tasks::Draft;
 
 pub(super) const TOOL: Tool = Tool {
     name: "octopoid",
-    files: &[".octopoid/config.yaml", ".octopoid/flows/default.yaml"],
+    files: &[".octopoid/config.yaml", ".octopoid/agents.yaml", ".octopoid/flows/default.yaml"],
     read,
 };
 
@@ -21,6 +21,12 @@ const POINTS: [&str; 4] = ["before_submit", "after_submit", "before_merge", "aft
 /// Transitions of a flow that have steps here, and where.
 const TRANSITIONS: [(&str, &str); 2] =
     [("claimed -> provisional", "before_submit"), ("provisional -> done", "before_merge")];
+
+/// A role of a type, and the agents that have it.
+type RoleAgents = (String, Vec<String>);
+
+/// Its names for the role that does the work.
+const IMPLEMENTERS: [&str; 2] = ["implement", IMPLEMENTER];
 
 /// What a step of its is here.
 enum Step {
@@ -73,37 +79,35 @@ fn config(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
         if !lists.is_empty() {
             ours.insert("hooks".to_owned(), Value::Object(lists));
         }
-        if let Some(agents) = kind.take("agents") {
-            define_agents(&agents, taken);
+        let roles = roles(&place, kind.take("agents"), taken)?;
+        if !roles.is_empty() {
+            define_agents(&roles, taken);
             taken.changed(
                 format!("{place}.agents"),
                 "each is defined under `agents` as Claude Code, which runs them there",
             );
-            ours.insert("agents".to_owned(), agents);
+            let roles = roles.into_iter().map(|(role, names)| (role, json!(names)));
+            ours.insert("agents".to_owned(), Value::Object(roles.collect()));
         }
         kind.finish(taken);
         taken.set("task_types", &name, Value::Object(ours));
     }
-    let mut agents = file.object("agents")?;
-    if let Some(most) = agents.number("max_concurrent").filter(|most| *most > 0) {
-        taken.set("scheduling", "wip", json!(most));
-        taken.changed(
-            "agents.max_concurrent",
-            "`scheduling: {wip}`: tasks in hands at once, over all machines",
-        );
+    match file.take("agents") {
+        None => {}
+        Some(Value::Object(fields)) => agent_section(fields, taken)?,
+        Some(Value::Array(list)) => {
+            for entry in list {
+                listed_agent(entry, taken)?;
+            }
+        }
+        Some(_) => return Err("`agents` is neither a list nor an object with fields".to_owned()),
     }
-    agents.lose(
-        taken,
-        &[
-            ("max_breakdown_depth", "tasks are broken down by hand, or by an agent's tools"),
-            ("models", "hookloop run --model, or `agents: {NAME: {model}}`"),
-        ],
-    );
-    agents.finish(taken);
     let mut repo = file.object("repo")?;
-    if let Some(base) = repo.text("base_branch") {
-        taken.set("delivery", "base", json!(base));
-        taken.kept("repo.base_branch");
+    for key in ["base_branch", "main_branch"] {
+        if let Some(base) = repo.text(key) {
+            taken.set("delivery", "base", json!(base));
+            taken.kept(repo.place_of(key));
+        }
     }
     repo.lose(taken, &[("path", "a project is the directory of its file")]);
     repo.finish(taken);
@@ -121,19 +125,124 @@ fn config(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
     Ok(())
 }
 
+/// Limits of all agents, and agents by name.
+fn agent_section(fields: Map<String, Value>, taken: &mut Taken) -> Result<(), String> {
+    let mut agents = Fields::of("agents", Value::Object(fields))?;
+    if let Some(most) = agents.number("max_concurrent").filter(|most| *most > 0) {
+        taken.set("scheduling", "wip", json!(most));
+        taken.changed(
+            "agents.max_concurrent",
+            "`scheduling: {wip}`: tasks in hands at once, over all machines",
+        );
+    }
+    agents.lose(
+        taken,
+        &[
+            ("max_breakdown_depth", "tasks are broken down by hand, or by an agent's tools"),
+            ("models", "hookloop run --model, or `agents: {NAME: {model}}`"),
+        ],
+    );
+    for name in agents.keys_of_objects() {
+        let fields = Fields::of(format!("agents.{name}"), agents.take(&name).unwrap_or_default())?;
+        define_agent(&name, fields, taken)?;
+    }
+    agents.finish(taken);
+    Ok(())
+}
+
+/// An agent in a list: a name, or an object that has one.
+fn listed_agent(entry: Value, taken: &mut Taken) -> Result<(), String> {
+    let (name, entry) = match entry {
+        Value::String(name) => (Some(name), Value::Null),
+        Value::Object(mut entry) => match entry.shift_remove("name") {
+            Some(Value::String(name)) => (Some(name), Value::Object(entry)),
+            _ => (None, Value::Null),
+        },
+        _ => (None, Value::Null),
+    };
+    match name.filter(|name| !name.trim().is_empty()) {
+        Some(name) => define_agent(&name, Fields::of(format!("agents.{name}"), entry)?, taken),
+        None => {
+            taken.lose("agents: an entry", "it has no name");
+            Ok(())
+        }
+    }
+}
+
+/// Defines an agent with its own settings.
+fn define_agent(name: &str, mut entry: Fields, taken: &mut Taken) -> Result<(), String> {
+    let place = entry.place().to_owned();
+    if entry.flag("enabled") == Some(false) {
+        taken.lose(place, "left out: it is not enabled there");
+        return Ok(());
+    }
+    let mut agent = Map::from_iter([("kind".to_owned(), json!("claude"))]);
+    if let Some(model) = entry.text("model") {
+        agent.insert("model".to_owned(), json!(model));
+    }
+    let lists = hooks(&format!("{place}.hooks"), entry.take("hooks"), taken)?;
+    if !lists.is_empty() {
+        agent.insert("hooks".to_owned(), Value::Object(lists));
+    }
+    let role = entry.text("role").or_else(|| entry.text("type")).unwrap_or_default();
+    if IMPLEMENTERS.contains(&role.as_str()) {
+        choose_agent(name, taken);
+    } else if !role.is_empty() {
+        let why = format!("agents have no roles: hookloop worker --agent {name}");
+        taken.lose(entry.place_of("role"), why);
+    }
+    taken.set("agents", name, Value::Object(agent));
+    taken.changed(place, "defined as Claude Code, which runs it there");
+    entry.lose(
+        taken,
+        &[
+            ("max_concurrent", "hookloop worker --jobs N"),
+            ("interval_seconds", "a worker takes a task when one is ready"),
+            ("max_turns", "`limits: {iterations: N}`"),
+        ],
+    );
+    entry.finish(taken);
+    Ok(())
+}
+
+/// Makes this the agent of sessions, if no other is.
+fn choose_agent(name: &str, taken: &mut Taken) {
+    let is_chosen = taken.config.get("loop").is_some_and(|it| it.get("agent").is_some());
+    if !is_chosen {
+        taken.set("loop", "agent", json!(name));
+    }
+}
+
+/// The agents of a type by role. A list without roles has those that implement.
+fn roles(place: &str, value: Option<Value>, taken: &mut Taken) -> Result<Vec<RoleAgents>, String> {
+    let place = format!("{place}.agents");
+    let value = match value {
+        None => return Ok(Vec::new()),
+        Some(Value::Object(roles)) => Value::Object(roles),
+        Some(names) => json!({ IMPLEMENTER: names }),
+    };
+    let mut fields = Fields::of(place, value)?;
+    let mut roles = Vec::new();
+    for role in fields.keys() {
+        let names = fields.texts(&role);
+        if !names.is_empty() {
+            roles.push((role, names));
+        }
+    }
+    fields.finish(taken);
+    Ok(roles)
+}
+
 /// Defines the agents that a type names: a type whose agents nobody defines is worked on by none.
-fn define_agents(roles: &Value, taken: &mut Taken) {
-    let Value::Object(roles) = roles else { return };
+fn define_agents(roles: &[RoleAgents], taken: &mut Taken) {
     for (role, names) in roles {
-        let names: Vec<&str> = match names {
-            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
-            name => name.as_str().into_iter().collect(),
-        };
-        for name in names.into_iter().filter(|name| known(name).is_none()) {
-            taken.set("agents", name, json!({ "kind": "claude" }));
-            let is_chosen = taken.config.get("loop").is_some_and(|it| it.get("agent").is_some());
-            if role == IMPLEMENTER && !is_chosen {
-                taken.set("loop", "agent", json!(name));
+        for name in names.iter().filter(|name| known(name).is_none()) {
+            let is_defined = taken.config.get("agents").is_some_and(|it| it.get(name).is_some());
+            if !is_defined {
+                taken.set("agents", name, json!({ "kind": "claude" }));
+            }
+            if role == IMPLEMENTER {
+                choose_agent(name, taken);
             }
         }
     }
@@ -218,8 +327,11 @@ fn flow(file: &mut Fields, transitions: Value, taken: &mut Taken) -> Result<(), 
         let mut steps = transitions.object(theirs)?;
         let mut list = Vec::new();
         for run in steps.list("runs").into_iter().chain(steps.list("checks")) {
-            let run = run.as_str().unwrap_or_default().to_owned();
-            list.extend(named(&format!("{name}: {theirs}"), point, &run, taken));
+            let place = format!("{name}: {theirs}");
+            match run.as_str() {
+                Some(run) => list.extend(named(&place, point, run, taken)),
+                None => taken.lose(place, "a step that is not a name"),
+            }
         }
         // A flow says the order; what the configuration lists is what there was before flows.
         if !list.is_empty() {
@@ -237,6 +349,10 @@ fn flow(file: &mut Fields, transitions: Value, taken: &mut Taken) -> Result<(), 
             } else if let Some(script) = condition.text("script") {
                 let found = Found::new(theirs, &script).with("command", script.as_str());
                 taken.hook(point, found, &[]);
+            } else {
+                let condition = condition.text("name").unwrap_or_default();
+                let why = "a person decides with `hookloop merge`; there is no other condition";
+                taken.lose(format!("{name}: {theirs}: condition {condition}"), why);
             }
             condition.take("name");
             condition.take("type");
@@ -275,9 +391,9 @@ fn task(source: &Source, taken: &mut Taken) -> Result<(), String> {
         });
         match key {
             Some(("ROLE", role)) => draft.labels.push(role.trim().to_owned()),
-            Some(("PRIORITY", priority)) => draft.priority = level(priority),
+            Some(("PRIORITY", priority)) => draft.priority = level(priority, taken),
             Some(("TYPE", kind)) => draft.kind = Some(kind.trim().to_owned()),
-            Some(("BLOCKED_BY", on)) => draft.depends_on = on.split(',').map(of_task).collect(),
+            Some(("BLOCKED_BY", on)) => draft.depends_on = ids(on),
             Some(("CREATED", at)) => {
                 draft.created_at = Some(format!("{}Z", at.trim().trim_end_matches('Z')))
             }
@@ -318,13 +434,9 @@ fn tasks(source: &Source, taken: &mut Taken) -> Result<(), String> {
         Draft {
             goal: title,
             labels: task.text("role").into_iter().collect(),
-            priority: task.text("priority").and_then(|text| level(&text)),
+            priority: task.text("priority").and_then(|text| level(&text, taken)),
             kind: task.text("type"),
-            depends_on: blocked_by
-                .split(',')
-                .filter(|on| !on.trim().is_empty())
-                .map(of_task)
-                .collect(),
+            depends_on: ids(&blocked_by),
             state: is_done.then_some(TaskState::Completed),
             description: vec![("", task.text("execution_notes").unwrap_or_default())],
             created_at: task.text("created_at"),
@@ -340,10 +452,16 @@ fn tasks(source: &Source, taken: &mut Taken) -> Result<(), String> {
 }
 
 /// `P0` is 0.
-fn level(text: &str) -> Option<u64> {
-    text.trim().trim_start_matches('P').parse().ok()
+fn level(text: &str, taken: &mut Taken) -> Option<u64> {
+    let level = text.trim().trim_start_matches('P').parse().ok();
+    if level.is_none() {
+        taken.lose(format!("priority {text}"), "left out: it is not a priority that is known");
+    }
+    level
 }
 
-fn of_task(id: &str) -> String {
-    id.trim().to_owned()
+/// Ids with commas between them.
+fn ids(text: &str) -> Vec<String> {
+    let ids = text.split(',').map(str::trim).filter(|id| !id.is_empty());
+    ids.map(str::to_owned).collect()
 }

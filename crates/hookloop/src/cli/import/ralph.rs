@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hookloop_core::options::TIMEOUT_MAX_MS;
 use hookloop_core::task::TaskState;
 use hookloop_engine::agents::known::known;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Tool;
 use super::source::Source;
@@ -125,24 +125,24 @@ fn limits(file: &mut Fields, taken: &mut Taken) {
     let numbers = [("max_iterations", "iterations"), ("max_consecutive_failures", "errors")];
     for (theirs, ours) in numbers {
         if let Some(number) = file.number(theirs) {
-            taken.set("limits", ours, json!(number));
-            taken.kept(file.place_of(theirs));
+            taken.set_or_lose("limits", ours, json!(number), file.place_of(theirs));
         }
     }
     for theirs in ["max_runtime_seconds", "max_runtime"] {
         if let Some(seconds) = file.number(theirs) {
             let longest = TIMEOUT_MAX_MS / 1_000;
-            taken.set("limits", "duration", json!(format!("{}s", seconds.min(longest))));
-            match seconds <= longest {
-                true => taken.kept(file.place_of(theirs)),
-                false => taken.changed(file.place_of(theirs), "a session ends after a day"),
+            if seconds > longest {
+                taken.set("limits", "duration", json!(format!("{longest}s")));
+                taken.changed(file.place_of(theirs), "a session ends after a day");
+                continue;
             }
+            let length = json!(format!("{seconds}s"));
+            taken.set_or_lose("limits", "duration", length, file.place_of(theirs));
         }
     }
     for theirs in ["max_cost_usd", "max_cost"] {
-        if let Some(dollars) = file.take(theirs).as_ref().and_then(Value::as_f64) {
-            taken.set("limits", "cost", json!(dollars));
-            taken.kept(file.place_of(theirs));
+        if let Some(dollars) = file.decimal(theirs) {
+            taken.set_or_lose("limits", "cost", json!(dollars), file.place_of(theirs));
         }
     }
     let promise = "an agent says `<promise>COMPLETE</promise>`, and gates say whether it is";
@@ -190,7 +190,7 @@ fn gates(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
 
 fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
     let mut hooks = file.object("hooks")?;
-    let is_off = hooks.take("enabled") == Some(Value::Bool(false));
+    let is_off = hooks.flag("enabled") == Some(false);
     let mut defaults = hooks.object("defaults")?;
     let usual = defaults.number("timeout_seconds");
     defaults.lose(
@@ -205,11 +205,7 @@ fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
     for (phase, point) in PHASES {
         for spec in events.list(phase) {
             let mut spec = Fields::of(format!("hooks.{phase}"), spec)?;
-            let words: Vec<String> = spec
-                .list("command")
-                .iter()
-                .filter_map(|word| word.as_str().map(str::to_owned))
-                .collect();
+            let words = spec.texts("command");
             let mut found = Found::new(phase, &words.join(" "));
             if let Some(name) = spec.text("name") {
                 found = found.with("name", name);
@@ -231,7 +227,7 @@ fn hooks(file: &mut Fields, taken: &mut Taken) -> Result<(), String> {
             if let Some(cwd) = spec.text("cwd") {
                 found = found.with("cwd", cwd);
             }
-            if let Some(Value::Object(env)) = spec.take("env").filter(|env| env != &json!({})) {
+            if let Some(env) = spec.variables("env") {
                 found = found.with("env", env);
             }
             if is_off {
@@ -270,17 +266,16 @@ fn tasks(source: &Source, taken: &mut Taken) -> Result<(), String> {
         let status = task.text("status").unwrap_or_default();
         if status == "failed" {
             taken.changed("status failed", "ready here: somebody may try again");
-        } else if status == "in_progress" {
-            taken.changed("status in_progress", "ready here: nobody works on it yet");
+        } else if !["", "open", "closed"].contains(&status.as_str()) {
+            taken.changed(format!("status {status}"), "ready here: nobody works on it yet");
         }
-        let words = task.list("blocked_by");
         Draft {
             id: task.text("id").unwrap_or_default(),
             goal: task.text("title").unwrap_or_default(),
             description: vec![("", task.text("description").unwrap_or_default())],
             // Theirs begins with 1.
             priority: task.number("priority").map(|n| n.saturating_sub(1)),
-            depends_on: words.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect(),
+            depends_on: task.texts("blocked_by"),
             state: (status == "closed").then_some(TaskState::Completed),
             created_at: task.text("created"),
             completed_at: task.text("closed"),
@@ -308,7 +303,6 @@ fn stories(source: &Source, taken: &mut Taken) -> Result<(), String> {
     for story in file.list("userStories") {
         let mut story = Fields::of("userStories", story)?;
         let has_passed = story.is_true("passes");
-        let criteria = story.list("acceptanceCriteria");
         Draft {
             id: story.text("id").unwrap_or_default(),
             goal: story.text("title").unwrap_or_default(),
@@ -317,10 +311,7 @@ fn stories(source: &Source, taken: &mut Taken) -> Result<(), String> {
                 ("Notes", story.text("notes").unwrap_or_default()),
                 ("Part of", product.clone()),
             ],
-            deliverables: criteria
-                .iter()
-                .filter_map(|text| text.as_str().map(str::to_owned))
-                .collect(),
+            deliverables: story.texts("acceptanceCriteria"),
             priority: story.number("priority").map(|n| n.saturating_sub(1)),
             state: has_passed.then_some(TaskState::Completed),
             ..Draft::default()
@@ -344,17 +335,26 @@ fn stories(source: &Source, taken: &mut Taken) -> Result<(), String> {
 fn plan(source: &Source, taken: &mut Taken) {
     let mut heading = String::new();
     let mut seen = BTreeMap::new();
+    let mut is_code = false;
     for line in source.text.lines() {
         let said = line.trim();
+        if said.starts_with("```") || said.starts_with("~~~") {
+            is_code = !is_code;
+        }
+        if is_code {
+            continue;
+        }
         if let Some(text) = said.strip_prefix('#') {
             heading = text.trim_start_matches('#').trim().to_owned();
             continue;
         }
-        let item = said.strip_prefix("- ").or_else(|| said.strip_prefix("* "));
-        let Some((mark, goal)) = item.and_then(|item| item.strip_prefix('[')?.split_once(']'))
-        else {
+        let item = item_of(said).and_then(|item| item.strip_prefix('[')?.split_once(']'));
+        let Some((mark, goal)) = item.filter(|(mark, _)| mark.chars().count() <= 1) else {
             continue;
         };
+        if !["", " ", "x", "X"].contains(&mark) {
+            taken.changed(format!("the mark [{mark}]"), "ready here: nobody works on it yet");
+        }
         let goal = goal.trim().to_owned();
         Draft {
             id: id_of("plan", &goal, &mut seen),
@@ -366,4 +366,12 @@ fn plan(source: &Source, taken: &mut Taken) {
         .take(taken);
         taken.kept("lines that can be ticked off");
     }
+}
+
+/// The text of an item of a list, behind its sign or number.
+fn item_of(line: &str) -> Option<&str> {
+    let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = digits.strip_prefix(['.', ')']).filter(|_| digits.len() < line.len());
+    let rest = line.strip_prefix(['-', '*', '+']).or(numbered)?;
+    rest.starts_with(' ').then(|| rest.trim_start())
 }

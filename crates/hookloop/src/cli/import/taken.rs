@@ -1,7 +1,9 @@
 //! What was taken over of another tool, and a row for everything that was found.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use hookloop_core::id::TaskId;
 use hookloop_engine::bulk::Line;
 use hookloop_engine::config::{FILE_NAME, settings_from};
 use hookloop_engine::doctor::undeclared_in;
@@ -15,6 +17,8 @@ const ROWS_MAX: usize = 1_000;
 const HOOKS_MAX: usize = 256;
 /// Hooks of one name, told apart by a number.
 const NAMES_MAX: u32 = 20;
+/// The longest name of a hook.
+const NAME_MAX: usize = 64;
 /// Of a text in a row.
 const SHOWN_MAX: usize = 80;
 
@@ -52,6 +56,8 @@ pub(super) struct Taken {
     /// Sections of a project's file.
     pub(super) config: Map<String, Value>,
     pub(super) tasks: Vec<Line>,
+    /// Ids of the tasks.
+    pub(super) ids: BTreeSet<TaskId>,
     pub(super) rows: Vec<Row>,
     /// Rows that were too many.
     pub(super) more: u64,
@@ -61,7 +67,15 @@ pub(super) struct Taken {
 
 impl Taken {
     pub(super) fn new(tool: &'static str) -> Taken {
-        Taken { tool, config: Map::new(), tasks: Vec::new(), rows: Vec::new(), more: 0, hooks: 0 }
+        Taken {
+            tool,
+            config: Map::new(),
+            tasks: Vec::new(),
+            ids: BTreeSet::new(),
+            rows: Vec::new(),
+            more: 0,
+            hooks: 0,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -111,6 +125,10 @@ impl Taken {
     pub(super) fn hook(&mut self, point: &str, found: Found, changes: &[String]) -> bool {
         let Found { what, mut entry } = found;
         let mut changes = changes.to_vec();
+        if let Some(name) = entry.get("name").and_then(Value::as_str).and_then(fitting_name) {
+            changes.push(format!("it is called `{name}`: names are letters, digits, `_` and `-`"));
+            entry.insert("name".to_owned(), Value::from(name));
+        }
         let line = entry.get("command").and_then(Value::as_str).unwrap_or_default();
         let variables = undeclared_in(line);
         if !variables.is_empty() && !entry.contains_key("env") {
@@ -196,6 +214,25 @@ impl Taken {
         section[key] = value;
     }
 
+    /// Sets `section.key` if a file can have this value; `what` is its name in the row. A value that another file or
+    /// section has set before stays.
+    pub(super) fn set_or_lose(&mut self, section: &str, key: &str, value: Value, what: String) {
+        let there = self.config.get(section).and_then(|section| section.get(key));
+        if let Some(there) = there.filter(|there| **there != value) {
+            let why = format!("left out: `{section}.{key}` is {there} already");
+            return self.lose(what, why);
+        }
+        let members = Map::from_iter([(key.to_owned(), value.clone())]);
+        let file = Map::from_iter([(section.to_owned(), Value::Object(members))]);
+        match settings_from(Path::new(FILE_NAME), yaml::text(&file).as_bytes()) {
+            Ok(_) => {
+                self.set(section, key, value);
+                self.kept(what);
+            }
+            Err(error) => self.lose(what, format!("left out: {}", error.message)),
+        }
+    }
+
     /// Adds a row for each limit that a repository's file can't set by itself.
     pub(super) fn note_wide_limits(&mut self) {
         let Some(Value::Object(limits)) = self.config.get("limits").cloned() else { return };
@@ -250,6 +287,8 @@ impl Row {
 pub(super) struct Fields {
     place: String,
     fields: Map<String, Value>,
+    /// Fields whose value has another type than the one that was asked for, with the reason. `finish` reports them.
+    refused: Vec<(String, &'static str)>,
 }
 
 impl Fields {
@@ -257,8 +296,8 @@ impl Fields {
     pub(super) fn of(place: impl Into<String>, value: Value) -> Result<Fields, String> {
         let place = place.into();
         match value {
-            Value::Object(fields) => Ok(Fields { place, fields }),
-            Value::Null => Ok(Fields { place, fields: Map::new() }),
+            Value::Object(fields) => Ok(Fields { place, fields, refused: Vec::new() }),
+            Value::Null => Ok(Fields { place, fields: Map::new(), refused: Vec::new() }),
             _ if place.is_empty() => Err("this is not an object with fields".to_owned()),
             _ => Err(format!("`{place}` is not an object with fields")),
         }
@@ -268,6 +307,21 @@ impl Fields {
         self.fields.shift_remove(key).filter(|value| !value.is_null())
     }
 
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+
+    pub(super) fn keys(&self) -> Vec<String> {
+        self.fields.keys().cloned().collect()
+    }
+
+    /// The keys whose values can have fields.
+    pub(super) fn keys_of_objects(&self) -> Vec<String> {
+        let fields = self.fields.iter();
+        let objects = fields.filter(|(_, value)| value.is_object() || value.is_null());
+        objects.map(|(key, _)| key.clone()).collect()
+    }
+
     pub(super) fn put(&mut self, key: &str, value: Value) {
         self.fields.insert(key.to_owned(), value);
     }
@@ -275,6 +329,10 @@ impl Fields {
     pub(super) fn text(&mut self, key: &str) -> Option<String> {
         match self.take(key)? {
             Value::String(text) => Some(text).filter(|text| !text.trim().is_empty()),
+            Value::Array(_) | Value::Object(_) => {
+                self.refuse(key, "left out: it is not a text");
+                None
+            }
             other => Some(other.to_string()),
         }
     }
@@ -287,12 +345,80 @@ impl Fields {
         }
     }
 
-    pub(super) fn number(&mut self, key: &str) -> Option<u64> {
-        self.take(key).as_ref().and_then(Value::as_u64)
+    /// The texts of a list; a number counts as its digits.
+    pub(super) fn texts(&mut self, key: &str) -> Vec<String> {
+        let items = self.list(key);
+        let count = items.len();
+        let texts: Vec<String> = items
+            .into_iter()
+            .filter_map(|item| match item {
+                Value::String(text) => Some(text),
+                Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            })
+            .collect();
+        if texts.len() < count {
+            self.refuse(key, "an entry that is not a text is left out");
+        }
+        texts
     }
 
+    pub(super) fn number(&mut self, key: &str) -> Option<u64> {
+        let value = self.take(key)?;
+        let number = value.as_u64();
+        if number.is_none() {
+            self.refuse(key, "left out: it is not a whole number from 0 on");
+        }
+        number
+    }
+
+    pub(super) fn decimal(&mut self, key: &str) -> Option<f64> {
+        let value = self.take(key)?;
+        let number = value.as_f64().filter(|number| *number >= 0.0);
+        if number.is_none() {
+            self.refuse(key, "left out: it is not a number from 0 on");
+        }
+        number
+    }
+
+    /// Whether the field is `true`; a field that is missing is not.
     pub(super) fn is_true(&mut self, key: &str) -> bool {
-        self.take(key) == Some(Value::Bool(true))
+        self.flag(key) == Some(true)
+    }
+
+    pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
+        let value = self.take(key)?;
+        let flag = value.as_bool();
+        if flag.is_none() {
+            self.refuse(key, "left out: it is neither true nor false");
+        }
+        flag
+    }
+
+    /// The variables of an environment: names with texts.
+    pub(super) fn variables(&mut self, key: &str) -> Option<Map<String, Value>> {
+        let Value::Object(variables) = self.take(key)? else {
+            self.refuse(key, "left out: it is not a list of names with values");
+            return None;
+        };
+        let mut texts = Map::new();
+        for (name, value) in variables {
+            let text = match value {
+                Value::String(text) => text,
+                Value::Null => String::new(),
+                Value::Bool(_) | Value::Number(_) => value.to_string(),
+                Value::Array(_) | Value::Object(_) => {
+                    self.refuse(key, "a value that is not a text is left out");
+                    continue;
+                }
+            };
+            texts.insert(name, Value::from(text));
+        }
+        Some(texts).filter(|texts| !texts.is_empty())
+    }
+
+    fn refuse(&mut self, key: &str, why: &'static str) {
+        self.refused.push((key.to_owned(), why));
     }
 
     pub(super) fn object(&mut self, key: &str) -> Result<Fields, String> {
@@ -321,11 +447,25 @@ impl Fields {
         }
     }
 
-    /// Reports what nobody asked for. Values are not told: they may be secret.
+    /// Reports what nobody asked for and what has the wrong type. Values are not told: they may be secret.
     pub(super) fn finish(self, taken: &mut Taken) {
+        for (key, why) in &self.refused {
+            taken.lose(self.place_of(key), *why);
+        }
         let left: Vec<String> = self.fields.keys().map(|key| self.place_of(key)).collect();
         left.iter().for_each(|key| taken.unknown(key));
     }
+}
+
+/// A name that hooks can have in place of one that they can't; none if the name fits.
+fn fitting_name(name: &str) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    if name.chars().all(fits) && (1..=NAME_MAX).contains(&name.len()) {
+        return None;
+    }
+    let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(NAME_MAX).collect();
+    let name = name.trim_matches('-');
+    Some(if name.is_empty() { "imported".to_owned() } else { name.to_owned() })
 }
 
 /// The first line of a text, as far as it is shown.

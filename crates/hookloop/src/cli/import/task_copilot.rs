@@ -65,14 +65,13 @@ fn tasks(value: Value, taken: &mut Taken) -> Result<(), String> {
                 taken.lose("tasks that are cancelled", "they are not work to be done");
                 continue;
             }
-            "in_progress" => {
-                taken.changed("status in_progress", "ready here: nobody works on it yet");
+            "pending" | "" => (None, None),
+            other => {
+                taken.changed(format!("status {other}"), "ready here: nobody works on it yet");
                 (None, None)
             }
-            _ => (None, None),
         };
         let mut metadata = task.object("metadata")?;
-        let dependencies = metadata.list("dependencies");
         let draft = Draft {
             id: task.text("id").unwrap_or_default(),
             goal: task.text("title").unwrap_or_default(),
@@ -81,10 +80,7 @@ fn tasks(value: Value, taken: &mut Taken) -> Result<(), String> {
                 ("Notes", task.text("notes").unwrap_or_default()),
             ],
             parent: task.text("parentId"),
-            depends_on: dependencies
-                .iter()
-                .filter_map(|id| id.as_str().map(str::to_owned))
-                .collect(),
+            depends_on: metadata.texts("dependencies"),
             state,
             created_at: task.text("createdAt"),
             ..Draft::default()

@@ -170,10 +170,16 @@ pub(super) struct Draft {
 impl Draft {
     /// Takes the task over, within the limits of tasks here.
     pub(super) fn take(self, taken: &mut Taken) {
-        let id = task_id(&self.id, taken);
+        let id = match self.id.trim().is_empty() {
+            true => id_of_goal(&self.goal, taken),
+            false => task_id(&self.id, taken),
+        };
         let goal = cut("goal", self.goal.trim().to_owned(), GOAL_MAX_BYTES, taken);
         if goal.is_empty() {
             return taken.lose(format!("task {id}"), "it has no title");
+        }
+        if !taken.ids.insert(id.clone()) {
+            return taken.lose(format!("task {id}"), "left out: another task has its id");
         }
         let parts = self.description.iter().filter(|(_, text)| !text.trim().is_empty());
         let parts: Vec<String> = parts
@@ -185,16 +191,30 @@ impl Draft {
         let description = cut("description", parts.join("\n\n"), TEXT_MAX_BYTES, taken);
         let deliverables = words("deliverables", self.deliverables, taken);
         let labels = words("labels", self.labels, taken);
-        let priority = self.priority.map(|n| n.min(u64::from(Priority::MAX)) as u8);
+        let lowest = u64::from(Priority::MAX);
+        if let Some(priority) = self.priority.filter(|priority| *priority > lowest) {
+            taken.changed(format!("priority {priority}"), format!("{lowest} is the lowest here"));
+        }
+        let priority = self.priority.map(|n| n.min(lowest) as u8);
         let mut depends_on: Vec<TaskId> = Vec::new();
         for on in &self.depends_on {
             let on = task_id(on, taken);
-            if !depends_on.contains(&on) && on != id {
+            if on == id {
+                taken.lose(
+                    format!("a dependency of {id} on itself"),
+                    "a task can't wait for itself",
+                );
+            } else if !depends_on.contains(&on) {
                 depends_on.push(on);
             }
         }
-        let instant = |text: Option<String>| text.and_then(|text| text.parse::<Timestamp>().ok());
-        let completed_at = instant(self.completed_at);
+        let not_before = instant("the start", self.not_before, taken);
+        let created_at = instant("the time of creation", self.created_at, taken);
+        let completed_at = instant("the time of completion", self.completed_at, taken);
+        let is_kind = |kind: &String| kind.len() <= WORD_MAX_BYTES;
+        if self.kind.as_ref().is_some_and(|kind| !is_kind(kind)) {
+            taken.lose("a type", format!("longer than {WORD_MAX_BYTES} bytes"));
+        }
         let outcome = self.result.map(|result| hookloop_core::task::Outcome {
             result: Some(cut("result", result, TEXT_MAX_BYTES, taken)),
             artifacts: Vec::new(),
@@ -207,18 +227,28 @@ impl Draft {
             deliverables,
             labels,
             priority: priority.and_then(|n| Priority::try_from(n).ok()).unwrap_or_default(),
-            kind: self.kind.filter(|kind| !kind.is_empty() && kind.len() <= WORD_MAX_BYTES),
+            kind: self.kind.filter(|kind| !kind.is_empty() && is_kind(kind)),
             parent,
             depends_on,
-            not_before: instant(self.not_before),
+            not_before,
             outcome: outcome.filter(|_| self.state == Some(TaskState::Completed)),
-            created_at: instant(self.created_at),
+            created_at,
             completed_at: completed_at.filter(|_| self.state == Some(TaskState::Completed)),
             state: self.state,
             id: Some(id),
             ..Line::default()
         });
     }
+}
+
+/// A point in time; a day stands for its beginning in UTC. Any other text is reported.
+fn instant(what: &str, text: Option<String>, taken: &mut Taken) -> Option<Timestamp> {
+    let text = text?;
+    let read = text.parse::<Timestamp>().or_else(|_| format!("{text}T00:00:00Z").parse());
+    if read.is_err() {
+        taken.lose(what, "left out: it is not written as 2026-01-31T12:00:00Z");
+    }
+    read.ok()
 }
 
 /// An id as tasks have it here: the same each time, whatever the id is there.
@@ -241,6 +271,13 @@ pub(super) fn task_id(text: &str, taken: &mut Taken) -> TaskId {
     );
     // It is one, by the way it was made.
     id.parse().unwrap_or_else(|_| TaskId::generate(EventId([0; 16])))
+}
+
+/// An id for a task without one: the same each time, from its goal.
+fn id_of_goal(goal: &str, taken: &mut Taken) -> TaskId {
+    let id = task_id(&format!("task-{}", digest(goal.trim())), taken);
+    taken.changed("tasks without an id", "the id is made from the title");
+    id
 }
 
 /// Eight letters that stand for a text.

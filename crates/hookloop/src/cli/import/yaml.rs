@@ -85,6 +85,10 @@ fn merge_into(context: &mut Context, path: PathBuf, taken: &Taken) -> Result<Con
         MergeError::Layout(why) => {
             CliError::refused(format!("{name}: nothing was written: {why}")).hint(hint)
         }
+        MergeError::Invalid(why) => {
+            let message = format!("{name}: nothing was written: the file has a mistake: {why}");
+            CliError::usage(message).hint("correct the file, then import again")
+        }
     })?;
     let is_changed = text != before;
     if is_changed {

@@ -211,10 +211,8 @@ impl<'o> Live<'o> {
                 plain(&receipt.gate)
             ))?;
         }
-        if session.undelivered > 0 {
-            let count = session.undelivered;
-            self.out
-                .line(format_args!("  {DIM}{count} outputs of hooks were not delivered{DIM:#}"))?;
+        if let Some(text) = words::outputs_left(session) {
+            self.out.line(format_args!("  {DIM}{text}{DIM:#}"))?;
         }
         if let Some(next) = next {
             self.out.line(format_args!("  {DIM}try:{DIM:#} {next}"))?;

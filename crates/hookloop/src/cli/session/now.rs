@@ -138,6 +138,25 @@ mod tests {
     }
 
     #[test]
+    fn a_quiet_hook_gets_a_hint_after_four_minutes() {
+        let check = |hook: &RunningHook, at: i64, expected: &str| {
+            assert_eq!(last_output(hook, Timestamp(at)), expected, "{at}");
+        };
+        let mut silent = hook(&[]);
+        check(&silent, 239_999, "no output yet");
+        let hint = "does its command watch files or wait for input?";
+        check(&silent, 240_000, &format!("no output for 4 min: {hint}"));
+        check(&silent, 725_000, &format!("no output for 12 min: {hint}"));
+        // Each line that it prints starts the time again.
+        silent.printed_at = Some(Timestamp(200_000));
+        silent.lines.push("Watching for file changes".to_owned());
+        check(&silent, 300_000, "last output: Watching for file changes");
+        let expected =
+            format!("no output for 4 min: {hint} last output: Watching for file changes");
+        check(&silent, 440_000, &expected);
+    }
+
+    #[test]
     fn waits_say_for_what_and_until_when() {
         let check = |step: NowStep, expected: &str| {
             assert_eq!(line(&record(step), Timestamp(5_000)), expected);

@@ -446,6 +446,24 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
     }
 }
 
+/// What became of outputs and messages that no prompt had when the session ended; none if nobody misses them.
+///
+/// A session that can be resumed keeps them. A session that is complete needs them no more, unless its final turn failed.
+pub(crate) fn outputs_left(session: &Session) -> Option<String> {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    if session.lost_outputs > 0 {
+        let lost = counted(number(session.lost_outputs), "output of a hook", "outputs of hooks");
+        return Some(format!("{lost} did not reach the agent: its final turn failed"));
+    }
+    let can_resume = session.plan.worker.is_none()
+        && !session.plan.has_guest()
+        && !matches!(session.outcome, Some(Outcome::Complete { .. }));
+    (can_resume && !session.pending.is_empty()).then(|| {
+        let (one, many) = ("output or message waits", "outputs and messages wait");
+        format!("{} for the next prompt", counted(number(session.pending.len()), one, many))
+    })
+}
+
 /// Whether turns of unknown cost ended a session at its limit of cost.
 pub(crate) fn is_unpriced_limit(session: &Session) -> bool {
     let limits = &session.plan.limits;

@@ -5,11 +5,14 @@ use std::path::Path;
 use hookloop_core::environment::EnvironmentFacts;
 use serde_json::Value;
 
+use crate::delivery::tests_of::directories;
 use crate::delivery::tests_of::javascript::{self, Manager};
 use crate::delivery::tests_of::reading::Project;
 
 /// Names of one list that are kept.
 const NAMES_MAX: usize = 1_000;
+/// Directories above a member in which the root of its workspace is looked for.
+const PARENTS_MAX: usize = 8;
 /// Files with the requirements of a Python project, one a line.
 const REQUIREMENTS: [&str; 5] = [
     "requirements.txt",
@@ -60,8 +63,9 @@ pub(crate) fn facts(directory: &Path) -> EnvironmentFacts {
         python_packages,
         python_dependencies,
         python_setup,
-        node_dependencies: read("package.json").map_or_else(Vec::new, |text| packages_of(&text)),
-        node_setup: node_setup(&project),
+        node_dependencies: node_dependencies(&project),
+        node_setup: node_setup(workspace_of(directory).as_ref().unwrap_or(&project))
+            .filter(|_| has("package.json")),
     };
     for names in
         [&mut facts.python_packages, &mut facts.python_dependencies, &mut facts.node_dependencies]
@@ -131,6 +135,39 @@ fn packages_of(package_json: &str) -> Vec<String> {
     lists.flat_map(|list| list.keys().cloned()).collect()
 }
 
+/// The packages that the project declares, and those that the members of its workspace declare.
+fn node_dependencies(project: &Project) -> Vec<String> {
+    let declared = |project: &Project| {
+        let text = project.read("package.json").ok().flatten();
+        text.map_or_else(Vec::new, |text| packages_of(&text))
+    };
+    let mut found = declared(project);
+    if let Ok(Some(members)) = javascript::workspace(project) {
+        let searched = directories::search(project.root());
+        for path in searched.paths.iter().filter(|path| members.contains(path)) {
+            let member = Project::new(&project.root().join(path));
+            found.extend(member.map_or_else(|_| Vec::new(), |member| declared(&member)));
+        }
+    }
+    found
+}
+
+/// The root of the workspace that a directory is a member of. Other repositories are not looked into.
+fn workspace_of(directory: &Path) -> Option<Project> {
+    let directory = directory.canonicalize().ok()?;
+    for root in directory.ancestors().take(PARENTS_MAX) {
+        let path = directory.strip_prefix(root).ok()?.to_str()?;
+        let project = Project::new(root).ok()?;
+        if matches!(javascript::workspace(&project), Ok(Some(members)) if members.contains(path)) {
+            return Some(project);
+        }
+        if root.join(".git").exists() {
+            break;
+        }
+    }
+    None
+}
+
 /// The command that installs the packages of `package.json`.
 fn node_setup(project: &Project) -> Option<String> {
     let manager = javascript::manager_of(project).ok()??;
@@ -184,6 +221,11 @@ mod tests {
         assert_eq!(found.node_setup.as_deref(), Some("npm install"));
         write("package-lock.json", "{}");
         assert_eq!(facts(home.path()).node_setup.as_deref(), Some("npm ci"));
+        write("package.json", r#"{"workspaces": ["packages/*"]}"#);
+        write("packages/a/package.json", r#"{"devDependencies": {"jest": "30"}}"#);
+        assert_eq!(facts(home.path()).node_dependencies, ["jest"], "a member's");
+        let member = facts(&home.path().join("packages/a"));
+        assert_eq!(member.node_setup.as_deref(), Some("npm ci"), "by the lock file of the root");
         write("uv.lock", "");
         assert_eq!(facts(home.path()).python_setup.as_deref(), Some("uv sync"));
     }

@@ -613,6 +613,22 @@ impl Runner {
         }
     }
 
+    /// Refuses a `cwd` that leads out of the project by a link. One that does not exist fails when the hook starts.
+    pub(crate) fn check_directory(&self, hook: &Hook) -> Result<(), String> {
+        let Some(cwd) = &hook.options.cwd else { return Ok(()) };
+        let (Ok(root), Ok(directory)) =
+            (self.root.canonicalize(), self.root.join(cwd).canonicalize())
+        else {
+            return Ok(());
+        };
+        if directory.starts_with(&root) {
+            return Ok(());
+        }
+        Err(format!(
+            "`cwd: {cwd}` is a link that leads out of the project: name a directory inside of it"
+        ))
+    }
+
     /// The hook's sandbox, ready for a run.
     pub(crate) fn sandbox(&self, hook: &Hook) -> Result<Prepared, String> {
         let (root, state) = (self.root.as_path(), self.state.as_path());

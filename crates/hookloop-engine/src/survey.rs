@@ -1,16 +1,17 @@
-//! What a repository says about itself: what tests and checks it, what its CI runs, which tools keep hooks or
-//! tasks in it.
+//! The tests and checks of a repository, the commands of its CI, and tools that keep hooks or tasks in it.
 //!
-//! Files are read, within the limits of [`tests_of`](crate::delivery::tests_of), and nothing is started. What a
-//! file says that can't be read is a trouble to tell of, not a reason to find nothing.
+//! Files are read, within the limits of [`tests_of`](crate::delivery::tests_of), and nothing is started. A file that
+//! can't be read becomes one of [`Survey::troubles`], and the rest is found.
 //!
 //! - `checks`: formatters, linters and types
-//! - `ci`: what workflows run
+//! - `ci`: commands of workflows
+//! - `coverage`: projects in directories, and commands of a root that test them, too
 //! - `tools`: hooks and tasks of other tools
 //! - [`trial`]: gates as they do now
 
 mod checks;
 mod ci;
+mod coverage;
 mod tools;
 pub mod trial;
 
@@ -21,14 +22,20 @@ use std::path::Path;
 use hookloop_core::environment::EnvironmentGap;
 
 use crate::delivery::tests_of::reading::Project;
-use crate::delivery::tests_of::{NoTests, detect, is_there};
+use crate::delivery::tests_of::{NoTests, detect_with, directories, is_there};
 use crate::environment;
+
+use coverage::{Coverage, ProjectTree};
 
 pub use ci::Step;
 pub use tools::Tool;
 
-/// Gates that are proposed at most: who has more chooses by hand.
-const GATES_MAX: usize = 12;
+/// Gates that are proposed at most. A repository with more of them needs a choice of directories.
+pub const GATES_MAX: usize = 24;
+/// The longest part of a gate's name that tells its directory.
+const SLUG_MAX: usize = 60;
+/// The runner of gates that a workflow of CI told.
+const CI_RUNNER: &str = "ci";
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -95,35 +102,15 @@ pub fn survey(ground: Ground<'_>) -> Survey {
             return found;
         }
     };
-    match detect(ground.root, ground.path) {
-        Ok(tests) => {
-            let is_only = tests.len() == 1;
-            for test in tests {
-                let name =
-                    if is_only { "tests".to_owned() } else { format!("tests-{}", test.runner) };
-                let argv = checks::instead(&project, &test, ground);
-                found.add(
-                    ground,
-                    Proposed {
-                        name: &name,
-                        kind: GateKind::Tests,
-                        argv: &argv,
-                        runner: test.runner,
-                    },
-                );
-            }
-        }
-        Err(NoTests::NoneFound { .. }) => {}
-        Err(error) => found.troubles.push(error.to_string()),
+    let searched = directories::search(ground.root);
+    found.troubles.extend(searched.notices);
+    let mut tree = ProjectTree::new(ground.root, searched.paths);
+    let all: Vec<String> = tree.directories().map(str::to_owned).collect();
+    for directory in &all {
+        found.look_at(&mut tree, directory, ground);
     }
-    for check in checks::all(&project, ground, &mut found.troubles) {
-        let (name, kind, argv) = (check.name, GateKind::Check, &check.argv);
-        found.add(ground, Proposed { name, kind, argv, runner: check.runner });
-    }
-    found.gates.truncate(GATES_MAX);
     found.ci = ci::steps(ground.root, &mut found.troubles);
-    let known: Vec<String> = found.gates.iter().map(|gate| gate.command.clone()).collect();
-    found.ci.retain(|step| !known.contains(&step.command));
+    found.take_from_ci(&tree, ground);
     found.tools = tools::all(&project, ground);
     found
 }
@@ -132,34 +119,221 @@ pub fn survey(ground: Ground<'_>) -> Survey {
 struct Proposed<'a> {
     name: &'a str,
     kind: GateKind,
-    argv: &'a [String],
+    command: String,
+    program: &'a str,
     runner: &'static str,
+    directory: &'a str,
+    /// The file that tells the command, if that is not the usual file of its runner.
+    from: Option<&'a str>,
 }
 
 impl Survey {
-    fn add(&mut self, ground: Ground<'_>, proposed: Proposed<'_>) {
-        let Proposed { name, kind, argv, runner } = proposed;
-        let Some(program) = argv.first() else { return };
-        let missing = (!is_there(program, ground.root, ground.path)).then(|| {
-            let gap = EnvironmentGap::of_program(program, &environment::facts(ground.root));
-            MissingProgram { name: program.clone(), setup: gap.setup }
-        });
-        let env = checks::variables(runner).iter().filter(|name| ground.variables.contains(**name));
-        let taken = |name: &str| self.gates.iter().any(|gate| gate.name == name);
-        let name = if taken(name) { format!("{name}-{runner}") } else { name.to_owned() };
-        if taken(&name) {
-            return;
+    /// The directories that gates were found in, in order; the root is `.`.
+    pub fn directories(&self) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        for gate in &self.gates {
+            let directory = gate.directory().to_owned();
+            if !found.contains(&directory) {
+                found.push(directory);
+            }
         }
-        self.gates.push(Gate {
-            name,
-            kind,
-            command: argv.join(" "),
-            from: checks::file_of(runner).to_owned(),
-            env: env.map(|name| (*name).to_owned()).collect(),
-            cwd: None,
-            missing,
+        found
+    }
+
+    /// Keeps the gates of these directories, and of those no more than [`GATES_MAX`]: tests before checks.
+    pub fn choose(&mut self, directories: &[String]) {
+        self.gates.retain(|gate| directories.iter().any(|chosen| chosen == gate.directory()));
+        let mut left_out: Vec<String> = Vec::new();
+        while self.gates.len() > GATES_MAX {
+            let last_check = self.gates.iter().rposition(|gate| gate.kind == GateKind::Check);
+            let index = last_check.unwrap_or(self.gates.len() - 1);
+            left_out.push(self.gates.remove(index).name);
+        }
+        if !left_out.is_empty() {
+            left_out.reverse();
+            self.troubles.push(format!(
+                "more than {GATES_MAX} gates were found, and these are left out: {}; choose directories with `--only \
+                 DIR`",
+                left_out.join(", ")
+            ));
+        }
+    }
+
+    /// Adds the gates of one directory.
+    fn look_at(&mut self, tree: &mut ProjectTree, directory: &str, ground: Ground<'_>) {
+        let path = tree.path(directory);
+        let of_directory = Ground { root: &path, ..ground };
+        let Ok(project) = Project::new(&path) else { return };
+        let inherited = tree.inherited(directory);
+        let at = |trouble: String| {
+            if directory.is_empty() { trouble } else { format!("in `{directory}`: {trouble}") }
+        };
+        match detect_with(&path, ground.path, inherited) {
+            Ok(tests) => {
+                let mut own = Vec::new();
+                for test in tests {
+                    match tree.tests(directory, test.runner) {
+                        Coverage::Own => own.push(test),
+                        Coverage::Covered => tree.note_covered(directory),
+                        Coverage::Refused(why) => self.troubles.push(why),
+                    }
+                }
+                let is_only = own.len() == 1;
+                for test in own {
+                    tree.note(directory, test.runner);
+                    let name =
+                        if is_only { "tests".to_owned() } else { format!("tests-{}", test.runner) };
+                    let (program, command) = checks::instead(&project, &test, of_directory);
+                    self.add(
+                        ground,
+                        Proposed {
+                            name: &name,
+                            kind: GateKind::Tests,
+                            command,
+                            program: &program,
+                            runner: test.runner,
+                            directory,
+                            from: None,
+                        },
+                    );
+                }
+            }
+            Err(NoTests::NoneFound { .. }) => {}
+            Err(error) => self.troubles.push(at(error.to_string())),
+        }
+        let mut troubles = Vec::new();
+        for check in checks::all(&project, of_directory, inherited, &mut troubles) {
+            if self.is_checked_above(tree, directory, &check) {
+                continue;
+            }
+            let checks::Check { name, runner, argv, .. } = check;
+            let Some(program) = argv.first() else { continue };
+            self.add(
+                ground,
+                Proposed {
+                    name,
+                    kind: GateKind::Check,
+                    command: argv.join(" "),
+                    program,
+                    runner,
+                    directory,
+                    from: None,
+                },
+            );
+        }
+        for trouble in troubles.into_iter().map(at) {
+            if !self.troubles.contains(&trouble) {
+                self.troubles.push(trouble);
+            }
+        }
+    }
+
+    /// Whether a command further up checks the files of this directory, too, or nothing can.
+    fn is_checked_above(&self, tree: &ProjectTree, directory: &str, check: &checks::Check) -> bool {
+        match (check.runner, check.script) {
+            ("cargo" | "go", _) => tree.tests(directory, check.runner) != Coverage::Own,
+            (_, Some(script)) => tree.script(directory, script),
+            // These read all files below the directory in which they are started.
+            _ => self.gates.iter().any(|gate| {
+                let up = gate.cwd.as_deref().unwrap_or_default();
+                let is_above = up.is_empty() || directory.starts_with(&format!("{up}/"));
+                let is_same = gate.kind == GateKind::Check && gate.command == check.argv.join(" ");
+                is_above && up != directory && is_same
+            }),
+        }
+    }
+
+    /// Makes gates of CI's tests where no runner was recognised, and drops the commands that gates run.
+    fn take_from_ci(&mut self, tree: &ProjectTree, ground: Ground<'_>) {
+        let tests = self.gates.iter().filter(|gate| gate.kind == GateKind::Tests);
+        let tested: Vec<String> = tests.map(|gate| gate.directory().to_owned()).collect();
+        let is_tested = |cwd: Option<&str>| match cwd {
+            // A command that CI runs in the root can be about everything.
+            None => !tested.is_empty(),
+            Some(cwd) => {
+                let is_at_or_below = |up: &str| cwd == up || cwd.starts_with(&format!("{up}/"));
+                tested.iter().any(|up| is_at_or_below(up)) || tree.covered().any(is_at_or_below)
+            }
+        };
+        for step in self.ci.clone() {
+            if !step.is_test || is_tested(step.cwd.as_deref()) {
+                continue;
+            }
+            let Some(program) = step.command.split_whitespace().next() else { continue };
+            self.add(
+                ground,
+                Proposed {
+                    name: "tests",
+                    kind: GateKind::Tests,
+                    command: step.command.clone(),
+                    program,
+                    runner: CI_RUNNER,
+                    directory: step.cwd.as_deref().unwrap_or_default(),
+                    from: Some(&step.file),
+                },
+            );
+        }
+        let gates = &self.gates;
+        self.ci.retain(|step| {
+            !gates.iter().any(|gate| gate.command == step.command && gate.cwd == step.cwd)
         });
     }
+
+    fn add(&mut self, ground: Ground<'_>, proposed: Proposed<'_>) {
+        let Proposed { name, kind, command, program, runner, directory, from } = proposed;
+        let path = ground.root.join(directory);
+        let missing = (!is_there(program, &path, ground.path)).then(|| {
+            let gap = EnvironmentGap::of_program(program, &environment::facts(&path));
+            MissingProgram { name: program.to_owned(), setup: gap.setup }
+        });
+        let env = checks::variables(runner).iter().filter(|name| ground.variables.contains(**name));
+        let from = from.unwrap_or_else(|| checks::file_of(runner));
+        let gate = Gate {
+            name: self.free_name(name, directory, runner),
+            kind,
+            command,
+            from: from.to_owned(),
+            env: env.map(|name| (*name).to_owned()).collect(),
+            cwd: Some(directory.to_owned()).filter(|directory| !directory.is_empty()),
+            missing,
+        };
+        let is_known = |known: &Gate| known.command == gate.command && known.cwd == gate.cwd;
+        if !self.gates.iter().any(is_known) {
+            self.gates.push(gate);
+        }
+    }
+
+    /// A name that no other gate has: `tests`, `tests-backend`, `tests-backend-tox`, `tests-backend-tox-2`.
+    fn free_name(&self, name: &str, directory: &str, runner: &str) -> String {
+        let is_free = |name: &String| self.gates.iter().all(|gate| gate.name != *name);
+        let name = if directory.is_empty() {
+            name.to_owned()
+        } else {
+            // The runner is named last: `tests-backend-pytest`.
+            let (kind, rest) =
+                name.split_once('-').map_or((name, None), |(kind, rest)| (kind, Some(rest)));
+            let rest = rest.map_or(String::new(), |rest| format!("-{rest}"));
+            format!("{kind}-{}{rest}", slug(directory))
+        };
+        let with_runner = format!("{name}-{runner}");
+        let numbered = (2..).map(|number| format!("{with_runner}-{number}"));
+        let mut names = [name, with_runner.clone()].into_iter().chain(numbered);
+        names.find(is_free).unwrap_or_default()
+    }
+}
+
+impl Gate {
+    /// The directory that the gate runs in; the root is `.`.
+    pub fn directory(&self) -> &str {
+        self.cwd.as_deref().unwrap_or(".")
+    }
+}
+
+/// A path as a part of a gate's name.
+fn slug(directory: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let slug: String = directory.chars().map(plain).take(SLUG_MAX).collect();
+    slug.trim_matches('-').to_owned()
 }
 
 #[cfg(test)]

@@ -279,6 +279,7 @@ impl<'r> InTurn<'r, '_> {
                 runner.may_run(hook).map(run)
             }
             _ => runner.invocation(hook, occasion).and_then(|invocation| {
+                runner.check_directory(hook)?;
                 let secrets = runner.secrets_of(hook).map_err(|error| error.to_string())?;
                 Ok(Ok(Begun { invocation, sandbox: runner.sandbox(hook)?, secrets }))
             }),

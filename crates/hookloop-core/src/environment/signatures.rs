@@ -1,6 +1,6 @@
 //! Messages of tools whose environment is not prepared, by ecosystem, with the command that prepares it.
 
-use super::{EnvironmentFacts, EnvironmentGap};
+use super::{EnvironmentFacts, EnvironmentGap, WhyRefused};
 
 /// A line of a tool that can only mean that its environment is not prepared.
 struct Signature {
@@ -95,6 +95,17 @@ const SIGNATURES: &[Signature] = &[
     signature(
         &["cgo: C compiler \"", "\" not found"],
         "Go needs a C compiler, and none is installed",
+        None,
+    ),
+    // Python
+    signature(
+        &["could not find python interpreter matching"],
+        "a Python version of tox's env_list is not installed: install it, or name another one",
+        None,
+    ),
+    signature(
+        &["failed: Python interpreter ", " not found"],
+        "a Python version of the noxfile is not installed: install it, or name another one",
         None,
     ),
     // Node
@@ -231,7 +242,7 @@ const PROGRAMS: [(&str, &str); 22] = [
     ("ctest", "pip install cmake"),
 ];
 /// Python modules that are run by name and installed by the same name.
-const PYTHON_TOOLS: [&str; 6] = ["pytest", "tox", "nox", "ruff", "mypy", "coverage"];
+const PYTHON_TOOLS: [&str; 7] = ["pytest", "tox", "nox", "ruff", "mypy", "coverage", "django"];
 /// Import names that differ from the name of their distribution.
 const IMPORT_NAMES: [(&str, &str); 6] = [
     ("yaml", "pyyaml"),
@@ -335,6 +346,13 @@ fn node(line: &str, facts: &EnvironmentFacts) -> Option<EnvironmentGap> {
     let is_declared = |package: &&str| facts.node_dependencies.iter().any(|known| known == package);
     if let Some(package) = package.filter(is_declared) {
         let cause = format!("the dependency `{package}` is not installed");
+        return Some(EnvironmentGap { cause, setup: facts.node_setup.clone() });
+    }
+    // Runners of a workspace end with an exit code and lines of their own.
+    if let Some((program, WhyRefused::NotFound)) = super::refused_program(line)
+        && is_declared(&program)
+    {
+        let cause = format!("`{program}` was not found");
         return Some(EnvironmentGap { cause, setup: facts.node_setup.clone() });
     }
     let is_spawned = line.contains("spawn ENOENT") && !facts.node_dependencies.is_empty();

@@ -164,3 +164,24 @@ fn a_failure_of_the_projects_own_files_is_no_gap_of_the_environment() {
     check("Error: Cannot find module 'not-declared'");
     check("error[E0432]: unresolved import `crate::answer`");
 }
+
+#[test]
+fn runners_of_several_packages_or_versions_tell_a_gap_in_their_own_way() {
+    let check = |code: i32, output: &str, cause: &str, setup: Option<&str>| {
+        let found = find_gap(result(code, output, ""), &facts());
+        let found = found.unwrap_or_else(|| panic!("{output}"));
+        assert!(found.cause.contains(cause), "{cause}: {found:?}");
+        assert_eq!(found.setup.as_deref(), setup, "{output}");
+    };
+    let pnpm = "packages/a test$ vitest run\npackages/a test: sh: 1: vitest: not found\n[ELIFECYCLE] Test failed.\n\
+                Error: ERR_PNPM_RECURSIVE_RUN_FIRST_FAIL\n\n  × \"pnpm recursive run\" failed in /p/packages/a\n";
+    check(1, pnpm, "`vitest` was not found", Some("npm ci"));
+    let tox =
+        "py37: failed with could not find python interpreter matching any of the specs py37\n";
+    check(1, tox, "tox's env_list", None);
+    let nox = "nox > Session tests failed: Python interpreter 3.7 not found (took 5 seconds).\n";
+    check(1, nox, "noxfile", None);
+    // A program that the project does not declare may be one that somebody has to write.
+    let other = pnpm.replace("vitest", "our-tool");
+    assert_eq!(find_gap(result(1, &other, ""), &facts()), None);
+}

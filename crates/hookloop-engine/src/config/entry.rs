@@ -312,7 +312,7 @@ pub(super) struct HookEntry {
     pub(super) answers: Option<Located<AnswersEntry>>,
     /// Names of variables to let through, or names with values.
     pub(super) env: Option<Located<Env>>,
-    /// Where it runs, from the project's directory.
+    /// The directory that it runs in, from the project's root. One that leads out of the project is refused.
     pub(super) cwd: Option<Located<String>>,
     /// Hooks of the same point that must have passed before.
     pub(super) needs: Option<Located<OneOrMany>>,

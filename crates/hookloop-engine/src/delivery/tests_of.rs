@@ -6,9 +6,14 @@
 //! read, is never a pass.
 //!
 //! - `reading`: files of the project, and of it alone
-//! - `javascript`, `python`, `recipes`, `others`: what each says
+//! - `directories`: the directories below it that have projects of their own
+//! - `members`: patterns with which a workspace names its members
+//! - `cargo`, `javascript`, `python`, `recipes`, `others`: what each says
 
+pub(crate) mod cargo;
+pub(crate) mod directories;
 pub(crate) mod javascript;
+pub(crate) mod members;
 mod others;
 pub(crate) mod python;
 pub(crate) mod reading;
@@ -28,8 +33,27 @@ const TEST: &str = "test";
 pub struct TestCommand {
     pub runner: &'static str,
     pub argv: Vec<String>,
+    /// The program that has to be there for it.
+    pub program: String,
     /// Its program is one that can be started.
     pub program_found: bool,
+}
+
+impl TestCommand {
+    /// The command as a line for a shell.
+    pub fn line(&self) -> String {
+        match self.argv.as_slice() {
+            [shell, flag, line] if shell == "sh" && flag == "-c" => line.clone(),
+            words => words.join(" "),
+        }
+    }
+}
+
+/// The tools that a member of a workspace has from its root.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct InheritedTools {
+    pub(crate) manager: Option<javascript::Manager>,
+    pub(crate) launcher: python::Launcher,
 }
 
 /// Why it is not known how to test a project.
@@ -48,33 +72,40 @@ pub enum NoTests {
 
 /// All tests of the project at `root`; at least one. Their programs are looked for in `path`.
 pub fn detect(root: &Path, path: &OsStr) -> Result<Vec<TestCommand>, NoTests> {
+    detect_with(root, path, InheritedTools::default())
+}
+
+/// All tests of the project at `root`, which may be a member of a workspace with these tools.
+pub(crate) fn detect_with(
+    root: &Path,
+    path: &OsStr,
+    inherited: InheritedTools,
+) -> Result<Vec<TestCommand>, NoTests> {
     let project = Project::new(root)?;
-    let mut found: Vec<(&'static str, Vec<&str>)> = Vec::new();
-    if project.has("Cargo.toml")? {
-        found.push(("cargo", vec!["cargo", "test", "--workspace"]));
+    let owned = |argv: Vec<&str>| argv.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let mut found: Vec<(&'static str, Vec<String>)> = Vec::new();
+    if project.has(cargo::FILE)? {
+        found.push(("cargo", owned(vec!["cargo", "test", "--workspace"])));
     }
-    if let Some(manager) = javascript::manager(&project)? {
-        found.push((manager.name(), manager.argv()));
+    if let Some(command) = javascript::command(&project, TEST, inherited.manager)? {
+        found.push((command.manager.name(), command.argv));
     }
-    if python::has_pytest(&project)? {
-        found.push(("pytest", [python::launcher(&project)?, &["pytest"]].concat()));
-    }
+    found.extend(python::tests(&project, path, inherited.launcher)?);
     if project.has("go.mod")? {
-        found.push(("go", vec!["go", "test", "./..."]));
+        found.push(("go", owned(vec!["go", "test", "./..."])));
     }
-    found.extend(others::tests(&project)?);
+    found.extend(others::tests(&project)?.into_iter().map(|(runner, argv)| (runner, owned(argv))));
     if found.is_empty() && recipes::has_make(&project, TEST)? {
-        found.push(("make", vec!["make", TEST]));
+        found.push(("make", owned(vec!["make", TEST])));
     } else if found.is_empty() && recipes::has_just(&project, TEST)? {
-        found.push(("just", vec!["just", TEST]));
+        found.push(("just", owned(vec!["just", TEST])));
     }
     if found.is_empty() {
         return Err(NoTests::NoneFound { root: root.to_owned() });
     }
-    let command = |(runner, argv): (&'static str, Vec<&str>)| TestCommand {
-        runner,
-        program_found: is_there(argv[0], root, path),
-        argv: argv.into_iter().map(str::to_owned).collect(),
+    let command = |(runner, argv): (&'static str, Vec<String>)| {
+        let program = if runner == "cmake" { runner.to_owned() } else { argv[0].clone() };
+        TestCommand { runner, program_found: is_there(&program, root, path), program, argv }
     };
     Ok(found.into_iter().map(command).collect())
 }
@@ -91,8 +122,8 @@ pub(crate) fn is_there(program: &str, root: &Path, path: &OsStr) -> bool {
 pub fn runnable(root: &Path, path: &OsStr) -> Result<Vec<TestCommand>, NoTests> {
     let found = detect(root, path)?;
     match found.iter().find(|command| !command.program_found) {
-        Some(TestCommand { runner, argv, .. }) => {
-            Err(NoTests::NoProgram { runner, program: argv[0].clone() })
+        Some(TestCommand { runner, program, .. }) => {
+            Err(NoTests::NoProgram { runner, program: program.clone() })
         }
         None => Ok(found),
     }

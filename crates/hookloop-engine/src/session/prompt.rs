@@ -55,6 +55,10 @@ pub(crate) fn what(hook: &Hook) -> String {
         Handler::Builtin(Builtin::RunTests) => "the tests of the project".to_owned(),
         Handler::Builtin(builtin) => builtin.name().to_owned(),
     };
+    let text = match (&hook.handler, &hook.options.cwd) {
+        (Handler::Command(_), Some(cwd)) => format!("{text} (in the directory {cwd})"),
+        _ => text,
+    };
     hookloop_core::inbox::one_line(&text, COMMAND_MAX)
 }
 

@@ -2,13 +2,17 @@
 
 use super::Ground;
 use crate::delivery::tests_of::reading::Project;
-use crate::delivery::tests_of::{NoTests, TestCommand, is_there, javascript, python, recipes};
+use crate::delivery::tests_of::{
+    InheritedTools, NoTests, TestCommand, is_there, javascript, python, recipes,
+};
 
 /// A check that a repository is set up for.
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) runner: &'static str,
     pub(super) argv: Vec<String>,
+    /// The script of `package.json` that it runs.
+    pub(super) script: Option<&'static str>,
 }
 
 /// Scripts of a package that check something, and what they are called here.
@@ -24,14 +28,26 @@ const RUFF: [&str; 2] = ["ruff.toml", ".ruff.toml"];
 const MYPY: [&str; 2] = ["mypy.ini", ".mypy.ini"];
 const PYPROJECT: &str = "pyproject.toml";
 
-type Look = fn(&Project, Ground<'_>, &mut Vec<Check>) -> Result<(), NoTests>;
+type Look = fn(&Project, Scene<'_>, &mut Vec<Check>) -> Result<(), NoTests>;
 
-/// All of them. What can't be read is told of and passed over.
-pub(super) fn all(project: &Project, ground: Ground<'_>, troubles: &mut Vec<String>) -> Vec<Check> {
+/// Where a project is looked at, and the tools that it has from a workspace.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    ground: Ground<'a>,
+    inherited: InheritedTools,
+}
+
+/// All checks of a project. Files that can't be read become troubles.
+pub(super) fn all(
+    project: &Project,
+    ground: Ground<'_>,
+    inherited: InheritedTools,
+    troubles: &mut Vec<String>,
+) -> Vec<Check> {
     let mut found = Vec::new();
     let looks: [Look; 4] = [of_languages, of_javascript, of_python, of_tools];
     for look in looks {
-        if let Err(error) = look(project, ground, &mut found) {
+        if let Err(error) = look(project, Scene { ground, inherited }, &mut found) {
             let trouble = error.to_string();
             if !troubles.contains(&trouble) {
                 troubles.push(trouble);
@@ -41,7 +57,7 @@ pub(super) fn all(project: &Project, ground: Ground<'_>, troubles: &mut Vec<Stri
     found
 }
 
-fn of_languages(project: &Project, _: Ground<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+fn of_languages(project: &Project, _: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
     if project.has("Cargo.toml")? {
         found.push(check("format", "cargo", &["cargo", "fmt", "--all", "--check"]));
         let clippy = ["cargo", "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
@@ -59,16 +75,22 @@ fn of_languages(project: &Project, _: Ground<'_>, found: &mut Vec<Check>) -> Res
     Ok(())
 }
 
-fn of_javascript(project: &Project, _: Ground<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+fn of_javascript(
+    project: &Project,
+    scene: Scene<'_>,
+    found: &mut Vec<Check>,
+) -> Result<(), NoTests> {
     for (script, name) in SCRIPTS {
-        if let Some(manager) = javascript::runs(project, script)? {
-            found.push(check(name, manager.name(), &[manager.name(), "run", script]));
+        let command = javascript::command(project, script, scene.inherited.manager)?;
+        if let Some(javascript::ScriptCommand { manager, argv, .. }) = command {
+            let (runner, script) = (manager.name(), Some(script));
+            found.push(Check { name, runner, argv, script });
         }
     }
     Ok(())
 }
 
-fn of_python(project: &Project, _: Ground<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+fn of_python(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
     let text = project.read(PYPROJECT)?.unwrap_or_default();
     let has_section = |tool: &str| {
         let section = format!("[tool.{tool}");
@@ -82,7 +104,8 @@ fn of_python(project: &Project, _: Ground<'_>, found: &mut Vec<Check>) -> Result
         }
         Ok(false)
     };
-    let launcher = python::launcher(project)?;
+    let own = python::launcher(project)?;
+    let launcher = if own.is_empty() { scene.inherited.launcher } else { own };
     if has_section("ruff") || has_any(&RUFF)? {
         found.push(check("lint", "pytest", &[launcher, &["ruff", "check", "."]].concat()));
     }
@@ -92,11 +115,11 @@ fn of_python(project: &Project, _: Ground<'_>, found: &mut Vec<Check>) -> Result
     Ok(())
 }
 
-fn of_tools(project: &Project, ground: Ground<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
+fn of_tools(project: &Project, scene: Scene<'_>, found: &mut Vec<Check>) -> Result<(), NoTests> {
     if project.has(".pre-commit-config.yaml")? {
         // The second reads the same file and is quicker.
         let names = ["pre-commit", "prek"];
-        let is_installed = |name: &&str| is_there(name, ground.root, ground.path);
+        let is_installed = |name: &&str| is_there(name, scene.ground.root, scene.ground.path);
         let program = names.into_iter().rev().find(is_installed).unwrap_or(names[0]);
         found.push(check("pre-commit", "pre-commit", &[program, "run", "--all-files"]));
     }
@@ -109,24 +132,33 @@ fn of_tools(project: &Project, ground: Ground<'_>, found: &mut Vec<Check>) -> Re
 }
 
 fn check(name: &'static str, runner: &'static str, argv: &[&str]) -> Check {
-    Check { name, runner, argv: argv.iter().map(|word| (*word).to_owned()).collect() }
+    let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+    Check { name, runner, argv, script: None }
 }
 
-/// How to run tests where the usual program is missing, and another does the same.
-pub(super) fn instead(project: &Project, test: &TestCommand, ground: Ground<'_>) -> Vec<String> {
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+/// The program and the line that run tests; another one if the usual program is missing and there is one that does
+/// the same.
+pub(super) fn instead(
+    project: &Project,
+    test: &TestCommand,
+    ground: Ground<'_>,
+) -> (String, String) {
+    let words = |words: &[&str]| (words[0].to_owned(), words.join(" "));
+    let usual = || (test.program.clone(), test.line());
     if test.runner != "pytest" || test.program_found {
-        return test.argv.clone();
+        return usual();
     }
     for own in [".venv/bin/pytest", "venv/bin/pytest"] {
         if is_there(own, ground.root, ground.path) {
             return words(&[own]);
         }
     }
+    if !is_there("python3", ground.root, ground.path) {
+        return usual();
+    }
     // Tests as the standard library knows them; that there are none of those shows when they are tried.
     let is_in = |directory: &str| project.any_below(directory, |name| name.ends_with(".py"));
     match ["tests", "test"].into_iter().find(|directory| matches!(is_in(directory), Ok(true))) {
-        _ if !is_there("python3", ground.root, ground.path) => test.argv.clone(),
         Some(directory) => words(&["python3", "-m", "unittest", "discover", "-s", directory]),
         None => words(&["python3", "-m", "unittest", "discover"]),
     }
@@ -138,7 +170,11 @@ pub(super) fn variables(runner: &str) -> &'static [&'static str] {
         "cargo" => &["CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR"],
         "go" => &["GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY"],
         "npm" | "pnpm" | "yarn" | "bun" => &["NODE_OPTIONS", "COREPACK_HOME", "PNPM_HOME"],
-        "pytest" | "pre-commit" => &["VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "UV_CACHE_DIR"],
+        "pytest" | "tox" | "nox" | "pre-commit" => {
+            &["VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "UV_CACHE_DIR"]
+        }
+        "django" => &["VIRTUAL_ENV", "PYENV_ROOT", "PYENV_VERSION", "DJANGO_SETTINGS_MODULE"],
+        "cmake" => &["CC", "CXX", "CMAKE_GENERATOR", "CMAKE_PREFIX_PATH", "VCPKG_ROOT"],
         "maven" | "gradle" | "sbt" => &["JAVA_HOME", "GRADLE_USER_HOME", "MAVEN_OPTS"],
         "dotnet" => &["DOTNET_ROOT", "DOTNET_CLI_HOME", "NUGET_PACKAGES"],
         "rspec" => &["GEM_HOME", "GEM_PATH", "BUNDLE_PATH", "RBENV_VERSION"],
@@ -154,6 +190,10 @@ pub(super) fn file_of(runner: &str) -> &'static str {
         "go" => "go.mod",
         "npm" | "pnpm" | "yarn" | "bun" => "package.json",
         "pytest" => "Python's tests and settings",
+        "django" => "manage.py",
+        "tox" => "tox's settings",
+        "nox" => "noxfile.py",
+        "cmake" => "CMakeLists.txt",
         "pre-commit" => ".pre-commit-config.yaml",
         "maven" => "pom.xml",
         "gradle" => "Gradle's files",

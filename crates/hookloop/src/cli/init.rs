@@ -1,5 +1,6 @@
 //! `hookloop init`
 
+mod choice;
 mod file;
 mod report;
 mod skip;
@@ -31,9 +32,10 @@ use skip::Skipper;
 
 /// Make this directory a project
 ///
-/// Looks at the repository, proposes `stop` gates (what has to pass before an agent is done), runs each once to
-/// see how it does now, and writes them to hookloop.yaml with what it found. It asks before it runs, writes and
-/// agrees to anything; a file that is there already is kept as it is.
+/// Looks at the repository and at the projects in its directories, proposes `stop` gates (commands that have to pass
+/// before an agent is done), runs each once to see how it does now, and writes them to hookloop.yaml with the rest
+/// that it found. It asks before it runs, writes and agrees to anything; a file that is there already is kept as it
+/// is.
 ///
 /// The project's state lives in your state directory ($XDG_STATE_HOME or ~/.local/state), never in the
 /// repository.
@@ -46,6 +48,13 @@ pub(crate) struct Args {
     /// Run nothing of the repository: propose gates as they are found
     #[arg(long)]
     no_run: bool,
+
+    /// Gate only the projects in this directory; give it once for each directory
+    ///
+    /// A path from the root of the project; `.` is the root itself. Without it, init asks on a terminal if projects
+    /// were found in several directories. With `--yes` it gates all of them.
+    #[arg(long, value_name = "DIR")]
+    only: Vec<String>,
 
     /// Let Claude Code run the gates' own commands, and no others
     ///
@@ -65,10 +74,20 @@ pub(super) struct Tried {
     pub(super) trial: Trial,
 }
 
+/// A directory with a project, and the gates that were found in it.
+pub(super) struct FoundDirectory {
+    /// From the root; `.` for the root itself.
+    pub(super) path: String,
+    pub(super) gates: Vec<String>,
+    pub(super) is_chosen: bool,
+}
+
 /// What there is to write and to tell.
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) survey: Survey,
+    /// Directories that gates were found in.
+    pub(super) directories: Vec<FoundDirectory>,
     pub(super) gates: Vec<Tried>,
     /// Agents that are installed.
     pub(super) agents: Vec<String>,
@@ -90,8 +109,8 @@ impl Args {
         let around = surroundings()?;
         if place.config().exists() {
             Project::open(&place, caller(&place), &around)?;
-            if self.allow_gate_commands {
-                return Err(already_written(&place));
+            if self.allow_gate_commands || !self.only.is_empty() {
+                return Err(already_written(&place, self.allow_gate_commands));
             }
             return report::kept(context, &place);
         }
@@ -99,7 +118,11 @@ impl Args {
         if !self.yes && !std::io::stdin().is_terminal() {
             return Err(not_written());
         }
+        if !self.yes && !is_wanted_inside(context, &place)? {
+            return Err(not_written());
+        }
         let mut plan = look(&root, &around, &place)?;
+        choice::choose(context, &mut plan, &choice::Wanted { only: &self.only, yes: self.yes })?;
         report::found(context, &plan)?;
         self.try_gates(context, &mut plan, &place, &around)?;
         plan.allowed = self.allowed_commands(context, &plan, &place)?;
@@ -163,8 +186,12 @@ impl Args {
         place: &Place,
     ) -> Result<Vec<String>> {
         let written = plan.gates.iter().filter(|tried| tried.is_written());
-        let rules: Vec<String> =
-            written.filter_map(|tried| claude_rule(&tried.gate.command)).collect();
+        let mut rules: Vec<String> = Vec::new();
+        for rule in written.filter_map(|tried| claude_rule(&tried.gate.command)) {
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
         let has_claude = plan.agents.iter().any(|agent| agent == CLAUDE);
         if rules.is_empty() || !is_person(place) {
             return Ok(Vec::new());
@@ -254,12 +281,15 @@ fn agree_to_commands(context: &mut Context, place: &Place, text: &str) -> Result
     Ok(())
 }
 
-fn already_written(place: &Place) -> CliError {
-    CliError::usage(format!(
+fn already_written(place: &Place, is_about_commands: bool) -> CliError {
+    let error = CliError::usage(format!(
         "{}: the file is there already, and init does not change it",
         place.config().display()
-    ))
-    .hint("add `agents: {claude: {allow: [\"Bash(npm test)\"]}}` with the commands of your gates, then type `hookloop agents trust`")
+    ));
+    if !is_about_commands {
+        return error.hint("change the gates in the file, then type `hookloop hooks trust`");
+    }
+    error.hint("add `agents: {claude: {allow: [\"Bash(npm test)\"]}}` with the commands of your gates, then type `hookloop agents trust`")
 }
 
 fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
@@ -271,8 +301,6 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     let trust = Trust::load(&place.state)?;
     let ground = repository::Ground { root, trust: &trust, path };
     let agents = repository::present(&Rules::default(), ground);
-    let gates = survey.gates.iter().cloned();
-    let gates = gates.map(|gate| Tried { gate, trial: Trial::NotTried }).collect();
     let directory = root.file_name().unwrap_or_default().to_string_lossy();
     // A directory of that name may be empty; a file leads to a repository.
     let is_git = |git: std::path::PathBuf| git.is_file() || git.join("HEAD").exists();
@@ -280,12 +308,28 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     Ok(Plan {
         name: new_project_name(&directory).to_string(),
         survey,
-        gates,
+        directories: Vec::new(),
+        gates: Vec::new(),
         agents,
         unready: None,
         has_git,
         allowed: Vec::new(),
     })
+}
+
+/// Whether the user wants a project of its own inside of another one.
+fn is_wanted_inside(context: &mut Context, place: &Place) -> Result<bool> {
+    let Some(outer) = outer_project(place) else { return Ok(true) };
+    let question = format!(
+        "This directory is inside the project {}. Make a project of its own here?",
+        outer.root.display()
+    );
+    agreed(context, &question)
+}
+
+/// The project that this one is inside of, if there is one.
+pub(super) fn outer_project(place: &Place) -> Option<Place> {
+    place.root.parent().and_then(|up| Place::find(up, &state_home().ok()?).ok())
 }
 
 /// Why the agent that `init` proposes can't work yet, if it can't.
@@ -312,16 +356,21 @@ fn write(path: &Path, text: &str) -> Result<bool> {
 
 /// Asks on a terminal; who only presses Enter agrees.
 fn agreed(context: &mut Context, question: &str) -> Result<bool> {
-    context.out.flush()?;
-    let mut stderr = anstream::stderr();
-    write!(stderr, "{question} [Y/n] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    // The end of the input is nobody's word.
-    let has_answered = std::io::stdin().read_line(&mut answer)? > 0;
-    Ok(has_answered && matches!(answer.trim(), "" | "y" | "Y" | "yes"))
+    let answer = ask(context, &format!("{question} [Y/n] "))?;
+    Ok(answer.is_some_and(|answer| matches!(answer.as_str(), "" | "y" | "Y" | "yes")))
 }
 
-fn not_written() -> CliError {
+/// The line that the user types; none at the end of the input.
+pub(super) fn ask(context: &mut Context, question: &str) -> Result<Option<String>> {
+    context.out.flush()?;
+    let mut stderr = anstream::stderr();
+    write!(stderr, "{question}")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    let has_answered = std::io::stdin().read_line(&mut answer)? > 0;
+    Ok(has_answered.then(|| answer.trim().to_owned()))
+}
+
+pub(super) fn not_written() -> CliError {
     CliError::refused(format!("{FILE_NAME} was not written")).hint("hookloop init --yes")
 }

@@ -65,6 +65,31 @@ fn a_hook_has_what_is_declared_and_nothing_else() {
     assert!(!read("input").contains("planted-secret"));
 }
 
+#[test]
+fn a_directory_that_leads_out_of_the_project_by_a_link_is_refused() {
+    let project = Project::with_config(
+        "hooks:\n  stop:\n    - {name: check, command: touch ran, cwd: sub}\n",
+    );
+    let outside = project.root().parent().unwrap().join("outside");
+    fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, project.root().join("sub")).unwrap();
+    project.ok(&["hooks", "trust", "--yes"]);
+    let run = project.json(&["hooks", "run", "check"]);
+    assert_eq!(
+        (&run["status"], &run["verdict"]),
+        (&"not_started".into(), &"block".into()),
+        "{run}"
+    );
+    assert!(run["reason"].as_str().unwrap().contains("leads out of the project"), "{run}");
+    assert!(!outside.join("ran").exists());
+    // A link inside of the project is a directory like others.
+    fs::remove_file(project.root().join("sub")).unwrap();
+    fs::create_dir(project.root().join("real")).unwrap();
+    std::os::unix::fs::symlink("real", project.root().join("sub")).unwrap();
+    assert_eq!(project.json(&["hooks", "run", "check"])["verdict"], "pass");
+    assert!(project.root().join("real/ran").exists());
+}
+
 /// A token whose value nobody declared is known by its shape.
 #[test]
 fn no_token_of_a_known_shape_is_kept() {

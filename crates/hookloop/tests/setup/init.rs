@@ -82,7 +82,7 @@ impl Shape {
 
 impl Project {
     /// A line typed at a terminal, with what is answered to its questions; what appeared, and how it ended.
-    fn on_terminal(&self, line: &str, answers: &str) -> Run {
+    pub(crate) fn on_terminal(&self, line: &str, answers: &str) -> Run {
         let mut command = self.command("script");
         command.args(["-qec", line, "/dev/null"]);
         command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
@@ -95,20 +95,20 @@ impl Project {
     }
 
     /// Makes it a git repository.
-    fn git_init(&self) {
+    pub(crate) fn git_init(&self) {
         let done = self.command("git").args(["init", "--quiet"]).status().unwrap();
         assert!(done.success());
     }
 
     /// PATH with those programs, and with those of the tests behind.
-    fn path(&self) -> String {
+    pub(crate) fn path(&self) -> String {
         let binary = std::path::Path::new(crate::cli::BINARY).parent().unwrap().to_owned();
         let tests = std::env::var("PATH").unwrap();
         format!("{}:{}:{tests}", self.home().join("bin").display(), binary.display())
     }
 }
 
-fn run(project: &Project, args: &[&str]) -> Run {
+pub(crate) fn run(project: &Project, args: &[&str]) -> Run {
     let mut command = project.hookloop(args);
     command.env("PATH", project.path());
     // Where the toolchain of these tests is, which a user's own would be found without.

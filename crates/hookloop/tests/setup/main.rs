@@ -9,6 +9,7 @@ mod doctor;
 mod import;
 mod import_runs;
 mod init;
+mod monorepo;
 mod trackers;
 
 use std::path::PathBuf;

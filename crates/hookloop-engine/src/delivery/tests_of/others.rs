@@ -21,6 +21,24 @@ const DOTNET: [&str; 5] = [".sln", ".slnx", ".csproj", ".fsproj", ".vbproj"];
 const GRADLE: [&str; 4] =
     ["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"];
 
+/// Commands of CMake that declare tests. CTest finds them only if the top directory has one of the first two.
+const CMAKE_TESTS: [&str; 2] = ["enable_testing", "include(ctest)"];
+/// Configuring again is quick and keeps the settings of a directory that is configured. Without the build, CTest would
+/// judge programs of an earlier state of the files.
+const CMAKE: &str = "cmake -S . -B build && cmake --build build && \
+    ctest --test-dir build --output-on-failure --no-tests=error";
+
+/// The line that configures, builds and tests the project with CMake, if it declares tests.
+fn cmake(project: &Project) -> Result<Option<&'static str>, NoTests> {
+    let text = project.read("CMakeLists.txt")?.unwrap_or_default();
+    let is_declared = text.lines().any(|line| {
+        let line: String = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        let line = line.to_ascii_lowercase();
+        CMAKE_TESTS.iter().any(|command| line.contains(command))
+    });
+    Ok(is_declared.then_some(CMAKE))
+}
+
 pub(super) fn tests(project: &Project) -> Result<Vec<Command>, NoTests> {
     let mut found: Vec<Command> = Vec::new();
     for (file, runner, argv) in BY_FILE {
@@ -39,6 +57,9 @@ pub(super) fn tests(project: &Project) -> Result<Vec<Command>, NoTests> {
             found.push(("gradle", vec![program, "test"]));
             break;
         }
+    }
+    if let Some(line) = cmake(project)? {
+        found.push(("cmake", vec!["sh", "-c", line]));
     }
     let is_dotnet = |name: &String| DOTNET.iter().any(|end| name.ends_with(end));
     if project.names()?.iter().any(is_dotnet) {

@@ -26,6 +26,10 @@ impl Project {
         Ok(Project { root })
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Whether there is such a file.
     pub(crate) fn has(&self, name: &str) -> Result<bool, NoTests> {
         Ok(self.place(name)?.is_some())

@@ -52,6 +52,8 @@ fn lines(files: Files<'_>) -> Vec<String> {
     }
 }
 
+const MANAGE: &str =
+    "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'site.settings')\n";
 const SCRIPT: &str = r#"{"scripts": {"test": "vitest run"}}"#;
 
 #[test]
@@ -83,6 +85,31 @@ fn each_runner_is_told_by_its_files() {
         (&[("test_a.py", "")], &["pytest"]),
         (&[("pytest.ini", ""), ("uv.lock", "")], &["uv run pytest"]),
         (&[("pytest.ini", ""), ("poetry.lock", "")], &["poetry run pytest"]),
+        (&[("tox.ini", "[tox]\nenv_list = py3\n")], &["tox"]),
+        (&[("tox.ini", "[testenv]\n"), ("tests/test_a.py", "")], &["tox"]),
+        (&[("tox.toml", "env_list = []\n")], &["tox"]),
+        (&[("pyproject.toml", "[tool.tox]\n")], &["tox"]),
+        (&[("setup.cfg", "[tox:tox]\n")], &["tox"]),
+        (&[("noxfile.py", ""), ("tests/test_a.py", "")], &["nox"]),
+        (&[("noxfile.py", ""), ("tests/test_a.py", ""), ("uv.lock", "")], &["uv run pytest"]),
+        (&[("manage.py", MANAGE)], &["python3 -m manage test"]),
+        (&[("manage.py", MANAGE), ("uv.lock", "")], &["uv run python -m manage test"]),
+        (&[("manage.py", MANAGE), (".venv/bin/python", "")], &[".venv/bin/python -m manage test"]),
+        (&[("manage.py", MANAGE), ("pytest.ini", "")], &["pytest"]),
+        (
+            &[("CMakeLists.txt", "project(p)\nenable_testing ()\n")],
+            &[
+                "sh -c cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure \
+               --no-tests=error",
+            ],
+        ),
+        (
+            &[
+                ("package.json", r#"{"workspaces": ["packages/*"]}"#),
+                ("packages/a/package.json", SCRIPT),
+            ],
+            &["npm test --workspaces --if-present"],
+        ),
         (&[("mix.exs", "")], &["mix test"]),
         (&[("Package.swift", "")], &["swift test"]),
         (&[("deno.json", ""), ("deno.jsonc", "")], &["deno test"]),
@@ -123,6 +150,10 @@ fn what_is_no_test() {
         &[("package.json", r#"{"scripts": {"test": 1, "tests": "x"}}"#)],
         &[("pyproject.toml", "[project]\n")],
         &[("tests/helper.py", ""), ("tests/test_a.txt", "")],
+        &[("tox.ini", "[flake8]\n")],
+        &[("manage.py", "print('not Django')\n")],
+        &[("CMakeLists.txt", "project(p)\n# enable_testing()\n")],
+        &[("package.json", r#"{"workspaces": ["packages/*"]}"#), ("packages/a/package.json", "{}")],
         &[("Makefile", "test := 1\n")],
         &[("Makefile", "test ::= 1\n")],
         &[("Makefile", "x = a test: b\n")],
@@ -169,6 +200,45 @@ fn a_program_that_is_missing_is_named() {
     // One that the project brings is there, whatever is in PATH.
     let brought = Ground::new(&[("build.gradle", ""), ("gradlew", "")], &[]);
     assert!(brought.detect().unwrap()[0].program_found);
+}
+
+#[test]
+fn tox_and_nox_are_taken_unless_pytest_alone_can_be_started() {
+    let line = |files: Files<'_>, programs: &[&str]| {
+        Ground::new(files, programs).detect().unwrap()[0].argv.join(" ")
+    };
+    let by_name: Files<'_> = &[("tox.ini", "[tox]\n"), ("tests/test_a.py", "")];
+    assert_eq!(line(by_name, &["tox", "pytest"]), "tox");
+    assert_eq!(line(by_name, &["pytest"]), "pytest");
+    let with_settings: Files<'_> = &[("noxfile.py", ""), ("pytest.ini", "")];
+    assert_eq!(line(with_settings, &["nox", "pytest"]), "pytest");
+    assert_eq!(line(with_settings, &["nox"]), "nox");
+}
+
+#[test]
+fn scripts_of_all_members_have_one_command_where_the_manager_has_it() {
+    let lines = |root: &str, more: Files<'_>| {
+        let files = [("package.json", root), ("packages/a/package.json", SCRIPT)];
+        let files: Vec<_> = files.iter().chain(more).copied().collect();
+        lines(&files)
+    };
+    let members = r#""workspaces": ["packages/*"]"#;
+    let alone = format!("{{{members}}}");
+    let pnpm: Files<'_> = &[("pnpm-workspace.yaml", "packages:\n  - 'packages/*'\n")];
+    assert_eq!(lines("{}", pnpm), ["pnpm -r test"]);
+    assert_eq!(lines(&alone, &[("package-lock.json", "")]), ["npm test --workspaces --if-present"]);
+    assert_eq!(lines(&alone, &[("yarn.lock", "")]), [""; 0], "Yarn 1 has no such command");
+    let berry = format!(r#"{{"packageManager": "yarn@4.5.0", {members}}}"#);
+    assert_eq!(lines(&berry, &[]), ["yarn workspaces foreach --all run test"]);
+    let own = |script: &str| format!(r#"{{"scripts": {{"test": "{script}"}}, {members}}}"#);
+    assert_eq!(
+        lines(&own("node root.js"), &[]),
+        ["npm test --workspaces --if-present --include-workspace-root"]
+    );
+    assert_eq!(lines(&own("turbo run test"), &[]), ["npm test"]);
+    assert_eq!(lines(SCRIPT, pnpm), ["pnpm -r --include-workspace-root test"]);
+    let nested = r#"{"workspaces": {"packages": ["packages/*"], "nohoist": []}}"#;
+    assert_eq!(lines(nested, &[]), ["npm test --workspaces --if-present"]);
 }
 
 #[test]

@@ -74,7 +74,9 @@ pub(super) fn text(plan: &Plan) -> String {
     if !plan.survey.ci.is_empty() {
         text.push_str("\n# CI runs these, too:\n");
         for step in &plan.survey.ci {
-            let _ = writeln!(text, "#   {}  ({})", comment(&step.command), comment(&step.file));
+            let place = step.cwd.as_ref().map_or(String::new(), |cwd| format!("in {cwd}, "));
+            let place = comment(&format!("{place}{}", step.file));
+            let _ = writeln!(text, "#   {}  ({place})", comment(&step.command));
         }
     }
     if !plan.survey.tools.is_empty() {
@@ -113,20 +115,31 @@ fn gate(text: &mut String, tried: &Tried, indent: &str) {
     if let Trial::NotReady { gap, .. } = &tried.trial
         && tried.is_written()
     {
-        let _ = writeln!(text, "{indent}# {}", comment(&not_ready(gap)));
+        let _ = writeln!(text, "{indent}# {}", comment(&not_ready(gap, &tried.gate)));
     }
     entry(text, &tried.gate, tried.trial.timeout(), indent);
 }
 
 /// The verdict about a gate whose environment is not prepared.
-pub(super) fn not_ready(gap: &EnvironmentGap) -> String {
-    let setup = gap.setup.as_ref().map_or(String::new(), |setup| format!(": type `{setup}`"));
+pub(super) fn not_ready(gap: &EnvironmentGap, gate: &super::Gate) -> String {
+    let typed = |setup: &String| format!(": type `{}`", in_directory(setup, gate));
+    let setup = gap.setup.as_ref().map_or(String::new(), typed);
     format!("environment not ready: {}{setup}", gap.cause)
 }
 
 pub(super) fn program_missing(missing: &MissingProgram) -> String {
     let setup = missing.setup.as_ref().map_or(String::new(), |setup| format!(": type `{setup}`"));
     format!("`{}` is not installed{setup}", missing.name)
+}
+
+/// A command as it is typed in the project's root to run in the directory of a gate.
+pub(super) fn in_directory(command: &str, gate: &super::Gate) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "._/@+-".contains(c);
+    match &gate.cwd {
+        None => command.to_owned(),
+        Some(cwd) if cwd.chars().all(is_word) => format!("(cd {cwd} && {command})"),
+        Some(cwd) => format!("(cd '{cwd}' && {command})"),
+    }
 }
 
 fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
@@ -145,7 +158,7 @@ fn entry(text: &mut String, gate: &super::Gate, timeout: &str, indent: &str) {
 pub(super) fn why_not(tried: &Tried) -> String {
     match (&tried.trial, &tried.gate.missing) {
         (_, Some(missing)) => program_missing(missing),
-        (Trial::NotReady { gap, .. }, _) => not_ready(gap),
+        (Trial::NotReady { gap, .. }, _) => not_ready(gap, &tried.gate),
         (Trial::Absent { why, .. }, _) => why.clone(),
         (Trial::Failed { why, .. }, _) => format!("it fails now ({why})"),
         (Trial::TimedOut { .. }, _) => {
@@ -176,13 +189,16 @@ mod tests {
 
     fn plan(gates: Vec<Tried>) -> Plan {
         let hostile = "x\nhooks: {stop: [{command: evil}]}";
-        let step = Step { file: hostile.to_owned(), command: hostile.to_owned() };
+        let (file, command, cwd) =
+            (hostile.to_owned(), hostile.to_owned(), Some(hostile.to_owned()));
+        let step = Step { file, command, cwd, is_test: false };
         let tool =
             Tool { file: hostile.to_owned(), what: "hooks", command: Some(hostile.to_owned()) };
         let survey = Survey { ci: vec![step], tools: vec![tool], ..Survey::default() };
         let (agents, has_git, allowed) = (Vec::new(), true, Vec::new());
         let unready = None;
-        Plan { name: "p".to_owned(), survey, gates, agents, unready, has_git, allowed }
+        let (name, directories) = ("p".to_owned(), Vec::new());
+        Plan { name, survey, directories, gates, agents, unready, has_git, allowed }
     }
 
     fn all() -> Vec<Trial> {

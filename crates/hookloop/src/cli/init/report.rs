@@ -12,10 +12,9 @@ use hookloop_engine::survey::trial::Trial;
 use hookloop_engine::survey::{Gate, GateKind};
 use serde_json::{Value, json};
 
-use super::file::{not_ready, program_missing, why_not};
-use super::{CLAUDE, Context, Plan, Tried};
+use super::file::{in_directory, not_ready, program_missing, why_not};
+use super::{CLAUDE, Context, Plan, Tried, outer_project};
 use crate::cli::session::now;
-use crate::cli::state_home;
 use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain};
 
 /// Lines of a gate's output that are shown when it does not pass.
@@ -43,17 +42,34 @@ pub(super) fn found(context: &mut Context, plan: &Plan) -> Result {
         return Ok(());
     }
     for trouble in &plan.survey.troubles {
-        out.line(format_args!("{DIM}passed over: {}{DIM:#}", plain(trouble)))?;
+        out.line(format_args!("{DIM}note: {}{DIM:#}", plain(trouble)))?;
+    }
+    if plan.directories.len() > 1 {
+        let paths = |is_chosen: bool| {
+            let all = plan.directories.iter().filter(|found| found.is_chosen == is_chosen);
+            all.map(|found| plain(&found.path).into_owned()).collect::<Vec<_>>()
+        };
+        let (chosen, others) = (paths(true).join(", "), paths(false).join(", "));
+        let note = if others.is_empty() {
+            "`--only DIR` chooses some of them".to_owned()
+        } else {
+            format!("without gates: {others}")
+        };
+        out.line(format_args!("Directories with gates: {chosen}  {DIM}{note}{DIM:#}"))?;
     }
     if plan.gates.is_empty() {
         return Ok(());
     }
-    out.line("Found, to hold an agent to:")?;
+    out.line("Gates that were found:")?;
     let width = plan.gates.iter().map(|tried| tried.gate.name.len()).max().unwrap_or(0);
     for Tried { gate, .. } in &plan.gates {
         let note = match &gate.missing {
             Some(missing) => program_missing(missing),
             None => gate.from.clone(),
+        };
+        let note = match &gate.cwd {
+            Some(cwd) => format!("in {cwd}; {note}"),
+            None => note,
         };
         let (name, command, note) = (&gate.name, plain(&gate.command), plain(&note));
         out.line(format_args!("  {BOLD}{name:width$}{BOLD:#}  {command}  {DIM}{note}{DIM:#}"))?;
@@ -141,7 +157,9 @@ pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
         Trial::Failed { ms, why, output } => {
             (BAD, "fails", format!("{}, {why}: work for an agent", seconds(*ms)), output.as_str())
         }
-        Trial::NotReady { gap, output } => (BAD, "can't run", not_ready(gap), output.as_str()),
+        Trial::NotReady { gap, output } => {
+            (BAD, "can't run", not_ready(gap, &tried.gate), output.as_str())
+        }
         Trial::Absent { why, output } => (BAD, "nothing", why.clone(), output.as_str()),
         Trial::TimedOut { output } => (BAD, "slow", why_not(tried), output.as_str()),
     };
@@ -177,8 +195,7 @@ pub(super) fn done(context: &mut Context, plan: &Plan, done: &Done<'_>) -> Resul
         return out.json(&value(plan, done));
     }
     let Done { place, written, trusted } = done;
-    let outer = place.root.parent().and_then(|up| Place::find(up, &state_home().ok()?).ok());
-    if let Some(outer) = outer {
+    if let Some(outer) = outer_project(place) {
         out.line(format_args!("A project of its own inside {}", outer.root.display()))?;
     }
     let verb = if *written { "Wrote" } else { "Kept" };
@@ -243,7 +260,7 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
         steps.push("git init  # so that receipts name the files that they are for".to_owned());
     }
     if plan.agents.is_empty() {
-        steps.push(format!("{AN_AGENT}  # or another agent"));
+        steps.push(format!("{AN_AGENT}  # no agent is installed: Claude Code, or another one"));
     }
     if let Some(why) = &plan.unready {
         steps.push(format!("{}  # {why}", why.hint()));
@@ -269,10 +286,9 @@ fn setups(plan: &Plan) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for tried in plan.gates.iter().filter(|tried| tried.is_written()) {
         let Trial::NotReady { gap, .. } = &tried.trial else { continue };
-        let step = match (&gap.setup, &tried.gate.cwd) {
-            (Some(setup), None) => format!("{setup}  # {}", gap.cause),
-            (Some(setup), Some(cwd)) => format!("(cd '{cwd}' && {setup})  # {}", gap.cause),
-            (None, _) => format!("hookloop doctor  # {}: {}", tried.gate.name, gap.cause),
+        let step = match &gap.setup {
+            Some(setup) => format!("{}  # {}", in_directory(setup, &tried.gate), gap.cause),
+            None => format!("hookloop doctor  # {}: {}", tried.gate.name, gap.cause),
         };
         if !found.contains(&step) {
             found.push(step);
@@ -284,8 +300,12 @@ fn setups(plan: &Plan) -> Vec<String> {
 fn value(plan: &Plan, done: &Done<'_>) -> Value {
     let gates: Vec<Value> = plan.gates.iter().map(gate).collect();
     let ci = plan.survey.ci.iter();
-    let ci: Vec<Value> =
-        ci.map(|step| json!({ "file": step.file, "command": step.command })).collect();
+    let ci: Vec<Value> = ci
+        .map(|step| json!({ "file": step.file, "command": step.command, "cwd": step.cwd }))
+        .collect();
+    let directories = plan.directories.iter().map(
+        |found| json!({ "path": found.path, "gates": found.gates, "chosen": found.is_chosen }),
+    );
     let tools = plan
         .survey
         .tools
@@ -300,6 +320,7 @@ fn value(plan: &Plan, done: &Done<'_>) -> Value {
         "config": done.place.config(),
         "state": done.place.state,
         "created": done.written,
+        "directories": directories.collect::<Vec<_>>(),
         "gates": gates,
         "trusted": done.trusted,
         "agents": plan.agents,
@@ -331,7 +352,7 @@ fn gate(tried: &Tried) -> Value {
         _ => None,
     };
     let reason = match trial {
-        Trial::NotReady { gap, .. } => Some(not_ready(gap)),
+        Trial::NotReady { gap, .. } => Some(not_ready(gap, gate)),
         _ => (!tried.is_written()).then(|| why_not(tried)),
     };
     json!({
@@ -354,7 +375,7 @@ impl Plan {
     /// Of a project that is not looked at.
     fn none() -> Plan {
         let (name, survey, gates) = (String::new(), Default::default(), Vec::new());
-        let (agents, allowed) = (Vec::new(), Vec::new());
-        Plan { name, survey, gates, agents, unready: None, has_git: true, allowed }
+        let (agents, allowed, directories) = (Vec::new(), Vec::new(), Vec::new());
+        Plan { name, survey, directories, gates, agents, unready: None, has_git: true, allowed }
     }
 }

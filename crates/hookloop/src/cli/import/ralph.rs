@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hookloop_core::options::TIMEOUT_MAX_MS;
+use hookloop_core::session::plan::Dollars;
 use hookloop_core::task::TaskState;
 use hookloop_engine::agents::known::known;
 use serde_json::{Value, json};
@@ -141,8 +142,13 @@ fn limits(file: &mut Fields, taken: &mut Taken) {
     }
     for theirs in ["max_cost_usd", "max_cost"] {
         if let Some(dollars) = file.take(theirs).as_ref().and_then(Value::as_f64) {
-            taken.set("limits", "cost", json!(dollars));
-            taken.kept(file.place_of(theirs));
+            match Dollars::new(dollars) {
+                Ok(_) => {
+                    taken.set("limits", "cost", json!(dollars));
+                    taken.kept(file.place_of(theirs));
+                }
+                Err(error) => taken.lose(file.place_of(theirs), error.to_string()),
+            }
         }
     }
     let promise = "an agent says `<promise>COMPLETE</promise>`, and gates say whether it is";

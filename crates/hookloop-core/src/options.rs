@@ -11,7 +11,8 @@ const GATE_TIMEOUT_MS: u64 = 600_000;
 const REACTION_TIMEOUT_MS: u64 = 60_000;
 pub const TIMEOUT_MAX_MS: u64 = 24 * 60 * 60 * 1_000;
 /// The longest that a task may wait for its time.
-const WAITING_MAX_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
+const WAITING_MAX_MS: u64 = 100 * 365 * DAY_MS;
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 pub const ATTEMPTS_MAX: u32 = 10;
 const BACKOFF_MS: u64 = 1_000;
 
@@ -129,7 +130,7 @@ pub struct Length {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadLength {
     #[error(
-        "`{0}` is not a length of time: write seconds, or a number with a unit: `500ms`, `30s`, `5m`, `1h`"
+        "`{0}` is not a length of time: write a number of seconds such as `30`, or a number with a unit such as `500ms`, `30s`, `5m`, `1h`"
     )]
     Unreadable(String),
     #[error("{0} is longer than a day")]
@@ -155,24 +156,25 @@ impl Length {
 
     /// Reads a length that something waits for, which may be days: `3d`.
     pub fn of_waiting(text: &str) -> Result<Length, BadLength> {
-        let days = text.strip_suffix('d').map(|days| format!("{days}h"));
-        let (text, times) = days.as_deref().map_or((text, 1), |hours| (hours, 24));
-        match (Length { ms: Length::unchecked(text)?.ms.saturating_mul(times) }) {
+        match Length::unchecked(text, Some(DAY_MS))? {
             Length { ms: 0 } => Err(BadLength::Zero),
             length if length.ms > WAITING_MAX_MS => Err(BadLength::TooLongToWait),
             length => Ok(length),
         }
     }
 
-    fn unchecked(text: &str) -> Result<Length, BadLength> {
+    /// Reads a number with a unit; a number alone is a number of seconds. `day_ms` is the length of `d`, if the unit is
+    /// allowed.
+    fn unchecked(text: &str, day_ms: Option<u64>) -> Result<Length, BadLength> {
         let unreadable = || BadLength::Unreadable(text.to_owned());
-        let digits = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(unreadable)?;
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
-        let unit_ms = match unit.trim() {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
+        let unit_ms = match (unit.trim(), day_ms) {
+            ("ms", _) => 1,
+            ("s" | "", _) => 1_000,
+            ("m", _) => 60_000,
+            ("h", _) => 3_600_000,
+            ("d", Some(day_ms)) => day_ms,
             _ => return Err(unreadable()),
         };
         let number: u64 = number.parse().map_err(|_| unreadable())?;
@@ -184,7 +186,7 @@ impl FromStr for Length {
     type Err = BadLength;
 
     fn from_str(text: &str) -> Result<Length, BadLength> {
-        Length::unchecked(text)?.checked()
+        Length::unchecked(text, None)?.checked()
     }
 }
 
@@ -299,13 +301,18 @@ mod tests {
         check("5m", 300_000, "5m");
         check("1h", 3_600_000, "1h");
         check("2 m", 120_000, "2m");
-        for bad in ["", "30", "s", "5 minutes", "-1s", "1.5s", "1d", "99999999999999999999s"] {
+        check("30", 30_000, "30s");
+        check("5", 5_000, "5s");
+        for bad in ["", "s", "5 minutes", "-1s", "1.5s", "1d", "99999999999999999999s"] {
             let error = bad.parse::<Length>().unwrap_err();
             assert!(matches!(error, BadLength::Unreadable(_)), "{bad}: {error}");
         }
         assert_eq!("0s".parse::<Length>(), Err(BadLength::Zero));
         assert_eq!(Length::of_waiting("3d"), Ok(Length { ms: 259_200_000 }));
         assert_eq!(Length::of_waiting("30h"), Ok(Length { ms: 108_000_000 }));
+        assert_eq!(Length::of_waiting("90"), Ok(Length { ms: 90_000 }));
+        assert_eq!(Length::of_waiting("3xd"), Err(BadLength::Unreadable("3xd".to_owned())));
+        assert_eq!("0".parse::<Length>(), Err(BadLength::Zero));
         assert_eq!(Length::of_waiting("0d"), Err(BadLength::Zero));
         assert_eq!(Length::of_waiting("40000d"), Err(BadLength::TooLongToWait));
         assert!(matches!(Length::of_waiting("d"), Err(BadLength::Unreadable(_))));

@@ -12,7 +12,8 @@
 //! - Escape sequences are not removed. Agents print a plain message when they don't print to a
 //!   terminal, and who takes escapes away finds lines that nobody saw.
 //! - A promise that ends the last line behind other text, in bold, in a list item or in inline code is
-//!   `inline`: it counts where gates judge it. All other tags are near misses, which are reported.
+//!   `inline`: it counts where gates judge it, also beside promises above it. All other tags are near misses, which are
+//!   reported.
 //! - What stands in `<pre>`, `<code>` and `<blockquote>`, or between backticks of a paragraph, is
 //!   quoted as well. Where that shows only later, a promise is held until then.
 
@@ -59,6 +60,9 @@ pub enum Promise {
 }
 
 impl Promise {
+    /// In the order in which they count if a message has several.
+    pub const BY_WEIGHT: [Promise; 3] = [Promise::Complete, Promise::Escalate, Promise::Blocked];
+
     /// The word between the tags.
     pub fn word(self) -> &'static str {
         match self {
@@ -81,9 +85,9 @@ pub struct MessagePromises {
 }
 
 impl MessagePromises {
-    /// Returns the promises that count. One behind other text counts only with gates, which judge it.
+    /// Returns the promises that count, distinct. One behind other text counts only with gates, which judge it.
     pub fn counted(&self, has_gates: bool) -> Vec<Promise> {
-        let inline = self.inline.filter(|_| has_gates && self.alone.is_empty());
+        let inline = self.inline.filter(|promise| has_gates && !self.alone.contains(promise));
         self.alone.iter().copied().chain(inline).collect()
     }
 }

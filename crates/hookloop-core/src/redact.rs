@@ -4,8 +4,10 @@
 //! the output is cut into chunks. A secret that was changed in another way (reversed, encrypted,
 //! compressed, cut in two) is not found.
 //!
-//! Tokens of well-known shapes are replaced, too, whether their values are known or not.
+//! Tokens of well-known shapes are replaced, too, whether their values are known or not, also if a program has coloured
+//! a part of one.
 
+mod colours;
 mod forms;
 mod shapes;
 

@@ -67,7 +67,13 @@ fn end(session: &mut Session, result: TurnResult, conversation: &str) {
 fn decide(session: &mut Session, decision: Decision) {
     session.apply(&EventBody::PointPassed(PointPassed { point: "post_iteration".into() }));
     let (reason, by) = ("r".to_owned(), "default".to_owned());
-    session.apply(&EventBody::StopDecided(StopDecided { decision, reason, by, failing: None }));
+    session.apply(&EventBody::StopDecided(StopDecided {
+        decision,
+        reason,
+        by,
+        failing: None,
+        contradicting: Vec::new(),
+    }));
 }
 
 /// A gate blocks, with something to say to the agent.

@@ -185,7 +185,13 @@ fn ours(run: Run) -> Option<u32> {
         session.apply(&passed("post_iteration"));
         let decision = if failing.is_some() { Decision::Complete } else { Decision::Continue };
         let (reason, by) = ("r".to_owned(), "default".to_owned());
-        session.apply(&EventBody::StopDecided(StopDecided { decision, reason, by, failing: None }));
+        session.apply(&EventBody::StopDecided(StopDecided {
+            decision,
+            reason,
+            by,
+            failing: None,
+            contradicting: Vec::new(),
+        }));
         if let Some(failing) = failing {
             let verdict = if failing.is_empty() { Verdict::Pass } else { Verdict::Block };
             let (tree, files) = (None, Some(files));

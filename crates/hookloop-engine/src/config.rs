@@ -148,6 +148,49 @@ fn place_of(before: &[u8]) -> (u64, u64) {
     (lines as u64 + 1, String::from_utf8_lossy(line).chars().count() as u64 + 1)
 }
 
+/// Keys that no repository's file may have, with the reason. They are not among the keys of `File`, so no list of keys
+/// names them.
+const REFUSED_KEYS: [(&str, &str); 4] = [
+    (
+        "secrets",
+        "a repository does not say where secrets are: \
+         that is for your own configuration, or for a policy",
+    ),
+    (
+        "notify",
+        "`notify` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml",
+    ),
+    (
+        "gates",
+        "`gates` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml",
+    ),
+    (
+        "network",
+        "a repository does not choose a proxy or certificates: \
+         `network` belongs in ~/.config/hookloop/config.yaml",
+    ),
+];
+/// A key that only the top level of a repository's file has.
+const TOP_LEVEL_KEY: &str = "task_types";
+/// How alike two keys are, from 0 to 1, for one to be suggested in place of the other.
+const ALIKE: f64 = 0.8;
+
+/// Describes a key that is not known, by the keys that are allowed in its place.
+fn unknown_key(key: &str, allowed: &[&str]) -> String {
+    let refused = REFUSED_KEYS.iter().find(|(refused, _)| *refused == key);
+    if let Some((_, reason)) = refused.filter(|_| allowed.contains(&TOP_LEVEL_KEY)) {
+        return (*reason).to_owned();
+    }
+    let likeness = |other: &&str| strsim::jaro(key, other);
+    let alike = allowed.iter().copied().filter(|other| likeness(other) >= ALIKE);
+    let nearest = alike.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let suggestion = nearest.map_or(String::new(), |key| format!("; did you mean `{key}`?"));
+    match allowed.is_empty() {
+        true => format!("unknown key `{key}`; no keys are allowed here"),
+        false => format!("unknown key `{key}`{suggestion}; known keys: {}", allowed.join(", ")),
+    }
+}
+
 /// Reads YAML strictly: no anchors, nothing unknown, nothing deep.
 pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Complaint> {
     let options = serde_saphyr::options! {
@@ -164,6 +207,9 @@ pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T,
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let at = error.location();
+        if let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = &error {
+            return Complaint { at, message: unknown_key(field, expected) };
+        }
         let message = error.to_string();
         let message = match message.strip_prefix("budget breached: ") {
             Some(which) => {
@@ -196,24 +242,6 @@ where
 fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     let mut file: File = from_yaml(text)?;
     check_version(&file.version)?;
-    if let Some(secrets) = &file.secrets {
-        let message = "a repository does not say where secrets are: \
-            that is for your own configuration, or for a policy";
-        return Err(Complaint::new(secrets.referenced, message));
-    }
-    if let Some(entry) = &file.notify {
-        let message = "`notify` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml";
-        return Err(Complaint::new(entry.referenced, message));
-    }
-    if let Some(entry) = &file.gates {
-        let message = "`gates` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml";
-        return Err(Complaint::new(entry.referenced, message));
-    }
-    if let Some(entry) = &file.network {
-        let message = "a repository does not choose a proxy or certificates: \
-            `network` belongs in ~/.config/hookloop/config.yaml";
-        return Err(Complaint::new(entry.referenced, message));
-    }
     let set_limits = file.limits.set()?;
     let wanted = file.limits.over(user.limits)?;
     let limits = wanted.within(user.limits);
@@ -450,7 +478,18 @@ hooks:
         check("hooks: {}\n", 1, "begin the file with `version: 1`");
         check("version: 1\nhook: {}\n", 2, "hook");
         check("version: 1\nhooks: {}\nhooks: {}\n", 3, "`hooks` is there twice");
-        check("version: 1\nhooks:\n  task_done:\n    - auto-create-review-task\n", 4, "task_done");
+        check("version: 1\nhooks:\n  task_done:\n    - auto-create-review-task\n", 3, "task_done");
+        check("version: 1\nhooks:\n  stop: []\n  task_done:\n\n    - a\n", 4, "task_done");
+        check(
+            "version: 1\ntask_types:\n  bug:\n    hooks:\n      stop: []\n      stopp: []\n",
+            6,
+            "`stopp` is not a hook point",
+        );
+        check(
+            "version: 1\nagents:\n  claude:\n    hooks:\n      stop:\n        - {command: a}\n",
+            5,
+            "not at `stop`",
+        );
         check("version: 1\nhooks:\n  task_created:\n    - no-such\n", 4, "no-such");
         check(
             "version: 1\nhooks:\n  task_created:\n    - {use: x, actions: []}\n",
@@ -484,6 +523,59 @@ hooks:
             5,
             "no other hook",
         );
+    }
+
+    /// A key that is refused where it stands is no advice.
+    #[test]
+    fn a_list_of_keys_names_no_key_that_is_refused() {
+        let (line, message) = complaint("version: 1\nsecret: {}\n");
+        assert!(
+            line == 2 && message.starts_with("unknown key `secret`; known keys: "),
+            "{message}"
+        );
+        for (key, reason) in REFUSED_KEYS {
+            assert!(!message.split([' ', ',']).any(|word| word == key), "{key}: {message}");
+            assert_eq!(complaint(&format!("version: 1\n{key}: {{}}\n")), (2, reason.to_owned()));
+        }
+        let (_, message) = complaint("version: 1\nlimitz: {}\n");
+        assert!(message.contains("did you mean `limits`?"), "{message}");
+        // The key of a sandbox has the name of one that is refused above it.
+        let (_, message) =
+            complaint("version: 1\nhooks:\n  stop:\n    - {command: a, sandbox: {netwrk: none}}\n");
+        assert!(message.contains("did you mean `network`?"), "{message}");
+        let (_, message) =
+            complaint("version: 1\nhooks:\n  stop:\n    - {command: a, network: none}\n");
+        assert!(message.starts_with("unknown key `network`"), "{message}");
+    }
+
+    #[test]
+    fn a_limit_of_cost_is_an_amount_of_money() {
+        for limit in ["cost: -1", "cost: .nan", "cost: .inf", "cost: -.inf", "cost: -0.01"] {
+            for text in
+                [format!("limits:\n  {limit}\n"), format!("limits:\n  purse: {{{limit}}}\n")]
+            {
+                let (line, message) = complaint(&format!("version: 1\n{text}"));
+                assert!(line == 3 && message.contains("is not an amount of dollars"), "{message}");
+            }
+        }
+        for amount in ["-1", ".nan", ".inf"] {
+            let (_, message) = complaint(&format!("version: 1\nlimits: {{turn_cost: {amount}}}\n"));
+            assert!(message.contains("is not an amount of dollars"), "{message}");
+        }
+        let text = "version: 1\nlimits: {cost: 2.5, purse: {cost: 10}}\n";
+        let limits = parse(text, &User::default()).map_err(|wrong| wrong.message).unwrap();
+        assert_eq!(limits.rules.limits.session.cost_micros, 2_500_000);
+        assert_eq!(limits.rules.limits.purse.day.cost_micros, Some(10_000_000));
+    }
+
+    #[test]
+    fn a_length_without_a_unit_is_in_seconds() {
+        for length in ["45", "'45'", "45s", "'45 s'"] {
+            let text = format!("version: 1\nlimits: {{duration: {length}, turn: {length}}}\n");
+            let limits = parse(&text, &User::default()).map_err(|wrong| wrong.message).unwrap();
+            let session = limits.rules.limits.session;
+            assert_eq!((session.duration_ms, session.turn_ms), (45_000, 45_000), "{length}");
+        }
     }
 
     #[test]

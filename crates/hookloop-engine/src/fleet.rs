@@ -5,8 +5,10 @@
 //! the sum of that log. Who is there is told by signs of life.
 //!
 //! - `books`: a session's part of the fleet's log
+//! - `departed`: names of workers that have ended
 
 mod books;
+mod departed;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -21,6 +23,7 @@ use hookloop_store::pulse::{Beat, Held, Pulse};
 use serde::{Deserialize, Serialize};
 
 pub use books::Books;
+pub use departed::UnknownWorker;
 
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::Place;
@@ -191,6 +194,10 @@ impl Fleet {
 
     pub fn order(&self, ordered: Ordered) -> Result<(), EngineError> {
         self.log.authorize(ControlledAction::DirectFleet)?;
+        // Only a worker that is there, or was, can finish its tasks. A typing error would wait for nobody.
+        if let (Order::Drain, Scope::Worker(name)) = (ordered.order, &ordered.scope) {
+            self.check_known(name)?;
+        }
         self.say(EventBody::FleetOrdered(ordered))
     }
 
@@ -250,11 +257,6 @@ impl Fleet {
     pub fn show(&self, presence: &Presence) -> Result<(), EngineError> {
         let told = serde_json::to_string(presence).unwrap_or_default();
         Ok(self.log.store().beat(&Held::Worker(presence.name.clone()), &told, 0)?)
-    }
-
-    /// A worker has ended: nobody has to wait until it is silent.
-    pub fn leave(&self, name: &WorkerName) -> Result<(), EngineError> {
-        Ok(self.log.store().forget(&Held::Worker(name.clone()))?)
     }
 
     /// The workers that were heard of, by name. One that says what this program does not understand is left out.

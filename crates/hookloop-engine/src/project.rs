@@ -20,7 +20,7 @@ use hookloop_store::view::View;
 
 use crate::caller::{Caller, Unauthorized};
 use crate::config::{self, ConfigError, Settings};
-use crate::fleet::Books;
+use crate::fleet::{Books, UnknownWorker};
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
 use crate::place::{Place, PlaceError};
 use crate::policy::Forbidden;
@@ -50,6 +50,8 @@ pub enum EngineError {
     SessionTaken(#[from] Taken),
     #[error("there is no hook `{0}`")]
     NoSuchHook(String),
+    #[error(transparent)]
+    UnknownWorker(#[from] UnknownWorker),
     #[error(transparent)]
     Trust(#[from] TrustError),
     #[error(transparent)]

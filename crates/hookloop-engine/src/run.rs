@@ -20,7 +20,7 @@ use crate::environment;
 use crate::kept::Kept;
 use crate::project::{EngineError, Project, now};
 use crate::reactions::{EventClaim, ReactionHold, ReactionRun};
-use crate::runner::{Occasion, RunRefusal, Runner};
+use crate::runner::{Occasion, RunRefusal, Runner, command_for};
 use crate::turns;
 use crate::work::Work;
 
@@ -80,6 +80,13 @@ impl HookRun {
     pub(crate) fn skipped(hook: &Hook, reason: String) -> HookRun {
         let outcome = Outcome { reason: Some(reason), ..Outcome::of(Status::Skipped) };
         HookRun::without(hook, outcome)
+    }
+
+    /// Returns the command that lets the hook run, if it was refused because nobody trusts it as it is.
+    pub fn trust_command(&self) -> Option<&'static str> {
+        let was_refused = self.ran.is_none() && self.outcome.status == Status::NotStarted;
+        let reason = self.outcome.reason.as_deref().filter(|_| was_refused);
+        reason.and_then(command_for)
     }
 
     /// Whether it may go better another time.

@@ -252,6 +252,7 @@ impl From<EngineError> for CliError {
             EngineError::Store(error) => error.into(),
             EngineError::SessionTaken(_) => CliError::refused(error).hint("hookloop sessions list"),
             EngineError::NoSuchHook(_) => CliError::refused(error).hint("hookloop hooks list"),
+            EngineError::UnknownWorker(_) => CliError::refused(error).hint("hookloop fleet status"),
             EngineError::Unlisted(unlisted) => {
                 let (urls, path) = (&unlisted.urls, unlisted.path.display());
                 let hint =

@@ -1,6 +1,7 @@
 //! Tokens that are known by their shape: a prefix that their issuer gives them, and enough of the bytes that follow it.
 //!
-//! The value of such a token need not be known. Encoded tokens (base64, percent signs) are not found.
+//! The value of such a token need not be known. Encoded tokens (base64, percent signs) are not found. Colour codes in a
+//! token and around it are looked past (`colours`); those in it are removed with it.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -8,6 +9,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::End;
+use super::colours::Uncoloured;
 
 /// The longest body of a token.
 const BODY_MAX: usize = 512;
@@ -17,6 +19,9 @@ const KEY_MAX: usize = 16 * 1024;
 const KEY_LINE: usize = 48;
 /// The part of an OpenAI key that is the same in each.
 const OPENAI_MARK: &[u8] = b"T3BlbkFJ";
+
+/// The most bytes of colour codes in one token. A token with more is replaced up to there, if it is long enough by then.
+const COLOURS_MAX: usize = 32 * 1024;
 
 struct TokenShape {
     /// The name in the marker.
@@ -147,22 +152,30 @@ enum Candidate {
 }
 
 impl ShapeSearch {
-    fn redact(&self, bytes: &[u8], end: End, out: &mut Vec<u8>) -> usize {
-        let mut written = 0;
-        let mut from = 0;
+    fn redact(&self, raw: &[u8], end: End, out: &mut Vec<u8>) -> usize {
+        let uncoloured = Uncoloured::new(raw, end);
+        let bytes = &*uncoloured.bytes;
+        // More output does not help with a token that has too many codes.
+        let end_from = |start: usize| match uncoloured.left_out_behind(start) > COLOURS_MAX {
+            true => End::Final,
+            false => end,
+        };
+        // A position in `raw`, and one in `bytes`.
+        let (mut written, mut from) = (0, 0);
         while let Some(found) = self.prefixes.find(&bytes[from..]) {
             let start = from + found.start();
             let (shape, _) = self.of_prefix[found.pattern().as_usize()];
-            match self.candidate(bytes, start, from + found.end(), shape, end) {
+            match self.candidate(bytes, start, from + found.end(), shape, end_from(start)) {
                 Candidate::No => from = start + 1,
                 Candidate::Open => {
-                    out.extend_from_slice(&bytes[written..start]);
+                    let start = uncoloured.position(start);
+                    out.extend_from_slice(&raw[written..start]);
                     return start;
                 }
                 Candidate::Token(behind) => {
-                    out.extend_from_slice(&bytes[written..start]);
+                    out.extend_from_slice(&raw[written..uncoloured.position(start)]);
                     out.extend_from_slice(format!("[redacted:{}]", shape.name).as_bytes());
-                    written = behind;
+                    written = uncoloured.position(behind - 1) + 1;
                     from = behind;
                 }
             }
@@ -171,7 +184,11 @@ impl ShapeSearch {
             End::Final => bytes.len(),
             End::Open => self.partial_prefix(bytes, from),
         };
-        out.extend_from_slice(&bytes[written..open]);
+        let open = match end_from(open) {
+            End::Final => raw.len(),
+            End::Open => uncoloured.position(open),
+        };
+        out.extend_from_slice(&raw[written..open]);
         open
     }
 

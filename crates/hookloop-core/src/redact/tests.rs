@@ -228,6 +228,100 @@ fn tokens_of_known_shapes_are_found_wherever_the_output_is_cut() {
     }
 }
 
+/// A token as programs colour it: a part that was searched for, each character, or the whole.
+fn coloured(token: &str) -> Vec<String> {
+    let colour_from = |at: usize| {
+        let (begin, end) = token.split_at(at);
+        format!("{begin}\u{1b}[01;31m\u{1b}[K{end}\u{1b}[m\u{1b}[K")
+    };
+    let each = |code: &str| token.chars().map(|c| format!("{code}{c}")).collect::<String>();
+    let mut all: Vec<String> = [1, 2, 3, token.len() / 2].map(colour_from).into();
+    all.push(format!("\u{1b}[1m{token}\u{1b}(B\u{1b}[m"));
+    all.push(each("\u{1b}[38;2;255;128;0m"));
+    all.push(each("\\u001b[31m"));
+    all
+}
+
+#[test]
+fn tokens_with_colours_in_them_are_found_wherever_the_output_is_cut() {
+    let redactor = Redactor::new([("A", "hunter2hunter2")]).unwrap();
+    for (token, name) in tokens() {
+        let marker = format!("[redacted:{name}]");
+        for coloured in coloured(&token) {
+            let text = format!("key={coloured}\nhunter2hunter2 \u{1b}[0mghp_ {coloured}!");
+            let expected = redactor.text(&text);
+            assert_eq!(expected.matches(&marker).count(), 2, "{text:?}: {expected:?}");
+            // Nothing of the token is left, and the text around it is as it was.
+            let rest = expected.replace(&marker, "");
+            let plain = rest.split("\u{1b}[01;31m\u{1b}[K").collect::<String>();
+            assert!(!plain.contains(&token[token.len() - 4..]), "{plain:?}");
+            assert!(rest.contains("\n[redacted:A] \u{1b}[0mghp_ "), "{rest:?}");
+            assert!(rest.starts_with("key=") && rest.ends_with('!'), "{rest:?}");
+            let step = (text.len() / 64).max(1);
+            for cut in (0..text.len()).step_by(step) {
+                let (one, two) = text.as_bytes().split_at(cut);
+                assert_eq!(streamed(&redactor, &[one, two]), expected.as_bytes(), "at {cut}");
+            }
+            if text.len() < 2_000 {
+                let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+                assert_eq!(streamed(&redactor, &bytes), expected.as_bytes(), "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cut_in_a_coloured_token_gives_the_same() {
+    let redactor = redactor();
+    let (token, _) = tokens().swap_remove(0);
+    for escape in ["\u{1b}[1;31m", "\u{1b}(B", "\\u001b[1m", "\\x1b[K", "\u{9b}0m"] {
+        let text = format!("a {}{escape}{} {escape}b", &token[..2], &token[2..]);
+        let expected = format!("a [redacted:github-token] {escape}b");
+        check(&redactor, &text, &expected);
+        let bytes = text.as_bytes();
+        for one in 0..=bytes.len() {
+            for two in one..=bytes.len() {
+                let chunks = [&bytes[..one], &bytes[one..two], &bytes[two..]];
+                let out = String::from_utf8(streamed(&redactor, &chunks)).unwrap();
+                assert_eq!(out, expected, "cut at {one} and {two}");
+            }
+        }
+    }
+}
+
+#[test]
+fn coloured_text_without_tokens_passes() {
+    let redactor = redactor();
+    for text in [
+        "\u{1b}[1mgh\u{1b}[0mp_ short \u{1b}[2J\u{1b}]0;title\u{7}\u{1b}",
+        "\\u001b[1mcolour\\u001b[0m C:\\users\\e[1m \\",
+        "AK\u{1b}[31mIA\u{1b}[0m",
+    ] {
+        check(&redactor, text, text);
+        let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+        assert_eq!(streamed(&redactor, &bytes), text.as_bytes());
+    }
+    // A token in a title or a link is no part of a code.
+    let (token, _) = tokens().swap_remove(0);
+    let link = format!("\u{1b}]8;;https://example.com/?t={token}\u{7}link");
+    assert!(!redactor.text(&link).contains(&token), "{link:?}");
+}
+
+#[test]
+fn colours_without_an_end_are_not_held_for_ever() {
+    let redactor = redactor();
+    for begin in ["gh", "ghp_", "ghp_aB3dE6gH9kL2"] {
+        let mut out = Vec::new();
+        let mut stream = redactor.stream();
+        stream.push(begin.as_bytes(), &mut out);
+        for _ in 0..64 {
+            stream.push("\u{1b}[0m".repeat(256).as_bytes(), &mut out);
+        }
+        assert!(out.len() > 16 * 1024, "{begin}: {}", out.len());
+        assert!(out.starts_with(begin.as_bytes()), "{begin}");
+    }
+}
+
 #[test]
 fn words_that_begin_like_tokens_pass() {
     let redactor = redactor();

@@ -319,6 +319,9 @@ pub struct StopDecided {
     /// Checks that fail, if any were run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failing: Option<Vec<String>>,
+    /// The promises of the turn if they contradict each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contradicting: Vec<Promise>,
 }
 
 /// The record of one gate's run. It holds for one state of the project's files.

@@ -285,6 +285,32 @@ impl fmt::Display for Count {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dollars(pub u64);
 
+/// An amount that is no amount of money.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not an amount of dollars: write a number that is 0 or more, such as `5` or `2.50`"
+)]
+pub struct BadAmount(String);
+
+impl Dollars {
+    /// Returns an amount that is neither negative, infinite nor NaN.
+    pub fn new(amount: f64) -> Result<Dollars, BadAmount> {
+        match amount.is_finite() && amount >= 0.0 {
+            true => Ok(Dollars((amount * 1_000_000.0).round() as u64)),
+            false => Err(BadAmount(amount.to_string())),
+        }
+    }
+}
+
+impl FromStr for Dollars {
+    type Err = BadAmount;
+
+    fn from_str(text: &str) -> Result<Dollars, BadAmount> {
+        let bad = || BadAmount(text.to_owned());
+        Dollars::new(text.parse().map_err(|_| bad())?).map_err(|_| bad())
+    }
+}
+
 impl fmt::Display for Dollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {

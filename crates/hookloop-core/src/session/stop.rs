@@ -69,22 +69,39 @@ pub fn last_words(message: &str) -> Option<String> {
     Some(paragraph.join(" "))
 }
 
-/// What can be said without asking anybody; none if it takes a command or the graph.
-pub fn by_promise(promises: &[Promise]) -> Option<Said> {
-    let promised = |promise| promises.contains(&promise);
-    if promised(Promise::Complete) {
-        return Some(Said::new(
-            Decision::Complete,
-            "the agent promised <promise>COMPLETE</promise>",
-        ));
+/// What judges the claim that work is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimJudge {
+    Gates,
+    Nobody,
+}
+
+/// Decides by the promises of a turn; none if there is no promise. Of several, the first in the order of
+/// [`Promise::BY_WEIGHT`] counts. COMPLETE beside another promise is no claim if nobody judges it.
+pub fn by_promise(promises: &[Promise], judge: ClaimJudge) -> Option<Said> {
+    let heaviest = Promise::BY_WEIGHT.into_iter().find(|promise| promises.contains(promise))?;
+    Some(match (heaviest, contradiction(promises), judge) {
+        (Promise::Complete, Some(both), ClaimJudge::Nobody) => {
+            let reason = format!("{both}, and there is no gate to judge the work");
+            Said::new(Decision::Escalate, reason)
+        }
+        (Promise::Complete, ..) => {
+            Said::new(Decision::Complete, "the agent promised <promise>COMPLETE</promise>")
+        }
+        (Promise::Escalate, ..) => Said::new(Decision::Escalate, ASKED),
+        (Promise::Blocked, ..) => Said::new(Decision::Escalate, BLOCKED),
+    })
+}
+
+/// Describes the promises of a turn that has several different ones.
+pub fn contradiction(promises: &[Promise]) -> Option<String> {
+    let given = Promise::BY_WEIGHT.into_iter().filter(|promise| promises.contains(promise));
+    match given.map(Promise::word).collect::<Vec<_>>().as_slice() {
+        [] | [_] => None,
+        [first @ .., last] => {
+            Some(format!("the agent reported {} and {last} in one turn", first.join(", ")))
+        }
     }
-    if promised(Promise::Escalate) {
-        return Some(Said::new(Decision::Escalate, ASKED));
-    }
-    if promised(Promise::Blocked) {
-        return Some(Said::new(Decision::Escalate, BLOCKED));
-    }
-    None
 }
 
 /// What validation rules say.
@@ -180,11 +197,41 @@ mod tests {
 
     #[test]
     fn promises_count_in_the_order_of_their_weight() {
-        let decision = |promises: &[Promise]| by_promise(promises).map(|said| said.decision);
-        assert_eq!(decision(&[]), None);
-        assert_eq!(decision(&[Promise::Blocked]), Some(Decision::Escalate));
-        assert_eq!(decision(&[Promise::Blocked, Promise::Complete]), Some(Decision::Complete));
-        assert_eq!(decision(&[Promise::Escalate, Promise::Blocked]), Some(Decision::Escalate));
+        use Promise::{Blocked, Complete, Escalate};
+        let check = |promises: &[Promise], with: Option<Decision>, without: Option<Decision>| {
+            let decision = |judge| by_promise(promises, judge).map(|said| said.decision);
+            assert_eq!(decision(ClaimJudge::Gates), with, "{promises:?}");
+            assert_eq!(decision(ClaimJudge::Nobody), without, "{promises:?}");
+        };
+        let (complete, escalate) = (Some(Decision::Complete), Some(Decision::Escalate));
+        check(&[], None, None);
+        check(&[Complete], complete, complete);
+        check(&[Complete, Complete], complete, complete);
+        check(&[Blocked], escalate, escalate);
+        check(&[Blocked, Complete], complete, escalate);
+        check(&[Complete, Escalate], complete, escalate);
+        check(&[Escalate, Blocked], escalate, escalate);
+        check(&[Blocked, Escalate, Complete], complete, escalate);
+        let reason = |promises: &[Promise], judge| by_promise(promises, judge).unwrap().reason;
+        assert_eq!(reason(&[Blocked, Escalate], ClaimJudge::Gates), ASKED);
+        assert_eq!(
+            reason(&[Blocked, Complete], ClaimJudge::Nobody),
+            "the agent reported COMPLETE and BLOCKED in one turn, and there is no gate to judge the work"
+        );
+    }
+
+    #[test]
+    fn different_promises_of_a_turn_contradict_each_other() {
+        use Promise::{Blocked, Complete, Escalate};
+        let check = |promises: &[Promise], words: Option<&str>| {
+            let expected = words.map(|words| format!("the agent reported {words} in one turn"));
+            assert_eq!(contradiction(promises), expected, "{promises:?}");
+        };
+        check(&[], None);
+        check(&[Blocked, Blocked], None);
+        check(&[Blocked, Complete], Some("COMPLETE and BLOCKED"));
+        check(&[Blocked, Escalate], Some("ESCALATE and BLOCKED"));
+        check(&[Blocked, Escalate, Complete], Some("COMPLETE, ESCALATE and BLOCKED"));
     }
 
     #[test]

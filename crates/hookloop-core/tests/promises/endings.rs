@@ -86,8 +86,10 @@ fn near_misses_are_few_and_each_is_told_once() {
 }
 
 #[test]
-fn a_promise_alone_on_its_line_counts_without_gates() {
+fn a_promise_that_ends_the_last_line_counts_beside_others_with_gates() {
     let found = read("<promise>BLOCKED</promise>\n\nMore: <promise>COMPLETE</promise>");
     assert_eq!(found.counted(false), [Blocked]);
-    assert_eq!(found.counted(true), [Blocked], "the one that is meant");
+    assert_eq!(found.counted(true), [Blocked, Complete]);
+    let twice = read("<promise>COMPLETE</promise>\n\nSo: <promise>COMPLETE</promise>");
+    assert_eq!(twice.counted(true), [Complete]);
 }

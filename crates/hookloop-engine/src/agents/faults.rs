@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use hookloop_core::session::{AgentFault, FaultCause};
 use regex::Regex;
 
-use super::known::{Known, known};
+use super::known::known;
 use super::login;
 
 /// The longest line of stderr that a turn keeps.
@@ -86,11 +86,11 @@ pub(super) fn remedy(cause: FaultCause, base: Option<&'static str>) -> String {
         (FaultCause::Login, Some(known)) => login::remedy(known),
         (FaultCause::Login, None) => "Log the agent in, or give it a valid key".to_owned(),
         (FaultCause::Version | FaultCause::Missing, Some(known)) => {
-            format!("Run `{}`", install(known))
+            format!("Run `{}`", known.install_command())
         }
         (FaultCause::Usage, Some(known)) => format!(
             "Upgrade it with `{}`, or check `args:` and `model:` of the agent in your configuration",
-            install(known)
+            known.install_command()
         ),
         (_, _) => "Check the agent's command in your configuration".to_owned(),
     }
@@ -98,12 +98,6 @@ pub(super) fn remedy(cause: FaultCause, base: Option<&'static str>) -> String {
 
 fn other_model() -> String {
     "Name another model with `--model`, or in `agents:` of your configuration".to_owned()
-}
-
-/// The command that installs or upgrades a known agent. Without `@latest` npm takes the newest version whose `engines`
-/// fit this machine's Node, which may be too old for hookloop.
-pub(crate) fn install(known: &Known) -> String {
-    format!("npm install -g {}@latest", known.package)
 }
 
 /// The line of stderr that says most about a failure: the last that states an error, else the last.

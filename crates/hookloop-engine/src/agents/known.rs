@@ -144,6 +144,21 @@ pub const KNOWN: [Known; 6] = [
     },
 ];
 
+impl Known {
+    /// Returns the command that installs or upgrades the agent. Without `@latest` npm takes the newest version whose
+    /// `engines` fit this machine's Node, which may be too old for hookloop.
+    pub fn install_command(&self) -> String {
+        format!("npm install -g {}@latest", self.package)
+    }
+}
+
+/// Returns the command that installs an agent for somebody who has none, with the names of the others.
+pub fn any_install_command() -> (String, String) {
+    let [first, others @ ..] = &KNOWN;
+    let others: Vec<&str> = others.iter().map(|known| known.name).collect();
+    (first.install_command(), others.join(", "))
+}
+
 pub fn known(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
 }

@@ -2,9 +2,9 @@
 
 use hookloop_core::session::{AgentFault, FaultCause};
 
+use super::Settings;
 use super::login::{LoginState, login_state};
 use super::version::{VersionTooOld, check_version};
-use super::{Settings, faults};
 use crate::runner::Runner;
 
 /// Why a turn of an agent would be in vain.
@@ -30,7 +30,7 @@ impl NotReady {
             agent: settings.name.clone(),
             found: old.found.to_string(),
             needed: old.needed.to_string(),
-            install: faults::install(old.known),
+            install: old.known.install_command(),
         }
     }
 

@@ -15,6 +15,7 @@ use hookloop_core::options::Options;
 use hookloop_core::session::{AgentFault, FaultCause};
 use serde_json::json;
 
+use super::known::{KNOWN, Known};
 use super::readiness::NotReady;
 use super::{Permissions, Program, Settings};
 use crate::doctor::is_on_path;
@@ -41,8 +42,15 @@ pub enum Unfit {
         files.join(", ")
     )]
     Brought { agent: String, files: Vec<String> },
-    #[error("there is no program `{program}` for the agent `{agent}`")]
-    Missing { agent: String, program: String, package: Option<&'static str> },
+    #[error("there is no program `{program}` for the agent `{agent}`{}", installed(others))]
+    Missing {
+        agent: String,
+        program: String,
+        /// The command that installs it, if hookloop knows the agent.
+        install: Option<String>,
+        /// Agents that are installed and allowed.
+        others: Vec<String>,
+    },
     #[error("`{0}` is not a permission: `read`, `edit` or `full`")]
     Permissions(String),
     #[error(transparent)]
@@ -58,9 +66,7 @@ impl Unfit {
     pub fn hint(&self) -> Option<String> {
         match self {
             Unfit::Undefined(_) | Unfit::Brought { .. } => Some("hookloop agents trust".to_owned()),
-            Unfit::Missing { package, .. } => {
-                package.map(|name| format!("npm install -g {name}@latest"))
-            }
+            Unfit::Missing { install, .. } => install.clone(),
             Unfit::NotReady(why) => Some(why.hint()),
             Unfit::Forbidden(_) => Some("hookloop policy".to_owned()),
             Unfit::Unknown(_) | Unfit::Permissions(_) | Unfit::Unreadable { .. } => None,
@@ -71,15 +77,29 @@ impl Unfit {
     pub(crate) fn fault(&self) -> Option<AgentFault> {
         match self {
             Unfit::NotReady(why) => Some(why.fault()),
-            Unfit::Missing { .. } => {
+            Unfit::Missing { others, .. } => {
                 let remedy = match self.hint() {
                     Some(command) => format!("Run `{command}`"),
                     None => "Check the agent's command in your configuration".to_owned(),
+                };
+                let remedy = match others.first() {
+                    Some(other) => format!("{remedy}, or use `--agent {other}`"),
+                    None => remedy,
                 };
                 Some(AgentFault { cause: FaultCause::Missing, remedy })
             }
             _ => None,
         }
+    }
+}
+
+/// Names the agents that could do the work of one that is missing.
+fn installed(others: &[String]) -> String {
+    let options: Vec<String> = others.iter().map(|name| format!("`--agent {name}`")).collect();
+    match options.as_slice() {
+        [] => String::new(),
+        [one] => format!("; {one} is installed"),
+        [first @ .., last] => format!("; {} and {last} are installed", first.join(", ")),
     }
 }
 
@@ -143,11 +163,27 @@ pub fn fit(rules: &Rules, name: &str, wanted: &Wanted, ground: Ground<'_>) -> Re
     if let Some(program) = settings.word()
         && !is_there(program, ground)
     {
-        let package = settings.known().map(|known| known.package);
+        let install = settings.known().map(Known::install_command);
+        let others = others_than(name, rules, ground);
         let (agent, program) = (name.to_owned(), program.to_owned());
-        return Err(Unfit::Missing { agent, program, package });
+        return Err(Unfit::Missing { agent, program, install, others });
     }
     Ok(Fit { settings, ignored })
+}
+
+/// The agents other than `name` that are installed, that no policy forbids and that need no agreement any more.
+fn others_than(name: &str, rules: &Rules, ground: Ground<'_>) -> Vec<String> {
+    let is_agreed = |settings: &Settings| match defined(ground.root, settings) {
+        Ok(definition) => definition.is_none_or(|definition| ground.trust.has_agent(&definition)),
+        Err(_) => false,
+    };
+    let is_usable = |other: &String| {
+        let Ok(settings) = rules.agent(other) else { return false };
+        let is_installed = settings.word().is_some_and(|program| is_there(program, ground));
+        let is_allowed = rules.policy.check_agent(&settings).is_ok();
+        *other != name && is_installed && is_allowed && is_agreed(&settings)
+    };
+    present(rules, ground).into_iter().filter(is_usable).collect()
 }
 
 fn is_there(program: &str, ground: Ground<'_>) -> bool {
@@ -162,8 +198,8 @@ pub fn present(rules: &Rules, ground: Ground<'_>) -> Vec<String> {
     let named = rules.session.fallback.iter().flat_map(|fallback| &fallback.agents);
     let named = rules.session.agent.iter().chain(named).cloned();
     let configured = rules.agents.iter().map(|settings| settings.name.clone());
-    let is_installed = |known: &&super::known::Known| is_there(known.program[0], ground);
-    let installed = super::known::KNOWN.iter().filter(is_installed);
+    let is_installed = |known: &&Known| is_there(known.program[0], ground);
+    let installed = KNOWN.iter().filter(is_installed);
     let installed = installed.map(|known| known.name.to_owned());
     let mut names = Vec::new();
     for name in configured.chain(named).chain(installed) {
@@ -181,7 +217,7 @@ pub fn all(root: &Path, rules: &Rules) -> Result<Vec<Definition>, Unfit> {
     for settings in &rules.agents {
         found.extend(defined(root, settings)?);
     }
-    for known in &super::known::KNOWN {
+    for known in &KNOWN {
         found.extend(brought(root, &Settings::of_known(known))?);
     }
     Ok(found)

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::purse::{Bounds, Purse};
 use hookloop_core::session::Limits as SessionLimits;
-use hookloop_core::session::plan::UNPRICED_TURNS;
+use hookloop_core::session::plan::{Dollars, UNPRICED_TURNS};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor, value};
 use serde::{Deserialize, de};
@@ -62,23 +62,11 @@ pub(super) struct File {
     /// How sessions go.
     #[serde(default, rename = "loop")]
     pub(super) session: LoopEntry,
-    /// Never here. It is read to say so.
-    #[schemars(skip)]
-    pub(super) secrets: Option<Spanned<Value>>,
-    /// Known, to say that it is not for a repository to say.
-    #[schemars(skip)]
-    pub(super) notify: Option<Spanned<de::IgnoredAny>>,
-    /// Known, to say that it is not for a repository to say.
-    #[schemars(skip)]
-    pub(super) gates: Option<Spanned<de::IgnoredAny>>,
-    /// Known, to name the file that the key belongs in.
-    #[schemars(skip)]
-    pub(super) network: Option<Spanned<de::IgnoredAny>>,
 }
 
 /// Hooks under the points where they run, in the order of the file.
 #[derive(Default)]
-pub(crate) struct Points(pub(super) Vec<(String, Spanned<Vec<Entry>>)>);
+pub(crate) struct Points(pub(super) Vec<(Spanned<String>, Spanned<Vec<Entry>>)>);
 
 /// Hooks and agents for tasks of one type.
 #[derive(Deserialize, JsonSchema)]
@@ -104,9 +92,9 @@ pub(crate) struct Limits {
     pub(super) hook_retries: Option<u32>,
     /// Of one session; 100 if it is not given.
     pub(super) iterations: Option<u32>,
-    /// For how long a session may run; 8 hours if it is not given.
+    /// For how long a session may run, in seconds or with a unit such as `90m`; 8 hours if it is not given.
     pub(super) duration: Option<Located<Time>>,
-    /// How long one turn of the agent may take; 1 hour if it is not given.
+    /// How long one turn of the agent may take, in seconds or with a unit such as `20m`; 1 hour if it is not given.
     pub(super) turn: Option<Located<Time>>,
     /// Failed turns in a row; 5 if it is not given.
     pub(super) errors: Option<u32>,
@@ -119,13 +107,13 @@ pub(crate) struct Limits {
     /// Tokens of one session, where the agent tells; 50 million if it is not given.
     pub(super) tokens: Option<u64>,
     /// Dollars that one session may cost, where the agent tells; 50 if it is not given.
-    pub(super) cost: Option<f64>,
+    pub(super) cost: Option<DollarAmount>,
     /// Turns of one session whose cost is unknown; 20 if `cost` is given and this is not, else no bound.
     pub(super) unpriced_turns: Option<u32>,
     /// What all sessions of the project together may use; no bound if it is not given.
     pub(super) purse: Option<Located<PurseEntry>>,
     /// Dollars of the purse that are set aside for a turn before it begins; 1 if it is not given.
-    pub(super) turn_cost: Option<Located<f64>>,
+    pub(super) turn_cost: Option<Located<DollarAmount>>,
     /// Tokens of the purse that are set aside for a turn before it begins; 2 million if it is not given.
     pub(super) turn_tokens: Option<Located<u64>>,
 }
@@ -135,7 +123,7 @@ pub(crate) struct Limits {
 #[serde(deny_unknown_fields)]
 pub(super) struct PurseEntry {
     /// In dollars.
-    pub(super) cost: Option<f64>,
+    pub(super) cost: Option<DollarAmount>,
     pub(super) tokens: Option<u64>,
     /// Turns of agents.
     pub(super) turns: Option<u64>,
@@ -153,11 +141,7 @@ pub(super) enum PerEntry {
 impl PurseEntry {
     fn read(self, at: Location) -> Result<Purse, Complaint> {
         let PurseEntry { cost, tokens, turns, per } = self;
-        let is_dollars = |dollars: f64| dollars.is_finite() && dollars >= 0.0;
-        if !cost.is_none_or(is_dollars) {
-            return Err(Complaint::new(at, "`cost` is an amount of dollars"));
-        }
-        let bounds = Bounds { cost_micros: cost.map(micros), tokens, turns };
+        let bounds = Bounds { cost_micros: cost.map(|cost| cost.0.0), tokens, turns };
         if bounds.is_none() {
             return Err(Complaint::new(
                 at,
@@ -188,7 +172,7 @@ impl Limits {
             ("remediations", self.remediations.map(u64::from)),
             ("continuations", self.continuations.map(u64::from)),
             ("tokens", self.tokens),
-            ("cost", self.cost.map(micros)),
+            ("cost", self.cost.map(|cost| cost.0.0)),
             ("unpriced_turns", self.unpriced_turns.map(u64::from)),
         ];
         let given = given.into_iter();
@@ -212,7 +196,7 @@ impl Limits {
             remediations: self.remediations.unwrap_or(session.remediations),
             continuations: self.continuations.unwrap_or(session.continuations),
             tokens: self.tokens.unwrap_or(session.tokens),
-            cost_micros: self.cost.map_or(session.cost_micros, micros),
+            cost_micros: self.cost.map_or(session.cost_micros, |cost| cost.0.0),
             unpriced_turns: match (self.unpriced_turns, self.cost) {
                 (Some(turns), _) => turns,
                 (None, Some(_)) => session.unpriced_turns.min(UNPRICED_TURNS),
@@ -223,11 +207,10 @@ impl Limits {
         // Nothing set aside is no bound at all.
         let turn = Bounds {
             cost_micros: match self.turn_cost {
-                Some(Located { value, at }) => match micros(value) {
-                    0 => return Err(Complaint::new(at, "`turn_cost` is more than nothing")),
-                    cost => Some(cost),
-                },
-                None => None,
+                Some(Located { value: DollarAmount(Dollars(0)), at }) => {
+                    return Err(Complaint::new(at, "`turn_cost` is more than nothing"));
+                }
+                cost => cost.map(|cost| cost.value.0.0),
             },
             tokens: match self.turn_tokens {
                 Some(Located { value: 0, at }) => {
@@ -247,9 +230,15 @@ impl Limits {
     }
 }
 
-/// Millionths of a dollar; less than nothing is nothing.
-fn micros(dollars: f64) -> u64 {
-    (dollars * 1_000_000.0).round() as u64
+/// An amount of dollars that is not negative.
+#[derive(Clone, Copy)]
+pub(super) struct DollarAmount(pub(super) Dollars);
+
+impl<'de> Deserialize<'de> for DollarAmount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let amount = f64::deserialize(deserializer)?;
+        Dollars::new(amount).map(DollarAmount).map_err(de::Error::custom)
+    }
 }
 
 /// How far hooks may set off hooks.
@@ -537,17 +526,34 @@ impl<'de, T> Visitor<'de> for Forms<T> {
     }
 }
 
+/// A key of a map, with or without its place.
+trait MapKey {
+    fn text(&self) -> &str;
+}
+
+impl MapKey for String {
+    fn text(&self) -> &str {
+        self
+    }
+}
+
+impl MapKey for Spanned<String> {
+    fn text(&self) -> &str {
+        &self.value
+    }
+}
+
 /// The entries of a map, in the order of the file.
-fn pairs<'de, V: Deserialize<'de>, A: MapAccess<'de>>(
+fn pairs<'de, K: MapKey + Deserialize<'de>, V: Deserialize<'de>, A: MapAccess<'de>>(
     mut map: A,
-) -> Result<Vec<(String, V)>, A::Error> {
-    let mut pairs: Vec<(String, V)> = Vec::new();
+) -> Result<Vec<(K, V)>, A::Error> {
+    let mut pairs: Vec<(K, V)> = Vec::new();
     let mut names = BTreeSet::new();
-    while let Some((name, value)) = map.next_entry::<String, V>()? {
-        if !names.insert(name.clone()) {
-            return Err(de::Error::custom(format!("`{name}` is there twice")));
+    while let Some((key, value)) = map.next_entry::<K, V>()? {
+        if !names.insert(key.text().to_owned()) {
+            return Err(de::Error::custom(format!("`{}` is there twice", key.text())));
         }
-        pairs.push((name, value));
+        pairs.push((key, value));
     }
     Ok(pairs)
 }
@@ -575,7 +581,9 @@ impl<'de> Deserialize<'de> for Time {
         deserializer.deserialize_any(Forms {
             from_str: Some(|text| Some(Time::WithUnit(text.to_owned()))),
             from_u64: Some(Time::Seconds),
-            ..Forms::new("seconds, or a number with a unit (`500ms`, `30s`, `5m`, `1h`)")
+            ..Forms::new(
+                "a number of seconds, or a number with a unit (`500ms`, `30s`, `5m`, `1h`)",
+            )
         })
     }
 }
@@ -692,9 +700,10 @@ schema!(GivenEntry, _generator => json_schema!({
 schema!(Time, _generator => json_schema!({
     "oneOf": [
         { "type": "integer", "minimum": 1, "maximum": 86400 },
-        { "type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)$" }
+        { "type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)?$" }
     ]
 }));
+schema!(DollarAmount, _generator => json_schema!({ "type": "number", "minimum": 0 }));
 schema!(AnswersEntry, _generator => json_schema!({ "enum": ["json"] }));
 schema!(Pipe, _generator => json_schema!({ "enum": [true, false, "on_failure"] }));
 schema!(Env, _generator => json_schema!({

@@ -62,15 +62,14 @@ impl<'a> Reader<'a> {
         points: Points,
         task_type: Option<&str>,
     ) -> Result<(), Complaint> {
-        for (name, Spanned { value: entries, referenced, .. }) in points.0 {
-            let at = entries.first().map_or(referenced, |Entry(entry)| entry.referenced);
+        for (Spanned { value: name, referenced: at, .. }, entries) in points.0 {
             let point: Point =
                 name.parse().map_err(|error: NoSuchPoint| Complaint::new(at, error))?;
             match task_type {
                 Some(task_type) => self.hooks.set_typed(task_type, &point),
                 None => self.lists.push(point.clone()),
             }
-            for Entry(entry) in entries {
+            for Entry(entry) in entries.value {
                 self.count += 1;
                 if self.count > MAX_HOOKS {
                     let message = format!("more than {MAX_HOOKS} hooks");
@@ -84,14 +83,14 @@ impl<'a> Reader<'a> {
 
     /// Reads the hooks that an agent has of its own, which are those of delivery.
     pub(super) fn read_of_agent(&mut self, points: Points, agent: &str) -> Result<(), Complaint> {
-        for (name, list) in &points.0 {
+        for (Spanned { value: name, referenced: at, .. }, _) in &points.0 {
             let is_of_delivery =
                 matches!(name.parse(), Ok(Point::BeforeSubmit | Point::AfterSubmit));
             if !is_of_delivery {
                 let message = format!(
                     "an agent has hooks of its own at `before_submit` and `after_submit`, not at `{name}`"
                 );
-                return Err(Complaint::new(list.referenced, message));
+                return Err(Complaint::new(*at, message));
             }
         }
         self.read(points, Some(&of_agent(agent)))

@@ -202,14 +202,14 @@ fn check_digest(digest: &Spanned<String>) -> Result<(), Complaint> {
 
 /// The gates of a policy, by names that nobody else has, and where they are.
 fn gates(points: Points, number: usize) -> Result<Vec<(Hook, Location)>, Complaint> {
-    for (name, list) in &points.0 {
+    for (Spanned { value: name, referenced: at, .. }, _) in &points.0 {
         let is_gate =
             matches!(name.parse(), Ok(Point::Stop | Point::BeforeSubmit | Point::BeforeMerge));
         if !is_gate {
             let message = format!(
                 "a policy has gates at `stop`, `before_submit` and `before_merge`, not at `{name}`"
             );
-            return Err(Complaint::new(list.referenced, message));
+            return Err(Complaint::new(*at, message));
         }
     }
     let (mut hooks, workflows) = (Registry::default(), Workflows::new());

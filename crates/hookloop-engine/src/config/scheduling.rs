@@ -23,7 +23,7 @@ pub(super) struct SchedulingEntry {
     /// 8 hours if it is not given.
     #[schemars(with = "Option<String>")]
     #[schemars(extend("type" = ["string", "integer", "null"]))]
-    #[schemars(extend("pattern" = "^([0-9]+ ?(ms|s|m|h|d)|never)$"))]
+    #[schemars(extend("pattern" = "^([0-9]+ ?(ms|s|m|h|d)?|never)$"))]
     ageing: Option<Located<Time>>,
     /// Tasks of the project that may be in somebody's hands at once, over all machines; no bound if it is not given.
     #[schemars(range(min = 1))]

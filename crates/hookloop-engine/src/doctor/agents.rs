@@ -1,6 +1,7 @@
 //! Who can do the work: installed, allowed, and known to its model as far as files tell.
 
 use super::{Finding, Group, Mend};
+use crate::agents::known::any_install_command;
 use crate::agents::login::{LoginState, login_state};
 use crate::agents::readiness::NotReady;
 use crate::agents::repository::{self, Unfit, Wanted};
@@ -8,15 +9,13 @@ use crate::agents::version::{check_line, version_line};
 use crate::rules::Rules;
 use crate::runner::Runner;
 
-/// What is proposed to who has no agent at all.
-const AN_AGENT: &str = "npm install -g @anthropic-ai/claude-code@latest";
-
 /// Looks at the agents, and asks those that can be started for their versions, all at once.
 pub fn examine_agents(rules: &Rules, runner: &Runner) -> Vec<Finding> {
     let names = repository::present(rules, runner.ground());
     if names.is_empty() {
-        let message = "none that hookloop knows is installed";
-        return vec![Group::Agents.warning("agents", message).typed(AN_AGENT)];
+        let (install, others) = any_install_command();
+        let message = format!("no agent is installed; hookloop also knows {others}");
+        return vec![Group::Agents.warning("agents", message).typed(install)];
     }
     std::thread::scope(|scope| {
         let asked: Vec<_> =

@@ -5,7 +5,7 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, Promise};
-use hookloop_core::session::stop;
+use hookloop_core::session::stop::{self, ClaimJudge};
 use hookloop_core::session::{Claimed, Decision, Phase, Session, TurnKind, Work};
 use serde_json::Map;
 
@@ -133,7 +133,12 @@ impl Desk {
         if found.inline.is_none() {
             return Ok(found.alone);
         }
-        let session = self.turn_of(bound)?.session;
+        let judge = self.judge_of(&self.turn_of(bound)?.session)?;
+        Ok(found.counted(judge == ClaimJudge::Gates))
+    }
+
+    /// What judges the work of the session that started this agent.
+    fn judge_of(&self, session: &Session) -> Result<ClaimJudge, DeskError> {
         let task = match &session.task {
             Some(taken) => self.project().read(|view| view.task(&taken.task))?,
             None => None,
@@ -143,7 +148,10 @@ impl Desk {
         let is_gated = |point: &Point| {
             !hooks.resolve_for(point.name(), kind, Some(session.agent())).is_empty()
         };
-        Ok(found.counted([Point::Stop, Point::Validation].iter().any(is_gated)))
+        Ok(match [Point::Stop, Point::Validation].iter().any(is_gated) {
+            true => ClaimJudge::Gates,
+            false => ClaimJudge::Nobody,
+        })
     }
 
     pub(super) fn evaluate_bound(
@@ -158,7 +166,8 @@ impl Desk {
                 "you reported none of COMPLETE, BLOCKED and ESCALATE",
             )
         };
-        let said = stop::by_promise(promises).unwrap_or_else(nothing);
+        let judge = self.judge_of(&session)?;
+        let said = stop::by_promise(promises, judge).unwrap_or_else(nothing);
         let reason = match said.decision {
             Decision::Continue => said.reason,
             _ => format!("{}; gates are held against it when your turn ends", said.reason),

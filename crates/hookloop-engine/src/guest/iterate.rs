@@ -4,7 +4,7 @@ use hookloop_core::gates::GateResult;
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::{Left, Receipt};
-use hookloop_core::session::stop::{self, Validated};
+use hookloop_core::session::stop::{self, ClaimJudge, Validated};
 use hookloop_core::session::{
     Decision, Outcome, Phase, Step, StopDecided, StopWhen, TurnKind, Work, next_step,
 };
@@ -143,14 +143,24 @@ pub(super) fn evaluated(
     let failing = stop::failing(&session.validated);
     let to_mend = (action == Decision::Continue && !failing.is_empty())
         .then(|| format!("make these rules pass: {}", failing.join(", ")));
-    let decided = StopDecided { decision: action, reason, by, failing: None };
+    let decided =
+        StopDecided { decision: action, reason, by, failing: None, contradicting: Vec::new() };
     Ok(Evaluated { next_prompt: next_prompt.or(to_mend), ..decision(session, decided) })
 }
 
 /// The answer where nobody is registered; `iteration_validate` goes by the project's `stop_when` then.
 pub(super) fn unregistered(session: &Performed<'_>) -> Evaluated {
     let (reason, by) = ("No hooks registered for this task".to_owned(), NOBODY.to_owned());
-    decision(session, StopDecided { decision: Decision::Continue, reason, by, failing: None })
+    decision(
+        session,
+        StopDecided {
+            decision: Decision::Continue,
+            reason,
+            by,
+            failing: None,
+            contradicting: Vec::new(),
+        },
+    )
 }
 
 fn decision(session: &Performed<'_>, decided: StopDecided) -> Evaluated {
@@ -241,7 +251,9 @@ pub(super) fn block(
     promise: Promise,
     reason: Option<String>,
 ) -> Result<(), EngineError> {
-    let said = stop::by_promise(&[promise]).map(|said| said.reason).unwrap_or_default();
+    let said = stop::by_promise(&[promise], ClaimJudge::Nobody)
+        .map(|said| said.reason)
+        .unwrap_or_default();
     let reason = reason.map_or_else(|| said.clone(), |reason| format!("{said}: {reason}"));
     session.leave_task(Left::Blocked, Some(reason))?;
     session.go_on(|_| false).map(drop)

@@ -493,6 +493,7 @@ impl<'p, W: World> Driver<'p, W> {
             kind,
             task: self.task.as_ref(),
             gates: &gates,
+            judge: self.claim_judge(),
             timeout_ms: limits.turn_ms.min(left_ms),
             allowance: allowance.as_ref(),
         };

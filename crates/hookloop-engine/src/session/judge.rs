@@ -10,7 +10,7 @@ use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::promise::{self, NearMiss, Promise};
-use hookloop_core::session::stop::{self, Validated, Way};
+use hookloop_core::session::stop::{self, ClaimJudge, Validated, Way};
 use hookloop_core::session::{
     Decision, GatesJudged, Outcome, Piped, PromptChannel, Receipt, StopDecided, StopWhen, Verdict,
     facts::UnclaimedWorkChecked,
@@ -72,6 +72,11 @@ impl<W: World> Driver<'_, W> {
         [Point::Stop, Point::Validation].iter().any(|point| !self.hooks_at(point).is_empty())
     }
 
+    /// What judges a promise of the agent's.
+    pub(super) fn claim_judge(&self) -> ClaimJudge {
+        if self.has_gates() { ClaimJudge::Gates } else { ClaimJudge::Nobody }
+    }
+
     /// Returns the promises of a message that count here, or the near misses if none does. `alone` are those
     /// alone on their line, as the agent's adapter found them in the whole message.
     pub(crate) fn counted_promises(
@@ -79,10 +84,10 @@ impl<W: World> Driver<'_, W> {
         alone: Vec<Promise>,
         message: &str,
     ) -> (Vec<Promise>, Vec<NearMiss>) {
+        let mut found = promise::read(message);
         if !alone.is_empty() {
-            return (alone, Vec::new());
+            found.alone = alone;
         }
-        let found = promise::read(message);
         let counted = found.counted(self.has_gates());
         if counted.is_empty() { (counted, found.near_misses) } else { (counted, Vec::new()) }
     }
@@ -98,7 +103,7 @@ impl<W: World> Driver<'_, W> {
         {
             said.reason = format!("{}: {why}", said.reason);
         } else if let (Decision::Escalate, Some(last)) = (said.decision, &self.journal.session.last)
-            && stop::by_promise(&last.promises).as_ref() == Some(&said)
+            && stop::by_promise(&last.promises, self.claim_judge()).as_ref() == Some(&said)
             && let Some(words) = stop::last_words(&last.message)
         {
             said.reason = format!("{}: {words}", said.reason);
@@ -124,7 +129,10 @@ impl<W: World> Driver<'_, W> {
             (false, _) => Some(stop::failing(&self.validated)),
         };
         let (decision, reason) = (said.decision, clipped(&said.reason, REASON_MAX));
-        self.journal.note(EventBody::StopDecided(StopDecided { decision, reason, by, failing }));
+        let contradicting =
+            if stop::contradiction(&promises).is_some() { promises } else { Vec::new() };
+        let decided = StopDecided { decision, reason, by, failing, contradicting };
+        self.journal.note(EventBody::StopDecided(decided));
         Ok(())
     }
 
@@ -178,7 +186,7 @@ impl<W: World> Driver<'_, W> {
         way: &StopWhen,
         promises: &[Promise],
     ) -> Result<Result<stop::Said, String>, EngineError> {
-        let promised = stop::by_promise(promises);
+        let promised = stop::by_promise(promises, self.claim_judge());
         let nothing = |what: &str| stop::Said::new(Decision::Continue, what);
         Ok(Ok(match way {
             StopWhen::Turn => stop::Said::new(Decision::Complete, "the turn has ended"),

@@ -5,6 +5,7 @@
 
 use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::session::stop::ClaimJudge;
 use hookloop_core::session::{Piped, PromptChannel, Session, StopWhen, TurnKind};
 use hookloop_core::task::Task;
 use minijinja::syntax::SyntaxConfig;
@@ -78,6 +79,8 @@ pub struct Parts<'a> {
     pub task: Option<&'a Task>,
     pub error: Option<&'a str>,
     pub gates: &'a [PromptGate],
+    /// What judges a promise of the agent's.
+    pub judge: ClaimJudge,
     /// The directory that the agent works in.
     pub directory: &'a str,
     /// A sentence about the commands that the agent may run; empty if hookloop does not know.
@@ -144,6 +147,7 @@ pub fn render(template: &str, parts: &Parts<'_>) -> Result<String, String> {
             error_fenced => block("turn_error", &[], error, fence),
             stalled => Some(session.progress.stalled).filter(|stalled| *stalled >= STALLED_TOLD),
             near_misses,
+            inline_promises => parts.judge == ClaimJudge::Gates,
             promises => plan.stop_when.iter().any(asks_for_promise),
             is_gated => !plan.stop_when.is_empty(),
             is_protected => plan.delivers,

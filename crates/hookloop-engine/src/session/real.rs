@@ -633,6 +633,7 @@ impl<O: Onlooker> World for Real<'_, O> {
             task: turn.task,
             error,
             gates: turn.gates,
+            judge: turn.judge,
             directory: &self.place.root().display().to_string(),
             commands: &commands.map_or_else(String::new, |commands| commands.to_string()),
         };

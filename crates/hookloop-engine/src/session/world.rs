@@ -6,7 +6,7 @@ use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::promise::Promise;
-use hookloop_core::session::stop::Validated;
+use hookloop_core::session::stop::{ClaimJudge, Validated};
 use hookloop_core::session::{Answer, Session, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
@@ -98,6 +98,8 @@ pub struct Turn<'a> {
     pub task: Option<&'a Task>,
     /// The gates that judge the work, for the prompt.
     pub gates: &'a [PromptGate],
+    /// What judges a promise of the agent's.
+    pub judge: ClaimJudge,
     pub timeout_ms: u64,
     /// What it may use of the purse, if there is one.
     pub allowance: Option<&'a Allowance<'a>>,

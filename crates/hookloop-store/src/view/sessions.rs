@@ -190,6 +190,21 @@ impl View<'_> {
         select.query_row([id.as_str()], |row| Ok(read(row))).optional()?.transpose()
     }
 
+    /// Whether a machine or worker has performed a session.
+    pub fn has_session_on(&self, machine: &str) -> Result<bool> {
+        let select = "SELECT EXISTS(SELECT 1 FROM session WHERE machine = ?1)";
+        Ok(self.conn.prepare_cached(select)?.query_row([machine], |row| row.get(0))?)
+    }
+
+    /// The machines or workers that have performed sessions, each once, the latest first.
+    pub fn session_machines(&self, limit: usize) -> Result<Vec<String>> {
+        let select = "SELECT machine FROM session GROUP BY machine ORDER BY max(num) DESC LIMIT ?1";
+        let mut select = self.conn.prepare_cached(select)?;
+        let rows =
+            select.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| row.get(0))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     fn session_rows(&self, select: &str, values: impl Params) -> Result<Vec<SessionRow>> {
         let mut select = self.conn.prepare_cached(select)?;
         let mut rows = select.query(values)?;

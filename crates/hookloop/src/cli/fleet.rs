@@ -65,6 +65,9 @@ pub(crate) struct ResumeArgs {
 }
 
 /// Have a worker finish what it has, and end
+///
+/// The worker may have ended already: then the next worker of that name ends at once. A name that the fleet has never seen
+/// is refused.
 #[derive(clap::Args)]
 pub(crate) struct DrainArgs {
     worker: hookloop_core::fleet::WorkerName,
@@ -77,8 +80,8 @@ pub(crate) struct DrainArgs {
 #[derive(clap::Args)]
 pub(crate) struct BudgetArgs {
     /// In dollars
-    #[arg(long, value_name = "AMOUNT")]
-    cost: Option<f64>,
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    cost: Option<Dollars>,
 
     #[arg(long, value_name = "N")]
     tokens: Option<u64>,
@@ -92,8 +95,8 @@ pub(crate) struct BudgetArgs {
     per: Period,
 
     /// Dollars that are set aside for each turn before it begins
-    #[arg(long, value_name = "AMOUNT")]
-    turn_cost: Option<f64>,
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    turn_cost: Option<Dollars>,
 
     /// Tokens that are set aside for each turn before it begins
     #[arg(long, value_name = "N")]
@@ -215,12 +218,10 @@ fn brief(agent: &str) -> String {
     }
 }
 
-fn micros(amount: Option<f64>) -> Result<Option<u64>> {
+fn micros(amount: Option<Dollars>) -> Result<Option<u64>> {
     match amount {
-        Some(amount) if !amount.is_finite() || amount <= 0.0 => {
-            Err(CliError::usage("an amount is more than nothing"))
-        }
-        amount => Ok(amount.map(|amount| (amount * 1_000_000.0).round() as u64)),
+        Some(Dollars(0)) => Err(CliError::usage("an amount is more than nothing")),
+        amount => Ok(amount.map(|Dollars(micros)| micros)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::id::SessionId;
+use hookloop_core::session::plan::Dollars;
 use hookloop_engine::inbox;
 use hookloop_engine::project::Project;
 use hookloop_engine::runner::Runner;
@@ -102,7 +103,7 @@ struct RaisedLimits {
     #[arg(long, value_name = "N", value_parser = count)]
     max_iterations: Option<LimitChange>,
 
-    /// Time, such as 8h or +1h
+    /// Time in seconds or with its unit, such as 8h or +1h
     #[arg(long, value_name = "TIME", value_parser = time)]
     max_duration: Option<LimitChange>,
 
@@ -111,7 +112,7 @@ struct RaisedLimits {
     max_tokens: Option<LimitChange>,
 
     /// Cost in dollars, such as 20 or +5
-    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+    #[arg(long, value_name = "DOLLARS", allow_negative_numbers = true, value_parser = dollars)]
     max_cost: Option<LimitChange>,
 }
 
@@ -152,11 +153,8 @@ fn time(text: &str) -> std::result::Result<LimitChange, String> {
 }
 
 fn dollars(text: &str) -> std::result::Result<LimitChange, String> {
-    const MICROS: f64 = 1_000_000.0;
-    change(text, |text| match text.parse::<f64>() {
-        Ok(cost) if cost.is_finite() && cost >= 0.0 => Ok((cost * MICROS) as u64),
-        _ => Err("write dollars such as 5 or +2.50".to_owned()),
-    })
+    let read = |text: &str| text.parse::<Dollars>().map(|Dollars(micros)| micros);
+    change(text, |text| read(text).map_err(|error| error.to_string()))
 }
 
 /// Answers the question, reopens a session that ended, and returns the id of the session to continue.

@@ -2,7 +2,7 @@
 
 use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
-use hookloop_core::session::plan::{NoSuchStop, UNPRICED_TURNS};
+use hookloop_core::session::plan::{Dollars, NoSuchStop, UNPRICED_TURNS};
 use hookloop_core::session::{AtRetryLimit, ConversationPolicy, Limits, StopWhen, Work};
 use hookloop_engine::agents::Permissions;
 use hookloop_engine::agents::crew::Roll;
@@ -104,7 +104,7 @@ struct LimitArgs {
     #[arg(long, value_name = "N")]
     max_iterations: Option<u32>,
 
-    /// Such as 30m or 8h
+    /// Seconds, or a time with its unit, such as 30m or 8h
     #[arg(long, value_name = "TIME", value_parser = length)]
     max_duration: Option<u64>,
 
@@ -128,8 +128,8 @@ struct LimitArgs {
     max_tokens: Option<u64>,
 
     /// In dollars
-    #[arg(long, value_name = "AMOUNT")]
-    max_cost: Option<f64>,
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
+    max_cost: Option<Dollars>,
 
     /// Turns whose cost is unknown [default: 20 with a limit of cost, else no bound]
     #[arg(long, value_name = "N")]
@@ -148,9 +148,7 @@ impl LimitArgs {
             remediations: limits.remediations,
             continuations: limits.continuations,
             tokens: self.max_tokens.unwrap_or(limits.tokens),
-            cost_micros: self
-                .max_cost
-                .map_or(limits.cost_micros, |cost| (cost * 1_000_000.0).round() as u64),
+            cost_micros: self.max_cost.map_or(limits.cost_micros, |Dollars(micros)| micros),
             unpriced_turns: match (self.max_unpriced_turns, self.max_cost) {
                 (Some(turns), _) => turns,
                 (None, Some(_)) => limits.unpriced_turns.min(UNPRICED_TURNS),

@@ -6,7 +6,7 @@ use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject, TaskId};
 use hookloop_core::inbox::About;
-use hookloop_core::session::{Limit, Outcome, Phase, Session, TurnEnded};
+use hookloop_core::session::{Limit, Outcome, Phase, Session, TurnEnded, stop};
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::gate_agreement;
@@ -172,6 +172,9 @@ pub(crate) fn of_session(row: &SessionRow, session: &Session, is_running: bool) 
     }
     if let Some(why) = session.last.as_ref().and_then(TurnEnded::failure_line) {
         reasons.push(format!("the last turn failed: {why}"));
+    }
+    if let Some(both) = session.last.as_ref().and_then(|last| stop::contradiction(&last.promises)) {
+        reasons.push(both);
     }
     for near_miss in session.last.iter().flat_map(|last| &last.near_misses) {
         reasons.push(format!("the agent's last message reports nothing: {near_miss}"));

@@ -185,6 +185,13 @@ impl Project {
         serde_json::from_str(&printed).unwrap()
     }
 
+    /// Runs a command with `--json` that has to fail with `code` after it printed its result; returns the result.
+    pub(crate) fn json_with(&self, code: i32, args: &[&str]) -> Value {
+        let run = self.run(&[args, &["--json"]].concat());
+        assert!(run.code == code && run.stderr.starts_with("{\"error\":"), "{args:?}: {run:?}");
+        serde_json::from_str(&run.stdout).unwrap()
+    }
+
     /// Adds a task, with options after its goal; answers its id.
     pub(crate) fn add(&self, goal: &str, options: &[&str]) -> String {
         let task = self.json(&[&["task", "add", goal], options].concat());

@@ -180,7 +180,8 @@ fn the_fleet_is_printed_with_all_that_is_known_of_it() {
     check(&orders[0], &[&["at", "by", "order", "reason", "scope"]]);
     check(&project.json(&["fleet", "resume"]), &[&["resumed", "scope"]]);
     check(&project.json(&["fleet", "budget", "--turns", "9"]), &[&["budget"]]);
-    // A worker that was told to end before it began.
+    // A worker that was there before, and is told to end before it begins again.
+    project.ok(&["worker", "--agent", "command:true", "--name", "w", "--until-idle"]);
     project.json(&["fleet", "drain", "w"]);
     let worker = ["worker", "--agent", "command:true", "--name", "w", "--json"];
     let said = lines(&project.ok(&worker));

@@ -32,7 +32,7 @@ fn mistakes_in_the_configuration_are_named_with_their_place() {
     let hooks = |entry: &str| format!("hooks:\n  task_created:\n    - {entry}\n");
     check("hook: {}\n", "2:1", "hook");
     check("limits: {cascade: {deep: 1}}\n", "2:20", "deep");
-    check("hooks:\n  task_done:\n    - auto-create-review-task\n", "4:7", "task_done");
+    check("hooks:\n  task_done:\n    - auto-create-review-task\n", "3:3", "task_done");
     check(&hooks("no-such-hook"), "4:7", "`no-such-hook`");
     check(&hooks("{name: a, actions: [{shell: x}]}"), "4:28", "shell");
     check(&hooks("{name: a, actions: [{log: {typ: x}}]}"), "4:27", "typ");
@@ -107,4 +107,14 @@ fn wrong_command_lines_are_usage_errors() {
     check(&["task", "depend", "x"], "--on");
     check(&["task", "ad"], "tip: a similar subcommand exists");
     check(&["log", "--from", "yesterday"], "--from");
+    check(&["run", "x", "--max-duration", "5 minutes"], "write a number of seconds such as `30`");
+    for amount in ["-5", "-0.01", "NaN", "inf", "-inf", "five"] {
+        let told = format!("`{amount}` is not an amount of dollars");
+        check(&["run", "x", &format!("--max-cost={amount}")], &told);
+        check(&["resume", &format!("--max-cost={amount}")], &told);
+        check(&["fleet", "budget", &format!("--cost={amount}")], &told);
+    }
+    check(&["run", "x", "--max-cost", "-5"], "`-5` is not an amount of dollars");
+    check(&["resume", "--max-cost", "-5"], "`-5` is not an amount of dollars");
+    check(&["resume", "--max-cost", "+-5"], "`-5` is not an amount of dollars");
 }

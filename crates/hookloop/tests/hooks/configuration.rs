@@ -121,7 +121,7 @@ fn mistakes_are_named_with_their_place() {
         assert!(run.stderr.contains(part), "{hook}: {}", run.stderr);
     };
     check("{command: 'true', timeout: 5 minutes}", "not a length of time");
-    check("{command: 'true', timeout: '30'}", "not a length of time");
+    check("{command: 'true', timeout: 30 x}", "not a length of time");
     check("{command: 'true', timeout: 60000000}", "longer than a day");
     check("{command: 'true', timout: 5}", "timout");
     check("{command: 'true', pipe_output: sometimes}", "on_failure");

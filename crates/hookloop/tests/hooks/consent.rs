@@ -218,7 +218,7 @@ fn trust_is_not_inherited() {
     symlink(root.join("check.sh"), linked.join("check.sh")).unwrap();
     for place in [nested, worktree, crafted, bare, folded, linked] {
         let args = ["-C", place.to_str().unwrap(), "hooks", "run", "check"];
-        let run = trusted.json(&args);
+        let run = trusted.json_with(UNTRUSTED, &args);
         assert_eq!(run["status"], "not_started", "{}: {run}", place.display());
         assert!(!place.join("ran").exists());
     }
@@ -233,7 +233,8 @@ fn trust_is_not_inherited() {
     fs::create_dir(&root).unwrap();
     fs::write(root.join("hookloop.yaml"), format!("version: 1\n{CHECK}")).unwrap();
     trusted.script("check.sh", "touch ran; touch evil");
-    assert_eq!(trusted.json(&["hooks", "run", "check"])["status"], "not_started");
+    let run = trusted.json_with(UNTRUSTED, &["hooks", "run", "check"]);
+    assert_eq!(run["status"], "not_started", "{run}");
     assert!(!root.join("ran").exists());
 }
 

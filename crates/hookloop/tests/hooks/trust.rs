@@ -9,10 +9,40 @@ use crate::cli::Project;
 
 const UNTRUSTED: i32 = 3;
 
+/// How a run of the hook went, and why. A hook that is not trusted has an exit code of its own.
 fn status(project: &Project, args: &[&str]) -> (String, String) {
-    let run = project.json(&[&["hooks", "run", "check"], args].concat());
-    let text = |field: &str| run[field].as_str().unwrap_or_default().to_owned();
+    let run = project.run(&[&["hooks", "run", "check", "--json"], args].concat());
+    let printed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let text = |field: &str| printed[field].as_str().unwrap_or_default().to_owned();
+    let is_untrusted = ["it is not trusted", "it changed since it was trusted"];
+    let expected = if is_untrusted.contains(&&*text("reason")) { UNTRUSTED } else { 0 };
+    assert_eq!(run.code, expected, "{run:?}");
     (text("status"), text("reason"))
+}
+
+#[test]
+fn a_hook_that_is_not_trusted_is_named_with_the_command_to_type() {
+    let project = Project::with_config(CHECK);
+    project.script("check.sh", "touch ran");
+    let check = |reason: &str| {
+        let run = project.run(&["hooks", "run", "check"]);
+        assert_eq!(run.code, UNTRUSTED, "{run:?}");
+        let told = format!("error: hook `check` did not run: {reason}\n");
+        assert!(run.stderr.starts_with(&told), "{run:?}");
+        assert!(run.stderr.ends_with("try: hookloop hooks trust\n"), "{run:?}");
+        let run = project.run(&["hooks", "run", "check", "--json"]);
+        let error: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
+        assert_eq!(error["error"]["kind"], "untrusted");
+        assert!(!project.root().join("ran").exists());
+        project.ok(&["hooks", "run", "check", "--dry-run"]);
+    };
+    check("it is not trusted");
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.script("check.sh", "touch ran # and more");
+    check("it changed since it was trusted");
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.ok(&["hooks", "run", "check"]);
+    assert!(project.root().join("ran").exists());
 }
 
 #[test]

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 use crate::cli::Project;
 
+const UNTRUSTED: i32 = 3;
+
 /// Answers every request with `answer`; gives what was posted to `seen`.
 fn server(
     answer: impl Fn(&mut TcpStream) + Send + 'static,
@@ -59,7 +61,8 @@ fn run(url: &str) -> Value {
     let project = Project::with_config(&format!(
         "hooks:\n  stop:\n    - {{name: ask, http: '{url}', timeout: 2s}}\n"
     ));
-    assert_eq!(project.json(&["hooks", "run", "ask"])["status"], "not_started", "before trust");
+    let before_trust = project.json_with(UNTRUSTED, &["hooks", "run", "ask"]);
+    assert_eq!(before_trust["status"], "not_started", "{before_trust}");
     project.ok(&["hooks", "trust", "--yes"]);
     project.json(&["hooks", "run", "ask"])
 }

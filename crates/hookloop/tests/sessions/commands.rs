@@ -6,7 +6,7 @@ use super::support::{PROGRAM, Sandbox};
 use super::{json, project, run, scripted, write};
 
 /// The program as people see it: no JSON.
-fn plain(sandbox: &Sandbox, args: &[&str]) -> (i32, String, String) {
+pub(crate) fn plain(sandbox: &Sandbox, args: &[&str]) -> (i32, String, String) {
     let of_json = super::command(sandbox, &[]);
     let mut command = Command::new(PROGRAM);
     command.args(args).current_dir(sandbox.project()).env_clear();

@@ -1,6 +1,7 @@
 //! What makes an iteration the last one: presets, rules, and commands that decide.
 
-use super::{project, read, scripted, write};
+use super::commands::plain;
+use super::{json, project, read, scripted, write};
 
 #[test]
 fn each_preset_stops_when_it_says() {
@@ -49,6 +50,71 @@ fn promises_in_prose_and_code_promise_nothing() {
     ]"#;
     let ran = scripted(&sandbox, turns, &["--max-iterations", "4", "--max-no-progress", "9"]);
     assert_eq!((ran.code, ran.outcome()), (4, "limit"), "{}", ran.stderr);
+}
+
+const GATED: &str = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n";
+const UNGATED: &str = "version: 1\n";
+
+/// A promise counts wherever its line is in the message; at the end of the last line it counts with gates.
+#[test]
+fn a_promise_counts_on_a_line_of_its_own_anywhere_and_with_gates_at_the_end() {
+    let check = |say: &str, gated: i32, ungated: i32| {
+        for (config, code) in [(GATED, gated), (UNGATED, ungated)] {
+            let turns = serde_json::json!([{ "say": say }]).to_string();
+            let ran = scripted(&project(config, &[]), &turns, &["--max-iterations", "1"]);
+            assert_eq!(ran.code, code, "{config}{say}: {}", ran.stderr);
+        }
+    };
+    check("<promise>COMPLETE</promise>\n\nSummary: all of it.", 0, 6);
+    check("First.\n<promise>COMPLETE</promise>\nLast.", 0, 6);
+    check("Tried.\n<promise>BLOCKED</promise>\nThe server is down.", 3, 3);
+    check("All done. <promise>COMPLETE</promise>", 0, 4);
+    check("All done. <promise>COMPLETE</promise>\nBye.", 4, 4);
+}
+
+#[test]
+fn promises_that_contradict_each_other_are_recorded_and_told() {
+    let check = |config: &str, say: &str, code: i32, both: &str, promises: serde_json::Value| {
+        let sandbox = project(config, &[]);
+        let turns = serde_json::json!([{ "say": say, "write": {"work": "1"} }]).to_string();
+        let ran = scripted(&sandbox, &turns, &[]);
+        assert_eq!(ran.code, code, "{say}: {}", ran.stderr);
+        let decided = ran.all("stop_decided");
+        assert_eq!(decided[0]["contradicting"], promises, "{say}");
+        let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+        let why = json(&sandbox, &["why", &id]);
+        let reasons = why["reasons"].as_array().unwrap();
+        let is_told = |reason: &serde_json::Value| reason.as_str().unwrap().contains(both);
+        assert!(reasons.iter().any(is_told), "{say}: {why}");
+        let args = ["run", "again", "--agent", "scripted:turns.json", "--plain"];
+        let (_, screen, _) = plain(&sandbox, &args);
+        let told = screen.lines().find(|line| line.contains(both)).unwrap_or(&screen);
+        assert!(told.trim_start().starts_with("warning: "), "{say}: {told}");
+    };
+    let first = "<promise>COMPLETE</promise>\nor not:\n<promise>BLOCKED</promise>";
+    let both = "the agent reported COMPLETE and BLOCKED in one turn";
+    let words = serde_json::json!(["COMPLETE", "BLOCKED"]);
+    check(GATED, first, 0, both, words.clone());
+    check(UNGATED, first, 3, both, words.clone());
+    check(GATED, "<promise>COMPLETE</promise>\nNo. <promise>BLOCKED</promise>", 0, both, words);
+    let last = "<promise>BLOCKED</promise>\nWhich one?\n<promise>ESCALATE</promise>";
+    let both = "the agent reported ESCALATE and BLOCKED in one turn";
+    check(GATED, last, 3, both, serde_json::json!(["BLOCKED", "ESCALATE"]));
+    // The same promise twice contradicts nothing.
+    let twice = r#"[{"say": "<promise>COMPLETE</promise>\nYes.\n<promise>COMPLETE</promise>"}]"#;
+    let ran = scripted(&project(UNGATED, &[]), twice, &[]);
+    assert_eq!((ran.code, ran.all("stop_decided")[0].get("contradicting")), (6, None));
+}
+
+/// A person decides, and is told both promises and the agent's words.
+#[test]
+fn a_contradiction_that_no_gate_judges_goes_to_a_person() {
+    let turns = r#"[{"say": "<promise>COMPLETE</promise>\n\nThe key is missing.\n<promise>ESCALATE</promise>"}]"#;
+    let ran = scripted(&project(UNGATED, &[]), turns, &[]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    let reason = ran.all("session_ended")[0]["reason"].as_str().unwrap();
+    let told = "the agent reported COMPLETE and ESCALATE in one turn, and there is no gate to judge the work: The key is missing.";
+    assert_eq!(reason, told);
 }
 
 /// Writes down what it is told, and decides by the rules' results.

@@ -318,6 +318,61 @@ fn agents_are_asked_for_versions_and_looked_at_for_logins() {
     assert_eq!(about(&look(&[]), "agents", "agent claude")["status"], "ok");
 }
 
+/// The way to an agent that is missing, and the agents that are not.
+#[test]
+fn an_agent_that_is_missing_is_named_with_its_package_and_those_that_are_installed() {
+    const INSTALL: &str = "npm install -g @anthropic-ai/claude-code@latest";
+    let project = Project::new();
+    project.configure("loop: {agent: claude}\n");
+    let with_path = |args: &[&str]| -> Run {
+        let mut command = project.hookloop(args);
+        command.env("PATH", format!("{}:/usr/bin:/bin", project.home().join("bin").display()));
+        command.output().unwrap().into()
+    };
+    let check = |missing: &str| {
+        for args in [&["run", "x", "--agent", "claude"][..], &["run", "x"]] {
+            let run = with_path(args);
+            let told = format!("error: {missing}\n  try: {INSTALL}\n");
+            assert_eq!((run.code, run.stderr), (2, told), "{args:?}");
+        }
+        let findings = serde_json::from_str(&with_path(&["doctor", "--json"]).stdout);
+        let claude = about(
+            &findings.unwrap_or_else(|_: serde_json::Error| vec![]),
+            "agents",
+            "agent claude",
+        );
+        assert_eq!((&claude["message"], &claude["command"]), (&json!(missing), &json!(INSTALL)));
+    };
+    let missing = "there is no program `claude` for the agent `claude`";
+    check(missing);
+    project.program("codex", "echo codex-cli 9.9.9");
+    check(&format!("{missing}; `--agent codex` is installed"));
+    project.program("gemini", "echo 9.9.9");
+    check(&format!("{missing}; `--agent codex` and `--agent gemini` are installed"));
+    // An agent of the repository's own is no proposal before the user agreed to it.
+    project.configure("loop: {agent: claude}\nagents: {mine: {kind: command, command: [codex]}}\n");
+    check(&format!("{missing}; `--agent codex` and `--agent gemini` are installed"));
+}
+
+/// A new project is told how to get an agent, or to use one that is installed.
+#[test]
+fn init_proposes_an_agent_that_is_installed() {
+    let next = |project: &Project| {
+        let mut command = project.hookloop(&["init", "--yes", "--json"]);
+        command.env("PATH", format!("{}:/usr/bin:/bin", project.home().join("bin").display()));
+        let run: Run = command.output().unwrap().into();
+        serde_json::from_str::<Value>(&run.stdout).unwrap()["next"].to_string()
+    };
+    let project = Project::bare();
+    let none = next(&project);
+    assert!(none.contains("npm install -g @anthropic-ai/claude-code@latest"), "{none}");
+    assert!(none.contains("or another agent: codex, opencode, gemini"), "{none}");
+    let project = Project::bare();
+    project.program("codex", "echo codex-cli 9.9.9");
+    let one = next(&project);
+    assert!(one.contains("--agent codex") && !one.contains("npm install"), "{one}");
+}
+
 #[test]
 fn what_a_repository_brings_for_an_agent_is_mended_by_what_is_said() {
     let project = Project::new();

@@ -99,6 +99,43 @@ fn a_worker_can_be_told_to_end_from_elsewhere() {
 }
 
 #[test]
+fn a_drain_of_a_worker_that_nobody_knows_is_refused() {
+    let sandbox = Sandbox::new("version: 1\n");
+    let refused = |name: &str| {
+        let output = sandbox.command(&["fleet", "drain", name]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let told = refused("nobody");
+    assert!(told.contains("no worker `nobody`: the fleet has not seen any worker yet"), "{told}");
+    assert!(told.contains("hookloop fleet status"), "{told}");
+    // One that took no task and ended.
+    let until_idle = |name: &str| {
+        let args = ["worker", "--name", name, "--agent", "command:true", "--until-idle"];
+        assert!(sandbox.command(&args).output().unwrap().status.success());
+    };
+    until_idle("w0");
+    let mut working = start(&sandbox, &["--agent", WORKS]);
+    until("it is there", || {
+        let status = sandbox.json(&["fleet", "status"]);
+        status["workers"].as_array().is_some_and(|workers| workers.len() == 1)
+    });
+    let told = refused("w2");
+    assert!(told.contains("no worker `w2`: known workers are w1, w0"), "{told}");
+    let orders = || sandbox.json(&["fleet", "status"])["orders"].as_array().map(Vec::len);
+    assert_eq!(orders(), Some(0));
+    sandbox.json(&["fleet", "drain", "w0"]);
+    assert_eq!(orders(), Some(1));
+    // The next worker of that name ends at once and takes the order along.
+    until_idle("w0");
+    assert_eq!(orders(), Some(0));
+    sandbox.json(&["fleet", "drain", "w1"]);
+    working.hear(|told| is(told, "state") && told["state"] == "draining");
+    working.end();
+    sandbox.json(&["fleet", "drain", "w1"]);
+}
+
+#[test]
 fn an_agent_gives_no_orders() {
     let sandbox = Sandbox::new("version: 1\n");
     for args in [

@@ -92,7 +92,7 @@ fn mistakes_have_their_line() {
     for (rest, why) in [
         (", path: /x", "either `path` or `repository`"),
         (", weight: 0", "`weight` is 1 to 100"),
-        (", speed: 3", "unknown field"),
+        (", speed: 3", "unknown key `speed`"),
     ] {
         let nobody = Nobody::new(rest);
         let output = nobody.command(&["worker", "shop", "--agent", AGENT]).output().unwrap();

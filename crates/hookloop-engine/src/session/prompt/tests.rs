@@ -95,6 +95,7 @@ struct Situation {
     task: Option<Task>,
     error: Option<&'static str>,
     gates: Vec<PromptGate>,
+    judge: ClaimJudge,
     commands: &'static str,
 }
 
@@ -106,6 +107,7 @@ impl Situation {
             task: None,
             error: None,
             gates: gates(),
+            judge: ClaimJudge::Gates,
             commands: "Of commands you may run only `npm test`. Others are refused.",
         }
     }
@@ -124,6 +126,7 @@ impl Situation {
                 task: self.task.as_ref(),
                 error: self.error,
                 gates: &self.gates,
+                judge: self.judge,
                 directory: "/home/ada/shop",
                 commands: self.commands,
             },
@@ -227,7 +230,7 @@ fn situations() -> Vec<(&'static str, Situation)> {
             "after_a_stop_hook",
             of(default_session(2, vec![instruction("coverage", "Cover src/sum.js as well.")])),
         ),
-        ("after_a_near_miss", of(near)),
+        ("after_a_near_miss", of(near.clone())),
         (
             "recovery",
             Situation {
@@ -253,9 +256,14 @@ fn situations() -> Vec<(&'static str, Situation)> {
             "no_gates",
             Situation {
                 gates: vec![],
+                judge: ClaimJudge::Nobody,
                 commands: "You may run commands.",
                 ..of(default_session(1, vec![]))
             },
+        ),
+        (
+            "after_a_near_miss_without_gates",
+            Situation { gates: vec![], judge: ClaimJudge::Nobody, ..of(near.clone()) },
         ),
         ("every_turn_is_a_claim", of(session(vec![StopWhen::Turn], vec![]))),
         ("no_progress", of(stalled)),
@@ -432,7 +440,7 @@ fn a_template_of_a_user_has_the_names_that_the_documentation_lists() {
                     item.fenced }}{% endfor %} {{ turn }} {{ max_iterations }} {{ work }} {{ task }} {{ error }} {{ \
                     stalled }} {{ promises }} {{ checkpoint }} {{ is_tasks }} {{ is_gated }} {{ instructions }} {{ \
                     user_messages }} {{ check_results }} {{ hook_outputs }} {{ gates }} {{ directory }} {{ commands }} \
-                    {{ near_misses }} {{ attempt }}";
+                    {{ near_misses }} {{ inline_promises }} {{ attempt }}";
     let situation = Situation::of(session(vec![], vec![output("a", "x")]));
     let text = situation.rendered_with(template).unwrap();
     assert!(text.starts_with("a pre_iteration passed x <hook_output f00d"), "{text}");

@@ -13,7 +13,8 @@ use crate::output::{BOLD, DIM, Result, plain};
 
 /// Run one hook as if its event had happened
 ///
-/// Nothing is recorded and no action is taken: this shows what the hook says. It must be trusted.
+/// Nothing is recorded and no action is taken: this shows what the hook says. A hook that is not trusted does not run,
+/// and the command exits with 3.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The hook
@@ -48,7 +49,15 @@ impl Args {
             return dry_run(context, &project, hook, &point);
         }
         let run = project.try_hook(hook, &point, None, task.as_ref());
-        print(context, &point, &run)
+        print(context, &point, &run)?;
+        match run.trust_command() {
+            Some(command) => {
+                let reason = run.outcome.reason.as_deref().unwrap_or_default();
+                let message = format!("hook `{}` did not run: {reason}", hook.name);
+                Err(CliError::untrusted(message).hint(command))
+            }
+            None => Ok(()),
+        }
     }
 
     fn point(&self, hook: &Hook) -> Result<Point> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hookloop_core::options::TIMEOUT_MAX_MS;
+use hookloop_core::session::plan::Dollars;
 use hookloop_core::task::TaskState;
 use hookloop_engine::agents::known::known;
 use serde_json::json;
@@ -142,7 +143,10 @@ fn limits(file: &mut Fields, taken: &mut Taken) {
     }
     for theirs in ["max_cost_usd", "max_cost"] {
         if let Some(dollars) = file.decimal(theirs) {
-            taken.set_or_lose("limits", "cost", json!(dollars), file.place_of(theirs));
+            match Dollars::new(dollars) {
+                Ok(_) => taken.set_or_lose("limits", "cost", json!(dollars), file.place_of(theirs)),
+                Err(error) => taken.lose(file.place_of(theirs), error.to_string()),
+            }
         }
     }
     let promise = "an agent says `<promise>COMPLETE</promise>`, and gates say whether it is";

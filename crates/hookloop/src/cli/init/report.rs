@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
+use hookloop_engine::agents::known::any_install_command;
 use hookloop_engine::agents::{CommandAccess, Settings};
 use hookloop_engine::place::Place;
 use hookloop_engine::session::now::NowBoard;
@@ -25,8 +26,6 @@ const BAD: Style = AnsiColor::Red.on_default();
 const TICK: Duration = Duration::from_millis(250);
 /// Back to the start of the line, and empty it.
 const CLEAR: &str = "\r\x1b[K";
-/// What is proposed to who has no agent.
-const AN_AGENT: &str = "npm install -g @anthropic-ai/claude-code@latest";
 
 /// What came of it.
 pub(super) struct Done<'a> {
@@ -260,7 +259,8 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
         steps.push("git init  # so that receipts name the files that they are for".to_owned());
     }
     if plan.agents.is_empty() {
-        steps.push(format!("{AN_AGENT}  # no agent is installed: Claude Code, or another one"));
+        let (install, others) = any_install_command();
+        steps.push(format!("{install}  # no agent is installed; or another one: {others}"));
     }
     if let Some(why) = &plan.unready {
         steps.push(format!("{}  # {why}", why.hint()));

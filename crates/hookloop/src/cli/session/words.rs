@@ -9,8 +9,8 @@ use hookloop_core::session::facts::{GatesJudged, Left};
 use hookloop_core::session::plan::Dollars;
 pub(crate) use hookloop_core::session::plan::counted;
 use hookloop_core::session::{
-    Answer, Decision, Limit, Limits, Outcome, Plan, Session, SessionReopened, StopWhen,
-    SubmitVerdict, TurnEnded, TurnKind, TurnResult, Verdict, Work,
+    Answer, Decision, Limit, Limits, Outcome, Plan, Session, SessionReopened, StopDecided,
+    StopWhen, SubmitVerdict, TurnEnded, TurnKind, TurnResult, Verdict, Work, stop,
 };
 use hookloop_core::time::Timestamp;
 use hookloop_engine::session::open;
@@ -101,6 +101,9 @@ fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
             (_, Some(why)) => format!("says by a tool that it can't go on: {}", plain(why)),
         },
         EventBody::TurnEnded(ended) => return Some(turn(ended)),
+        EventBody::StopDecided(decided) if !decided.contradicting.is_empty() => {
+            return Some((Weight::Bad, contradicted(decided)));
+        }
         EventBody::StopDecided(decided) => match decided.decision {
             Decision::Complete => format!("claims to be done: {}", decided.reason),
             Decision::Continue => format!("goes on: {}", decided.reason),
@@ -229,6 +232,20 @@ pub(crate) fn reopened_words(reopened: &SessionReopened) -> String {
     match &reopened.limits {
         Some(limits) => format!("its limits are now {limits}"),
         None => "its limits stay as they are".to_owned(),
+    }
+}
+
+/// A decision about a turn whose promises contradict each other.
+fn contradicted(decided: &StopDecided) -> String {
+    let both = stop::contradiction(&decided.contradicting).unwrap_or_default();
+    let (what, reason) = match decided.decision {
+        Decision::Complete => ("claims to be done", &decided.reason),
+        Decision::Continue => ("goes on", &decided.reason),
+        Decision::Escalate => ("needs a human", &decided.reason),
+    };
+    match reason.contains(&both) {
+        true => format!("warning: {what}: {reason}"),
+        false => format!("warning: {both}; {what}: {reason}"),
     }
 }
 

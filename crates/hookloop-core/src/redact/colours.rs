@@ -1,0 +1,173 @@
+//! Colour codes in output. The search for tokens looks past them, so that a token in which a program has coloured a part
+//! is found.
+//!
+//! Colours (`ESC [ … m`), the erasing of a line (`ESC [ … K`, which `grep` adds to its colours) and the choice of ASCII
+//! (`ESC ( B`, which `tput sgr0` prints) are looked past, also as strings of JSON and shells spell them. Sequences that
+//! move the cursor or set a title are not: a token may be a part of them.
+
+use std::borrow::Cow;
+
+use super::End;
+
+/// The most parameter bytes of a code. The longest usual one has 17: `38;2;255;255;255`.
+const PARAMETERS_MAX: usize = 48;
+
+/// Spellings of the escape character.
+const ESCAPES: [&[u8]; 7] = [b"\x1b", b"\\u001b", b"\\u001B", b"\\x1b", b"\\x1B", b"\\033", b"\\e"];
+
+/// The control character that stands for `ESC [`, in UTF-8.
+const CSI: &[u8] = b"\xc2\x9b";
+
+/// Output without its colour codes.
+pub(super) struct Uncoloured<'a> {
+    pub(super) bytes: Cow<'a, [u8]>,
+    gaps: Vec<Gap>,
+}
+
+/// A place where codes were left out.
+struct Gap {
+    /// The position of the first byte behind it, in the bytes that are left.
+    at: usize,
+    /// Bytes that were left out up to here.
+    left_out: usize,
+}
+
+impl<'a> Uncoloured<'a> {
+    /// Leaves out the codes of `raw`. If more may follow, the beginning of a code at the end is left out as well.
+    pub(super) fn new(raw: &'a [u8], end: End) -> Uncoloured<'a> {
+        let mut kept: Vec<u8> = Vec::new();
+        let mut gaps: Vec<Gap> = Vec::new();
+        let (mut copied, mut from) = (0, 0);
+        while let Some(at) = next_start(raw, from) {
+            let length = match (code_at(&raw[at..]), end) {
+                (Code::Whole(length), _) => length,
+                (Code::Cut, End::Open) => raw.len() - at,
+                (Code::Cut | Code::None, _) => {
+                    from = at + 1;
+                    continue;
+                }
+            };
+            kept.extend_from_slice(&raw[copied..at]);
+            from = at + length;
+            copied = from;
+            gaps.push(Gap { at: kept.len(), left_out: from - kept.len() });
+        }
+        if gaps.is_empty() {
+            return Uncoloured { bytes: Cow::Borrowed(raw), gaps };
+        }
+        kept.extend_from_slice(&raw[copied..]);
+        Uncoloured { bytes: Cow::Owned(kept), gaps }
+    }
+
+    /// Returns the position in the output of the byte at `at`.
+    pub(super) fn position(&self, at: usize) -> usize {
+        at + self.left_out_before(at)
+    }
+
+    /// Returns the number of bytes that were left out behind the byte at `at`.
+    pub(super) fn left_out_behind(&self, at: usize) -> usize {
+        let all = self.gaps.last().map_or(0, |gap| gap.left_out);
+        all - self.left_out_before(at)
+    }
+
+    fn left_out_before(&self, at: usize) -> usize {
+        let before = self.gaps.partition_point(|gap| gap.at <= at);
+        before.checked_sub(1).map_or(0, |last| self.gaps[last].left_out)
+    }
+}
+
+/// The next position, from `from` on, where a code may begin.
+fn next_start(raw: &[u8], from: usize) -> Option<usize> {
+    let may_start = |byte: &u8| matches!(byte, 0x1b | b'\\' | 0xc2);
+    raw.get(from..)?.iter().position(may_start).map(|at| from + at)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Code {
+    None,
+    /// The bytes may be the beginning of a code.
+    Cut,
+    /// The length of a code.
+    Whole(usize),
+}
+
+/// Reads the code that `bytes` begin with.
+fn code_at(bytes: &[u8]) -> Code {
+    if let Some(rest) = bytes.strip_prefix(CSI) {
+        return code_behind(CSI.len(), parameters(rest));
+    }
+    let spelled = ESCAPES.iter().find(|escape| bytes.starts_with(escape));
+    let Some(escape) = spelled else {
+        let is_cut = |whole: &&[u8]| whole.starts_with(bytes);
+        return if ESCAPES.iter().chain([&CSI]).any(is_cut) { Code::Cut } else { Code::None };
+    };
+    let code = match &bytes[escape.len()..] {
+        [] | [b'('] => Code::Cut,
+        [b'(', b'B', ..] => Code::Whole(2),
+        [b'[', rest @ ..] => code_behind(1, parameters(rest)),
+        _ => Code::None,
+    };
+    code_behind(escape.len(), code)
+}
+
+/// A code of which so many bytes more come before.
+fn code_behind(before: usize, code: Code) -> Code {
+    match code {
+        Code::Whole(length) => Code::Whole(before + length),
+        other => other,
+    }
+}
+
+/// Reads the parameters of a code and its last byte.
+fn parameters(bytes: &[u8]) -> Code {
+    let is_parameter = |byte: &&u8| byte.is_ascii_digit() || matches!(byte, b';' | b':');
+    let count = bytes.iter().take(PARAMETERS_MAX).take_while(is_parameter).count();
+    match bytes.get(count) {
+        None => Code::Cut,
+        Some(b'm' | b'K') => Code::Whole(count + 1),
+        Some(_) => Code::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_codes_are_read_in_every_spelling() {
+        let check = |text: &str, expected: Code| assert_eq!(code_at(text.as_bytes()), expected);
+        check("\x1b[mx", Code::Whole(3));
+        check("\x1b[01;31mx", Code::Whole(8));
+        check("\x1b[38:2::1:2:3m", Code::Whole(14));
+        check("\x1b[K", Code::Whole(3));
+        check("\x1b(Bx", Code::Whole(3));
+        check("\u{9b}1mx", Code::Whole(4));
+        for escape in ["\\u001b", "\\u001B", "\\x1b", "\\x1B", "\\033", "\\e"] {
+            check(&format!("{escape}[1mx"), Code::Whole(escape.len() + 3));
+            check(&escape[..escape.len() - 1], Code::Cut);
+            check(&format!("{escape}[1"), Code::Cut);
+        }
+        for text in ["\x1b", "\x1b[", "\x1b[1;", "\x1b(", "\\", "\\u00", "\u{9b}"] {
+            check(text, Code::Cut);
+        }
+        for text in ["\x1b[2J", "\x1b[1A", "\x1b]0;m", "\x1b(A", "\x1bm", "\\n[1m", "é", "\\u001c"]
+        {
+            check(text, Code::None);
+        }
+        check(&format!("\x1b[{}m", "1".repeat(PARAMETERS_MAX)), Code::Whole(PARAMETERS_MAX + 3));
+        check(&format!("\x1b[{}m", "1".repeat(PARAMETERS_MAX + 1)), Code::None);
+    }
+
+    #[test]
+    fn positions_are_those_of_the_whole_output() {
+        let raw = b"a\x1b[1mb\x1b[m\x1b[Kcd\x1b[";
+        let open = Uncoloured::new(raw, End::Open);
+        assert_eq!(&*open.bytes, b"abcd");
+        let positions: Vec<usize> = (0..=4).map(|at| open.position(at)).collect();
+        assert_eq!(positions, [0, 5, 12, 13, raw.len()]);
+        assert_eq!((open.left_out_behind(0), open.left_out_behind(2)), (12, 2));
+        assert_eq!(&*Uncoloured::new(raw, End::Final).bytes, b"abcd\x1b[");
+        let plain = Uncoloured::new(b"C:\\new caf\xc3\xa9", End::Open);
+        assert!(plain.gaps.is_empty() && matches!(plain.bytes, Cow::Borrowed(_)));
+    }
+}

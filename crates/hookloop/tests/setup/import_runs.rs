@@ -393,6 +393,20 @@ fn an_import_is_merged_into_the_file_that_init_wrote_and_runs() {
     assert_eq!(project.count("lint"), 1, "{run:?}");
 }
 
+/// Its tasks would wait for a person, and `on_task_complete` would never run.
+#[test]
+fn an_import_without_a_gate_says_so() {
+    for (tool, name, file, is_told) in [
+        ("iteratr", ".iteratr.hooks.yml", LINTED, true),
+        ("codemie", ".codemie/codemie-cli.config.json", SEED_CODEMIE, false),
+    ] {
+        let project = Project::bare();
+        project.files(&[(name, file)]);
+        let printed = project.ok(&["import", tool]);
+        assert_eq!(printed.contains("add a `stop` hook"), is_told, "{printed}");
+    }
+}
+
 #[test]
 fn an_import_that_contradicts_the_file_is_refused_by_name() {
     let project = Project::with_config(

@@ -70,11 +70,22 @@ pub(super) fn print(context: &mut Context, taken: &Taken, done: &Done) -> Result
         context.out.line(format_args!("and {} more", taken.more))?;
     }
     match done.configured {
+        Configured::Written { .. } if !has_gate(taken) => {
+            let why = "work that no gate proves waits for a person";
+            context.out.line(format_args!("Next: add a `stop` hook, such as your tests: {why}"))?;
+            context.out.line("      hookloop hooks trust")
+        }
         Configured::Written { .. } | Configured::Merged { is_changed: true, .. } => {
             context.out.line("Next: hookloop hooks trust")
         }
         _ => Ok(()),
     }
+}
+
+/// Whether the configuration has a hook that proves work.
+fn has_gate(taken: &Taken) -> bool {
+    let hooks = taken.config.get("hooks");
+    ["stop", "validation"].iter().any(|point| hooks.is_some_and(|hooks| hooks.get(point).is_some()))
 }
 
 fn told_tasks(context: &mut Context, done: &Done) -> Result {

@@ -9,7 +9,7 @@ use crate::CHECK;
 use crate::cli::{Project, Run};
 
 const USAGE: i32 = 2;
-const UNTRUSTED: i32 = 3;
+pub(crate) const UNTRUSTED: i32 = 3;
 
 fn untrusted() -> Project {
     let project = Project::with_config(CHECK);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CHECK;
 use crate::cli::Project;
+use crate::consent::UNTRUSTED;
 
 const SYSTEM: i32 = 70;
 
@@ -35,6 +36,15 @@ fn a_new_configuration_is_not_written_through_a_link() {
     assert!(!absent.exists());
 }
 
+/// Sets the flag when it is dropped.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Someone swaps links into every name that is written to in the project, all the time.
 #[test]
 fn a_racing_linker_gets_nothing_written_elsewhere() {
@@ -61,13 +71,16 @@ fn a_racing_linker_gets_nothing_written_elsewhere() {
                 fs::rename(&script, root.join("check.sh")).unwrap();
             }
         });
+        // A failure ends the other thread, too.
+        let _end = End(&over);
         for _ in 0..rounds {
             project.run(&["hooks", "trust", "--yes"]);
-            let run = project.json(&["hooks", "run", "check"]);
+            let ran = project.run(&["hooks", "run", "check", "--json"]);
+            assert!([0, UNTRUSTED].contains(&ran.code), "{ran:?}");
+            let run: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
             let said = run["stdout"].as_str().unwrap();
             assert!(["", "said\n"].contains(&said), "{run}");
         }
-        over.store(true, Ordering::SeqCst);
     });
     assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
 }

@@ -126,7 +126,7 @@ fn a_repository_has_no_channels() {
     let project = Project::with_config("notify:\n  - {name: a, webhook: 'http://127.0.0.1:1/'}\n");
     let why = project.fails(2, &["status"]);
     assert!(
-        why.contains("hookloop.yaml:3:") && why.contains("~/.config/hookloop/config.yaml"),
+        why.contains("hookloop.yaml:2:") && why.contains("~/.config/hookloop/config.yaml"),
         "{why}"
     );
     let project = Project::new();

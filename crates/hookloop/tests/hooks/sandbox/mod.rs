@@ -14,6 +14,7 @@ use attempts::{ATTEMPTS, Attempt, By};
 use serde_json::{Value, json};
 
 use crate::cli::Project;
+use crate::consent::UNTRUSTED;
 
 /// What a hook could get at, and must not.
 struct Outside {
@@ -346,7 +347,7 @@ fn another_sandbox_or_other_limits_are_another_hook() {
         "timeout: 60",
     ] {
         project.configure(&config(changed));
-        let run = project.json(&["hooks", "run", "check"]);
+        let run = project.json_with(UNTRUSTED, &["hooks", "run", "check"]);
         assert!(run["reason"].as_str().unwrap().contains("it changed since"), "{changed}: {run}");
     }
 }

@@ -69,7 +69,7 @@ pub fn last_words(message: &str) -> Option<String> {
     Some(paragraph.join(" "))
 }
 
-/// What judges the claim that work is complete.
+/// The judge of a claim that work is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimJudge {
     Gates,

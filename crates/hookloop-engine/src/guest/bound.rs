@@ -137,7 +137,7 @@ impl Desk {
         Ok(found.counted(judge == ClaimJudge::Gates))
     }
 
-    /// What judges the work of the session that started this agent.
+    /// Returns the judge of the work of the session that started this agent.
     fn judge_of(&self, session: &Session) -> Result<ClaimJudge, DeskError> {
         let task = match &session.task {
             Some(taken) => self.project().read(|view| view.task(&taken.task))?,

@@ -72,7 +72,7 @@ impl<W: World> Driver<'_, W> {
         [Point::Stop, Point::Validation].iter().any(|point| !self.hooks_at(point).is_empty())
     }
 
-    /// What judges a promise of the agent's.
+    /// Returns the judge of the agent's promises.
     pub(super) fn claim_judge(&self) -> ClaimJudge {
         if self.has_gates() { ClaimJudge::Gates } else { ClaimJudge::Nobody }
     }

@@ -79,7 +79,7 @@ pub struct Parts<'a> {
     pub task: Option<&'a Task>,
     pub error: Option<&'a str>,
     pub gates: &'a [PromptGate],
-    /// What judges a promise of the agent's.
+    /// The judge of the agent's promises.
     pub judge: ClaimJudge,
     /// The directory that the agent works in.
     pub directory: &'a str,

@@ -98,7 +98,7 @@ pub struct Turn<'a> {
     pub task: Option<&'a Task>,
     /// The gates that judge the work, for the prompt.
     pub gates: &'a [PromptGate],
-    /// What judges a promise of the agent's.
+    /// The judge of the agent's promises.
     pub judge: ClaimJudge,
     pub timeout_ms: u64,
     /// What it may use of the purse, if there is one.

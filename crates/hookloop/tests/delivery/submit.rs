@@ -119,7 +119,7 @@ fn a_conflict_goes_to_the_agent_and_is_resolved() {
     assert_eq!(is_on_top, yard.at_remote(&["rev-parse", "main"]));
 }
 
-/// A conflict that the agent leaves goes to a person, who reads which files are in conflict and with what.
+/// A conflict that the agent leaves goes to a person. The message names the files and the base.
 #[test]
 fn an_unresolved_conflict_is_named_with_its_files_and_its_base() {
     let config = "delivery: {}\nlimits: {remediations: 1}\nhooks:\n  before_submit: [rebase_on_main, create_pr]\n";

@@ -13,8 +13,8 @@ use crate::output::{BOLD, DIM, Result, plain};
 
 /// Run one hook as if its event had happened
 ///
-/// Nothing is recorded and no action is taken: this shows what the hook says. A hook that is not trusted does not run,
-/// and the command exits with 3.
+/// The command prints the hook's result. It records nothing and takes no action. A hook that is not trusted does not
+/// run, and the command exits with 3.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The hook

@@ -106,7 +106,7 @@ fn issue(mut issue: Fields, taken: &mut Taken) -> Result<(), String> {
     };
     for dependency in issue.list("dependencies") {
         let dependency = match dependency {
-            // An id alone is what the issue waits for.
+            // The issue waits for an id that stands alone.
             Value::String(id) => json!({ "depends_on_id": id }),
             dependency => dependency,
         };

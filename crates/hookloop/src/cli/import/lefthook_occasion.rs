@@ -80,7 +80,7 @@ fn state(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| STATES.contains(text))
 }
 
-/// What the gate does without the condition, and what to write instead. Commands are not told: they may hold secrets.
+/// Describes the gate without the condition, and the text to write instead. Commands are left out: they may hold secrets.
 fn lost(value: &Value) -> String {
     let items = match value {
         Value::Array(items) => items.as_slice(),

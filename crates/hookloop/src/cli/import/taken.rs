@@ -447,7 +447,7 @@ impl Fields {
         }
     }
 
-    /// Reports what nobody asked for and what has the wrong type. Values are not told: they may be secret.
+    /// Reports keys that no importer reads and values of a wrong type. Values are left out: they may be secret.
     pub(super) fn finish(self, taken: &mut Taken) {
         for (key, why) in &self.refused {
             taken.lose(self.place_of(key), *why);

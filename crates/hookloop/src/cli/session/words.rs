@@ -463,7 +463,7 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
     }
 }
 
-/// What became of outputs and messages that no prompt had when the session ended; none if nobody misses them.
+/// Describes the outputs and messages that no prompt had when the session ended; none if no later turn needs them.
 ///
 /// A session that can be resumed keeps them. A session that is complete needs them no more, unless its final turn failed.
 pub(crate) fn outputs_left(session: &Session) -> Option<String> {

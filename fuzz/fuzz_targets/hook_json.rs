@@ -1,4 +1,4 @@
-//! What a hook's exit code and output mean, whatever they are.
+//! Reads arbitrary exit codes and output of hooks.
 //!
 //! Input: a byte that chooses how the process ended and where it ran, then standard output, then,
 //! after a NUL, standard error.
@@ -7,6 +7,7 @@
 
 use hookloop_core::answer::{
     ACTIONS_MAX, ANSWER_MAX, AnswerRules, Ended, Outcome, Printed, Status, Verdict, interpret,
+    looks_like_answer,
 };
 use hookloop_core::gates::{self, GateRun};
 use hookloop_core::options::{AllowedAnswers, OnFailure};
@@ -41,7 +42,7 @@ fuzz_target!(|data: &[u8]| {
     let reaction = read(AnswerRules { kind: Kind::Reaction, ..ACTING });
     assert_eq!(closed, read(ACTING), "not the same twice");
 
-    check_stricter(&closed, &read(STRICTER));
+    check_stricter(&closed, &read(STRICTER), &ended, printed);
     check_closed(&closed, &ended, printed);
     check_open(&closed, &open, &ended);
     check_reaction(&closed, &reaction);
@@ -99,9 +100,19 @@ fn check_answer(outcome: &Outcome, answer: &Value, printed: Printed<'_>) {
     }
 }
 
-/// Without permission to act the verdict is the same, and nothing acts.
-fn check_stricter(acting: &Outcome, stricter: &Outcome) {
-    assert_eq!(acting.verdict, stricter.verdict);
+/// Whether standard output is meant as a list of actions.
+fn is_action_list(printed: Printed<'_>) -> bool {
+    object(printed).is_none() && looks_like_answer(printed.stdout)
+}
+
+/// Without permission to act the verdict is the same, and nothing acts. A list of actions is then text.
+fn check_stricter(acting: &Outcome, stricter: &Outcome, ended: &Ended, printed: Printed<'_>) {
+    if is_action_list(printed) {
+        check_same_as_text(stricter, ended, printed, STRICTER);
+        assert!(kind_of(&acting.verdict) >= kind_of(&stricter.verdict), "{acting:?}");
+    } else {
+        assert_eq!(acting.verdict, stricter.verdict);
+    }
     assert!(stricter.actions.is_empty() && stricter.values.is_null());
     assert!(stricter.next_prompt.is_none() && stricter.checkpoint.is_none());
     assert_ne!(stricter.status, Status::Skipped);
@@ -131,13 +142,21 @@ fn check_reaction(gate: &Outcome, reaction: &Outcome) {
     }
 }
 
-/// Text that is no answer decides nothing.
+/// Text that is no answer decides nothing. A list of actions that cannot be read whole is a failure.
 fn check_text(outcome: &Outcome, ended: &Ended, printed: Printed<'_>) {
-    if object(printed).is_some() {
-        return;
+    if is_action_list(printed) {
+        let text = printed.stdout.trim();
+        if printed.is_cut || serde_json::from_str::<Value>(text).is_err() {
+            assert_ne!(outcome.verdict, Verdict::Pass, "a broken list of actions passed");
+        }
+    } else if object(printed).is_none() {
+        check_same_as_text(outcome, ended, printed, ACTING);
     }
+}
+
+fn check_same_as_text(outcome: &Outcome, ended: &Ended, printed: Printed<'_>, rules: AnswerRules) {
     let plain = Printed { stdout: "text", ..printed };
-    let other = interpret(ended, plain, ACTING);
+    let other = interpret(ended, plain, rules);
     assert_eq!(outcome.status, other.status);
     assert_eq!(kind_of(&outcome.verdict), kind_of(&other.verdict));
     assert!(outcome.actions.is_empty());

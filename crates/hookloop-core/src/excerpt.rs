@@ -1,4 +1,5 @@
-//! Text that is too long, as its first and last lines with a note of what is missing between them.
+//! Text that is too long, as its first and last lines with a note of what is missing between them; and lists of names
+//! that are too long.
 
 use std::fmt;
 
@@ -125,6 +126,15 @@ pub fn whole_lines_of_tail(text: &str, max: usize) -> &str {
 
 fn ends_of_lines(text: &str) -> u64 {
     text.bytes().filter(|byte| *byte == b'\n').count() as u64
+}
+
+/// The first `max` of some names, and the number of the others: `a, b and 3 more`.
+pub fn first_names<S: AsRef<str>>(names: &[S], max: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(max).map(AsRef::as_ref).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 #[cfg(test)]

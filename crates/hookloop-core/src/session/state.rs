@@ -13,6 +13,7 @@ use super::plan::{Conversation, CostFigure, Count, Dollars, Limit, Plan, Work, c
 use super::progress::Progress;
 use crate::delivery::Submission;
 use crate::event::{EventBody, FilesSeen};
+use crate::excerpt::first_names;
 use crate::id::TaskId;
 use crate::options::Length;
 use crate::point::Point;
@@ -990,11 +991,9 @@ impl Session {
 
 /// The first of these checks, after a colon; empty without one.
 fn named(failing: &[String]) -> String {
-    let shown = failing.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-    match failing.len().saturating_sub(NAMED_MAX) {
-        _ if failing.is_empty() => String::new(),
-        0 => format!(": {shown}"),
-        more => format!(": {shown} and {more} more"),
+    match failing.is_empty() {
+        true => String::new(),
+        false => format!(": {}", first_names(failing, NAMED_MAX)),
     }
 }
 

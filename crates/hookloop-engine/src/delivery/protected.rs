@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use hookloop_core::excerpt::first_names;
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::point::{Kind, Point};
 
@@ -35,12 +36,9 @@ pub(crate) fn why_consent(
     if touched.is_empty() {
         return Ok(None);
     }
-    let named: Vec<&str> = touched.iter().take(NAMED_MAX).map(String::as_str).collect();
-    let more = touched.len() - named.len();
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     Ok(Some(format!(
-        "the work changes what decides whether work is done: {}{more}; a person has to approve it",
-        named.join(", ")
+        "the work changes what decides whether work is done: {}; a person has to approve it",
+        first_names(&touched, NAMED_MAX)
     )))
 }
 

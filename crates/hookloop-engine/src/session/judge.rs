@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use hookloop_core::answer::{SKIP, Status, Verdict as Said};
 use hookloop_core::event::EventBody;
+use hookloop_core::excerpt::first_names;
 use hookloop_core::feedback::{CheckChanges, GateOutput, feedback};
 use hookloop_core::gates::{self, GateResult, GateRun, GatesVerdict};
 use hookloop_core::hook::{Handler, Hook};
@@ -59,11 +60,7 @@ fn named_files(changed: &[String]) -> String {
     if changed.is_empty() {
         return "files that git tracks or does not ignore".to_owned();
     }
-    let named: Vec<&str> = changed.iter().take(FILES_NAMED_MAX).map(String::as_str).collect();
-    match changed.len() - named.len() {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
-    }
+    first_names(changed, FILES_NAMED_MAX)
 }
 
 impl<W: World> Driver<'_, W> {
@@ -586,19 +583,12 @@ impl<W: World> Driver<'_, W> {
             _ if has_reported => "You reported COMPLETE.",
             _ => "hookloop checked the files as you left them.",
         };
-        let names: Vec<&str> =
-            blocked.iter().take(GATES_TOLD_MAX).map(|run| run.hook.as_str()).collect();
-        let more = match blocked.len().saturating_sub(names.len()) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let names: Vec<&str> = blocked.iter().map(|run| run.hook.as_str()).collect();
+        let names = first_names(&names, GATES_TOLD_MAX);
         let gates = if count == 1 { "gate" } else { "gates" };
         let changes = changes.map_or_else(String::new, |changes| format!(" {changes}."));
         let failed = blocked.len();
-        let names = names.join(", ");
-        format!(
-            "{occasion} {failed} of {count} {gates} failed: {names}{more}.{changes} Fix the cause."
-        )
+        format!("{occasion} {failed} of {count} {gates} failed: {names}.{changes} Fix the cause.")
     }
 
     /// The output of a hook that has the agent go on, as data.

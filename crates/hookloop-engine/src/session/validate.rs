@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use hookloop_core::excerpt::first_names;
 use hookloop_core::rule::{Coverage, Diff, Pattern, Rule};
 
 use crate::files::{glob, pattern, walk};
@@ -67,18 +68,10 @@ fn matches(rule: &Pattern, root: &Path) -> Result<(), String> {
         }
     }
     match (rule.absent, found.is_empty()) {
-        (true, false) => Err(format!("`{}` is in {}", rule.text, some(&found))),
+        (true, false) => Err(format!("`{}` is in {}", rule.text, first_names(&found, NAMES_MAX))),
         (false, true) if looked_at == 0 => Err(format!("there is no file {}", rule.path)),
         (false, true) => Err(format!("`{}` is in no file that {} names", rule.text, rule.path)),
         _ => Ok(()),
-    }
-}
-
-fn some(names: &[String]) -> String {
-    let shown = names.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().checked_sub(NAMES_MAX) {
-        None | Some(0) => shown,
-        Some(more) => format!("{shown} and {more} more"),
     }
 }
 
@@ -148,7 +141,7 @@ fn is_within(rule: &Diff, changes: Changes) -> Result<(), String> {
         changes.iter().filter(|change| !is_allowed(change)).map(|(name, _)| name.clone()).collect();
     match others.is_empty() {
         true => Ok(()),
-        false => Err(format!("{} may not change", some(&others))),
+        false => Err(format!("{} may not change", first_names(&others, NAMES_MAX))),
     }
 }
 

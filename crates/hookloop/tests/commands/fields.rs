@@ -85,6 +85,7 @@ fn other_commands_print_an_object_each() {
         "ci",
         "config",
         "created",
+        "directories",
         "gates",
         "next",
         "root",

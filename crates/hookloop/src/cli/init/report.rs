@@ -260,7 +260,7 @@ fn next(plan: &Plan, is_trusted: bool) -> Vec<String> {
     }
     if plan.agents.is_empty() {
         let (install, others) = any_install_command();
-        steps.push(format!("{install}  # no agent is installed; or another one: {others}"));
+        steps.push(format!("{install}  # no agent is installed; or another agent: {others}"));
     }
     if let Some(why) = &plan.unready {
         steps.push(format!("{}  # {why}", why.hint()));

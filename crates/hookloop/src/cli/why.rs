@@ -437,11 +437,18 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
             }
         }
         TaskState::Active => {
-            let holder = task.claim.as_ref().map_or("somebody", |claim| claim.agent.as_str());
-            reasons.push(format!("{holder} works on it"));
-            let record = session_of_task(project, id)?.and_then(|id| now::of(project, &id));
-            reasons.extend(record.iter().flat_map(|record| now::lines(record, project.now())));
-            format!("hookloop log {id}")
+            let session = session_of_task(project, id)?;
+            let row = session.as_ref().and_then(|id| open::find(project, id.as_str()).ok());
+            if let Some(row) = row.filter(|row| words::is_interrupted(project, row)) {
+                reasons.push(format!("session {} was interrupted: its program died", row.id));
+                format!("hookloop resume {}", row.id)
+            } else {
+                let holder = task.claim.as_ref().map_or("somebody", |claim| claim.agent.as_str());
+                reasons.push(format!("{holder} works on it"));
+                let record = session.and_then(|id| now::of(project, &id));
+                reasons.extend(record.iter().flat_map(|record| now::lines(record, project.now())));
+                format!("hookloop log -t {id}")
+            }
         }
         TaskState::Submitted => {
             let delivery = project.read(|view| view.delivery(id))?;
@@ -466,14 +473,14 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
             reasons.extend(delivery.held.map(|held| format!("a human is needed: {held}")));
             match is_delivered {
                 true => "hookloop merge".to_owned(),
-                false => format!("hookloop log {id}"),
+                false => format!("hookloop log -t {id}"),
             }
         }
         TaskState::Completed => {
             let result = task.outcome.as_ref().and_then(|outcome| outcome.result.clone());
             reasons.push(result.unwrap_or_else(|| "it is done".to_owned()));
             reasons.extend(record(project, id)?);
-            format!("hookloop log {id}")
+            format!("hookloop log -t {id}")
         }
         TaskState::Blocked => {
             let obstacle = task.obstacle.as_ref().map(|obstacle| obstacle.reason.clone());

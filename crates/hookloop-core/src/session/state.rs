@@ -148,6 +148,8 @@ pub struct Session {
     pub is_proof: bool,
     /// The files that the work at hand began with.
     pub start: Option<FilesSeen>,
+    /// Turns have changed nothing in the work at hand: `start` is still the state before the agent's work.
+    pub is_unchanged: bool,
     /// A turn has begun in the work at hand.
     pub has_worked: bool,
     /// The agent was asked why nothing changed.
@@ -229,6 +231,7 @@ impl Session {
             receipts: Vec::new(),
             is_proof: false,
             start: None,
+            is_unchanged: true,
             has_worked: false,
             was_asked_for_changes: false,
             files: None,
@@ -488,14 +491,29 @@ impl Session {
         self.phase = Phase::Paused;
     }
 
-    /// What the files are when a program takes the session on: somebody may have changed them.
+    /// Whether a look after hooks is news for the log.
+    pub fn is_news(&self, seen: &FilesSeen) -> bool {
+        let is_start = |start: &FilesSeen| (&start.files, &start.head) == (&seen.files, &seen.head);
+        let moves_start = self.is_unchanged && !self.start.as_ref().is_some_and(is_start);
+        self.files.as_ref() != Some(&seen.files) || moves_start
+    }
+
+    /// Takes in a look at the files between turns. Changes by hooks are not the agent's. When a program takes the
+    /// session on, a person may have changed the files, and that counts as a change.
     fn see_files(&mut self, seen: &FilesSeen) {
         let files = seen.files.as_str();
-        if !self.has_worked {
+        if self.has_worked && !seen.after_hooks && self.files.as_deref() != Some(files) {
+            self.is_unchanged = false;
+        }
+        if !self.has_worked || seen.after_hooks && self.is_unchanged {
             self.start = Some(seen.clone());
         }
         self.files = Some(files.to_owned());
         self.progress.begin(files);
+        // Hooks of the session's end run after the verdict, and a final turn voids the verdict itself.
+        if seen.after_hooks && self.phase == Phase::Ending {
+            return;
+        }
         let is_green = |green: &Option<String>| green.as_deref() == Some(files);
         if self.green.as_ref().is_some_and(|green| !is_green(green)) {
             self.void();
@@ -606,6 +624,9 @@ impl Session {
             self.void();
         }
         self.is_unjudged |= ended.files.is_none() || self.files != ended.files;
+        self.is_unchanged = self.start.as_ref().is_some_and(|start| {
+            ended.files.as_ref() == Some(&start.files) && ended.head == start.head
+        });
         self.files.clone_from(&ended.files);
         match &ended.result {
             TurnResult::Finished => self.bound.clear(),
@@ -760,8 +781,10 @@ impl Session {
         self.is_stale = judged.verdict != Verdict::Pass;
         self.is_proof = judged.is_proof();
         self.is_unjudged = false;
-        if judged.files.is_some() {
-            self.files.clone_from(&judged.files);
+        if let Some(files) = &judged.files {
+            self.files = Some(files.clone());
+            // Files that gates write are no progress of the agent's next turn.
+            self.progress.begin(files);
         }
         let is_better = self.note_failing(Some(&judged.failing));
         // A session that has reached its limit has its last turn judged for the record alone.
@@ -954,6 +977,7 @@ impl Session {
         self.recreations = 0;
         (self.submission, self.start) = (None, None);
         (self.has_worked, self.was_asked_for_changes) = (false, false);
+        self.is_unchanged = true;
         (self.is_accepted, self.is_submission_proof) = (false, false);
         self.progress.restart();
         self.phase = if self.plan.delivers { Phase::Settling } else { Phase::Ready };

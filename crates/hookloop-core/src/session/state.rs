@@ -20,6 +20,8 @@ use crate::purse::{Amount, Shortage};
 
 /// Checks that a reason names.
 const NAMED_MAX: usize = 4;
+/// Outputs that wait for work to continue; of more the oldest are given up.
+const WITHHELD_MAX: usize = 1_000;
 /// Where a person's message is piped: no hook's point has that name.
 pub const MESSAGE: &str = "message";
 /// A submission that did not work out so often goes back.
@@ -66,6 +68,13 @@ pub enum Phase {
     Ended,
 }
 
+/// An output that waits until its work continues.
+#[derive(Clone, Debug, PartialEq)]
+struct WithheldOutput {
+    task: Option<TaskId>,
+    piped: Piped,
+}
+
 /// A conversation with the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Talk {
@@ -92,6 +101,8 @@ pub struct Session {
     pub pending: VecDeque<Piped>,
     /// What is in the prompt of the turn that is under way.
     pub bound: Vec<Piped>,
+    /// Outputs that no turn followed because a person had to decide: the next prompt about the same work has them.
+    withheld: Vec<WithheldOutput>,
     pub task: Option<TaskTaken>,
     /// Failed turns in a row.
     pub errors: u32,
@@ -201,6 +212,7 @@ impl Session {
             turns: 0,
             pending: VecDeque::new(),
             bound: Vec::new(),
+            withheld: Vec::new(),
             task: None,
             errors: 0,
             fault: None,
@@ -472,6 +484,7 @@ impl Session {
         }
         // The next prompt has it after all.
         self.undelivered = self.undelivered.saturating_sub(self.pending.len());
+        self.return_withheld(None);
         self.outcome = None;
         (self.errors, self.waits, self.wait_until_ms) = (0, 0, None);
         (self.fault, self.shortage) = (None, None);
@@ -789,7 +802,7 @@ impl Session {
         let is_better = self.note_failing(Some(&judged.failing));
         // A session that has reached its limit has its last turn judged for the record alone.
         if matches!(self.outcome, Some(Outcome::Limit { .. })) {
-            self.drop_pending();
+            self.withhold_pending();
             self.phase = Phase::Ending;
             return;
         }
@@ -908,9 +921,11 @@ impl Session {
         if self.phase != Phase::AtRetryLimit {
             return;
         }
-        if answer != Answer::Continue {
-            // No turn follows in which the agent could act on what gates said.
-            self.drop_pending();
+        // No turn follows in which the agent could act on what gates said, unless a person has the work continued.
+        match answer {
+            Answer::Continue => {}
+            Answer::Accept => drop(self.take_pending()),
+            Answer::Abort => self.withhold_pending(),
         }
         self.is_accepted = answer == Answer::Accept;
         self.phase = match answer {
@@ -944,14 +959,45 @@ impl Session {
     }
 
     /// Gives up what waits for a prompt: with a task at hand, only what gates said about that task.
-    fn drop_pending(&mut self) {
-        let before = self.pending.len();
-        if self.task.is_some() {
-            self.pending.retain(|piped| !is_feedback(piped));
-        } else {
-            self.pending.clear();
+    fn take_pending(&mut self) -> Vec<Piped> {
+        let has_task = self.task.is_some();
+        let (taken, kept): (Vec<_>, Vec<_>) =
+            self.pending.drain(..).partition(|piped| !has_task || is_feedback(piped));
+        self.pending = kept.into();
+        self.undelivered += taken.len();
+        taken
+    }
+
+    /// Gives up what waits for a prompt until the work continues.
+    fn withhold_pending(&mut self) {
+        let task = self.task.as_ref().map(|taken| taken.task.clone());
+        let taken = self.take_pending();
+        // After the last task, no work continues that these outputs are about.
+        if task.is_none() && self.plan.work.is_of_tasks() {
+            return;
         }
-        self.undelivered += before - self.pending.len();
+        let withheld = taken.into_iter();
+        let withheld = withheld.map(|piped| WithheldOutput { task: task.clone(), piped });
+        self.withheld.extend(withheld);
+        self.withheld.drain(..self.withheld.len().saturating_sub(WITHHELD_MAX));
+    }
+
+    /// The work on a task continues, or that of a session without one: the next prompt begins with its outputs.
+    fn return_withheld(&mut self, task: Option<&TaskId>) {
+        let withheld = std::mem::take(&mut self.withheld);
+        let (own, others): (Vec<_>, Vec<_>) =
+            withheld.into_iter().partition(|output| output.task.as_ref() == task);
+        self.withheld = others;
+        self.undelivered = self.undelivered.saturating_sub(own.len());
+        for output in own.into_iter().rev() {
+            self.pending.push_front(output.piped);
+        }
+    }
+
+    /// Returns the outputs about a task that wait until somebody continues it.
+    pub fn withheld_for(&self, task: &TaskId) -> impl Iterator<Item = &Piped> {
+        let own = self.withheld.iter().filter(move |output| output.task.as_ref() == Some(task));
+        own.map(|output| &output.piped)
     }
 
     /// Nobody goes on without a human: with the task, or with the session.
@@ -969,6 +1015,7 @@ impl Session {
         let used = taken.remediations;
         self.tasks_blocked.retain(|id| *id != taken.task);
         self.tasks_lost.retain(|id| *id != taken.task);
+        self.return_withheld(Some(&taken.task));
         self.task = Some(taken);
         self.conversation = None;
         (self.retries, self.was_sent_back, self.failing) = (0, false, None);

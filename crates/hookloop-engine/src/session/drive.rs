@@ -5,7 +5,7 @@ use hookloop_core::command::Command;
 use hookloop_core::delivery::{Fact, Held, Submission};
 use hookloop_core::event::{Empty, EventBody, FilesSeen};
 use hookloop_core::hook::{Hook, Registry};
-use hookloop_core::id::{SessionId, TaskId};
+use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::purse::Amount;
 use hookloop_core::refusal::Refusal;
@@ -24,7 +24,7 @@ use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
 use hookloop_store::log::StoredEvent;
 use std::collections::BTreeSet;
 
-use super::journal::{Journal, Taken, actor};
+use super::journal::{Journal, Taken, actor, session_of};
 use super::judge::Proof;
 use super::open::Opened;
 use super::place::{PlaceEntry, needs_place};
@@ -49,6 +49,8 @@ const NOTES_TOLD: usize = 10;
 const NOTE: &str = "note";
 /// The sender of instructions that no hook gives.
 pub(super) const US: &str = "hookloop";
+/// Events of a task that are searched for the session that had it before, the latest.
+const TASK_EVENTS_MAX: usize = 1_000;
 /// Blocked tasks that a reason names.
 const BLOCKED_NAMED: usize = 4;
 /// How long a task is held without a sign of life.
@@ -702,8 +704,36 @@ impl<'p, W: World> Driver<'p, W> {
         let id = task.id.clone();
         let remediations = project.read(|view| view.delivery(&id))?.remediations;
         self.journal.note(EventBody::TaskTaken(TaskTaken { task: id, epoch, remediations }));
+        self.tell_withheld(&task.id)?;
         self.tell_notes(&task.id)?;
         self.hold(Some(task), epoch);
+        Ok(())
+    }
+
+    /// Tells the agent the results of the checks that stopped another session's work on the task, if that session was
+    /// the last one to have the task. The outputs of this session itself are in its own state.
+    fn tell_withheld(&mut self, task: &TaskId) -> Result<(), EngineError> {
+        let project = self.journal.project;
+        let own = actor(&self.journal.id);
+        let events = project.log().history(&Subject::Task(task.clone()), TASK_EVENTS_MAX)?;
+        let is_own_claim = |body: &EventBody| match body {
+            EventBody::TaskStarted(started) => {
+                started.claim.as_ref().is_some_and(|claim| claim.agent == own)
+            }
+            _ => false,
+        };
+        let last = events.iter().rev().skip_while(|stored| !is_own_claim(&stored.event.body));
+        let last = last.skip(1).find(|stored| {
+            let body = &stored.event.body;
+            matches!(body, EventBody::TaskBlocked(_) | EventBody::TaskStarted(_))
+        });
+        let blocked = last.filter(|last| matches!(last.event.body, EventBody::TaskBlocked(_)));
+        let other = blocked.and_then(|blocked| session_of(&blocked.event.actor));
+        let Some(other) = other.filter(|other| *other != self.journal.id) else { return Ok(()) };
+        let Some(other) = Journal::open(project, &other)? else { return Ok(()) };
+        for piped in other.session.withheld_for(task) {
+            self.journal.note(EventBody::OutputPiped(piped.clone()));
+        }
         Ok(())
     }
 

@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, VecDeque};
 use serde_json::Value;
 
 use super::facts::{
-    Answer, Claimed, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt,
-    SessionReopened, StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded,
-    TurnKind, TurnResult, TurnStarted, UnclaimedWorkChecked, Usage, Verdict,
+    Answer, Claimed, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, PromptChannel,
+    Receipt, SessionReopened, StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken,
+    TurnEnded, TurnKind, TurnResult, TurnStarted, UnclaimedWorkChecked, Usage, Verdict,
 };
 use super::plan::{Conversation, CostFigure, Count, Dollars, Limit, Plan, Work, counted};
 use super::progress::Progress;
@@ -186,6 +186,8 @@ pub struct Session {
     pub undelivered: usize,
     /// Those of them that were meant for a final turn which failed.
     pub lost_outputs: usize,
+    /// Those that a newer output of the same hook replaced before a prompt had them.
+    pub replaced_outputs: usize,
     /// A task was taken as it is, without proof.
     pub has_accepted: bool,
     /// The task at hand was.
@@ -258,6 +260,7 @@ impl Session {
             deliveries: 0,
             undelivered: 0,
             lost_outputs: 0,
+            replaced_outputs: 0,
             has_accepted: false,
             is_accepted: false,
             is_submission_proof: false,
@@ -585,6 +588,12 @@ impl Session {
         if piped.point == MESSAGE {
             self.retries = 0;
             self.progress.forgive();
+        }
+        if is_renewed(&piped) {
+            let before = self.pending.len();
+            let is_same = |old: &Piped| (&old.from, &old.point) == (&piped.from, &piped.point);
+            self.pending.retain(|old| !(is_renewed(old) && is_same(old)));
+            self.replaced_outputs += before - self.pending.len();
         }
         self.pending.push_back(piped);
     }
@@ -1073,6 +1082,15 @@ fn named(failing: &[String]) -> String {
 fn is_feedback(piped: &Piped) -> bool {
     let point = piped.point.parse();
     matches!(point, Ok(Point::Stop | Point::Validation | Point::BeforeSubmit))
+}
+
+/// Whether it is the output of a hook that runs again and again in the loop, so that only the newest output counts.
+fn is_renewed(piped: &Piped) -> bool {
+    let is_of_loop = matches!(
+        piped.point.parse(),
+        Ok(Point::SessionStart | Point::PreIteration | Point::PostIteration | Point::OnError)
+    );
+    is_of_loop && piped.channel() == PromptChannel::HookOutput
 }
 
 fn count(items: u32, pending: &VecDeque<Piped>) -> usize {

@@ -237,3 +237,23 @@ fn the_next_task_is_not_told_what_failed_in_another() {
     let prompt = read(&sandbox, "../prompt-3");
     assert!(prompt.contains("Second") && !prompt.contains("FAIL-42"), "{prompt}");
 }
+
+#[test]
+fn the_newest_output_of_a_hook_replaces_the_one_that_no_turn_heard() {
+    let config = "version: 1
+hooks:
+  pre_iteration:
+    - {name: state, command: ./state.sh, pipe_output: true}
+  stop:
+    - {name: tests, command: 'true'}
+";
+    let state = "#!/bin/sh\necho x >> ../count\necho STATE-$(wc -l < ../count)\n";
+    let agent = "#!/bin/sh\ncat > ../prompt\necho turn >> ../turns\n[ $(wc -l < ../turns) -ge 3 ] || exit 1\n\
+                 echo x > work\necho '<promise>COMPLETE</promise>'\n";
+    let sandbox = project(config, &[("agent.sh", agent), ("state.sh", state)]);
+    let ran = run_as_it_is(&sandbox, &["x", "--agent", "command:./agent.sh"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let prompt = read(&sandbox, "../prompt");
+    assert_eq!(prompt.matches("STATE-").count(), 1, "{prompt}");
+    assert!(prompt.contains("STATE-3"), "{prompt}");
+}

@@ -40,6 +40,8 @@ pub struct EnvironmentFacts {
     pub python_dependencies: Vec<String>,
     /// The command that installs the Python project and its dependencies.
     pub python_setup: Option<String>,
+    /// Distributions that [`python_setup`](Self::python_setup) does not install, each with the command that does.
+    pub python_setups: Vec<(String, String)>,
     /// Names of the packages that `package.json` declares.
     pub node_dependencies: Vec<String>,
     /// The command that installs the packages of `package.json`.

@@ -128,7 +128,7 @@ pub enum EventBody {
     OutputPiped(Piped),
     /// A reaction to an event of the session failed, or one of its actions was refused.
     ReactionFailed(ReactionFailed),
-    /// What the project's files were before the first turn.
+    /// The project's files between turns.
     FilesSeen(FilesSeen),
     IterationStarted(IterationStarted),
     TurnStarted(TurnStarted),
@@ -462,6 +462,9 @@ pub struct FilesSeen {
     /// The commit that is checked out; none outside of git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
+    /// Only hooks and gates of this session had the files since the turn before, so changes are theirs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_hooks: bool,
 }
 
 /// What is set aside for a session's turn, beside what was before.

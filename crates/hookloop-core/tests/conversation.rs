@@ -52,6 +52,7 @@ fn end(session: &mut Session, result: TurnResult, conversation: &str) {
         message: String::new(),
         promises: vec![],
         files: None,
+        head: None,
         changed: vec![],
         near_misses: vec![],
         is_partial: false,

@@ -89,6 +89,7 @@ fn turn_ended() -> TurnEnded {
         message: String::new(),
         promises: vec![],
         files: None,
+        head: None,
         changed: vec![],
         is_partial: false,
         is_unpriced: false,
@@ -158,7 +159,11 @@ fn turns_of_unknown_cost_are_bounded_where_cost_is() {
 /// After how many iterations hookloop stops it.
 fn ours(run: Run) -> Option<u32> {
     let mut session = Session::new(plan());
-    session.apply(&EventBody::FilesSeen(FilesSeen { files: "start".into(), head: None }));
+    session.apply(&EventBody::FilesSeen(FilesSeen {
+        files: "start".into(),
+        head: None,
+        after_hooks: false,
+    }));
     let passed = |point: &str| EventBody::PointPassed(PointPassed { point: point.to_owned() });
     session.apply(&passed("session_start"));
     for number in 1..=LENGTH {

@@ -5,9 +5,9 @@ use std::path::Path;
 use hookloop_core::environment::EnvironmentFacts;
 use serde_json::Value;
 
-use crate::delivery::tests_of::directories;
 use crate::delivery::tests_of::javascript::{self, Manager};
 use crate::delivery::tests_of::reading::Project;
+use crate::delivery::tests_of::{directories, members};
 
 /// Names of one list that are kept.
 const NAMES_MAX: usize = 1_000;
@@ -41,8 +41,13 @@ pub(crate) fn facts(directory: &Path) -> EnvironmentFacts {
         python_packages.extend(packages(&source, &directory.join("src")));
     }
     let mut python_dependencies = Vec::new();
-    for text in REQUIREMENTS.iter().filter_map(|file| read(file)) {
-        python_dependencies.extend(text.lines().filter_map(requirement));
+    let mut python_setups = setups_of_extras(&project);
+    for (file, text) in REQUIREMENTS.iter().filter_map(|file| Some((file, read(file)?))) {
+        let names = text.lines().filter_map(requirement);
+        let setup = format!("pip install -r {file}");
+        let listed: Vec<_> = names.map(|name| (name, setup.clone())).collect();
+        python_dependencies.extend(listed.iter().map(|(name, _)| name.clone()));
+        python_setups.extend(listed);
     }
     if let Some(text) = read("pyproject.toml") {
         python_dependencies.extend(declared_in_pyproject(&text));
@@ -59,10 +64,15 @@ pub(crate) fn facts(directory: &Path) -> EnvironmentFacts {
         () => None,
     };
     let python_setup = by_lock.or_else(by_files).map(str::to_owned);
+    if by_lock.is_some() {
+        python_setups.clear();
+    }
+    python_setups.truncate(NAMES_MAX);
     let mut facts = EnvironmentFacts {
         python_packages,
         python_dependencies,
         python_setup,
+        python_setups,
         node_dependencies: node_dependencies(&project),
         node_setup: node_setup(workspace_of(directory).as_ref().unwrap_or(&project))
             .filter(|_| has("package.json")),
@@ -73,6 +83,40 @@ pub(crate) fn facts(directory: &Path) -> EnvironmentFacts {
         names.truncate(NAMES_MAX);
     }
     facts
+}
+
+/// The distributions of extras and groups in `pyproject.toml`, each with the command that installs it.
+fn setups_of_extras(project: &Project) -> Vec<(String, String)> {
+    let Ok(Some(document)) = members::toml(project, "pyproject.toml") else { return Vec::new() };
+    let is_plain = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+    };
+    let table = |keys: &[&str]| {
+        let item = members::value(&document, keys).and_then(|item| item.as_table_like());
+        item.into_iter().flat_map(|table| table.iter()).filter(|(name, _)| is_plain(name))
+    };
+    let mut found = Vec::new();
+    let mut add = |item, setup: String| {
+        let names = members::texts(Some(item)).into_iter().filter_map(requirement);
+        found.extend(names.map(|name| (name, setup.clone())));
+    };
+    for (extra, item) in table(&["project", "optional-dependencies"]) {
+        add(item, format!("pip install -e '.[{extra}]'"));
+    }
+    for (group, item) in table(&["dependency-groups"]) {
+        add(item, format!("pip install --group {group}"));
+    }
+    // pip does not read the groups of Poetry.
+    for (_, group) in table(&["tool", "poetry", "group"]) {
+        let dependencies = group.as_table_like().and_then(|group| group.get("dependencies"));
+        let names = dependencies.and_then(|item| item.as_table_like());
+        for (name, _) in names.into_iter().flat_map(|names| names.iter()) {
+            if is_plain(name) {
+                found.push((name.to_owned(), format!("pip install {name}")));
+            }
+        }
+    }
+    found
 }
 
 /// The names under which the Python files of a directory are imported.
@@ -186,6 +230,8 @@ fn node_setup(project: &Project) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use hookloop_core::environment::EnvironmentGap;
+
     use super::*;
 
     #[test]
@@ -198,6 +244,32 @@ mod tests {
                     [tool.poetry.dependencies]\npython = \"^3.9\"\nrich = \"^13\"\n[tool.ruff]\nline-length = 3\n";
         let expected = ["requests", "attrs", "pytest", "freezegun", "rich"];
         assert_eq!(declared_in_pyproject(text), expected);
+    }
+
+    #[test]
+    fn each_way_to_declare_a_tool_has_the_command_that_installs_it() {
+        let check = |file: &str, text: &str, expected: &str| {
+            let home = tempfile::tempdir().unwrap();
+            std::fs::write(home.path().join(file), text).unwrap();
+            let gap = EnvironmentGap::of_program("pytest", &facts(home.path()));
+            assert_eq!(gap.setup.as_deref(), Some(expected), "{file}: {text}");
+        };
+        check("pytest.ini", "[pytest]\n", "pip install pytest");
+        check("requirements-dev.txt", "pytest>=8\n", "pip install -r requirements-dev.txt");
+        check("requirements.txt", "pytest\n", "pip install -r requirements.txt");
+        let extra =
+            "[project]\nname = \"x\"\n[project.optional-dependencies]\ndev = [\"pytest\"]\n";
+        check("pyproject.toml", extra, "pip install -e '.[dev]'");
+        let group = "[project]\nname = \"x\"\n[dependency-groups]\ntest = [\"pytest>=8\"]\n";
+        check("pyproject.toml", group, "pip install --group test");
+        let poetry = "[build-system]\n[tool.poetry.group.dev.dependencies]\npytest = \"*\"\n";
+        check("pyproject.toml", poetry, "pip install pytest");
+        let own = "[project]\nname = \"x\"\ndependencies = [\"pytest\"]\n";
+        check("pyproject.toml", own, "pip install -e .");
+        // A name that a shell would read as something else is not part of a command.
+        let hostile =
+            "[project]\n[project.optional-dependencies]\n\"a'; rm -r b\" = [\"pytest\"]\n";
+        check("pyproject.toml", hostile, "pip install pytest");
     }
 
     #[test]

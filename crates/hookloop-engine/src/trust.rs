@@ -290,6 +290,11 @@ impl Trust {
 }
 
 impl Seen {
+    /// The file of the project that its command would run and that does not exist.
+    pub fn missing_script(&self) -> Option<&str> {
+        self.named.absent.as_deref()
+    }
+
     /// The bytes of a script of the project that it names.
     pub fn script(&self, name: &str) -> Option<&[u8]> {
         self.bytes.get(name).map(Vec::as_slice)

@@ -15,6 +15,7 @@ mod tui;
 mod web;
 mod wire;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -36,7 +37,10 @@ fn main() -> ExitCode {
         .and_then(|matches| cli::Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return misunderstood(&error.format(&mut parser)),
+        Err(error) => {
+            let importers = cli::unknown_importer(&error, &parser);
+            return misunderstood(&error.format(&mut parser), importers.as_deref());
+        }
     };
     let json = cli.wants_json();
     match cli.run() {
@@ -46,8 +50,11 @@ fn main() -> ExitCode {
 }
 
 /// Says what is wrong with the command line, or the help that was asked for.
-fn misunderstood(error: &clap::Error) -> ExitCode {
+fn misunderstood(error: &clap::Error, hint: Option<&str>) -> ExitCode {
     let _ = error.print();
+    if let Some(hint) = hint {
+        let _ = writeln!(anstream::stderr(), "\n  tip: {hint}");
+    }
     // An agent takes 2 for a hook's refusal, and would go on and on.
     let is_hook = std::env::args_os().nth(1).is_some_and(|name| name == cli::HOOK);
     match error.exit_code() {

@@ -263,10 +263,16 @@ pub(super) fn setup_of(program: &str, facts: &EnvironmentFacts) -> Option<String
     if is_declared || in_modules {
         return facts.node_setup.clone();
     }
-    if facts.python_dependencies.iter().any(|package| is_same_package(package, name)) {
-        return facts.python_setup.clone();
-    }
-    known.map(|(_, setup)| (*setup).to_owned())
+    let is_required =
+        facts.python_dependencies.iter().any(|package| is_same_package(package, name));
+    let required = is_required.then(|| python_setup(name, facts)).flatten();
+    required.or_else(|| known.map(|(_, setup)| (*setup).to_owned()))
+}
+
+/// The command that installs a Python distribution that the project declares.
+fn python_setup(distribution: &str, facts: &EnvironmentFacts) -> Option<String> {
+    let own = facts.python_setups.iter().find(|(known, _)| is_same_package(known, distribution));
+    own.map(|(_, setup)| setup.clone()).or_else(|| facts.python_setup.clone())
 }
 
 /// The gap that a line of output tells of.
@@ -319,7 +325,7 @@ fn python(line: &str, facts: &EnvironmentFacts) -> Option<EnvironmentGap> {
     let distribution = distribution.map_or(name, |(_, distribution)| *distribution);
     if facts.python_dependencies.iter().any(|known| is_same_package(known, distribution)) {
         let cause = format!("the dependency `{name}` is not installed");
-        return Some(EnvironmentGap { cause, setup: install() });
+        return Some(EnvironmentGap { cause, setup: python_setup(distribution, facts) });
     }
     PYTHON_TOOLS.contains(&name).then(|| EnvironmentGap {
         cause: format!("`{name}` is not installed"),

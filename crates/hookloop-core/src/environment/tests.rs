@@ -6,6 +6,7 @@ fn facts() -> EnvironmentFacts {
         python_packages: names(&["cachetools"]),
         python_dependencies: names(&["PyYAML", "freezegun"]),
         python_setup: Some("pip install -e .".to_owned()),
+        python_setups: vec![("freezegun".to_owned(), "pip install -e '.[dev]'".to_owned())],
         node_dependencies: names(&["vitest", "@scope/tool", "typescript"]),
         node_setup: Some("npm ci".to_owned()),
     }
@@ -13,6 +14,16 @@ fn facts() -> EnvironmentFacts {
 
 fn result<'a>(code: i32, stdout: &'a str, stderr: &'a str) -> CommandResult<'a> {
     CommandResult { exit_code: Some(code), stdout, stderr }
+}
+
+#[test]
+fn a_dependency_of_an_extra_is_installed_with_the_extra() {
+    let setup = |module: &str| {
+        let line = format!("ModuleNotFoundError: No module named '{module}'\n");
+        find_gap(result(1, "", &line), &facts()).and_then(|gap| gap.setup)
+    };
+    assert_eq!(setup("freezegun").as_deref(), Some("pip install -e '.[dev]'"));
+    assert_eq!(setup("yaml").as_deref(), Some("pip install -e ."));
 }
 
 #[test]

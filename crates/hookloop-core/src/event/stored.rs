@@ -163,7 +163,7 @@ stored_types! {
         OutputPiped(Piped) => "output_piped",
         /// A reaction to an event of the session failed, or one of its actions was refused. The session continues.
         ReactionFailed(ReactionFailed) => "reaction_failed",
-        /// What the project's files were before the first turn, by digest.
+        /// The project's files between turns, by digest.
         FilesSeen(FilesSeen) => "files_seen",
         /// A prompt is about to be sent.
         IterationStarted(IterationStarted) => "iteration_started",

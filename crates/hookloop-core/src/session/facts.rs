@@ -149,6 +149,9 @@ pub struct TurnEnded {
     /// What the project's files are now, by digest; none if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
+    /// The commit that is checked out after the turn; none outside of git, and where commits are no change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
     /// The first of those that changed in the turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,

@@ -1,7 +1,7 @@
 //! Whether the work gets anywhere.
 //!
-//! An iteration gets somewhere if it leaves the project's files as they never were in this session, or if
-//! fewer checks fail than ever before. What the agent says does not count: one that is stuck finds new
+//! An iteration gets somewhere if its turn leaves the project's files as they never were in this session, or if
+//! fewer checks fail than ever before. Files that hooks and gates write between turns do not count. What the agent says does not count: one that is stuck finds new
 //! words for it, and one that does the same thing to a hundred files uses the same words each time.
 //!
 //! The counter of gates that said no starts again only if fewer checks fail than ever before: files change
@@ -34,9 +34,11 @@ impl Progress {
         };
     }
 
-    /// What the files were before the first turn.
+    /// The files are like this before a turn.
     pub(super) fn begin(&mut self, digest: &str) {
-        self.seen.insert(digest.to_owned());
+        if self.seen.len() < SEEN_MAX {
+            self.seen.insert(digest.to_owned());
+        }
     }
 
     /// So many checks fail. Answers whether that is fewer than ever.

@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, VecDeque};
 use serde_json::Value;
 
 use super::facts::{
-    Answer, Claimed, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, Receipt,
-    SessionReopened, StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken, TurnEnded,
-    TurnKind, TurnResult, TurnStarted, UnclaimedWorkChecked, Usage, Verdict,
+    Answer, Claimed, Decision, GatesJudged, IterationStarted, Left, Outcome, Piped, PromptChannel,
+    Receipt, SessionReopened, StopDecided, SubmitJudged, SubmitVerdict, TaskLeft, TaskTaken,
+    TurnEnded, TurnKind, TurnResult, TurnStarted, UnclaimedWorkChecked, Usage, Verdict,
 };
 use super::plan::{Conversation, CostFigure, Count, Dollars, Limit, Plan, Work, counted};
 use super::progress::Progress;
@@ -21,6 +21,8 @@ use crate::purse::{Amount, Shortage};
 
 /// Checks that a reason names.
 const NAMED_MAX: usize = 4;
+/// Outputs that wait for work to continue; of more the oldest are given up.
+const WITHHELD_MAX: usize = 1_000;
 /// Where a person's message is piped: no hook's point has that name.
 pub const MESSAGE: &str = "message";
 /// A submission that did not work out so often goes back.
@@ -67,6 +69,13 @@ pub enum Phase {
     Ended,
 }
 
+/// An output that waits until its work continues.
+#[derive(Clone, Debug, PartialEq)]
+struct WithheldOutput {
+    task: Option<TaskId>,
+    piped: Piped,
+}
+
 /// A conversation with the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Talk {
@@ -93,6 +102,8 @@ pub struct Session {
     pub pending: VecDeque<Piped>,
     /// What is in the prompt of the turn that is under way.
     pub bound: Vec<Piped>,
+    /// Outputs that no turn followed because a person had to decide: the next prompt about the same work has them.
+    withheld: Vec<WithheldOutput>,
     pub task: Option<TaskTaken>,
     /// Failed turns in a row.
     pub errors: u32,
@@ -149,6 +160,8 @@ pub struct Session {
     pub is_proof: bool,
     /// The files that the work at hand began with.
     pub start: Option<FilesSeen>,
+    /// Turns have changed nothing in the work at hand: `start` is still the state before the agent's work.
+    pub is_unchanged: bool,
     /// A turn has begun in the work at hand.
     pub has_worked: bool,
     /// The agent was asked why nothing changed.
@@ -174,6 +187,8 @@ pub struct Session {
     pub undelivered: usize,
     /// Those of them that were meant for a final turn which failed.
     pub lost_outputs: usize,
+    /// Those that a newer output of the same hook replaced before a prompt had them.
+    pub replaced_outputs: usize,
     /// A task was taken as it is, without proof.
     pub has_accepted: bool,
     /// The task at hand was.
@@ -200,6 +215,7 @@ impl Session {
             turns: 0,
             pending: VecDeque::new(),
             bound: Vec::new(),
+            withheld: Vec::new(),
             task: None,
             errors: 0,
             fault: None,
@@ -230,6 +246,7 @@ impl Session {
             receipts: Vec::new(),
             is_proof: false,
             start: None,
+            is_unchanged: true,
             has_worked: false,
             was_asked_for_changes: false,
             files: None,
@@ -244,6 +261,7 @@ impl Session {
             deliveries: 0,
             undelivered: 0,
             lost_outputs: 0,
+            replaced_outputs: 0,
             has_accepted: false,
             is_accepted: false,
             is_submission_proof: false,
@@ -470,6 +488,7 @@ impl Session {
         }
         // The next prompt has it after all.
         self.undelivered = self.undelivered.saturating_sub(self.pending.len());
+        self.return_withheld(None);
         self.outcome = None;
         (self.errors, self.waits, self.wait_until_ms) = (0, 0, None);
         (self.fault, self.shortage) = (None, None);
@@ -489,14 +508,29 @@ impl Session {
         self.phase = Phase::Paused;
     }
 
-    /// What the files are when a program takes the session on: somebody may have changed them.
+    /// Whether a look after hooks is news for the log.
+    pub fn is_news(&self, seen: &FilesSeen) -> bool {
+        let is_start = |start: &FilesSeen| (&start.files, &start.head) == (&seen.files, &seen.head);
+        let moves_start = self.is_unchanged && !self.start.as_ref().is_some_and(is_start);
+        self.files.as_ref() != Some(&seen.files) || moves_start
+    }
+
+    /// Takes in a look at the files between turns. Changes by hooks are not the agent's. When a program takes the
+    /// session on, a person may have changed the files, and that counts as a change.
     fn see_files(&mut self, seen: &FilesSeen) {
         let files = seen.files.as_str();
-        if !self.has_worked {
+        if self.has_worked && !seen.after_hooks && self.files.as_deref() != Some(files) {
+            self.is_unchanged = false;
+        }
+        if !self.has_worked || seen.after_hooks && self.is_unchanged {
             self.start = Some(seen.clone());
         }
         self.files = Some(files.to_owned());
         self.progress.begin(files);
+        // Hooks of the session's end run after the verdict, and a final turn voids the verdict itself.
+        if seen.after_hooks && self.phase == Phase::Ending {
+            return;
+        }
         let is_green = |green: &Option<String>| green.as_deref() == Some(files);
         if self.green.as_ref().is_some_and(|green| !is_green(green)) {
             self.void();
@@ -556,6 +590,12 @@ impl Session {
             self.retries = 0;
             self.progress.forgive();
         }
+        if is_renewed(&piped) {
+            let before = self.pending.len();
+            let is_same = |old: &Piped| (&old.from, &old.point) == (&piped.from, &piped.point);
+            self.pending.retain(|old| !(is_renewed(old) && is_same(old)));
+            self.replaced_outputs += before - self.pending.len();
+        }
         self.pending.push_back(piped);
     }
 
@@ -607,6 +647,9 @@ impl Session {
             self.void();
         }
         self.is_unjudged |= ended.files.is_none() || self.files != ended.files;
+        self.is_unchanged = self.start.as_ref().is_some_and(|start| {
+            ended.files.as_ref() == Some(&start.files) && ended.head == start.head
+        });
         self.files.clone_from(&ended.files);
         match &ended.result {
             TurnResult::Finished => self.bound.clear(),
@@ -761,13 +804,15 @@ impl Session {
         self.is_stale = judged.verdict != Verdict::Pass;
         self.is_proof = judged.is_proof();
         self.is_unjudged = false;
-        if judged.files.is_some() {
-            self.files.clone_from(&judged.files);
+        if let Some(files) = &judged.files {
+            self.files = Some(files.clone());
+            // Files that gates write are no progress of the agent's next turn.
+            self.progress.begin(files);
         }
         let is_better = self.note_failing(Some(&judged.failing));
         // A session that has reached its limit has its last turn judged for the record alone.
         if matches!(self.outcome, Some(Outcome::Limit { .. })) {
-            self.drop_pending();
+            self.withhold_pending();
             self.phase = Phase::Ending;
             return;
         }
@@ -886,9 +931,11 @@ impl Session {
         if self.phase != Phase::AtRetryLimit {
             return;
         }
-        if answer != Answer::Continue {
-            // No turn follows in which the agent could act on what gates said.
-            self.drop_pending();
+        // No turn follows in which the agent could act on what gates said, unless a person has the work continued.
+        match answer {
+            Answer::Continue => {}
+            Answer::Accept => drop(self.take_pending()),
+            Answer::Abort => self.withhold_pending(),
         }
         self.is_accepted = answer == Answer::Accept;
         self.phase = match answer {
@@ -922,14 +969,45 @@ impl Session {
     }
 
     /// Gives up what waits for a prompt: with a task at hand, only what gates said about that task.
-    fn drop_pending(&mut self) {
-        let before = self.pending.len();
-        if self.task.is_some() {
-            self.pending.retain(|piped| !is_feedback(piped));
-        } else {
-            self.pending.clear();
+    fn take_pending(&mut self) -> Vec<Piped> {
+        let has_task = self.task.is_some();
+        let (taken, kept): (Vec<_>, Vec<_>) =
+            self.pending.drain(..).partition(|piped| !has_task || is_feedback(piped));
+        self.pending = kept.into();
+        self.undelivered += taken.len();
+        taken
+    }
+
+    /// Gives up what waits for a prompt until the work continues.
+    fn withhold_pending(&mut self) {
+        let task = self.task.as_ref().map(|taken| taken.task.clone());
+        let taken = self.take_pending();
+        // After the last task, no work continues that these outputs are about.
+        if task.is_none() && self.plan.work.is_of_tasks() {
+            return;
         }
-        self.undelivered += before - self.pending.len();
+        let withheld = taken.into_iter();
+        let withheld = withheld.map(|piped| WithheldOutput { task: task.clone(), piped });
+        self.withheld.extend(withheld);
+        self.withheld.drain(..self.withheld.len().saturating_sub(WITHHELD_MAX));
+    }
+
+    /// The work on a task continues, or that of a session without one: the next prompt begins with its outputs.
+    fn return_withheld(&mut self, task: Option<&TaskId>) {
+        let withheld = std::mem::take(&mut self.withheld);
+        let (own, others): (Vec<_>, Vec<_>) =
+            withheld.into_iter().partition(|output| output.task.as_ref() == task);
+        self.withheld = others;
+        self.undelivered = self.undelivered.saturating_sub(own.len());
+        for output in own.into_iter().rev() {
+            self.pending.push_front(output.piped);
+        }
+    }
+
+    /// Returns the outputs about a task that wait until somebody continues it.
+    pub fn withheld_for(&self, task: &TaskId) -> impl Iterator<Item = &Piped> {
+        let own = self.withheld.iter().filter(move |output| output.task.as_ref() == Some(task));
+        own.map(|output| &output.piped)
     }
 
     /// Nobody goes on without a human: with the task, or with the session.
@@ -947,6 +1025,7 @@ impl Session {
         let used = taken.remediations;
         self.tasks_blocked.retain(|id| *id != taken.task);
         self.tasks_lost.retain(|id| *id != taken.task);
+        self.return_withheld(Some(&taken.task));
         self.task = Some(taken);
         self.conversation = None;
         (self.retries, self.was_sent_back, self.failing) = (0, false, None);
@@ -955,6 +1034,7 @@ impl Session {
         self.recreations = 0;
         (self.submission, self.start) = (None, None);
         (self.has_worked, self.was_asked_for_changes) = (false, false);
+        self.is_unchanged = true;
         (self.is_accepted, self.is_submission_proof) = (false, false);
         self.progress.restart();
         self.phase = if self.plan.delivers { Phase::Settling } else { Phase::Ready };
@@ -1001,6 +1081,15 @@ fn named(failing: &[String]) -> String {
 fn is_feedback(piped: &Piped) -> bool {
     let point = piped.point.parse();
     matches!(point, Ok(Point::Stop | Point::Validation | Point::BeforeSubmit))
+}
+
+/// Whether it is the output of a hook that runs again and again in the loop, so that only the newest output counts.
+fn is_renewed(piped: &Piped) -> bool {
+    let is_of_loop = matches!(
+        piped.point.parse(),
+        Ok(Point::SessionStart | Point::PreIteration | Point::PostIteration | Point::OnError)
+    );
+    is_of_loop && piped.channel() == PromptChannel::HookOutput
 }
 
 fn count(items: u32, pending: &VecDeque<Piped>) -> usize {

@@ -16,6 +16,7 @@ use crate::process::{Support, cgroup_home};
 use crate::project::{EngineError, Project};
 use crate::rules::{MissingAgent, Rules};
 use crate::runner::{BASE, Runner};
+use crate::scripts::Named;
 use crate::session::open::weakened_words;
 use crate::trust::{self, Standing};
 
@@ -139,7 +140,10 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
         let message = format!("a gate without a timeout: it has {default}");
         found(Warning, message, done("write `timeout:` with what it should take at most"));
     }
-    if let Some(missing) = runner.missing_program(hook) {
+    if let Some(script) = Named::look(runner.root(), hook).absent {
+        let message = format!("it runs `{script}`, which does not exist");
+        found(Error, message, done("create the file, or change the command in hookloop.yaml"));
+    } else if let Some(missing) = runner.missing_program(hook) {
         let facts = environment::facts(&directory_of(hook, runner));
         let mend = match EnvironmentGap::of_program(&missing, &facts).setup {
             Some(setup) => {

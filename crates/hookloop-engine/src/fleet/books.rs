@@ -186,6 +186,7 @@ fn counted(ended: &TurnEnded) -> TurnEnded {
         promises: Vec::new(),
         near_misses: Vec::new(),
         files: None,
+        head: None,
         changed: Vec::new(),
         refused: Vec::new(),
         artifact: None,

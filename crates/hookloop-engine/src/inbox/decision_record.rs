@@ -59,7 +59,7 @@ pub struct LimitUse {
     pub reached: bool,
 }
 
-/// The files that the work changed, and the command that shows the whole difference.
+/// The files that the work changed, and the command that shows the whole difference, also of new files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WorkDifference {
     /// The files that the agent's turns changed, at most [`NAMED_MAX`].
@@ -311,10 +311,15 @@ impl<'e> Moment<'e> {
         let worktree = worktree.zip(project.runner());
         let worktree =
             worktree.map(|(task, runner)| runner.state().join(WORKTREES).join(task.as_str()));
-        let command = match worktree.filter(|path| path.is_dir()) {
-            Some(path) => format!("git -C {} diff{since}", path.display()),
-            None => format!("git diff{since}"),
+        let git = match worktree.filter(|path| path.is_dir()) {
+            Some(path) => format!("git -C {}", path.display()),
+            None => "git".to_owned(),
         };
+        // `git diff` leaves out files that git does not track yet.
+        let command = format!(
+            "{git} diff{since}; {git} ls-files -z --others --exclude-standard | \
+             xargs -0 -r -n 1 {git} diff --no-index /dev/null"
+        );
         Some(WorkDifference { files, more_files, command })
     }
 }

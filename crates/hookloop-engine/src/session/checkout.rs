@@ -166,7 +166,12 @@ fn worktree_name(id: &SessionId) -> Result<TaskId, RepoError> {
 
 /// Whether a worktree is of a session, and not of a task.
 pub fn is_of_session(name: &TaskId) -> bool {
-    name.as_str().starts_with(WORKTREE_NAME)
+    session_of_worktree(name).is_some()
+}
+
+/// The id of the session whose worktree has this name; none for the worktree of a task.
+pub fn session_of_worktree(name: &TaskId) -> Option<&str> {
+    name.as_str().strip_prefix(WORKTREE_NAME)
 }
 
 /// Makes the worktree of a session, or finds it again.

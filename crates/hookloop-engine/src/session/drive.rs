@@ -5,7 +5,7 @@ use hookloop_core::command::Command;
 use hookloop_core::delivery::{Fact, Held, Submission};
 use hookloop_core::event::{Empty, EventBody, FilesSeen};
 use hookloop_core::hook::{Hook, Registry};
-use hookloop_core::id::{SessionId, TaskId};
+use hookloop_core::id::{SessionId, Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::purse::Amount;
 use hookloop_core::refusal::Refusal;
@@ -24,7 +24,7 @@ use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
 use hookloop_store::log::StoredEvent;
 use std::collections::BTreeSet;
 
-use super::journal::{Journal, Taken, actor};
+use super::journal::{Journal, Taken, actor, session_of};
 use super::judge::Proof;
 use super::open::Opened;
 use super::place::{PlaceEntry, needs_place};
@@ -49,6 +49,8 @@ const NOTES_TOLD: usize = 10;
 const NOTE: &str = "note";
 /// The sender of instructions that no hook gives.
 pub(super) const US: &str = "hookloop";
+/// Events of a task that are searched for the session that had it before, the latest.
+const TASK_EVENTS_MAX: usize = 1_000;
 /// Blocked tasks that a reason names.
 const BLOCKED_NAMED: usize = 4;
 /// How long a task is held without a sign of life.
@@ -185,10 +187,15 @@ impl<'p, W: World> Driver<'p, W> {
                 Step::AnswerRetryLimit => self.answer_retry_limit()?,
                 Step::LeaveTask { how, reason } => self.leave_task(how, reason)?,
                 Step::End(outcome) => self.journal.note(EventBody::SessionEnding(outcome)),
-                Step::Pause => self.journal.note(EventBody::SessionPaused(Empty {})),
+                Step::Pause => self.rest(),
                 Step::Turn(_) | Step::Rest => {}
             }
         }
+    }
+
+    fn rest(&mut self) {
+        self.see_files_before_rest();
+        self.journal.note(EventBody::SessionPaused(Empty {}));
     }
 
     /// Stores what was noted, and shows it.
@@ -255,18 +262,48 @@ impl<'p, W: World> Driver<'p, W> {
 
     /// What the files are now is not what a turn made of them.
     pub(crate) fn see_files(&mut self) {
-        if let Some(look) = self.world.look_at_files() {
-            let head = if self.journal.session.plan.must_change_files() {
-                self.world.head()
-            } else {
-                None
-            };
-            self.journal.note(EventBody::FilesSeen(FilesSeen { files: look.digest, head }));
+        if let Some(seen) = self.files_seen(false) {
+            self.journal.note(EventBody::FilesSeen(seen));
         }
     }
 
-    /// Whether the files and the commit are those that the work at hand began with. Unknown is not equal.
+    /// Looks at the files after hooks, so that their changes are not taken for those of the agent or of a person.
+    /// A guest works at any time, so its changes can't be told from those of hooks.
+    fn see_files_of_hooks(&mut self) {
+        if self.journal.session.plan.has_guest() {
+            return;
+        }
+        let seen = self.files_seen(true);
+        if let Some(seen) = seen.filter(|seen| self.journal.session.is_news(seen)) {
+            self.journal.note(EventBody::FilesSeen(seen));
+        }
+    }
+
+    /// Looks at the files before a session rests, so that a resume can tell changes by a person from those of hooks.
+    fn see_files_before_rest(&mut self) {
+        let plan = &self.journal.session.plan;
+        if plan.must_change_files() && !plan.work.is_of_tasks() {
+            self.see_files_of_hooks();
+        }
+    }
+
+    fn files_seen(&mut self, after_hooks: bool) -> Option<FilesSeen> {
+        let files = self.world.look_at_files()?.digest;
+        Some(FilesSeen { files, head: self.compared_head(), after_hooks })
+    }
+
+    /// The commit that is checked out, where a commit counts as a change.
+    fn compared_head(&mut self) -> Option<String> {
+        let is_compared = self.journal.session.plan.must_change_files();
+        is_compared.then(|| self.world.head()).flatten()
+    }
+
+    /// Whether the agent's turns left the files and the commit as they found them, or the files and the commit are
+    /// those that the work at hand began with. Unknown is not equal.
     pub(super) fn has_changed_nothing(&mut self) -> bool {
+        if self.journal.session.is_unchanged {
+            return true;
+        }
         let Some(start) = self.journal.session.start.clone() else { return false };
         let now = self.world.look_at_files().map(|look| look.digest);
         now.as_deref() == Some(start.files.as_str()) && self.world.head() == start.head
@@ -365,6 +402,7 @@ impl<'p, W: World> Driver<'p, W> {
             }
             self.world.begin_end();
             self.run_point(point)?;
+            self.see_files_before_rest();
             let outcome = self.journal.session.outcome.clone();
             let outcome = outcome.unwrap_or(Outcome::Interrupted);
             let proven = self.journal.session.is_proven();
@@ -409,15 +447,12 @@ impl<'p, W: World> Driver<'p, W> {
         if !what.is_empty() {
             self.journal.note(EventBody::TrustDrifted(TrustDrifted { what }));
         }
-        if !self.journal.session.has_worked && self.journal.session.plan.must_change_files() {
-            // Hooks of session_start may have changed files; the agent's work begins here.
-            self.see_files();
-        }
         self.run_point(&Point::PreIteration)?;
         // A worktree that a hook has damaged is restored before the prompt is fixed.
         if !self.may_begin()? || self.check_place().is_err() {
             return Ok(());
         }
+        self.see_files_of_hooks();
         let started = |session: &Session| {
             let (number, items) = (session.next_iteration(), items(session));
             EventBody::IterationStarted(IterationStarted { number, attempt: 1, items })
@@ -465,6 +500,7 @@ impl<'p, W: World> Driver<'p, W> {
 
     fn start_turn(&mut self, turn: TurnKind) -> Result<(), EngineError> {
         self.journal.look()?;
+        self.see_files_of_hooks();
         let started = |session: &Session| {
             let items = items(session);
             EventBody::TurnStarted(TurnStarted { turn, attempt: 1, items })
@@ -563,6 +599,7 @@ impl<'p, W: World> Driver<'p, W> {
         let (files, mut changed) =
             look.map_or((None, Vec::new()), |look| (Some(look.digest), look.changed));
         changed.truncate(CHANGED_MAX);
+        let head = self.compared_head();
         let (mut promises, near_misses) = if turn == TurnKind::Work {
             self.counted_promises(report.promises, &report.message)
         } else {
@@ -585,6 +622,7 @@ impl<'p, W: World> Driver<'p, W> {
             promises,
             near_misses,
             files,
+            head,
             changed,
             refused: report.refused,
             artifact: report.artifact,
@@ -666,8 +704,36 @@ impl<'p, W: World> Driver<'p, W> {
         let id = task.id.clone();
         let remediations = project.read(|view| view.delivery(&id))?.remediations;
         self.journal.note(EventBody::TaskTaken(TaskTaken { task: id, epoch, remediations }));
+        self.tell_withheld(&task.id)?;
         self.tell_notes(&task.id)?;
         self.hold(Some(task), epoch);
+        Ok(())
+    }
+
+    /// Tells the agent the results of the checks that stopped another session's work on the task, if that session was
+    /// the last one to have the task. The outputs of this session itself are in its own state.
+    fn tell_withheld(&mut self, task: &TaskId) -> Result<(), EngineError> {
+        let project = self.journal.project;
+        let own = actor(&self.journal.id);
+        let events = project.log().history(&Subject::Task(task.clone()), TASK_EVENTS_MAX)?;
+        let is_own_claim = |body: &EventBody| match body {
+            EventBody::TaskStarted(started) => {
+                started.claim.as_ref().is_some_and(|claim| claim.agent == own)
+            }
+            _ => false,
+        };
+        let last = events.iter().rev().skip_while(|stored| !is_own_claim(&stored.event.body));
+        let last = last.skip(1).find(|stored| {
+            let body = &stored.event.body;
+            matches!(body, EventBody::TaskBlocked(_) | EventBody::TaskStarted(_))
+        });
+        let blocked = last.filter(|last| matches!(last.event.body, EventBody::TaskBlocked(_)));
+        let other = blocked.and_then(|blocked| session_of(&blocked.event.actor));
+        let Some(other) = other.filter(|other| *other != self.journal.id) else { return Ok(()) };
+        let Some(other) = Journal::open(project, &other)? else { return Ok(()) };
+        for piped in other.session.withheld_for(task) {
+            self.journal.note(EventBody::OutputPiped(piped.clone()));
+        }
         Ok(())
     }
 

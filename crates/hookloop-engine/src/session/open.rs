@@ -603,10 +603,7 @@ pub fn stop(
     let is_here = is_running(runner, &row.id);
     let is_elsewhere = !is_here && row.machine != machine && row.state == RUNNING;
     if row.is_over() || !is_here && !is_elsewhere {
-        let state = match row.state.as_str() {
-            RUNNING => "its program died".to_owned(),
-            state => state.to_owned(),
-        };
+        let state = stopped_state(&row);
         return Err(StartError::NotRunning(row.id, state));
     }
     project.append(&Subject::Session(row.id.clone()), EventBody::StopRequested(Empty {}))?;
@@ -881,6 +878,10 @@ pub fn pause(project: &Project, wanted: Option<&str>) -> Result<SessionId, Start
     if is_of_guest(&row) {
         return Err(StartError::Guest(row.id));
     }
+    if !is_performed(project, &row) {
+        let state = stopped_state(&row);
+        return Err(StartError::NotRunning(row.id, state));
+    }
     project.append(&Subject::Session(row.id.clone()), EventBody::PauseRequested(Empty {}))?;
     Ok(row.id)
 }
@@ -931,8 +932,14 @@ fn find_open(project: &Project, wanted: Option<&str>) -> Result<SessionRow, Star
         Some(wanted) => find(project, wanted)?,
         None => {
             let open = project.read(|view| view.open_sessions(OPEN_MAX))?;
-            let mut open = open.into_iter().filter(|row| row.work != REVIEW);
-            open.next().ok_or(StartError::NothingToResume)?
+            let mut open: Vec<SessionRow> =
+                open.into_iter().filter(|row| row.work != REVIEW).collect();
+            // A session that runs is meant before one that was interrupted.
+            let running = open.iter().position(|row| is_performed(project, row));
+            if open.is_empty() {
+                return Err(StartError::NothingToResume);
+            }
+            open.swap_remove(running.unwrap_or(0))
         }
     };
     match row.is_over() {
@@ -950,6 +957,23 @@ pub fn session(project: &Project, id: &SessionId) -> Result<Session, StartError>
 
 fn journal<'p>(project: &'p Project, id: &SessionId) -> Result<Journal<'p>, StartError> {
     Journal::open(project, id)?.ok_or_else(|| StartError::NoSuchSession(id.to_string()))
+}
+
+/// Whether a program performs the session. For another machine this is told by the session's state alone.
+pub fn is_performed(project: &Project, row: &SessionRow) -> bool {
+    if row.is_over() || is_of_guest(row) {
+        return !row.is_over();
+    }
+    let is_here = project.runner().is_some_and(|runner| is_running(runner, &row.id));
+    is_here || (row.machine != machine() && row.state == RUNNING)
+}
+
+/// The state of a session that no program performs, in words.
+fn stopped_state(row: &SessionRow) -> String {
+    match row.state.as_str() {
+        RUNNING => "its program died".to_owned(),
+        state => state.to_owned(),
+    }
 }
 
 /// Whether a program on this machine has the session.

@@ -156,11 +156,10 @@ pub(super) fn instead(
     if !is_there("python3", ground.root, ground.path) {
         return usual();
     }
-    // Tests as the standard library knows them; that there are none of those shows when they are tried.
-    let is_in = |directory: &str| project.any_below(directory, |name| name.ends_with(".py"));
-    match ["tests", "test"].into_iter().find(|directory| matches!(is_in(directory), Ok(true))) {
-        Some(directory) => words(&["python3", "-m", "unittest", "discover", "-s", directory]),
-        None => words(&["python3", "-m", "unittest", "discover"]),
+    // A file that can't be read leaves it to pytest.
+    match python::unittest_directory(project) {
+        Ok(Some(directory)) => ("python3".to_owned(), python::unittest_line(directory)),
+        Ok(None) | Err(_) => usual(),
     }
 }
 

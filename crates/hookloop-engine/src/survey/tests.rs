@@ -74,19 +74,65 @@ fn two_languages_have_names_that_tell_them_apart() {
     assert_eq!(names, ["tests-cargo", "tests-go", "format", "lint", "lint-go"]);
 }
 
+const UNITTEST: &str =
+    "import unittest\n\nclass A(unittest.TestCase):\n    def test_a(self): pass\n";
+const FUNCTION: &str = "def test_a():\n    assert True\n";
+
 #[test]
 fn a_program_that_is_missing_is_named_and_one_that_does_the_same_is_taken() {
-    let tests = [("tests/test_a.py", "")];
+    let tests = [("tests/test_a.py", UNITTEST)];
     let missing = |programs: &[&str]| {
         let (_home, found) = look(&tests, programs, &[]);
         (found.gates[0].command.clone(), found.gates[0].missing.clone().map(|missing| missing.name))
     };
     assert_eq!(missing(&["pytest"]), ("pytest".to_owned(), None));
-    let library = "python3 -m unittest discover -s tests".to_owned();
-    assert_eq!(missing(&["python3"]), (library, None));
+    let (library, program) = missing(&["python3"]);
+    assert!(library.contains("unittest") && library.contains("\"-s\", \"tests\""), "{library}");
+    assert_eq!(program, None);
     assert_eq!(missing(&[]), ("pytest".to_owned(), Some("pytest".to_owned())));
     let (_home, found) = look(&[tests[0], (".venv/bin/pytest", "")], &[], &[]);
     assert_eq!(found.gates[0].command, ".venv/bin/pytest");
+}
+
+#[test]
+fn unittest_replaces_pytest_only_where_it_finds_all_tests() {
+    let check = |files: &[(&str, &str)], is_unittest: bool| {
+        let (_home, found) = look(files, &["python3"], &[]);
+        let gate = &found.gates[0];
+        assert_eq!(gate.command.contains("unittest"), is_unittest, "{files:?}: {}", gate.command);
+        assert_eq!(gate.missing.is_none(), is_unittest, "{files:?}");
+        let trial = trial::Trial::of_missing(gate);
+        assert_eq!(trial.is_some(), !is_unittest, "{files:?}: {trial:?}");
+    };
+    let test = ("tests/test_a.py", UNITTEST);
+    check(&[test], true);
+    check(&[("test_a.py", UNITTEST)], true);
+    check(&[test, ("tests/deep/__init__.py", ""), ("tests/deep/test_b.py", UNITTEST)], true);
+    // unittest enters packages alone, and one directory with tests is all that it is started in.
+    check(&[test, ("tests/deep/test_b.py", UNITTEST)], false);
+    check(&[test, ("test_b.py", UNITTEST)], false);
+    check(&[("tests/a_test.py", UNITTEST)], false);
+    check(&[("tests/test_a.py", "")], false);
+    let plain_class = "import unittest.mock\nclass TestA:\n    def test_a(self): pass\n";
+    for text in [FUNCTION, "async def test_a(): pass\n", "import pytest\n", plain_class] {
+        check(&[("tests/test_a.py", text)], false);
+        check(&[test, ("tests/test_b.py", text)], false);
+        check(&[("test_a.py", text)], false);
+    }
+    for (file, text) in [
+        ("conftest.py", ""),
+        ("tests/conftest.py", ""),
+        ("pytest.ini", "[pytest]\n"),
+        ("setup.cfg", "[tool:pytest]\n"),
+        ("setup.py", "setup(tests_require=['pytest'])\n"),
+        ("pyproject.toml", PYTEST),
+        ("pyproject.toml", "[dependency-groups]\ndev = [\"pytest>=8\"]\n"),
+        ("pyproject.toml", "[tool.poetry.group.dev.dependencies]\npytest = \"*\"\n"),
+        ("requirements-dev.txt", "pytest\n"),
+        ("requirements/test.txt", "pytest-cov\n"),
+    ] {
+        check(&[test, (file, text)], false);
+    }
 }
 
 #[test]

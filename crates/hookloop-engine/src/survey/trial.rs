@@ -10,7 +10,9 @@ use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 
+use super::{Gate, GateKind};
 use crate::config::{self, ConfigError, FILE_NAME};
+use crate::delivery::tests_of::python::NO_TESTS;
 use crate::environment;
 use crate::kept::{self, Surroundings};
 use crate::place::Place;
@@ -28,8 +30,6 @@ pub const LONG_TIMEOUT: &str = "30m";
 const LONG: Duration = Duration::from_secs(120);
 /// What a gate may take to be tried.
 pub const TRIED_WITHIN: Duration = Duration::from_secs(300);
-/// What pytest ends with if it found no test.
-const NO_TESTS: i32 = 5;
 /// What Python's own runner says then.
 const RAN_NONE: &str = "Ran 0 tests";
 
@@ -83,6 +83,15 @@ impl Trial {
             }
             _ => TIMEOUT,
         }
+    }
+
+    /// The trial of tests whose program is not installed, where the command that installs it is known. Such tests stay
+    /// a gate, so that no session goes without them. None for every other gate.
+    pub fn of_missing(gate: &Gate) -> Option<Trial> {
+        let missing = gate.missing.as_ref().filter(|_| gate.kind == GateKind::Tests)?;
+        let setup = Some(missing.setup.clone()?);
+        let cause = format!("`{}` is not installed", missing.name);
+        Some(Trial::NotReady { gap: EnvironmentGap { cause, setup }, output: String::new() })
     }
 
     fn of(run: &HookRun, facts: &EnvironmentFacts) -> Trial {

@@ -153,6 +153,11 @@ impl Args {
         place: &Place,
         around: &Surroundings,
     ) -> Result {
+        for tried in &mut plan.gates {
+            let Some(trial) = Trial::of_missing(&tried.gate) else { continue };
+            tried.trial = trial;
+            report::tried(context, tried)?;
+        }
         let can_run = plan.gates.iter().any(|tried| tried.gate.missing.is_none());
         // An agent does not decide what of a repository is run outside of its sandbox.
         if self.no_run || !can_run || !is_person(place) {

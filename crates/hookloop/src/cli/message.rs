@@ -21,10 +21,17 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let project = context.project()?;
         let id = open::message(&project, self.session.as_deref(), &self.text)?;
+        let is_running = open::is_performed(&project, &open::find(&project, id.as_str())?);
         let out = &mut context.out;
-        match out.json {
-            true => out.json(&json!({ "session": id, "sent": true })),
-            false => out.line(format_args!("The next prompt of session {id} has it")),
+        if out.json {
+            return out.json(&json!({ "session": id, "sent": true, "running": is_running }));
+        }
+        if is_running {
+            out.line(format_args!("The next prompt of session {id} has it"))
+        } else {
+            out.line(format_args!(
+                "Session {id} does not run. Its next prompt has the message: hookloop resume {id}"
+            ))
         }
     }
 }

@@ -164,6 +164,33 @@ enum Command {
     Man(man::Args),
 }
 
+/// Tools for git hooks, which stay as they are: a gate runs them.
+const GIT_HOOK_TOOLS: [&str; 4] = ["husky", "pre-commit", "prek", "git-hooks"];
+
+/// The hint for a name after `hookloop import` that no importer has; none for any other mistake.
+pub(crate) fn unknown_importer(error: &clap::Error, parser: &clap::Command) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return None;
+    }
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let mut words = std::env::args_os().skip(1).skip_while(|word| word != "import").skip(1);
+    if !words.any(|word| word == name.as_str()) {
+        return None;
+    }
+    let import = parser.get_subcommands().find(|command| command.get_name() == "import")?;
+    let importers = import.get_subcommands().map(clap::Command::get_name);
+    let importers: Vec<&str> = importers.filter(|name| *name != "help").collect();
+    let importers = format!("importers: {}", importers.join(", "));
+    Some(if GIT_HOOK_TOOLS.contains(&name.as_str()) {
+        format!("keep {name}, and let a `stop` gate run it: docs/from/git-hooks.md; {importers}")
+    } else {
+        format!("{importers}; for git hooks see docs/from/git-hooks.md")
+    })
+}
+
 impl Cli {
     pub(crate) fn wants_json(&self) -> bool {
         self.global.json

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Context;
-use super::session::now;
+use super::session::{now, words};
 use crate::output::{DIM, Result, plain, state_style};
 
 /// Tasks on their way into the base that are shown.
@@ -33,6 +33,7 @@ impl Args {
         let (counts, early) = project.read(|view| Ok((view.counts()?, view.early()?)))?;
         let merging = merging(&project)?;
         let sessions = sessions(&project)?;
+        let interrupted = interrupted(&project)?;
         let kept = project.kept();
         let weakened = gate_agreement::weakened_lines(&project);
         let foreign = project.foreign_messages()?.len();
@@ -54,6 +55,7 @@ impl Args {
                 "foreign_messages": foreign,
                 "replaced_log": replaced,
                 "sessions": sessions,
+                "interrupted_sessions": interrupted,
                 "merging": merging,
                 "waiting_on_blocked": stuck,
                 "waiting_for_time": { "tasks": early.count, "next": early.next },
@@ -116,6 +118,12 @@ impl Args {
             let text = out.fitting(&plain(&text), "running  ".len());
             out.line(format_args!("{DIM}running{DIM:#}  {text}"))?;
         }
+        for session in &interrupted {
+            let task =
+                session.task.as_ref().map_or(String::new(), |task| format!(" (task {task})"));
+            let text = format!("{}{task} was interrupted: {}", session.id, session.next);
+            out.line(format_args!("{DIM}session{DIM:#}  {}", plain(&text)))?;
+        }
         for waiting in &merging {
             let text = format!("{}: {}", waiting.task, waiting.text());
             out.line(format_args!("{DIM}merging{DIM:#}  {}", plain(&text)))?;
@@ -152,6 +160,27 @@ fn sessions(project: &Project) -> Result<Vec<RunningSession>> {
         Some(RunningSession { id, work, task: now.task.clone().or(row.task), since, now })
     });
     Ok(running.collect())
+}
+
+/// A session of this machine that has not ended and whose program died.
+#[derive(Serialize)]
+struct InterruptedSession {
+    id: String,
+    work: String,
+    task: Option<String>,
+    since: Timestamp,
+    /// The command that continues it.
+    next: String,
+}
+
+fn interrupted(project: &Project) -> Result<Vec<InterruptedSession>> {
+    let rows = project.read(|view| view.open_sessions(RUNNING_MAX))?;
+    let interrupted = rows.into_iter().filter(|row| words::is_interrupted(project, row));
+    let described = interrupted.map(|row| {
+        let (id, next) = (row.id.to_string(), format!("hookloop resume {}", row.id));
+        InterruptedSession { id, work: row.work, task: row.task, since: row.started_at, next }
+    });
+    Ok(described.collect())
 }
 
 /// A submitted task that the forge merges later.

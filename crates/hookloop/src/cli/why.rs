@@ -6,7 +6,7 @@ use hookloop_core::claim::ReleaseReason;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::{EventId, SessionId, Subject, TaskId};
 use hookloop_core::inbox::About;
-use hookloop_core::session::{Limit, Outcome, Phase, Session, TurnEnded, stop};
+use hookloop_core::session::{Limit, Outcome, Phase, Plan, Receipt, Session, TurnEnded, stop};
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::gate_agreement;
@@ -26,6 +26,8 @@ use crate::output::{BOLD, DIM, Result, plain};
 const FAILURES_SHOWN: usize = 5;
 /// Events of a task that are looked at for how it came to be done.
 const RECORD_MAX: usize = 1_000;
+/// Events of a session that are read for its work on a task.
+const SESSION_EVENTS_MAX: usize = 100_000;
 
 /// How a reason begins that is a gate's receipt.
 pub(crate) const RECEIPT: &str = "receipt: ";
@@ -333,6 +335,50 @@ fn of_phase(session: &Session) -> String {
     }
 }
 
+/// One session's work on one task.
+struct WorkOnTask {
+    plan: Plan,
+    iterations: u32,
+    receipts: Vec<Receipt>,
+}
+
+/// Returns a session's work on a task from the claim of that epoch until the session left the task. A session may
+/// work on other tasks before and after.
+fn work_on(
+    project: &Project,
+    session: &SessionId,
+    (task, epoch): (&TaskId, u64),
+) -> Result<Option<WorkOnTask>> {
+    let history = project.log().history(&Subject::Session(session.clone()), SESSION_EVENTS_MAX)?;
+    let is_taken = |body: &EventBody| match body {
+        EventBody::TaskTaken(taken) => taken.task == *task && taken.epoch == epoch,
+        _ => false,
+    };
+    let is_left = |body: &EventBody| match body {
+        EventBody::TaskLeft(left) => left.task == *task,
+        _ => false,
+    };
+    let bodies: Vec<&EventBody> = history.iter().map(|stored| &stored.event.body).collect();
+    let Some(start) = bodies.iter().position(|body| is_taken(body)) else { return Ok(None) };
+    let end = bodies[start..].iter().position(|body| is_left(body));
+    let end = end.map_or(bodies.len(), |length| start + length);
+    let Some(state) = Session::of(bodies[..end].iter().copied()) else { return Ok(None) };
+    let own = &bodies[start..end];
+    let iterations: HashSet<u32> = own
+        .iter()
+        .filter_map(|body| match body {
+            EventBody::IterationStarted(started) => Some(started.number),
+            _ => None,
+        })
+        .collect();
+    let is_own = |receipt: &Receipt| {
+        own.iter().any(|body| matches!(body, EventBody::ReceiptMade(made) if made == receipt))
+    };
+    let iterations = u32::try_from(iterations.len()).unwrap_or(u32::MAX);
+    let receipts = state.receipts.into_iter().filter(is_own).collect();
+    Ok(Some(WorkOnTask { plan: state.plan, iterations, receipts }))
+}
+
 /// How a task came to be done: who worked on it, what proved the work, who reviewed it, what went back.
 fn record(project: &Project, id: &TaskId) -> Result<Vec<String>> {
     let first = |reason: &str| reason.lines().next().unwrap_or_default().to_owned();
@@ -342,19 +388,19 @@ fn record(project: &Project, id: &TaskId) -> Result<Vec<String>> {
             EventBody::TaskStarted(started) => {
                 let Some(claim) = &started.claim else { continue };
                 let session = claim.agent.strip_prefix("session:").and_then(|id| id.parse().ok());
-                let session = session.and_then(|id| open::session(project, &id).ok());
-                let Some(session) = session else {
+                let work = session.map(|session| work_on(project, &session, (id, claim.epoch)));
+                let Some(WorkOnTask { plan, iterations, receipts }) = work.transpose()?.flatten()
+                else {
                     lines.push(format!("{} took it", claim.agent));
                     continue;
                 };
-                let Session { plan, receipts, iteration, .. } = &session;
                 let of = plan.worker.as_ref();
                 let of = of.map_or(String::new(), |name| format!(" of worker {name}"));
                 let agent = &plan.agent;
                 lines.push(format!(
-                    "{}{of} took it: {agent} in {iteration} iteration{}",
+                    "{}{of} took it: {agent} in {}",
                     claim.agent.replacen(':', " ", 1),
-                    if *iteration == 1 { "" } else { "s" },
+                    words::counted(iterations, "iteration", "iterations"),
                 ));
                 for receipt in receipts {
                     let tree = receipt.tree.as_deref().unwrap_or("no tree");
@@ -437,11 +483,18 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
             }
         }
         TaskState::Active => {
-            let holder = task.claim.as_ref().map_or("somebody", |claim| claim.agent.as_str());
-            reasons.push(format!("{holder} works on it"));
-            let record = session_of_task(project, id)?.and_then(|id| now::of(project, &id));
-            reasons.extend(record.iter().flat_map(|record| now::lines(record, project.now())));
-            format!("hookloop log {id}")
+            let session = session_of_task(project, id)?;
+            let row = session.as_ref().and_then(|id| open::find(project, id.as_str()).ok());
+            if let Some(row) = row.filter(|row| words::is_interrupted(project, row)) {
+                reasons.push(format!("session {} was interrupted: its program died", row.id));
+                format!("hookloop resume {}", row.id)
+            } else {
+                let holder = task.claim.as_ref().map_or("somebody", |claim| claim.agent.as_str());
+                reasons.push(format!("{holder} works on it"));
+                let record = session.and_then(|id| now::of(project, &id));
+                reasons.extend(record.iter().flat_map(|record| now::lines(record, project.now())));
+                format!("hookloop log -t {id}")
+            }
         }
         TaskState::Submitted => {
             let delivery = project.read(|view| view.delivery(id))?;
@@ -466,14 +519,14 @@ pub(crate) fn of_task(project: &Project, id: &TaskId) -> Result<Reason> {
             reasons.extend(delivery.held.map(|held| format!("a human is needed: {held}")));
             match is_delivered {
                 true => "hookloop merge".to_owned(),
-                false => format!("hookloop log {id}"),
+                false => format!("hookloop log -t {id}"),
             }
         }
         TaskState::Completed => {
             let result = task.outcome.as_ref().and_then(|outcome| outcome.result.clone());
             reasons.push(result.unwrap_or_else(|| "it is done".to_owned()));
             reasons.extend(record(project, id)?);
-            format!("hookloop log {id}")
+            format!("hookloop log -t {id}")
         }
         TaskState::Blocked => {
             let obstacle = task.obstacle.as_ref().map(|obstacle| obstacle.reason.clone());

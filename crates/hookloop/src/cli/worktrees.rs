@@ -5,11 +5,12 @@ use std::time::{Duration, SystemTime};
 use hookloop_core::id::TaskId;
 use hookloop_engine::delivery::worktrees::{Cleaned, Kept, clean, list};
 use hookloop_engine::project::Project;
-use hookloop_engine::session::checkout::is_of_session;
+use hookloop_engine::session::checkout::{is_of_session, session_of_worktree};
+use hookloop_engine::session::open;
 use serde::Serialize;
 
 use super::Context;
-use super::session::words::counted;
+use super::session::words::{self, counted};
 use super::session::{heed_signals, runner};
 use crate::ids;
 use crate::output::{Cell, DIM, Result, plain};
@@ -37,8 +38,10 @@ pub(crate) struct List {}
 #[derive(Serialize)]
 pub(crate) struct WorktreeJson<'a> {
     task: &'a str,
-    /// Of the task; none if there is no such task.
-    state: Option<&'static str>,
+    /// The session whose worktree it is; none for a task.
+    session: Option<&'a str>,
+    /// Of the task or the session; none if there is no such task or session.
+    state: Option<String>,
     path: &'a std::path::Path,
     branch: &'a str,
     head: &'a str,
@@ -46,11 +49,12 @@ pub(crate) struct WorktreeJson<'a> {
     ahead: u32,
 }
 
-impl<'a> From<&'a Kept> for WorktreeJson<'a> {
-    fn from(kept: &'a Kept) -> WorktreeJson<'a> {
+impl<'a> WorktreeJson<'a> {
+    fn new(project: &Project, kept: &'a Kept) -> WorktreeJson<'a> {
         WorktreeJson {
             task: kept.info.task.as_str(),
-            state: kept.state.map(hookloop_core::task::TaskState::name),
+            session: session_of_worktree(&kept.info.task),
+            state: state_of(project, kept),
             path: &kept.info.path,
             branch: &kept.info.branch,
             head: kept.info.head.as_str(),
@@ -60,6 +64,16 @@ impl<'a> From<&'a Kept> for WorktreeJson<'a> {
     }
 }
 
+/// The state of the task or the session that a worktree is for; none if there is none.
+fn state_of(project: &Project, kept: &Kept) -> Option<String> {
+    let Some(session) = session_of_worktree(&kept.info.task) else {
+        return kept.state.map(|state| state.name().to_owned());
+    };
+    let row = open::find(project, session).ok()?;
+    let is_running = project.runner().is_some_and(|runner| open::is_running(runner, &row.id));
+    Some(words::state(&row, is_running, &open::machine()).to_owned())
+}
+
 impl List {
     fn run(self, context: &mut Context) -> Result {
         let project = context.project_to_read()?;
@@ -67,7 +81,8 @@ impl List {
         let found = list(&project, runner(&project)?, stop.cancel())?;
         let out = &mut context.out;
         if out.json {
-            let list: Vec<WorktreeJson<'_>> = found.iter().map(WorktreeJson::from).collect();
+            let list: Vec<WorktreeJson<'_>> =
+                found.iter().map(|kept| WorktreeJson::new(&project, kept)).collect();
             return out.json(&list);
         }
         if found.is_empty() {
@@ -84,7 +99,7 @@ impl List {
                 };
                 vec![
                     Cell::new(&kept.info.task),
-                    Cell::new(kept.state.map_or("gone", hookloop_core::task::TaskState::name)),
+                    Cell::new(state_of(&project, kept).as_deref().unwrap_or("gone")),
                     Cell::new(plain(&kept.info.branch)),
                     Cell::new(work),
                     Cell::new(plain(&kept.info.path.display().to_string())),

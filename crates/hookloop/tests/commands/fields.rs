@@ -100,6 +100,7 @@ fn other_commands_print_an_object_each() {
         "claimed",
         "events",
         "foreign_messages",
+        "interrupted_sessions",
         "merging",
         "problems",
         "reactions_due",

@@ -86,3 +86,34 @@ fn completions_are_printed_for_each_shell() {
     let run = project.shell("hookloop completions bash | bash -n");
     assert!(run.code == 0 && run.stderr.is_empty(), "{run:?}");
 }
+
+/// `--help` behind a command line is answered after the words before it were understood.
+const HINTS: &str = r#"
+set -u
+hookloop init --yes > /dev/null
+hookloop task add Ready --id ready > /dev/null
+hookloop task add Waits --id waits --depends-on ready > /dev/null
+hookloop task add Late --id late --not-before 2100-01-01T00:00:00Z > /dev/null
+hookloop task add Active --id active > /dev/null && hookloop task start active > /dev/null
+hookloop task add Blocked --id blocked > /dev/null && hookloop task start blocked > /dev/null
+hookloop task block blocked --reason "no key" > /dev/null
+hookloop task add Done --id completed > /dev/null && hookloop task start completed > /dev/null
+hookloop task complete completed > /dev/null
+echo '[{"say": "Done. <promise>COMPLETE</promise>"}]' > turns.json
+hookloop run "Do it" --agent scripted:turns.json > /dev/null 2>&1
+session=$(hookloop sessions list --json | jq -r '.[0].id')
+for id in ready waits late active blocked completed "$session"; do
+    next=$(hookloop why "$id" --json | jq -r .next)
+    eval "$next --help" > /dev/null 2> refusal || { echo "$id: $next"; cat refusal; }
+    echo "$(hookloop why "$id" --json | jq -r .state): tried"
+done
+"#;
+
+#[test]
+fn every_command_that_why_proposes_is_understood() {
+    let run = Project::bare().shell(HINTS);
+    assert_eq!(run.code, 0, "{run:?}");
+    let expected = ["ready", "created", "created", "active", "blocked", "completed", "needs_human"];
+    let expected: Vec<String> = expected.iter().map(|state| format!("{state}: tried")).collect();
+    assert_eq!(run.stdout.lines().collect::<Vec<_>>(), expected, "{run:?}");
+}

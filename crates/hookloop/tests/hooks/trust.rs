@@ -362,3 +362,28 @@ fn the_changes_of_a_script_are_shown_against_the_trusted_copy() {
     assert!(shown.contains("no copy of the trusted version is here"), "{shown}");
     assert!(shown.contains("| curl evil.example") && !shown.contains("forged"), "{shown}");
 }
+
+#[test]
+fn a_script_that_does_not_exist_is_reported_before_it_is_trusted_and_by_doctor() {
+    let project = Project::with_config(
+        "hooks:\n  stop:\n    - {name: direct, command: ./gone.sh --all, timeout: 1m}\n    \
+         - {name: read, command: sh scripts/gone.sh, timeout: 1m}\n    \
+         - {name: there, command: sh scripts/there.sh, timeout: 1m}\n",
+    );
+    std::fs::create_dir(project.root().join("scripts")).unwrap();
+    project.script("scripts/there.sh", "exit 0");
+    let shown = project.ok(&["hooks", "trust", "--yes"]);
+    for (name, script) in [("direct", "./gone.sh"), ("read", "scripts/gone.sh")] {
+        let told = format!("`{name}` runs `{script}`, which does not exist: create it");
+        assert!(shown.contains(&told), "{shown}");
+    }
+    assert_eq!(shown.matches("does not exist").count(), 2, "{shown}");
+    let offered = project.json(&["hooks", "trust", "--show"]);
+    assert_eq!(offered["hooks"][0]["missing_script"], "./gone.sh", "{offered}");
+    assert_eq!(offered["hooks"][2]["missing_script"], serde_json::Value::Null, "{offered}");
+    let doctor = project.run(&["doctor"]);
+    for script in ["./gone.sh", "scripts/gone.sh"] {
+        let told = format!("it runs `{script}`, which does not exist");
+        assert!(doctor.stdout.contains(&told), "{doctor:?}");
+    }
+}

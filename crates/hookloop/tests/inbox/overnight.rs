@@ -90,6 +90,9 @@ fn overnight_run_is_decided_from_the_inbox_and_completes() {
     let receipts = parse["record"]["receipts"].as_array().unwrap();
     assert!(receipts.iter().all(|receipt| receipt["status"] != "passed"), "{parse}");
     assert_eq!(parse["record"]["difference"]["files"], serde_json::json!(["parse.txt"]));
+    let see = parse["record"]["difference"]["command"].as_str().unwrap();
+    let seen = project.shell(see);
+    assert!(seen.stdout.contains("+utf-8"), "a new file is shown: {see}: {seen:?}");
     assert!(parse["reason"].as_str().unwrap().contains("after 2 retries"), "{parse}");
     let retries = &parse["record"]["limits"][1];
     assert_eq!((&retries["used"], &retries["of"]), (&"2".into(), &"2".into()));

@@ -70,6 +70,8 @@ fn a_session_with_a_worktree_works_beside_another() {
     let name = worktree["name"].as_str().unwrap();
     let listed = json(&sandbox, &["worktrees", "list"]);
     assert_eq!(listed[0]["branch"], worktree["branch"], "{listed}");
+    assert_eq!(listed[0]["state"], "complete", "{listed}");
+    assert_eq!(format!("session-{}", listed[0]["session"].as_str().unwrap()), name);
     // Work that is nowhere else stays until its user forces the removal.
     let kept = json(&sandbox, &["worktrees", "clean", name]);
     assert_eq!(kept[0]["removed"], false, "{kept}");

@@ -1,6 +1,6 @@
 //! Promises in an agent's final message, the number of an iteration, and the text of prompts.
 
-use super::{json, project, read, run, run_as_it_is, scripted, write};
+use super::{Ran, command, json, project, read, run, run_as_it_is, scripted, write};
 
 const GATED: &str = "version: 1
 hooks:
@@ -182,4 +182,78 @@ hooks:
         let is_whole = |line: &&str| line.len() == 7 || !line.starts_with("10");
         assert!(text.lines().all(|line| is_whole(&line)), "{point}: whole lines");
     }
+}
+
+/// A gate that fails for good, and an agent that keeps its prompts and claims to be done.
+const FAILING: &str = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh}\n";
+const FAILS: &str = "#!/bin/sh\necho FAIL-42\nexit 1\n";
+const KEEPER: &str = "#!/bin/sh\necho x >> ../turns\ncat > ../prompt-$(wc -l < ../turns)\n\
+                      date +%N > work\necho '<promise>COMPLETE</promise>'\n";
+const KEEPER_AT_LIMIT: [&str; 4] = ["--agent", "command:./agent.sh", "--hook-retries", "1"];
+
+#[test]
+fn a_session_that_continues_after_its_retry_limit_is_told_what_failed() {
+    let sandbox = project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
+    let ran = run_as_it_is(&sandbox, &[&["Fix"][..], &KEEPER_AT_LIMIT].concat());
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    let args = ["resume", "--answer", "look again", "--max-iterations", "3"];
+    let resumed = Ran::of(command(&sandbox, &args).output().unwrap());
+    assert_eq!(resumed.count("iteration_started"), 1, "{}", resumed.stderr);
+    let prompt = read(&sandbox, "../prompt-3");
+    assert!(prompt.contains("FAIL-42"), "{prompt}");
+    assert!(prompt.contains("look again"), "{prompt}");
+}
+
+#[test]
+fn a_task_that_continues_after_the_retry_limit_is_told_what_failed() {
+    // The same session continues, or another one takes the task.
+    for continued in ["resume", "run"] {
+        let sandbox = project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", FAILS)]);
+        json(&sandbox, &["task", "add", "Fix", "--id", "fix"]);
+        let tasks = [&["--tasks"][..], &KEEPER_AT_LIMIT].concat();
+        let ran = run_as_it_is(&sandbox, &tasks);
+        assert_eq!(ran.code, 3, "{}", ran.stderr);
+        json(&sandbox, &["inbox", "answer", "fix", "look again"]);
+        let more = match continued {
+            "resume" => vec!["resume", "--max-iterations", "3"],
+            _ => [&["run"][..], &tasks, &["--max-iterations", "1"]].concat(),
+        };
+        let more = Ran::of(command(&sandbox, &more).output().unwrap());
+        assert_eq!(more.count("iteration_started"), 1, "{continued}: {}", more.stderr);
+        let prompt = read(&sandbox, "../prompt-3");
+        assert!(prompt.contains("FAIL-42"), "{continued}: {prompt}");
+        assert!(prompt.contains("look again"), "{continued}: {prompt}");
+    }
+}
+
+#[test]
+fn the_next_task_is_not_told_what_failed_in_another() {
+    let gate = "#!/bin/sh\n[ $HOOKLOOP_TASK_ID = b ] || { echo FAIL-42; exit 1; }\n";
+    let sandbox = project(FAILING, &[("agent.sh", KEEPER), ("gate.sh", gate)]);
+    json(&sandbox, &["task", "add", "First", "--id", "a", "--priority", "0"]);
+    json(&sandbox, &["task", "add", "Second", "--id", "b", "--priority", "1"]);
+    let ran = run_as_it_is(&sandbox, &[&["--tasks"][..], &KEEPER_AT_LIMIT].concat());
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    let prompt = read(&sandbox, "../prompt-3");
+    assert!(prompt.contains("Second") && !prompt.contains("FAIL-42"), "{prompt}");
+}
+
+#[test]
+fn the_newest_output_of_a_hook_replaces_the_one_that_no_turn_heard() {
+    let config = "version: 1
+hooks:
+  pre_iteration:
+    - {name: state, command: ./state.sh, pipe_output: true}
+  stop:
+    - {name: tests, command: 'true'}
+";
+    let state = "#!/bin/sh\necho x >> ../count\necho STATE-$(wc -l < ../count)\n";
+    let agent = "#!/bin/sh\ncat > ../prompt\necho turn >> ../turns\n[ $(wc -l < ../turns) -ge 3 ] || exit 1\n\
+                 echo x > work\necho '<promise>COMPLETE</promise>'\n";
+    let sandbox = project(config, &[("agent.sh", agent), ("state.sh", state)]);
+    let ran = run_as_it_is(&sandbox, &["x", "--agent", "command:./agent.sh"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let prompt = read(&sandbox, "../prompt");
+    assert_eq!(prompt.matches("STATE-").count(), 1, "{prompt}");
+    assert!(prompt.contains("STATE-3"), "{prompt}");
 }

@@ -263,6 +263,102 @@ fn a_commit_is_a_change() {
     assert_eq!((ran.code, is_proven(&ran)), (0, true), "{}", ran.stderr);
 }
 
+/// A project whose hooks of this point run a command; its only gate passes.
+fn project_with_hook(point: &str, command: &str) -> Sandbox {
+    let hook = format!("  {point}:\n    - {{name: log, command: '{command}'}}\n");
+    project(&format!("{TESTS}{hook}"), &[])
+}
+
+const APPEND: &str = "date +%N >> run.log";
+
+#[test]
+fn files_that_hooks_of_an_iteration_write_are_not_the_agents_change() {
+    let commit = "git -c user.name=t -c user.email=t@example.invalid commit -q --allow-empty -m x";
+    for point in ["pre_iteration", "post_iteration"] {
+        for command in [APPEND, commit] {
+            let sandbox = project_with_hook(point, command);
+            let ran = honest(&sandbox, CLAIM, &[]);
+            let ended = (ran.code, ran.outcome());
+            assert_eq!(ended, (3, "needs_human"), "{point}: {command}: {}", ran.stderr);
+            assert_eq!(ran.count("iteration_started"), 2, "{point}: {command}");
+            for turn in ran.all("turn_ended") {
+                assert_eq!(turn.get("changed"), None, "{point}: {turn}");
+            }
+            let sandbox = project_with_hook(point, command);
+            write(&sandbox, "../turns.json", CLAIM);
+            print_json(&sandbox, &["task", "add", "x", "--id", "x"]);
+            let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "scripted:../turns.json"]);
+            assert_eq!(ran.code, 3, "{point}: {command}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn files_that_hooks_of_an_iteration_write_are_no_progress() {
+    let silent = r#"[{"say": "Still looking."}]"#;
+    for point in ["pre_iteration", "post_iteration"] {
+        let sandbox = project_with_hook(point, APPEND);
+        let ran = honest(&sandbox, silent, &["--max-no-progress", "3", "--max-iterations", "9"]);
+        assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{point}: {}", ran.stderr);
+        assert_eq!(ran.count("iteration_started"), 3, "{point}");
+        let checked = ran.all("unclaimed_work_checked");
+        assert_eq!(checked[0]["changed"], false, "{point}: {checked:?}");
+    }
+}
+
+#[test]
+fn files_that_hooks_wrote_before_a_resume_are_not_the_agents_change() {
+    for point in ["pre_iteration", "post_iteration", "session_end"] {
+        let sandbox = project_with_hook(point, APPEND);
+        let turns = r#"[{"say": "Still looking."}, {"say": "<promise>COMPLETE</promise>"}]"#;
+        let ran = honest(&sandbox, turns, &["--max-no-progress", "1"]);
+        assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{point}: {}", ran.stderr);
+        let resumed = Ran::of(command(&sandbox, &["resume", "--answer", "x"]).output().unwrap());
+        assert_eq!(resumed.code, 3, "{point}: {}", resumed.stderr);
+        assert_eq!(resumed.count("empty_difference_found"), 2, "{point}: {}", resumed.stderr);
+    }
+}
+
+#[test]
+fn a_change_by_a_person_before_a_resume_counts() {
+    let sandbox = project(TESTS, &[]);
+    let turns = r#"[{"say": "Still looking."}, {"say": "<promise>COMPLETE</promise>"}]"#;
+    let ran = honest(&sandbox, turns, &["--max-no-progress", "1"]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+    write(&sandbox, "by-hand.txt", "x");
+    let resumed = Ran::of(command(&sandbox, &["resume", "--answer", "x"]).output().unwrap());
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+}
+
+#[test]
+fn files_that_gates_write_are_no_progress_and_no_change() {
+    let config = TESTS.replace("'true'", "'[ -f report ] || date +%N > report'");
+    let sandbox = project(&config, &[]);
+    let ran = honest(&sandbox, CLAIM, &[]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_file_that_hooks_and_the_agent_change_is_the_agents_change() {
+    for point in ["pre_iteration", "post_iteration"] {
+        let sandbox = project_with_hook(point, APPEND);
+        let turns = r#"[{"run": "echo agent >> run.log", "say": "<promise>COMPLETE</promise>"}]"#;
+        let ran = honest(&sandbox, turns, &[]);
+        assert_eq!((ran.code, is_proven(&ran)), (0, true), "{point}: {}", ran.stderr);
+        assert_eq!(ran.all("turn_ended")[0]["changed"], json!(["run.log"]), "{point}");
+    }
+}
+
+#[test]
+fn a_change_that_the_agent_takes_back_is_no_change() {
+    let turns = r#"[{"write": {"work.txt": "x"}, "say": "Not yet."},
+        {"run": "rm work.txt", "say": "<promise>COMPLETE</promise>"},
+        {"say": "<promise>COMPLETE</promise>"}]"#;
+    let sandbox = project(TESTS, &[]);
+    let ran = honest(&sandbox, turns, &[]);
+    assert_eq!((ran.code, ran.outcome()), (3, "needs_human"), "{}", ran.stderr);
+}
+
 #[test]
 fn no_changes_are_fine_if_a_person_or_the_task_type_says_so() {
     let sandbox = project(TESTS, &[]);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use super::support::Sandbox;
-use super::{command, eventually, json, project, read, write};
+use super::{Ran, command, eventually, json, project, read, write};
 
 const DONE: &str = r#"[{"write": {"work": "1"}, "say": "<promise>COMPLETE</promise>"}]"#;
 const CONFIG: &str = "version: 1
@@ -147,6 +147,41 @@ fn the_step_of_a_process_that_died_is_not_shown() {
     eventually("nothing runs", || steps(&sandbox) == serde_json::json!([]));
     let why = json(&sandbox, &["why", &id]);
     assert_eq!((&why["state"], &why["now"]), (&"interrupted".into(), &Value::Null));
+}
+
+#[test]
+fn an_interrupted_session_is_named_with_the_command_that_continues_it() {
+    let sandbox = slow_project();
+    json(&sandbox, &["task", "add", "Goal", "--id", "t1"]);
+    let mut running =
+        Running::start(&sandbox, &["run", "--tasks", "--agent", "scripted:turns.json"]);
+    wait_for_line(&sandbox, "one of three");
+    let id = steps(&sandbox)[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(json(&sandbox, &["status"])["interrupted_sessions"], serde_json::json!([]));
+    running.child.kill().unwrap();
+    running.child.wait().unwrap();
+    eventually("nothing runs", || steps(&sandbox) == serde_json::json!([]));
+    let resume = format!("hookloop resume {id}");
+    let why = json(&sandbox, &["why", "t1"]);
+    assert_eq!(why["next"], resume.as_str(), "{why}");
+    let told = format!("session {id} was interrupted: its program died");
+    assert_eq!(why["reasons"][0], told.as_str(), "{why}");
+    assert!(!why.to_string().contains("works on it"), "{why}");
+    let status = json(&sandbox, &["status"]);
+    let interrupted = &status["interrupted_sessions"][0];
+    assert_eq!((&interrupted["id"], &interrupted["task"]), (&id.as_str().into(), &"t1".into()));
+    let text = shown(&sandbox, &["status"]);
+    assert!(text.contains(&format!("{id} (task t1) was interrupted: {resume}")), "{text}");
+    for args in [&["pause"][..], &["pause", &id]] {
+        let paused = Ran::of(command(&sandbox, args).output().unwrap());
+        assert_eq!(paused.code, 1, "{}", paused.stderr);
+        let told = format!("session {id} is not running: its program died");
+        assert!(paused.stderr.contains(&told), "{}", paused.stderr);
+        assert!(paused.stderr.contains(&resume), "{}", paused.stderr);
+    }
+    let sent = shown(&sandbox, &["message", "Go on."]);
+    assert!(sent.contains("does not run") && sent.contains(&resume), "{sent}");
+    assert_eq!(json(&sandbox, &["message", "Go on."])["running"], false);
 }
 
 #[test]

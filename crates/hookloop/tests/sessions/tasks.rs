@@ -1,6 +1,6 @@
 //! Sessions that work on tasks of the graph.
 
-use super::{json, project, run, scripted, write};
+use super::{json, project, run, run_as_it_is, scripted, write};
 
 fn add(sandbox: &super::support::Sandbox, id: &str, rest: &[&str]) {
     let args: Vec<&str> =
@@ -132,4 +132,35 @@ fn a_pause_gives_the_task_back() {
     let resumed = super::Ran::of(super::command(&sandbox, &["resume"]).output().unwrap());
     assert_eq!(resumed.code, 6, "{}", resumed.stderr);
     assert_eq!(state(&sandbox, "a"), "completed");
+}
+
+#[test]
+fn why_names_the_proof_of_each_task_of_a_session() {
+    let config = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: 'true'}\n";
+    let agent = "#!/bin/sh\ncat > /dev/null\necho work >> work-$HOOKLOOP_TASK_ID\n\
+                 [ $HOOKLOOP_TASK_ID = b ] || [ $(wc -l < work-a) -ge 2 ] || exit 0\n\
+                 echo '<promise>COMPLETE</promise>'\n";
+    let sandbox = project(config, &[("agent.sh", agent)]);
+    json(&sandbox, &["task", "add", "First", "--id", "a", "--priority", "0"]);
+    json(&sandbox, &["task", "add", "Second", "--id", "b", "--priority", "1"]);
+    let ran = run_as_it_is(&sandbox, &["--tasks", "--agent", "command:./agent.sh"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let receipts = ran.all("receipt_made");
+    assert_eq!(receipts.len(), 2, "{receipts:?}");
+    assert_ne!(receipts[0]["tree"], receipts[1]["tree"]);
+    for (task, receipt, iterations) in
+        [("a", receipts[0], "in 2 iterations"), ("b", receipts[1], "in 1 iteration")]
+    {
+        let why = json(&sandbox, &["why", task]);
+        let reasons: Vec<&str> = why["reasons"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|reason| reason.as_str().unwrap())
+            .collect();
+        let proof = format!("gate tests passed on {}", receipt["tree"].as_str().unwrap());
+        let gates: Vec<_> = reasons.iter().filter(|reason| reason.starts_with("gate ")).collect();
+        assert_eq!(gates, [&proof.as_str()], "{task}");
+        assert!(reasons.iter().any(|reason| reason.ends_with(iterations)), "{task}: {reasons:?}");
+    }
 }

@@ -717,3 +717,16 @@ fn hostile_files_are_refused_with_a_sentence() {
         "{error}"
     );
 }
+
+#[test]
+fn an_unknown_importer_is_reported_with_the_importers_and_the_page_about_git_hooks() {
+    let project = Project::bare();
+    for name in ["husky", "pre-commit", "something"] {
+        let error = project.fails(2, &["import", name]);
+        assert!(error.contains("docs/from/git-hooks.md"), "{error}");
+        assert!(error.contains("importers: claude, codemie,"), "{error}");
+        assert_eq!(error.contains(&format!("keep {name}")), name != "something", "{error}");
+    }
+    let other = project.fails(2, &["husky"]);
+    assert!(!other.contains("importers"), "{other}");
+}

@@ -418,6 +418,63 @@ fn a_python_package_that_is_not_installed_is_no_work_for_an_agent() {
     assert!(said.contains("type `pip install -e .`"), "{said}");
 }
 
+/// PATH without directories that have pytest, and with a Python that is never started.
+fn without_pytest(project: &Project) -> String {
+    project.program("python3", "exit 0");
+    let path = project.path();
+    let has_pytest = |directory: &&str| std::path::Path::new(directory).join("pytest").exists();
+    path.split(':').filter(|directory| !has_pytest(directory)).collect::<Vec<_>>().join(":")
+}
+
+#[test]
+fn a_pytest_project_without_pytest_gets_its_gate_and_the_command_that_installs_pytest() {
+    let bare = "def test_a():\n    assert 1 == 3\n";
+    let extra = "[project]\nname = \"shop\"\n[project.optional-dependencies]\ndev = [\"pytest\"]\n";
+    for (file, text, setup) in [
+        ("notes.md", "", "pip install pytest"),
+        ("pytest.ini", "[pytest]\n", "pip install pytest"),
+        ("requirements-dev.txt", "pytest\n", "pip install -r requirements-dev.txt"),
+        ("pyproject.toml", extra, "pip install -e '.[dev]'"),
+    ] {
+        for flags in [&["init", "--yes", "--json"][..], &["init", "--yes", "--json", "--no-run"]] {
+            let project = Project::bare();
+            project.files(&[("tests/test_a.py", bare), (file, text)]);
+            let path = without_pytest(&project);
+            let made: Run = project.hookloop(flags).env("PATH", path).output().unwrap().into();
+            assert_eq!(made.code, 0, "{made:?}");
+            let made: Value = serde_json::from_str(&made.stdout).unwrap();
+            let gate = &made["gates"][0];
+            assert_eq!((&gate["command"], &gate["trial"]), (&json!("pytest"), &json!("not_ready")));
+            assert_eq!(
+                (&gate["setup"], &gate["written"]),
+                (&json!(setup), &json!(true)),
+                "{made:#}"
+            );
+            assert_eq!(made["trusted"], Value::Null, "{made:#}");
+            assert!(made["next"][0].as_str().unwrap().starts_with(setup), "{made:#}");
+            let config = project.config();
+            assert!(config.contains("\n      command: pytest\n"), "{config}");
+            assert!(
+                config.contains("# environment not ready: `pytest` is not installed"),
+                "{config}"
+            );
+        }
+    }
+}
+
+/// Before Python 3.12, unittest itself passes without tests.
+#[test]
+fn a_python_gate_does_not_pass_when_the_agent_removes_the_tests() {
+    let project = PYTHON.repository();
+    let turns = r#"[{"write": {"tests/test_answer.py": "import unittest\n"}, "say": "Done.\n<promise>COMPLETE</promise>"}]"#;
+    project.files(&[("turns.json", turns)]);
+    assert_eq!(run(&project, &["init", "--yes"]).code, 0);
+    let done =
+        run(&project, &["run", "x", "--agent", "scripted:turns.json", "--hook-retries", "0"]);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert_ne!(project.event("gates_judged")["data"]["verdict"], "pass");
+}
+
 #[test]
 fn a_python_package_that_is_installed_gets_its_gate() {
     let project = Project::bare();

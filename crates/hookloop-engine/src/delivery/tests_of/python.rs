@@ -34,6 +34,30 @@ const PYTESTS: [&str; 2] = [".venv/bin/pytest", "venv/bin/pytest"];
 const PROJECT_FILES: [&str; 8] =
     [PYPROJECT, "setup.py", "setup.cfg", "tox.ini", TOX_OWN, NOX_OWN, MANAGE, "pytest.ini"];
 
+/// A file of pytest that holds fixtures.
+const CONFTEST: &str = "conftest.py";
+/// Files that declare dependencies of a Python project or settings of its tools, beside lists of requirements.
+const DECLARING: [&str; 8] = [
+    PYPROJECT,
+    "setup.py",
+    "setup.cfg",
+    "tox.ini",
+    NOX_OWN,
+    "Pipfile",
+    "environment.yml",
+    "environment.yaml",
+];
+/// Files that are read to find out whether tests need pytest. A project with more gets pytest.
+const TEST_FILES_MAX: usize = 500;
+/// Beginnings of lines that define tests for pytest, at the left margin.
+const PYTEST_STARTS: [&str; 2] = ["def test", "async def test"];
+/// Beginnings of statements that import pytest.
+const PYTEST_IMPORTS: [&str; 2] = ["import pytest", "from pytest"];
+/// Parts of a file with tests of unittest.
+const UNITTEST_MARKS: [&str; 2] = ["TestCase", "import unittest"];
+/// The exit code of pytest, and of unittest since Python 3.12, if there is no test.
+pub(crate) const NO_TESTS: i32 = 5;
+
 /// The words that run a program among a project's packages.
 pub(crate) type Launcher = &'static [&'static str];
 
@@ -97,6 +121,89 @@ pub(crate) fn tests(
         }
     }
     Ok(if has_pytest { command("pytest", &[launcher, &["pytest"]].concat()) } else { None })
+}
+
+/// The directory in which unittest finds all tests of the project; `.` is the root. None if pytest may be needed:
+/// pytest also runs the tests of unittest, so it is the answer to every doubt.
+pub(crate) fn unittest_directory(project: &Project) -> Result<Option<&'static str>, NoTests> {
+    if has_pytest_settings(project)? || mentions_pytest(project)? {
+        return Ok(None);
+    }
+    let is_python = |name: &str| is_test(name) || name == CONFTEST;
+    let names = project.names()?;
+    let mut places = vec![(".", names.into_iter().filter(|name| is_python(name)).collect())];
+    for directory in DIRECTORIES {
+        let Some(files) = project.all_below(directory, is_python)? else { return Ok(None) };
+        places.push((directory, files));
+    }
+    places.retain(|(_, files): &(&str, Vec<String>)| !files.is_empty());
+    let [(directory, files)] = places.as_slice() else { return Ok(None) };
+    if files.len() > TEST_FILES_MAX {
+        return Ok(None);
+    }
+    let mut has_unittest = false;
+    for file in files {
+        let text = project.read(file)?.unwrap_or_default();
+        if needs_pytest(&text) || !is_discovered(project, directory, file)? {
+            return Ok(None);
+        }
+        has_unittest |= UNITTEST_MARKS.iter().any(|mark| text.contains(mark));
+    }
+    Ok(has_unittest.then_some(*directory))
+}
+
+/// The line that runs the tests of unittest. Before Python 3.12, `python3 -m unittest` passes without any test.
+pub(crate) fn unittest_line(directory: &str) -> String {
+    let start = if directory == "." { String::new() } else { format!(", \"-s\", \"{directory}\"") };
+    format!(
+        "python3 -c 'import sys, unittest; \
+         r = unittest.main(None, argv=[\"unittest\", \"discover\"{start}], exit=False).result; \
+         sys.exit(not r.wasSuccessful() or (0 if r.testsRun or r.skipped else {NO_TESTS}))'"
+    )
+}
+
+/// Whether a file that declares dependencies or settings has the word `pytest`.
+fn mentions_pytest(project: &Project) -> Result<bool, NoTests> {
+    let is_requirements = |name: &str| name.contains("requirements") && name.ends_with(".txt");
+    let mut files: Vec<String> = DECLARING.iter().map(|name| (*name).to_owned()).collect();
+    files.extend(project.names()?.into_iter().filter(|name| is_requirements(name)));
+    let listed = project.all_below("requirements", |name| name.ends_with(".txt"))?;
+    let Some(listed) = listed else { return Ok(true) };
+    files.extend(listed);
+    for file in files.iter().take(TEST_FILES_MAX) {
+        if project.read(file)?.is_some_and(|text| text.contains("pytest")) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a file has tests that pytest alone collects: functions, classes without a base, or its own module.
+fn needs_pytest(text: &str) -> bool {
+    text.lines().any(|line| {
+        let is_plain_class = line
+            .strip_prefix("class Test")
+            .is_some_and(|rest| rest.split_once(':').is_some_and(|(name, _)| !name.contains('(')));
+        let statement = line.trim_start();
+        PYTEST_STARTS.iter().any(|start| line.starts_with(start))
+            || PYTEST_IMPORTS.iter().any(|start| statement.starts_with(start))
+            || is_plain_class
+    })
+}
+
+/// Whether unittest, started in a directory, finds a file: by its name, in packages alone.
+fn is_discovered(project: &Project, directory: &str, file: &str) -> Result<bool, NoTests> {
+    let below = file.strip_prefix(directory).map_or(file, |rest| rest.trim_start_matches('/'));
+    let mut parts: Vec<&str> = below.split('/').collect();
+    let is_named = parts.pop().is_some_and(|name| name.starts_with("test"));
+    let mut package = directory.to_owned();
+    for part in parts {
+        package = format!("{package}/{part}");
+        if !project.has(&format!("{package}/__init__.py"))? {
+            return Ok(false);
+        }
+    }
+    Ok(is_named)
 }
 
 /// The members of a workspace of uv or Hatch whose root the project is.

@@ -96,6 +96,41 @@ impl Project {
         Ok(false)
     }
 
+    /// The paths of files below a directory with such a name, from the project's root. Links are not followed.
+    /// None if there are more entries than this looks at.
+    pub(crate) fn all_below(
+        &self,
+        directory: &str,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Option<Vec<String>>, NoTests> {
+        let mut found = Vec::new();
+        let top = self.root.join(directory);
+        if !fs::symlink_metadata(&top).is_ok_and(|found| found.is_dir()) {
+            return Ok(Some(found));
+        }
+        let mut waiting = VecDeque::from([(directory.to_owned(), 0)]);
+        let mut looked_at = 0;
+        while let Some((place, depth)) = waiting.pop_front() {
+            let wrong = |error: std::io::Error| unreadable(Path::new(&place), &error.to_string());
+            for entry in fs::read_dir(self.root.join(&place)).map_err(wrong)? {
+                let entry = entry.map_err(wrong)?;
+                looked_at += 1;
+                let kind = entry.file_type().map_err(wrong)?;
+                if looked_at > ENTRIES_MAX || (kind.is_dir() && depth >= DEPTH_MAX) {
+                    return Ok(None);
+                }
+                let Ok(name) = entry.file_name().into_string() else { continue };
+                let path = format!("{place}/{name}");
+                if kind.is_dir() {
+                    waiting.push_back((path, depth + 1));
+                } else if kind.is_file() && is_meant(&name) {
+                    found.push(path);
+                }
+            }
+        }
+        Ok(Some(found))
+    }
+
     /// Where a file of the project is, with no links on the way.
     fn place(&self, name: &str) -> Result<Option<PathBuf>, NoTests> {
         let wrong = |why: &str| Err(unreadable(Path::new(name), why));

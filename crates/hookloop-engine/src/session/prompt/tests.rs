@@ -288,6 +288,7 @@ fn ended() -> TurnEnded {
         promises: vec![],
         near_misses: vec![],
         files: None,
+        head: None,
         changed: vec![],
         refused: vec![],
         artifact: None,

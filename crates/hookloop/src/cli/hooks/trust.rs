@@ -94,6 +94,7 @@ impl Args {
                 .map(|seen| {
                     let standing = consent.trust.standing(seen).name();
                     json!({ "name": seen.definition.name, "digest": seen.digest, "standing": standing,
+                        "missing_script": seen.missing_script(),
                         "definition": seen.definition })
                 })
                 .collect();
@@ -133,6 +134,16 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
         compare(out, consent.trust.agreed(), &found, &mut |one, before| {
             scripts.lines(one, before)
         })?;
+    }
+    for one in seen {
+        let Some(script) = one.missing_script() else { continue };
+        let (name, script) = (visible(&one.definition.name), visible(script));
+        let from = one.definition.cwd.as_deref().map_or(String::new(), |cwd| format!(" in {cwd}"));
+        out.line(format_args!(
+            "{BOLD}warning:{BOLD:#} `{name}` runs `{script}`, which does not exist{}: create it, or \
+             change the command in hookloop.yaml",
+            visible(&from)
+        ))?;
     }
     if seen.iter().any(|one| one.definition.sandbox.is_some()) {
         out.line(format_args!("{DIM}sandbox: {}{DIM:#}", Support::of_this_system()))?;

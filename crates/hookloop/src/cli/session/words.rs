@@ -13,6 +13,7 @@ use hookloop_core::session::{
     StopWhen, SubmitVerdict, TurnEnded, TurnKind, TurnResult, Verdict, Work, stop,
 };
 use hookloop_core::time::Timestamp;
+use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
@@ -528,9 +529,18 @@ pub(crate) fn work(work: &Work) -> String {
 pub(crate) fn state<'r>(row: &'r SessionRow, is_running: bool, machine: &str) -> &'r str {
     let is_there = is_running || row.machine != machine || open::is_of_guest(row);
     match (row.state.as_str(), is_there) {
-        (hookloop_engine::store::RUNNING, false) => "interrupted",
+        (hookloop_engine::store::RUNNING, false) => INTERRUPTED,
         (state, _) => state,
     }
+}
+
+/// The state of a session that has not ended and whose program died.
+const INTERRUPTED: &str = "interrupted";
+
+/// Whether a session of this machine has not ended and no program has it.
+pub(crate) fn is_interrupted(project: &Project, row: &SessionRow) -> bool {
+    let is_running = project.runner().is_none_or(|runner| open::is_running(runner, &row.id));
+    state(row, is_running, &open::machine()) == INTERRUPTED && !row.is_over()
 }
 
 #[cfg(test)]

@@ -352,7 +352,7 @@ pub struct HookRan {
     /// Where this machine keeps the whole output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
-    /// The last lines of its output, if it failed and stopped nothing.
+    /// The last lines of its output, if it failed and stopped nothing, or blocks and is no known test runner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_tail: Vec<String>,
 }

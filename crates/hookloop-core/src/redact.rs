@@ -13,6 +13,8 @@ mod shapes;
 
 use std::fmt;
 
+pub use colours::without_colours;
+
 use aho_corasick::{AhoCorasick, Anchored, Input, Match, MatchKind, StartKind};
 
 /// Shorter secrets are ignored: they would be found everywhere.

@@ -14,11 +14,15 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
+use crate::inbox::one_line;
 use strict::Object;
 
 /// A longer message is no verdict.
 pub const MESSAGE_MAX: usize = 16 * 1024;
 pub const FINDINGS_MAX: usize = 50;
+/// Findings of a verdict in one line, and characters of that line.
+const FINDINGS_IN_LINE: usize = 3;
+const LINE_CHARS: usize = 400;
 /// Lines of a file are counted from one.
 const LINE_MAX: u64 = u32::MAX as u64;
 
@@ -34,19 +38,29 @@ impl Verdict {
     pub fn is_approval(&self) -> bool {
         self.decision == Decision::Approve
     }
+
+    /// The summary and the first findings, blockers before others, in one line.
+    pub fn in_a_line(&self) -> String {
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| finding.severity != Severity::Blocker);
+        let shown = findings.iter().take(FINDINGS_IN_LINE).map(ToString::to_string);
+        let parts: Vec<String> = std::iter::once(self.summary.clone()).chain(shown).collect();
+        let parts: Vec<&str> =
+            parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty()).collect();
+        let more = match findings.len().saturating_sub(FINDINGS_IN_LINE) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        one_line(&format!("{}{more}", parts.join("; ")), LINE_CHARS)
+    }
 }
 
 /// As an author reads it: what is said, then each finding with its place.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.summary)?;
-        for Finding { file, line, message, severity } in &self.findings {
-            let place = match (file, line) {
-                (Some(file), Some(line)) => format!("{file}:{line}: "),
-                (Some(file), None) => format!("{file}: "),
-                (None, _) => String::new(),
-            };
-            write!(f, "\n- {} {place}{message}", severity.name())?;
+        for finding in &self.findings {
+            write!(f, "\n- {finding}")?;
         }
         Ok(())
     }
@@ -66,6 +80,18 @@ pub struct Finding {
     pub line: Option<u64>,
     pub message: String,
     pub severity: Severity,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Finding { file, line, message, severity } = self;
+        let place = match (file, line) {
+            (Some(file), Some(line)) => format!("{file}:{line}: "),
+            (Some(file), None) => format!("{file}: "),
+            (None, _) => String::new(),
+        };
+        write!(f, "{} {place}{message}", severity.name())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,6 +22,8 @@ const FILES_MAX: usize = 500_000;
 const READ_MAX: u64 = 64 * 1024 * 1024;
 /// A file that was written to so shortly before a look is read again at the next: its time may not tell.
 const RACY_NS: i128 = 100_000_000;
+/// Bytes of the digest of a file that another program is told.
+const SEEN_BYTES: usize = 16;
 /// The largest regular expression of a rule, when it is ready.
 const PATTERN_MAX_BYTES: usize = 256 * 1024;
 
@@ -30,7 +32,12 @@ const PATTERN_MAX_BYTES: usize = 256 * 1024;
 pub struct Files {
     known: BTreeMap<PathBuf, Known>,
     has_looked: bool,
+    /// What another program saw before the first look of this one.
+    earlier: Option<SeenFiles>,
 }
+
+/// Names of files, each with a value that is another one after a change of its content or mode.
+pub type SeenFiles = BTreeMap<String, String>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
@@ -38,6 +45,14 @@ struct Known {
     content: [u8; 32],
     /// It was being written to at the time.
     is_racy: bool,
+}
+
+impl Known {
+    fn seen(&self, path: &Path) -> (String, String) {
+        let content: String =
+            self.content.iter().take(SEEN_BYTES).map(|byte| format!("{byte:02x}")).collect();
+        (path.display().to_string(), format!("{:o} {content}", self.inode.mode))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +69,23 @@ struct Inode {
 pub struct Look {
     /// Of all names and contents.
     pub digest: String,
-    /// Files that were added, changed or deleted since the look before; none at the first.
+    /// Files that were added, changed or deleted since the look before; none at the first, unless another program
+    /// looked before.
     pub changed: Vec<String>,
 }
 
 impl Files {
+    /// Files that another program has looked at before.
+    pub fn after(earlier: Option<SeenFiles>) -> Files {
+        Files { earlier, ..Files::default() }
+    }
+
+    /// What the last look saw, for another program; none if there was no look, or if there are more than `max` files.
+    pub fn seen(&self, max: usize) -> Option<SeenFiles> {
+        let is_kept = self.has_looked && self.known.len() <= max;
+        is_kept.then(|| self.known.iter().map(|(path, known)| known.seen(path)).collect())
+    }
+
     /// Looks at the files under `root`; none if they are too many or can't be walked.
     pub fn look(&mut self, root: &Path) -> Option<Look> {
         let mut now = BTreeMap::new();
@@ -87,9 +114,21 @@ impl Files {
         changed.sort();
         self.known = now;
         if !std::mem::replace(&mut self.has_looked, true) {
-            changed.clear();
+            changed = self.earlier.take().map_or_else(Vec::new, |earlier| self.since(earlier));
         }
         Some(Look { digest: self.digest(), changed })
+    }
+
+    /// The files that differ from those that another program saw.
+    fn since(&self, mut earlier: SeenFiles) -> Vec<String> {
+        let now = self.known.iter().map(|(path, known)| known.seen(path));
+        let differs = |(name, value): (String, String)| {
+            (earlier.remove(&name).as_ref() != Some(&value)).then_some(name)
+        };
+        let mut changed: Vec<String> = now.filter_map(differs).collect();
+        changed.extend(earlier.into_keys());
+        changed.sort();
+        changed
     }
 
     fn digest(&self) -> String {
@@ -234,5 +273,27 @@ mod tests {
         write("a", "1");
         fs::remove_file(dir.path().join("c")).unwrap();
         assert_eq!(look().digest, first.digest, "as it was");
+    }
+
+    #[test]
+    fn a_look_of_another_program_goes_on_where_the_last_one_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        for name in ["a", "b", "c"] {
+            write(name, "1");
+        }
+        let mut first = Files::default();
+        assert_eq!(first.seen(10), None, "nobody has looked");
+        first.look(dir.path()).unwrap();
+        assert_eq!(first.seen(2), None, "too many");
+        let seen = first.seen(3);
+        write("a", "2");
+        write("b", "1");
+        fs::remove_file(dir.path().join("c")).unwrap();
+        write("d", "1");
+        let mut next = Files::after(seen);
+        assert_eq!(next.look(dir.path()).unwrap().changed, ["a", "c", "d"]);
+        assert_eq!(next.look(dir.path()).unwrap().changed, [""; 0]);
+        assert_eq!(Files::after(None).look(dir.path()).unwrap().changed, [""; 0]);
     }
 }

@@ -194,8 +194,8 @@ impl Fleet {
 
     pub fn order(&self, ordered: Ordered) -> Result<(), EngineError> {
         self.log.authorize(ControlledAction::DirectFleet)?;
-        // Only a worker that is there, or was, can finish its tasks. A typing error would wait for nobody.
-        if let (Order::Drain, Scope::Worker(name)) = (ordered.order, &ordered.scope) {
+        // An order for a misspelt name would concern no worker, and the worker that is meant would go on.
+        if let Scope::Worker(name) = &ordered.scope {
             self.check_known(name)?;
         }
         self.say(EventBody::FleetOrdered(ordered))

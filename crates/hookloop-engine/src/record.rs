@@ -6,8 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use hookloop_core::answer::{
-    ANSWER_MAX, AnswerRules, Ended, Printed, interpret, looks_like_answer,
+    ANSWER_MAX, AnswerRules, Ended, Outcome, Printed, Verdict, interpret, looks_like_answer,
 };
+use hookloop_core::checks;
 use hookloop_core::event::HookRan;
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Hook;
@@ -139,7 +140,7 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
         stdout_bytes: said.stdout_bytes,
         stderr_bytes: said.stderr_bytes,
         artifact: said.artifact.clone(),
-        output_tail: if outcome.has_failed_openly() { output_tail(&printed) } else { Vec::new() },
+        output_tail: output_tail(&outcome, &printed),
     };
     let Said { stdout, stderr, left_out, .. } = said;
     HookRun {
@@ -165,8 +166,20 @@ fn quiet_hint(said: &Said) -> Option<String> {
     })
 }
 
-/// The last lines of a hook's output.
-pub(crate) fn output_tail(printed: &str) -> Vec<String> {
+/// Returns the last lines of the output that the record of a hook keeps: of a hook that failed and stops nothing, and
+/// of a gate that blocks.
+///
+/// A gate whose runner is known keeps none, because the verdict names the checks that fail.
+pub(crate) fn output_tail(outcome: &Outcome, printed: &str) -> Vec<String> {
+    let is_kept = match outcome.verdict {
+        Verdict::Pass => outcome.has_failed_openly(),
+        Verdict::Block { .. } => checks::read(printed).is_none(),
+        Verdict::Escalate { .. } => false,
+    };
+    if is_kept { last_lines(printed) } else { Vec::new() }
+}
+
+fn last_lines(printed: &str) -> Vec<String> {
     let lines: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
     let first = lines.len().saturating_sub(TAIL_LINES);
     let clip = |line: &&str| line.trim_end().chars().take(TAIL_LINE_MAX).collect();

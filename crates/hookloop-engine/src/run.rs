@@ -89,6 +89,16 @@ impl HookRun {
         reason.and_then(command_for)
     }
 
+    /// Returns the reason of a run that blocks, then its prompt for the agent, if that says more.
+    pub(crate) fn blocking_words(&self) -> Vec<&str> {
+        let reason = self.outcome.reason.as_deref();
+        let prompt = self.outcome.next_prompt.as_deref();
+        match (reason, prompt) {
+            (Some(reason), Some(prompt)) if prompt.starts_with(reason) => vec![prompt],
+            (reason, prompt) => reason.into_iter().chain(prompt).collect(),
+        }
+    }
+
     /// Whether it may go better another time.
     pub(crate) fn has_failed(&self) -> bool {
         matches!(self.outcome.status, Status::Failed | Status::TimedOut | Status::Killed)

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
+use hookloop_core::redact::without_colours;
 use hookloop_core::task::TaskState;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
@@ -18,6 +19,9 @@ const DEFAULT_WIDTH: usize = 100;
 
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const BOLD: Style = Style::new().bold();
+
+/// Columns between two tab stops in the output of hooks.
+const TAB_STOP: usize = 8;
 
 /// Output is written in pieces of this size.
 const BUFFER: usize = 64 * 1024;
@@ -199,10 +203,23 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(spelled).collect())
 }
 
-/// As [`plain`], but lines stay lines, each after the first set in by `indent` columns.
+/// As [`plain_output`], but lines stay lines, each after the first set in by `indent` columns.
 pub(crate) fn plain_lines(text: &str, indent: usize) -> String {
-    let lines: Vec<Cow<'_, str>> = text.lines().map(plain).collect();
+    let lines: Vec<String> = text.lines().map(plain_output).collect();
     lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// A line of a hook's output as [`plain`] shows it, but without colours, and with spaces for tabs.
+pub(crate) fn plain_output(line: &str) -> String {
+    let mut shown = String::new();
+    for (index, part) in without_colours(line).split('\t').enumerate() {
+        if index > 0 {
+            let column = shown.width() % TAB_STOP;
+            shown.push_str(&" ".repeat(TAB_STOP - column));
+        }
+        shown.push_str(&plain(part));
+    }
+    shown
 }
 
 /// Controls, and characters that turn the direction of text or take up no room.
@@ -223,6 +240,15 @@ mod tests {
         assert_eq!(plain_lines("a\u{7}\nb", 2), "a\\u{7}\n  b");
         assert_eq!(plain("x\u{202e}y"), "x\\u{202e}y");
         assert_eq!(plain("Zoë ✓ 漢字"), "Zoë ✓ 漢字");
+    }
+
+    #[test]
+    fn output_of_hooks_has_no_colours_and_spaces_for_tabs() {
+        let check = |line: &str, expected: &str| assert_eq!(plain_output(line), expected);
+        check("\u{1b}[31mred\u{1b}[0m", "red");
+        check("a\tb\t\tc", "a       b               c");
+        check("12345678\tb", "12345678        b");
+        check("\u{1b}[2J\u{7}\u{202e}x", "\\u{1b}[2J\\u{7}\\u{202e}x");
     }
 
     #[test]

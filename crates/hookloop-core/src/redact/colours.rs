@@ -76,6 +76,27 @@ impl<'a> Uncoloured<'a> {
     }
 }
 
+/// A text without its colour codes, for people. Codes that the text spells out stay.
+pub fn without_colours(text: &str) -> Cow<'_, str> {
+    let mut kept = String::new();
+    let (mut copied, mut from) = (0, 0);
+    while let Some(at) = text[from..].find(['\x1b', '\u{9b}']).map(|at| from + at) {
+        from = match code_at(&text.as_bytes()[at..]) {
+            Code::Whole(length) => {
+                kept.push_str(&text[copied..at]);
+                copied = at + length;
+                copied
+            }
+            Code::Cut | Code::None => text.ceil_char_boundary(at + 1),
+        };
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    kept.push_str(&text[copied..]);
+    Cow::Owned(kept)
+}
+
 /// The next position, from `from` on, where a code may begin.
 fn next_start(raw: &[u8], from: usize) -> Option<usize> {
     let may_start = |byte: &u8| matches!(byte, 0x1b | b'\\' | 0xc2);
@@ -132,6 +153,16 @@ fn parameters(bytes: &[u8]) -> Code {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_for_people_has_no_colours_and_keeps_other_sequences() {
+        let check = |text: &str, expected: &str| assert_eq!(without_colours(text), expected);
+        check("plain \\x1b[31m", "plain \\x1b[31m");
+        check("\x1b[1;31mé\x1b[0m\x1b[K!", "é!");
+        check("\u{9b}31mred\x1b(B", "red");
+        check("a\x1b[2Jb\x1b[", "a\x1b[2Jb\x1b[");
+        check("\x1b\u{9b}\x1b[mx\x1b", "\x1b\u{9b}x\x1b");
+    }
 
     #[test]
     fn colour_codes_are_read_in_every_spelling() {

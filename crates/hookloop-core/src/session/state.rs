@@ -156,6 +156,8 @@ pub struct Session {
     pub failing: Option<BTreeSet<String>>,
     /// Of the gates' last run.
     pub receipts: Vec<Receipt>,
+    /// The last verdict of the gates.
+    pub judged: Option<GatesJudged>,
     /// The last verdict of the gates is proof: at least one gate passed, and none blocks.
     pub is_proof: bool,
     /// The files that the work at hand began with.
@@ -244,6 +246,7 @@ impl Session {
             unclaimed: None,
             failing: None,
             receipts: Vec::new(),
+            judged: None,
             is_proof: false,
             start: None,
             is_unchanged: true,
@@ -306,6 +309,11 @@ impl Session {
         } else {
             is_green
         }
+    }
+
+    /// Whether the last verdict is of gates, and not of none.
+    pub fn has_gates(&self) -> bool {
+        self.judged.as_ref().is_some_and(|judged| judged.gates > 0)
     }
 
     /// Whether the final turn of a session that reached its limit changed files that no gate has seen.
@@ -803,6 +811,7 @@ impl Session {
     fn judge(&mut self, judged: &GatesJudged) {
         self.is_stale = judged.verdict != Verdict::Pass;
         self.is_proof = judged.is_proof();
+        self.judged = Some(judged.clone());
         self.is_unjudged = false;
         if let Some(files) = &judged.files {
             self.files = Some(files.clone());
@@ -856,9 +865,15 @@ impl Session {
             return Phase::TaskOver { how: Left::Completed, reason };
         }
         let id = self.task.as_ref().map(|taken| taken.task.to_string()).unwrap_or_default();
+        let (result, other) = match &self.judged {
+            Some(judged) if judged.gates > 0 => {
+                (format!(" ({judged})"), "let one of its gates run and pass")
+            }
+            _ => (String::new(), "add a `stop` hook to hookloop.yaml"),
+        };
         let reason = format!(
-            "completed without proof: no gate passed. Accept it with `hookloop task unblock {id} && hookloop task \
-             complete {id}`, or add a `stop` hook to hookloop.yaml"
+            "completed without proof: no gate passed{result}. Accept it with `hookloop task unblock {id} && \
+             hookloop task complete {id}`, or {other}"
         );
         Phase::TaskOver { how: Left::Blocked, reason: Some(reason) }
     }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Registry;
+use hookloop_core::inbox::one_line;
 use hookloop_core::review::{self, Quorum};
 use hookloop_core::session::{ConversationPolicy, Limits, StopWhen, TurnEnded, TurnResult, Work};
 use hookloop_core::task::Task;
@@ -32,12 +33,16 @@ use crate::session::{Driver, StartError, prompt};
 const ASKED_MAX: u32 = 2;
 /// The most of a change that a gatekeeper is shown; the files are there for the rest.
 const DIFF_MAX: usize = 96 * 1024;
+/// Characters of the line that tells people why reviewers rejected a change.
+const REJECTION_MAX: usize = 500;
 const REVIEW_MS: u64 = 30 * 60 * 1_000;
 
 /// What one gatekeeper said.
 struct Said {
     approves: Option<bool>,
     text: String,
+    /// The verdict in one line.
+    line: String,
 }
 
 /// Asks all gatekeepers of a hook.
@@ -60,6 +65,8 @@ pub(crate) fn ask_all(
         answers.push(ask(runner, bench, task, &gatekeeper, (&base, &head), cancel)?);
     }
     let verdicts: Vec<Option<bool>> = answers.iter().map(|said| said.approves).collect();
+    let rejections = answers.iter().filter(|said| said.approves == Some(false));
+    let rejections: Vec<String> = rejections.map(|said| said.line.clone()).collect();
     let texts: Vec<String> = answers.into_iter().map(|said| said.text).collect();
     let all = texts.join("\n\n");
     match review::quorum(quorum, &verdicts) {
@@ -67,7 +74,8 @@ pub(crate) fn ask_all(
         Some(false) => {
             let prompt = "Reviewers rejected your change. Make the changes that they ask for. If one of them is wrong, \
                           leave the code and say why.";
-            Err(Trouble::Block { prompt: prompt.to_owned(), details: all })
+            let why = one_line(&rejections.join("; "), REJECTION_MAX);
+            Err(Trouble::Block { why, prompt: prompt.to_owned(), details: all })
         }
         None => Err(Trouble::NeedsHuman { why: format!("no verdict was given. {all}") }),
     }
@@ -132,12 +140,14 @@ fn ask(
                 let approves = verdict.is_approval();
                 let word = if approves { "approves" } else { "rejects" };
                 let text = format!("{name} {word}: {verdict}");
-                return Ok(Said { approves: Some(approves), text });
+                let line = format!("{name} {word}: {}", verdict.in_a_line());
+                return Ok(Said { approves: Some(approves), text, line });
             }
             Err(error) => why_not = error.to_string(),
         }
     }
-    Ok(Said { approves: None, text: format!("{name} gave no verdict: {why_not}") })
+    let text = format!("{name} gave no verdict: {why_not}");
+    Ok(Said { approves: None, line: text.clone(), text })
 }
 
 /// Files that agents take for instructions. In a review they are the author's words to its reviewer.

@@ -9,6 +9,7 @@ use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::decide::check_fence;
 use hookloop_core::event::HookRan;
+use hookloop_core::excerpt::first_names;
 use hookloop_core::hook::{CommandText, Handler, Hook, Source};
 use hookloop_core::id::Subject;
 use hookloop_core::options::{AllowedAnswers, OnFailure, Options};
@@ -30,6 +31,8 @@ use crate::turns;
 
 /// How often something is tried that may work out another time.
 const TRIES_MAX: u32 = 4;
+/// Files that the line about a conflict names.
+const CONFLICTS_NAMED: usize = 4;
 const TRY_PAUSE: Duration = Duration::from_secs(1);
 /// How long a copy of the log may be behind it.
 const LAG_MAX: Duration = Duration::from_secs(5);
@@ -102,6 +105,7 @@ fn rebase_on_main(shop: &Workshop<'_>, worktree: &Worktree) -> Result<Done, Trou
             crash::point("laid out");
             let prompt = conflict_prompt(shop.base(), &conflict.files);
             return Err(Trouble::Block {
+                why: conflict_reason(shop.base(), &conflict.files),
                 prompt,
                 details: conflict_details(shop.base(), &conflict.files),
             });
@@ -123,6 +127,12 @@ pub(crate) fn conflict_prompt(base: &str, files: &[Conflicted]) -> String {
          - Do not commit and do not rebase. hookloop takes the files as you leave them.",
         names.join(", ")
     )
+}
+
+/// A conflict in one line, for people.
+fn conflict_reason(base: &str, files: &[Conflicted]) -> String {
+    let names: Vec<String> = files.iter().map(|file| plain_line(&file.path)).collect();
+    format!("conflict with `{base}` in {}", first_names(&names, CONFLICTS_NAMED))
 }
 
 /// The places of a conflict, with the sides named.
@@ -317,8 +327,7 @@ fn told(
             let reason = Some(format!("{why}; {said}"));
             (Outcome { values, reason, ..Outcome::of(Status::Skipped) }, said)
         }
-        Err(Trouble::Block { prompt, details }) => {
-            let why = prompt.lines().next().unwrap_or_default().to_owned();
+        Err(Trouble::Block { why, prompt, details }) => {
             let outcome = Outcome {
                 verdict: Verdict::Block { feedback: why.clone() },
                 reason: Some(why),
@@ -352,7 +361,7 @@ fn told(
         stdout_bytes: said.len() as u64,
         stderr_bytes: 0,
         artifact: None,
-        output_tail: Vec::new(),
+        output_tail: crate::record::output_tail(&outcome, &said),
     };
     HookRun {
         hook: hook.name.clone(),

@@ -515,14 +515,10 @@ impl Car {
 
 /// What a gate that said no has to say.
 fn reason_of(run: &HookRun) -> String {
-    let said = run.outcome.next_prompt.clone();
-    let printed = &run.printed;
-    let why = run.outcome.reason.clone().unwrap_or_default();
-    let text = match said {
-        // The details of a gate of ours are in its output.
-        Some(said) => format!("{said}\n\n{}", printed.trim()),
-        None => format!("{why}\n{}", printed.trim()),
-    };
+    let said = run.blocking_words().join("\n\n");
+    // The details of a gate of ours are in its output.
+    let gap = if run.outcome.next_prompt.is_some() { "\n\n" } else { "\n" };
+    let text = format!("{said}{gap}{}", run.printed.trim());
     clipped(text.trim(), REASON_MAX)
 }
 

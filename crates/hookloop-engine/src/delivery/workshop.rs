@@ -126,14 +126,14 @@ impl<'r> Workshop<'r> {
             && what != Unfinished::LaidOut
         {
             let prompt = format!("This directory is {what}. What is submitted is your branch.");
-            return Err(Trouble::Block { prompt, details: String::new() });
+            return Err(Trouble::block(prompt));
         }
         // The reasons name the files.
         if let Settled::Unresolved { why, .. } = self.repo.settle_conflict(worktree)? {
             let why: Vec<String> = why.lines().map(plain_line).collect();
             let (base, why) = (self.base(), why.join("; "));
             let prompt = format!("The conflict with `{base}` is not resolved: {why}");
-            return Err(Trouble::Block { prompt, details: String::new() });
+            return Err(Trouble::block(prompt));
         }
         crash::point("wrap up");
         self.repo.commit_all(worktree, &message(task))?;
@@ -212,9 +212,7 @@ impl From<RepoError> for Trouble {
             RepoError::Retry { .. } | RepoError::Locked { .. } | RepoError::Cancelled => {
                 Trouble::Retry { why }
             }
-            RepoError::Unfinished { .. } | RepoError::Dirty(_) => {
-                Trouble::Block { prompt: why, details: String::new() }
-            }
+            RepoError::Unfinished { .. } | RepoError::Dirty(_) => Trouble::block(why),
             RepoError::NeedsHuman { hint, .. } => {
                 Trouble::NeedsHuman { why: format!("{why}; {hint}") }
             }

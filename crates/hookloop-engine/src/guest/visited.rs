@@ -5,10 +5,11 @@ use hookloop_core::id::SessionId;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::Left;
 use hookloop_core::session::{
-    Limits, Outcome, Session, Step, StopWhen, TurnKind, TurnResult, Work,
+    Limits, Outcome, Phase, Session, Step, StopWhen, TurnKind, TurnResult, Work,
 };
 use hookloop_store::log::Seq;
 
+use super::baseline::{self, TurnBaseline};
 use crate::agents::crew::Crew;
 use crate::agents::{MESSAGE_MAX, Report, clipped};
 use crate::files::Files;
@@ -19,6 +20,7 @@ use crate::session::journal::Journal;
 use crate::session::open::{self, Drift, Opened, Wish, machine, runner};
 use crate::session::prompt::told;
 use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
+use crate::session::world::World;
 use crate::session::{Driver, StartError};
 use crate::trust;
 
@@ -31,6 +33,8 @@ pub(super) struct Visited {
     /// As it was after the last visit.
     known: Option<(Session, Seq)>,
     files: Files,
+    /// The turns that had ended when the files were looked at for the turn after them.
+    baseline_turns: Option<u32>,
 }
 
 /// What a guest's session is started for.
@@ -69,7 +73,7 @@ impl Visited {
             checkout: CheckoutUse::default(),
         };
         let opened = open::start(project, runner, wish)?;
-        Ok(Visited { opened, known: None, files: Files::default() })
+        Ok(Visited { opened, known: None, files: Files::default(), baseline_turns: None })
     }
 
     /// Takes on a session that was begun before; the error is [`StartError::Running`] where another program
@@ -80,7 +84,10 @@ impl Visited {
         id: &SessionId,
     ) -> Result<Visited, StartError> {
         let opened = Opened::visit(project, runner, id)?;
-        Ok(Visited { opened, known: None, files: Files::default() })
+        let baseline = TurnBaseline::read(&opened.directory);
+        let baseline_turns = baseline.as_ref().map(|baseline| baseline.turns);
+        let files = Files::after(baseline.map(|baseline| baseline.files));
+        Ok(Visited { opened, known: None, files, baseline_turns })
     }
 
     pub(super) fn id(&self) -> &SessionId {
@@ -126,12 +133,21 @@ impl Visited {
             driver.commit()?;
         }
         let is_over = driver.session().is_over();
+        let turns = driver.session().turns;
+        let begins_turn =
+            matches!(driver.session().phase, Phase::Turn(_)) && self.baseline_turns != Some(turns);
         self.opened.active_ms = driver.active_ms();
         let (journal, mut world) = driver.into_parts();
+        let has_looked = begins_turn && world.look_at_files().is_some();
         std::mem::swap(world.files(), &mut self.files);
         drop(world);
         self.known = journal.into_known();
+        if has_looked {
+            baseline::write(&self.opened.directory, turns, &self.files);
+            self.baseline_turns = Some(turns);
+        }
         if is_over {
+            baseline::forget(&self.opened.directory);
             self.opened.tidy();
         }
         Ok(done?)

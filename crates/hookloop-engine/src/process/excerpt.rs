@@ -3,20 +3,21 @@
 use std::fmt::Write;
 
 use hookloop_core::excerpt::{self, LeftOut};
+use hookloop_core::redact::without_colours;
 
 /// Head and tail with a note between them of what is missing.
 pub(crate) fn around(head: &[u8], left_out: LeftOut, tail: &[u8]) -> String {
     excerpt::around(&plain(head), left_out, &plain(tail))
 }
 
-/// Broken UTF-8 is replaced; control characters other than newline and tab, and characters without a
-/// shape of their own, are shown as escapes. A newline may be written `\r\n`.
+/// Colours are left out. Broken UTF-8 is replaced. Control characters other than newline and tab, and characters
+/// without a shape of their own, are shown as escapes. A newline may be written `\r\n`.
 pub(crate) fn plain(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         // Most output is plain: that goes over as it is.
         let is_special = |byte: &u8| !matches!(byte, b'\n' | b'\t' | b' '..=b'~');
-        let valid = chunk.valid();
+        let valid = without_colours(chunk.valid());
         let plain = valid.bytes().position(|byte| is_special(&byte)).unwrap_or(valid.len());
         text.push_str(&valid[..plain]);
         let mut characters = valid[plain..].chars().peekable();
@@ -107,13 +108,14 @@ mod tests {
         let check = |given: &[u8], expected: &str| assert_eq!(plain(given), expected);
         check(b"plain\ttext\n", "plain\ttext\n");
         check("größe €\u{1f600}".as_bytes(), "größe €\u{1f600}");
-        check(b"\x1b]0;title\x07\x1b[31mred\x00\x7f", "\\x1b]0;title\\x07\\x1b[31mred\\x00\\x7f");
+        check(b"\x1b]0;title\x07\x1b[2Jred\x00\x7f", "\\x1b]0;title\\x07\\x1b[2Jred\\x00\\x7f");
+        check(b"\x1b[1;31mred\x1b[0m \xff\x1b[Kend", "red \u{fffd}end");
         check(b"dos\r\nprogress\rdone\r", "dos\nprogress\\x0ddone\\x0d");
         check(
             "a\u{202e}b\u{2066}c\u{200b}d\u{feff}".as_bytes(),
             "a\\u{202e}b\\u{2066}c\\u{200b}d\\u{feff}",
         );
-        check("\u{9b}31m\u{e0041}".as_bytes(), "\\u{9b}31m\\u{e0041}");
+        check("\u{9b}31A\u{e0041}".as_bytes(), "\\u{9b}31A\\u{e0041}");
         check(b"bad \xff\xfe end \xe2\x82", "bad \u{fffd}\u{fffd} end \u{fffd}");
     }
 

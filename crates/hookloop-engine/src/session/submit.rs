@@ -362,11 +362,10 @@ fn fingerprint(run: &HookRun) -> String {
     failure_fingerprint(&run.hook, &evidence(run))
 }
 
-/// What a run that blocks has to say: its prompt or reason, and its output.
+/// What a run that blocks has to say: its reason, its prompt and its output.
 fn evidence(run: &HookRun) -> String {
     let printed = [run.stderr.trim(), run.stdout.trim()];
-    let reason = run.outcome.next_prompt.as_deref().or(run.outcome.reason.as_deref());
-    let parts = reason.into_iter().chain(printed).filter(|part| !part.is_empty());
+    let parts = run.blocking_words().into_iter().chain(printed).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join("\n")
 }
 

@@ -146,6 +146,8 @@ pub type HookSink<'a> = &'a mut dyn FnMut(&HookRun) -> Vec<StoredEvent>;
 pub enum Trouble {
     /// Something that the agent can mend, told so.
     Block {
+        /// The reason in one line, for people.
+        why: String,
         /// The instruction.
         prompt: String,
         /// What it is about, as data: conflicts, or the words of reviewers.
@@ -161,6 +163,12 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// Something that the agent can mend, with an instruction whose first line is the reason.
+    pub(crate) fn block(prompt: String) -> Trouble {
+        let why = prompt.lines().next().unwrap_or_default().to_owned();
+        Trouble::Block { why, prompt, details: String::new() }
+    }
+
     pub(crate) fn reason(&self) -> &str {
         match self {
             Trouble::Block { prompt: reason, .. }

@@ -3,6 +3,7 @@
 mod explain;
 mod run;
 pub(super) mod trust;
+mod visible;
 
 use clap::Subcommand;
 use hookloop_core::command::Command as Ask;

@@ -21,6 +21,9 @@ use crate::output::Result;
 /// The agent of who names none.
 pub(super) const AGENT_VARIABLE: &str = "HOOKLOOP_AGENT";
 
+/// A command with a prompt, for a person who gave none.
+const PROMPT_EXAMPLE: &str = "hookloop run \"Make the tests pass\"";
+
 /// Run an agent in a loop until its work is proven
 ///
 /// Exit code: 0 complete and proven, 3 needs a human, 4 a limit was reached, 5 paused, 6 complete without proof,
@@ -160,6 +163,10 @@ impl LimitArgs {
 
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
+        if self.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
+            let message = "the prompt is empty, so the agent has nothing to do";
+            return Err(CliError::usage(message).hint(PROMPT_EXAMPLE));
+        }
         let look = Look::new(self.plain);
         context.log = self.log.logger(&context.out)?;
         let project = context.project()?;

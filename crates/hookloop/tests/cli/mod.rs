@@ -192,6 +192,17 @@ impl Project {
         serde_json::from_str(&run.stdout).unwrap()
     }
 
+    /// Runs `hooks run` with `--json`; returns the result. The exit code has to fit it.
+    pub(crate) fn try_hook(&self, args: &[&str]) -> Value {
+        let run = self.run(&[&["hooks", "run"], args, &["--json"]].concat());
+        assert!(run.stderr.is_empty(), "{args:?}: {run:?}");
+        let result: Value = serde_json::from_str(&run.stdout).unwrap();
+        let has_passed = ["passed", "skipped"].contains(&result["status"].as_str().unwrap())
+            && result["verdict"] == "pass";
+        assert_eq!(run.code, i32::from(!has_passed), "{args:?}: {run:?}");
+        result
+    }
+
     /// Adds a task, with options after its goal; answers its id.
     pub(crate) fn add(&self, goal: &str, options: &[&str]) -> String {
         let task = self.json(&[&["task", "add", goal], options].concat());

@@ -1,6 +1,7 @@
 //! Agents that review. Whatever they say in words, only the schema's verdict counts.
 
 use std::fs;
+use std::process::Command;
 
 use super::yard::Yard;
 
@@ -81,6 +82,28 @@ fn a_finding_goes_back_to_the_author() {
     assert_eq!(yard.tasks().code, 6);
     let prompt = yard.prompt("t1", 2);
     assert!(prompt.contains("work.txt:1") && prompt.contains("this is a lie"), "{prompt}");
+}
+
+#[test]
+fn a_rejection_is_shown_with_its_findings() {
+    let yard = yard("all");
+    answers(&yard, APPROVE, REJECT);
+    let for_people = |args: &[&str]| {
+        let with_json = yard.command(args);
+        let mut command = Command::new(with_json.get_program());
+        command.args(args).current_dir(yard.project()).env_clear();
+        command.envs(with_json.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let finding = "architecture rejects: no; blocker work.txt:1: this is a lie";
+    let merged = for_people(&["merge"]);
+    let line = merged.lines().find(|line| line.starts_with("t1 went back: ")).unwrap();
+    assert!(line.ends_with(finding), "{merged}");
+    let why = for_people(&["why", "t1"]);
+    assert!(why.contains("it went back: ") && why.contains(finding), "{why}");
+    for text in [merged, why] {
+        assert!(!text.contains("Reviewers rejected your change"), "{text}");
+    }
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn a_repository_sets_no_environment() {
         project.write(name, planted);
     }
     project.ok(&["hooks", "trust", "--yes"]);
-    let run = project.json(&["hooks", "run", "check"]);
+    let run = project.try_hook(&["check"]);
     assert_eq!(run["status"], "passed", "{run}");
     assert!(!run["stdout"].as_str().unwrap().contains("evil"), "{run}");
     for name in ["LD_PRELOAD", "https_proxy", "OPENAI_API_BASE", "HOOKLOOP_TRUST", "GIT_SSH"] {

@@ -18,7 +18,7 @@ fn gate_with(options: &str, script: &str) -> Project {
 }
 
 fn run(project: &Project) -> Value {
-    project.json(&["hooks", "run", "check"])
+    project.try_hook(&["check"])
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_failed_run_is_tried_again_and_a_block_is_not() {
         let project = Project::with_config(config);
         project.script("check.sh", script);
         project.ok(&["hooks", "trust", "--yes"]);
-        let run = project.json(&["hooks", "run", "check"]);
+        let run = project.try_hook(&["check"]);
         let lines = std::fs::read_to_string(project.root().join("runs")).unwrap();
         assert_eq!((lines.lines().count(), &run["status"]), (runs, &json!(status)), "{run}");
     };

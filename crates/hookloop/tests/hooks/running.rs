@@ -117,7 +117,7 @@ fn a_hook_that_hangs_is_ended_with_everything_it_started() {
     );
     project.ok(&["hooks", "trust", "--yes"]);
     let start = std::time::Instant::now();
-    let run = project.json(&["hooks", "run", "check"]);
+    let run = project.try_hook(&["check"]);
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
     assert_eq!(run["status"], "timed_out", "{run}");
     assert_eq!(
@@ -134,7 +134,7 @@ fn a_large_payload_arrives_whole() {
     let id = project.json(&["task", "add", "Goal", "--description", &long])["id"].clone();
     let id = id.as_str().unwrap();
     project.run(&["task", "complete", id, "--result", &long]);
-    let run = project.json(&["hooks", "run", "check", "--task", id]);
+    let run = project.try_hook(&["check", "--task", id]);
     let bytes: usize = run["stdout"].as_str().unwrap().trim().parse().unwrap();
     // More than one string of an environment may have.
     assert!(bytes > 3 * 64 * 1024, "{bytes}");
@@ -182,10 +182,43 @@ fn a_hook_that_uses_too_much_is_ended_and_says_why() {
         project.ok(&["hooks", "trust", "--show"]).contains("limits  8 processes, 1GB of memory")
     );
     project.ok(&["hooks", "trust", "--yes"]);
-    let run = project.json(&["hooks", "run", "check"]);
+    let run = project.try_hook(&["check"]);
     assert_eq!(run["status"], "killed", "{run}");
     let reason = run["reason"].as_str().unwrap();
     assert!(reason.contains("more than 8 processes (limits: processes)"), "{run}");
     let explained = project.ok(&["hooks", "explain", "task_completed"]);
     assert!(explained.contains("at most 8 processes, 1GB of memory"), "{explained}");
+}
+
+#[test]
+fn hooks_run_exits_with_1_if_the_hook_does_not_pass() {
+    let check = |command: &str, options: &str, code: i32, status: &str| {
+        let command = serde_json::to_string(command).unwrap();
+        let project = Project::with_config(&format!(
+            "hooks:\n  stop:\n    - {{name: check, command: {command}{options}}}\n"
+        ));
+        project.ok(&["hooks", "trust", "--yes"]);
+        for args in [&["hooks", "run", "check"][..], &["hooks", "run", "check", "--json"]] {
+            let run = project.run(args);
+            assert_eq!((run.code, run.stderr.as_str()), (code, ""), "{command}: {run:?}");
+            assert!(run.stdout.contains(status), "{command}: {run:?}");
+        }
+    };
+    check("true", "", 0, "passed");
+    check("true", ", when: 'project == \"\"'", 0, "skipped");
+    check("echo no >&2; exit 2", "", 1, "blocked");
+    check("exit 7", "", 1, "failed");
+    check("exit 7", ", on_failure: open", 1, "failed");
+    check("echo '{\"continue\": false, \"stopReason\": \"ask\"}'", "", 1, "blocked");
+    check("sleep 600", ", timeout: 300ms", 1, "timed_out");
+}
+
+#[test]
+fn shown_output_of_a_hook_has_no_colours_and_spaces_for_tabs() {
+    let project = Project::with_check(
+        "printf '\\033[1;32mgreen\\033[0m\\tcolumn\\n\\033[2Jcleared\\007 \\342\\200\\256turned\\n'",
+    );
+    let shown = project.ok(&["hooks", "run", "check"]);
+    assert!(shown.contains("| green   column\n"), "{shown}");
+    assert!(shown.contains("| \\x1b[2Jcleared\\x07 \\u{202e}turned\n"), "{shown}");
 }

@@ -15,7 +15,11 @@ fn status(project: &Project, args: &[&str]) -> (String, String) {
     let printed: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
     let text = |field: &str| printed[field].as_str().unwrap_or_default().to_owned();
     let is_untrusted = ["it is not trusted", "it changed since it was trusted"];
-    let expected = if is_untrusted.contains(&&*text("reason")) { UNTRUSTED } else { 0 };
+    let expected = match text("status").as_str() {
+        _ if is_untrusted.contains(&&*text("reason")) => UNTRUSTED,
+        "passed" => 0,
+        _ => 1,
+    };
     assert_eq!(run.code, expected, "{run:?}");
     (text("status"), text("reason"))
 }
@@ -147,7 +151,7 @@ fn a_script_counts_by_whatever_name() {
         std::fs::create_dir(project.root().join("sub")).unwrap();
         project.script("check.sh", "echo agreed");
         project.ok(&["hooks", "trust", "--yes"]);
-        let run = project.json(&["hooks", "run", "check"]);
+        let run = project.try_hook(&["check"]);
         assert_eq!(run["stdout"], "agreed\n", "{named}: {run}");
         project.script("check.sh", "touch evil");
         assert_eq!(status(&project, &[]).0, "not_started", "{named}");
@@ -386,4 +390,15 @@ fn a_script_that_does_not_exist_is_reported_before_it_is_trusted_and_by_doctor()
         let told = format!("it runs `{script}`, which does not exist");
         assert!(doctor.stdout.contains(&told), "{doctor:?}");
     }
+}
+
+#[test]
+fn letters_are_shown_as_they_are_and_hidden_characters_are_not() {
+    let project = Project::with_config(
+        "hooks:\n  stop:\n    - {name: check, command: \"./check.sh 'déjà vu' \\u202e\\u0441url 検査\"}\n",
+    );
+    project.script("check.sh", "# Größe\necho \u{200b}ok");
+    let shown = project.ok(&["hooks", "trust", "--show"]);
+    assert!(shown.contains("./check.sh 'déjà vu' \\u{202e}\\u{441}url 検査\n"), "{shown}");
+    assert!(shown.contains("| # Größe\n") && shown.contains("| echo \\u{200b}ok\n"), "{shown}");
 }

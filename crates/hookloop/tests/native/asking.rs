@@ -199,3 +199,46 @@ fn weakened_gates_are_told_to_the_user_of_an_external_session() {
     }
     assert!(project.events_of("session_started").is_empty());
 }
+
+/// Each visit is a process of its own, so the files of the turn's beginning are kept between them.
+#[test]
+fn the_files_that_an_external_agent_changed_are_named() {
+    let project = Project::with_config(GATED);
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.write("before", "1");
+    let visit = |event: &str| {
+        let run = hook(&project, event, &of(&project, "claude", event));
+        assert!(run.code == 0 && run.stderr.is_empty(), "{run:?}");
+    };
+    let changed = || -> Vec<Value> {
+        let turns = project.events_of("turn_ended");
+        turns.iter().map(|turn| turn["data"]["changed"].clone()).collect()
+    };
+    visit("SessionStart");
+    project.write("work", "1");
+    project.write("before", "2");
+    // The conversation continues in the middle of its turn.
+    visit("SessionStart");
+    project.write("more", "1");
+    visit("Stop");
+    assert_eq!(changed(), [json!(["before", "more", "work"])]);
+    project.write("done", "");
+    visit("Stop");
+    assert_eq!(changed()[1], json!(["done"]));
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let shown = project.ok(&["sessions", "show", &id]);
+    assert!(shown.contains("changed 3 files: before, more, work"), "{shown}");
+}
+
+/// The agent may have worked before hookloop saw the files.
+#[test]
+fn a_session_that_begins_with_a_stop_does_not_say_that_no_file_changed() {
+    let project = Project::with_config(GATED);
+    project.ok(&["hooks", "trust", "--yes"]);
+    project.write("done", "");
+    let run = hook(&project, "Stop", &of(&project, "claude", "Stop"));
+    assert_eq!(run.code, 0, "{run:?}");
+    let id = project.json(&["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let shown = project.ok(&["sessions", "show", &id]);
+    assert!(shown.contains("agent took") && !shown.contains("changed no file"), "{shown}");
+}

@@ -1,7 +1,7 @@
 //! One session at a time changes a checkout; another one gets a worktree of its own.
 
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::support::Sandbox;
 use super::{Ran, command, eventually, json, project, read};
@@ -103,4 +103,29 @@ fn a_session_does_not_write_its_output_into_its_checkout() {
     std::fs::remove_file(sandbox.project().join("made")).unwrap();
     let outside = sandbox.project().with_file_name("run.out");
     assert_eq!(run_into(&[], &outside), Some(6));
+}
+
+#[test]
+fn a_worktree_in_a_repository_without_a_commit_is_refused_with_the_command_to_type() {
+    let sandbox = Sandbox::new("version: 1\n");
+    super::write(&sandbox, "quick.sh", QUICK);
+    let git = |args: &[&str]| {
+        let done = Command::new("git").args(args).current_dir(sandbox.project()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    };
+    git(&["init", "--quiet", "-b", "main"]);
+    let args = ["run", "y", "--agent", "command:./quick.sh", "--worktree"];
+    let refused = Ran::of(command(&sandbox, &args).output().unwrap());
+    assert_eq!(refused.code, 1, "{}", refused.stderr);
+    let error: serde_json::Value = serde_json::from_str(refused.stderr.trim()).unwrap();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.ends_with("the repository has no commit yet"), "{error}");
+    let typed = error["error"]["hint"].as_str().unwrap();
+    git(&["config", "user.name", "t"]);
+    git(&["config", "user.email", "t@example.invalid"]);
+    let mut shell = Command::new("sh");
+    let done = shell.args(["-c", typed]).current_dir(sandbox.project()).output().unwrap();
+    assert!(done.status.success(), "{typed}: {done:?}");
+    let ran = Ran::of(command(&sandbox, &args).output().unwrap());
+    assert_eq!(ran.code, 6, "{}", ran.stderr);
 }

@@ -190,3 +190,15 @@ fn why_prefers_a_whole_id_to_the_start_of_another() {
     let (_, _, said) = plain(&sandbox, &["why", &session[..3]]);
     assert!(said.contains(&format!("the session {session} or the task {other}")), "{said}");
 }
+
+#[test]
+fn a_run_with_an_empty_prompt_is_refused() {
+    let sandbox = project("version: 1\n", &[("turns.json", r#"[{"write": {"ran": ""}}]"#)]);
+    for prompt in ["", " ", "\n\t "] {
+        let (code, out, told) = plain(&sandbox, &["run", prompt, "--agent", "scripted:turns.json"]);
+        assert_eq!((code, out.as_str()), (2, ""), "{prompt:?}: {told}");
+        assert!(told.contains("the prompt is empty"), "{told}");
+        assert!(told.contains("try: hookloop run \""), "{told}");
+    }
+    assert_eq!(json(&sandbox, &["sessions", "list"]), serde_json::json!([]));
+}

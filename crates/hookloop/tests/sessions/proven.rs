@@ -473,6 +473,29 @@ fn who_wants_no_gates_is_not_told_to_add_one() {
 }
 
 #[test]
+fn a_project_with_a_stop_hook_is_not_told_to_add_one() {
+    let skipped = TESTS.replace("command: 'true'", "command: 'true', when: 'iteration > 9'");
+    let open = TESTS.replace("command: 'true'", "command: 'exit 1', on_failure: open");
+    for (config, reason) in [
+        (&skipped, "not proven: no gate passed (tests skipped)"),
+        (&open, "not proven: no gate passed (tests failed without blocking)"),
+    ] {
+        let sandbox = project(config, &[("turns.json", WORK)]);
+        own_file(&sandbox, "version: 1\n");
+        let text = printed_in(&sandbox);
+        assert!(text.contains(reason), "{text}");
+        assert!(!text.contains("add a `stop` hook"), "{text}");
+        assert!(text.contains("try: hookloop why "), "{text}");
+        let sandbox = project(config, &[]);
+        own_file(&sandbox, "version: 1\n");
+        assert_eq!(two_tasks(&sandbox).0, 3);
+        let blocked = print_json(&sandbox, &["task", "show", "first"])["blocked"].to_string();
+        assert!(blocked.contains("let one of its gates run and pass"), "{blocked}");
+        assert!(!blocked.contains("add a `stop` hook"), "{blocked}");
+    }
+}
+
+#[test]
 fn tasks_that_gates_proved_release_their_dependents() {
     let sandbox = project(TESTS, &[]);
     own_file(&sandbox, "version: 1\n");

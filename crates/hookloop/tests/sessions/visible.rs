@@ -45,6 +45,48 @@ hooks:
     assert!(output.contains("| three warnings"), "{output}");
 }
 
+/// The output of a gate that no reader of test runners knows says what to fix.
+#[test]
+fn the_last_output_of_a_gate_that_blocks_is_shown() {
+    let gate = "#!/bin/sh
+for n in 1 2 3 4 5 6 7 8 9; do echo \"line $n.\"; done
+printf '\\033[31mred\\033[0m\\tafter a tab\\007\\n' >&2
+exit 1
+";
+    let config = "version: 1\nhooks:\n  stop:\n    - {name: odd, command: ./gate.sh}\n";
+    let sandbox = project(config, &[("gate.sh", gate)]);
+    write(&sandbox, "turns.json", &format!("[{DONE}]"));
+    let run = ["run", "work", "--agent", "scripted:turns.json", "--hook-retries", "0"];
+    let output = shown(&sandbox, &run);
+    let id = json(&sandbox, &["sessions", "list"])[0]["id"].as_str().unwrap().to_owned();
+    let later = shown(&sandbox, &["sessions", "show", &id]);
+    for text in [output, later] {
+        assert!(text.contains("sent back: gate odd failed"), "{text}");
+        assert!(text.contains("| line 3.") && text.contains("| line 9."), "{text}");
+        assert!(!text.contains("| line 2."), "eight lines are enough: {text}");
+        assert!(text.contains("| red     after a tab\\x07\n"), "{text}");
+    }
+}
+
+/// The checks that fail are named instead.
+#[test]
+fn the_output_of_a_known_test_runner_is_not_repeated() {
+    let gate = "#!/bin/sh
+echo 'running 1 test'
+echo 'test latin1 ... FAILED'
+echo
+echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out'
+exit 101
+";
+    let config = "version: 1\nhooks:\n  stop:\n    - {name: tests, command: ./gate.sh}\n";
+    let sandbox = project(config, &[("gate.sh", gate)]);
+    write(&sandbox, "turns.json", &format!("[{DONE}]"));
+    let run = ["run", "work", "--agent", "scripted:turns.json", "--hook-retries", "0"];
+    let output = shown(&sandbox, &run);
+    assert!(output.contains("sent back by tests: latin1 fails"), "{output}");
+    assert!(!output.contains("| test"), "{output}");
+}
+
 /// A reaction to an event of the session fails while the session runs.
 #[test]
 fn a_failed_reaction_is_shown_in_the_output_of_its_session() {

@@ -407,6 +407,34 @@ fn an_import_without_a_gate_says_so() {
     }
 }
 
+/// Built-in reactions run without anybody's consent. Steps of a delivery do not: they push.
+#[test]
+fn an_import_of_built_in_reactions_alone_asks_for_no_trust() {
+    let steps = "hooks:\n  before_submit: [rebase_on_main, create_pr]\n";
+    for (tool, text, is_asked) in
+        [("automation-hooks", SEED_AUTOMATION, false), ("octopoid", steps, true)]
+    {
+        let project = Project::bare();
+        project.files(&[("file", text)]);
+        let printed = project.ok(&["import", tool, "file"]);
+        assert!(printed.contains("Wrote ") && printed.contains("add a `stop` hook"), "{printed}");
+        assert_eq!(printed.contains("hookloop hooks trust"), is_asked, "{printed}");
+    }
+    // Beside a hook of the project.
+    for is_trusted in [true, false] {
+        let project =
+            Project::with_config("hooks:\n  stop:\n    - {name: tests, command: 'true'}\n");
+        if is_trusted {
+            project.ok(&["hooks", "trust", "--yes"]);
+        }
+        project.files(&[("file", SEED_AUTOMATION)]);
+        let printed = project.ok(&["import", "automation-hooks", "--write", "file"]);
+        assert!(printed.contains("Wrote "), "{printed}");
+        assert_eq!(printed.contains("Next: hookloop hooks trust"), !is_trusted, "{printed}");
+        assert_eq!(printed.contains("Next: hookloop hooks list"), is_trusted, "{printed}");
+    }
+}
+
 #[test]
 fn an_import_that_contradicts_the_file_is_refused_by_name() {
     let project = Project::with_config(

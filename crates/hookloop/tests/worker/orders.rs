@@ -136,6 +136,33 @@ fn a_drain_of_a_worker_that_nobody_knows_is_refused() {
 }
 
 #[test]
+fn an_order_for_a_worker_that_nobody_knows_is_refused() {
+    let sandbox = Sandbox::new("version: 1\n");
+    let refused = |order: &str, name: &str| {
+        let scope = format!("worker:{name}");
+        let output = sandbox.command(&["fleet", order, &scope]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{order}: {output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for order in ["pause", "stop"] {
+        let told = refused(order, "w0");
+        assert!(told.contains("no worker `w0`: the fleet has not seen any worker yet"), "{told}");
+    }
+    let args = ["worker", "--name", "w0", "--agent", "command:true", "--until-idle"];
+    assert!(sandbox.command(&args).output().unwrap().status.success());
+    for order in ["pause", "stop"] {
+        let told = refused(order, "w2");
+        assert!(told.contains("no worker `w2`: known workers are w0"), "{told}");
+        assert!(told.contains("hookloop fleet status"), "{told}");
+    }
+    let orders = || sandbox.json(&["fleet", "status"])["orders"].as_array().map(Vec::len);
+    assert_eq!(orders(), Some(0));
+    // The next worker of that name is paused from its start.
+    sandbox.json(&["fleet", "pause", "worker:w0"]);
+    assert_eq!(orders(), Some(1));
+}
+
+#[test]
 fn an_agent_gives_no_orders() {
     let sandbox = Sandbox::new("version: 1\n");
     for args in [

@@ -11,6 +11,8 @@ use super::{Commit, Remote, Repo, RepoWish, depot, names, notes};
 const REMOTE: &str = "origin";
 /// Branches that are looked for where none is named, and a remote does not say.
 const USUAL: [&str; 2] = ["main", "master"];
+/// The command that gives a repository its first commit.
+const FIRST_COMMIT: &str = "git add --all && git commit -m \"First commit\"";
 
 impl Asker<'_> {
     /// The remote that is wished for, or the usual one.
@@ -71,6 +73,9 @@ impl Asker<'_> {
     ) -> Result<String, RepoError> {
         if let Some(base) = &wish.base {
             names::check_branch(base)?;
+            if remote.is_none() && self.users_ref(&format!("refs/heads/{base}"))?.is_none() {
+                self.check_commit()?;
+            }
             return Ok(base.clone());
         }
         let found = match remote {
@@ -82,9 +87,23 @@ impl Asker<'_> {
         };
         match found.filter(|branch| names::is_branch(branch)) {
             Some(branch) => Ok(branch),
+            None => {
+                self.check_commit()?;
+                Err(RepoError::NeedsHuman {
+                    why: "which branch work is for is not clear".to_owned(),
+                    hint: "name it in hookloop.yaml: delivery: {base: <branch>}".to_owned(),
+                })
+            }
+        }
+    }
+
+    /// Refuses a repository without a commit: a worktree begins with one.
+    fn check_commit(&self) -> Result<(), RepoError> {
+        match self.users_ref("HEAD")? {
+            Some(_) => Ok(()),
             None => Err(RepoError::NeedsHuman {
-                why: "which branch work is for is not clear".to_owned(),
-                hint: "name it in hookloop.yaml: delivery: {base: <branch>}".to_owned(),
+                why: "the repository has no commit yet".to_owned(),
+                hint: FIRST_COMMIT.to_owned(),
             }),
         }
     }

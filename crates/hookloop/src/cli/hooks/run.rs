@@ -1,6 +1,6 @@
 //! `hookloop hooks run`
 
-use hookloop_core::answer::{Verdict, looks_like_answer};
+use hookloop_core::answer::{Status, Verdict, looks_like_answer};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::{NoSuchPoint, Point};
 use hookloop_engine::project::Project;
@@ -9,12 +9,15 @@ use serde_json::json;
 
 use super::{Context, find_task};
 use crate::error::CliError;
-use crate::output::{BOLD, DIM, Result, plain};
+use crate::output::{BOLD, DIM, Result, plain, plain_output};
+
+/// The exit code if the hook ran and did not pass.
+const NOT_PASSED: u8 = 1;
 
 /// Run one hook as if its event had happened
 ///
-/// The command prints the hook's result. It records nothing and takes no action. A hook that is not trusted does not
-/// run, and the command exits with 3.
+/// The command prints the hook's result. It records nothing and takes no action. Exit code: 0 if the hook passed or had
+/// nothing to do; 1 if it blocks, fails or asks for a human; 3 if it is not trusted, and so did not run.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The hook
@@ -56,7 +59,12 @@ impl Args {
                 let message = format!("hook `{}` did not run: {reason}", hook.name);
                 Err(CliError::untrusted(message).hint(command))
             }
-            None => Ok(()),
+            None => {
+                if !has_passed(&run) {
+                    context.exit = NOT_PASSED;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -74,6 +82,12 @@ impl Args {
             }
         }
     }
+}
+
+/// Whether the hook passed or had nothing to do, and asks for no human.
+fn has_passed(run: &HookRun) -> bool {
+    let is_good = matches!(run.outcome.status, Status::Passed | Status::Skipped);
+    is_good && run.outcome.verdict == Verdict::Pass
 }
 
 fn dry_run(context: &mut Context, project: &Project, hook: &Hook, point: &Point) -> Result {
@@ -125,7 +139,7 @@ fn print(context: &mut Context, point: &Point, run: &HookRun) -> Result {
     }
     let answer = Some(&run.stdout).filter(|stdout| looks_like_answer(stdout));
     for line in answer.into_iter().chain([&run.printed]).flat_map(|text| text.lines()) {
-        out.line(format_args!("  {DIM}|{DIM:#} {}", plain(line)))?;
+        out.line(format_args!("  {DIM}|{DIM:#} {}", plain_output(line)))?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
 use super::Context;
+use super::visible::visible;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, Result};
 
@@ -354,17 +355,4 @@ fn lines(definition: &Definition) -> Vec<String> {
         lines.push(format!("{kind:<7} {script} sha256:{digest}"));
     }
     lines
-}
-
-/// `text` with everything escaped but what looks the same everywhere: letters of other scripts may
-/// look like these, turn the direction of what is around them, or not be seen at all.
-fn visible(text: &str) -> String {
-    let mut shown = String::new();
-    for c in text.chars() {
-        match c {
-            ' '..='~' => shown.push(c),
-            c => shown.extend(c.escape_default()),
-        }
-    }
-    shown
 }

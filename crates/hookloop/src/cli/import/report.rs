@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anstyle::{AnsiColor, Style};
+use hookloop_engine::gate_agreement::HookConsent;
 use serde_json::json;
 
 use super::taken::{Fate, Row, Taken};
@@ -69,17 +70,34 @@ pub(super) fn print(context: &mut Context, taken: &Taken, done: &Done) -> Result
     if taken.more > 0 {
         context.out.line(format_args!("and {} more", taken.more))?;
     }
-    match done.configured {
-        Configured::Written { .. } if !has_gate(taken) => {
-            let why = "work that no gate proves waits for a person";
-            context.out.line(format_args!("Next: add a `stop` hook, such as your tests: {why}"))?;
-            context.out.line("      hookloop hooks trust")
-        }
-        Configured::Written { .. } | Configured::Merged { is_changed: true, .. } => {
-            context.out.line("Next: hookloop hooks trust")
-        }
-        _ => Ok(()),
+    let has_changed = matches!(
+        done.configured,
+        Configured::Written { .. } | Configured::Merged { is_changed: true, .. }
+    );
+    if !has_changed {
+        return Ok(());
     }
+    let needs_gate = matches!(done.configured, Configured::Written { .. }) && !has_gate(taken);
+    // Files that can't be looked at now are looked at by `hooks trust`, which says why.
+    let needs_trust = needs_trust(context).unwrap_or(true);
+    if needs_gate {
+        let why = "work that no gate proves waits for a person";
+        context.out.line(format_args!("Next: add a `stop` hook, such as your tests: {why}"))?;
+    }
+    match (needs_gate, needs_trust) {
+        (true, true) => context.out.line("      hookloop hooks trust"),
+        (false, true) => context.out.line("Next: hookloop hooks trust"),
+        (true, false) => Ok(()),
+        (false, false) => context.out.line("Next: hookloop hooks list"),
+    }
+}
+
+/// Whether the project has hooks or gates that a person has to agree to. Built-in hooks run without that.
+fn needs_trust(context: &mut Context) -> Result<bool> {
+    let place = context.place()?;
+    let user = context.user()?;
+    let settings = hookloop_engine::config::settings(&place.config(), &user)?;
+    Ok(HookConsent::look(&place.root, &place.state, &settings.rules)?.is_news())
 }
 
 /// Whether the configuration has a hook that proves work.

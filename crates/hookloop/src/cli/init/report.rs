@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::file::{in_directory, not_ready, program_missing, why_not};
 use super::{CLAUDE, Context, Plan, Tried, outer_project};
 use crate::cli::session::now;
-use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain};
+use crate::output::{BOLD, DIM, Result, cut_to_terminal, plain, plain_output};
 
 /// Lines of a gate's output that are shown when it does not pass.
 const SHOWN_LINES: usize = 12;
@@ -167,11 +167,9 @@ pub(super) fn tried(context: &mut Context, tried: &Tried) -> Result {
     out.line(format_args!(
         "  {style}{word:7}{style:#}  {BOLD}{name}{BOLD:#}  {DIM}{note}{left_out}{DIM:#}"
     ))?;
-    // Some have colours though nobody asked for them.
-    let output = anstream::adapter::strip_str(output).to_string();
     let lines: Vec<&str> = output.trim_matches(['\n', '\r']).lines().collect();
     for line in &lines[lines.len().saturating_sub(SHOWN_LINES)..] {
-        out.line(format_args!("           {DIM}| {}{DIM:#}", plain(line)))?;
+        out.line(format_args!("           {DIM}| {}{DIM:#}", plain_output(line)))?;
     }
     out.flush()
 }

@@ -171,19 +171,21 @@ impl<'o> Live<'o> {
             Weight::Plain => format!("  {text}"),
         };
         let details = words::details(&stored.event.body);
+        let details = details.into_iter().map(|detail| format!("  {DIM}{detail}{DIM:#}"));
+        let lines = std::iter::once(line).chain(details);
         if self.screen.is_none() {
-            self.line(line);
-            for detail in details {
-                self.line(format!("  {DIM}{detail}{DIM:#}"));
-            }
+            lines.for_each(|line| self.line(line));
             return;
         }
-        match weight {
-            Weight::Heading => self.unsaid.clear(),
-            _ if self.unsaid.len() == UNSAID_MAX => drop(self.unsaid.pop_front()),
-            _ => {}
+        if let Weight::Heading = weight {
+            self.unsaid.clear();
         }
-        self.unsaid.push_back(line);
+        for line in lines {
+            if self.unsaid.len() == UNSAID_MAX {
+                self.unsaid.pop_front();
+            }
+            self.unsaid.push_back(line);
+        }
     }
 
     /// Says what the session came to.

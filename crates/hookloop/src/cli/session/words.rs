@@ -6,8 +6,8 @@ use hookloop_core::inbox::one_line;
 use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
 use hookloop_core::session::facts::{GatesJudged, Left};
-use hookloop_core::session::plan::Dollars;
 pub(crate) use hookloop_core::session::plan::counted;
+use hookloop_core::session::plan::{Dollars, GUEST};
 use hookloop_core::session::{
     Answer, Decision, Limit, Limits, Outcome, Plan, Session, SessionReopened, StopDecided,
     StopWhen, SubmitVerdict, TurnEnded, TurnKind, TurnResult, Verdict, Work, stop,
@@ -17,7 +17,7 @@ use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::SessionRow;
 
-use crate::output::plain;
+use crate::output::{plain, plain_output};
 
 /// Characters of a tree's or a commit's name that are shown.
 const HASH_SHOWN: usize = 10;
@@ -25,6 +25,8 @@ const HASH_SHOWN: usize = 10;
 const SAID_SHOWN: usize = 100;
 /// Characters of a hook's message to the user that are shown.
 const MESSAGE_SHOWN: usize = 200;
+/// The next step after a session that no gate could prove.
+const ADD_GATE: &str = "add a `stop` hook to hookloop.yaml, such as your tests";
 /// Checks and files that a line names.
 const NAMES_SHOWN: usize = 4;
 
@@ -44,14 +46,14 @@ pub(crate) fn line(body: &EventBody, limits: &Limits) -> Option<(Weight, String)
     Some((weight, plain(&text).into_owned()))
 }
 
-/// The lines below an event's own: the last output of a hook that failed and stopped nothing.
+/// The lines below an event's own: the last output of a hook that failed, or that blocks.
 pub(crate) fn details(body: &EventBody) -> Vec<String> {
     let tail = match body {
         EventBody::HookRan(ran) => &ran.output_tail,
         EventBody::ReactionFailed(failed) => &failed.output_tail,
         _ => return Vec::new(),
     };
-    tail.iter().map(|line| format!("  | {}", plain(line))).collect()
+    tail.iter().map(|line| format!("  | {}", plain_output(line))).collect()
 }
 
 fn words(body: &EventBody, limits: &Limits) -> Option<(Weight, String)> {
@@ -254,13 +256,8 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
     let took = duration(ended.duration_ms);
     match &ended.result {
         TurnResult::Finished => {
-            let changed = match ended.changed.len() {
-                0 => "changed no file".to_owned(),
-                count => {
-                    let files = counted(count as u32, "file", "files");
-                    format!("changed {files}: {}", some(&ended.changed))
-                }
-            };
+            let changed = changed_files(ended);
+            let changed = changed.map_or_else(String::new, |changed| format!(", {changed}"));
             let usage = match ended.usage.is_none() {
                 true => String::new(),
                 false => {
@@ -273,7 +270,7 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
             };
             let said = last_words(&ended.message);
             let said = said.map_or_else(String::new, |said| format!("; says: {said}"));
-            (Weight::Plain, format!("agent took {took}, {changed}{usage}{refused}{said}"))
+            (Weight::Plain, format!("agent took {took}{changed}{usage}{refused}{said}"))
         }
         TurnResult::Failed { .. } => {
             let why = ended.failure_line().unwrap_or_default();
@@ -284,6 +281,19 @@ fn turn(ended: &TurnEnded) -> (Weight, String) {
             (Weight::Bad, format!("rate limit, {}: {why}", waits_until(*until_ms)))
         }
         TurnResult::Cancelled => (Weight::Bad, format!("agent stopped after {took}")),
+    }
+}
+
+/// The files that a turn changed; none if that is not known.
+pub(crate) fn changed_files(ended: &TurnEnded) -> Option<String> {
+    match ended.changed.len() {
+        // A guest's turn may begin before hookloop looks at the files.
+        0 if ended.agent.starts_with(GUEST) => None,
+        0 => Some("changed no file".to_owned()),
+        count => {
+            let files = counted(u32::try_from(count).unwrap_or(u32::MAX), "file", "files");
+            Some(format!("changed {files}: {}", some(&ended.changed)))
+        }
     }
 }
 
@@ -422,11 +432,10 @@ pub(crate) fn conclusion(id: &str, session: &Session) -> (Weight, String, Option
             if session.plan.wants_no_gates {
                 return (Weight::Plain, text, None);
             }
-            (
-                Weight::Bad,
-                text,
-                Some("add a `stop` hook to hookloop.yaml, such as your tests".to_owned()),
-            )
+            if session.has_gates() {
+                return (Weight::Bad, text, why);
+            }
+            (Weight::Bad, text, Some(ADD_GATE.to_owned()))
         }
         Some(Outcome::Complete { .. }) => {
             let next = (!session.tasks_submitted.is_empty()).then(|| "hookloop merge".to_owned());
@@ -494,11 +503,22 @@ pub(crate) fn why_unproven(session: &Session) -> String {
     if !session.tasks_unproven.is_empty() {
         let names: Vec<String> = session.tasks_unproven.iter().map(ToString::to_string).collect();
         format!("no gate passed for {}", some(&names))
-    } else if session.receipts.is_empty() {
-        "no gate ran".to_owned()
     } else {
-        "no gate passed".to_owned()
+        match session.judged.as_ref().filter(|judged| judged.gates > 0) {
+            None => "no gate ran".to_owned(),
+            Some(judged) if judged.is_proof() => "files changed after the gates passed".to_owned(),
+            Some(judged) => format!("no gate passed{}", results_of_gates(judged)),
+        }
     }
+}
+
+/// The gates that were skipped or failed without blocking, by name.
+fn results_of_gates(judged: &GatesJudged) -> String {
+    let kinds = [(&judged.skipped, "skipped"), (&judged.failed, "failed without blocking")];
+    let named = kinds.into_iter().filter(|(names, _)| !names.is_empty());
+    let named: Vec<String> =
+        named.map(|(names, result)| format!("{} {result}", some(names))).collect();
+    if named.is_empty() { String::new() } else { format!(" ({})", named.join("; ")) }
 }
 
 /// What a session ended as, in a few words.

@@ -12,7 +12,9 @@ use serde::Serialize;
 use super::super::page::value_of;
 use super::super::words::{When, class};
 use super::Visit;
-use crate::cli::session::words::{counted, duration, reopened_words, short_hash, some, turn_cost};
+use crate::cli::session::words::{
+    changed_files, duration, reopened_words, short_hash, some, turn_cost,
+};
 
 /// Steps of a part that are shown, and characters of a text.
 const STEPS_MAX: usize = 100;
@@ -244,12 +246,7 @@ fn turn(visit: &Visit<'_>, kind: TurnKind, attempt: u32, ended: Option<&TurnEnde
             format!("{} tokens, {}", Count(ended.usage.tokens()), turn_cost(ended))
         }
     };
-    let changed = match ended.changed.len() {
-        0 => "changed no file".to_owned(),
-        count => {
-            format!("changed {}: {}", counted(count as u32, "file", "files"), some(&ended.changed))
-        }
-    };
+    let changed = changed_files(ended).unwrap_or_default();
     let refused = match ended.refused.as_slice() {
         [] => String::new(),
         refused => format!("was refused {}", some(refused)),

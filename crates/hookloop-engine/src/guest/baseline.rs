@@ -1,0 +1,46 @@
+//! The files of a project when a guest's turn began, in a file beside the session's others: the next visit is often
+//! another process, and has to tell which files the turn changed.
+//!
+//! The record is for names alone. What the files are now is always read from the files.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::files::{Files, SeenFiles};
+
+const NAME: &str = "turn-files.json";
+/// A project with more files has no such record.
+const FILES_MAX: usize = 50_000;
+/// A longer record is not read.
+const BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// The files when a turn began.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct TurnBaseline {
+    /// The turns that had ended then.
+    pub(super) turns: u32,
+    pub(super) files: SeenFiles,
+}
+
+impl TurnBaseline {
+    /// Reads the record of a session; none if there is none that can be read.
+    pub(super) fn read(directory: &Path) -> Option<TurnBaseline> {
+        let text = crate::files::read_text(&directory.join(NAME), BYTES_MAX).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+}
+
+/// Writes the record of the turn that comes after so many. Without it the changed files have no names.
+pub(super) fn write(directory: &Path, turns: u32, files: &Files) {
+    let Some(files) = files.seen(FILES_MAX) else { return forget(directory) };
+    let Ok(text) = serde_json::to_vec(&TurnBaseline { turns, files }) else { return };
+    let (path, new) = (directory.join(NAME), directory.join(format!("{NAME}.new")));
+    let _ = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
+}
+
+/// Removes the record of a session that is over.
+pub(super) fn forget(directory: &Path) {
+    let _ = fs::remove_file(directory.join(NAME));
+}

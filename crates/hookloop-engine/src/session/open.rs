@@ -959,13 +959,17 @@ fn journal<'p>(project: &'p Project, id: &SessionId) -> Result<Journal<'p>, Star
     Journal::open(project, id)?.ok_or_else(|| StartError::NoSuchSession(id.to_string()))
 }
 
-/// Whether a program performs the session. For another machine this is told by the session's state alone.
+/// Whether a program performs the session. If the last program was elsewhere (another machine, or another checkout of
+/// this one), the session's state alone decides.
 pub fn is_performed(project: &Project, row: &SessionRow) -> bool {
     if row.is_over() || is_of_guest(row) {
         return !row.is_over();
     }
-    let is_here = project.runner().is_some_and(|runner| is_running(runner, &row.id));
-    is_here || (row.machine != machine() && row.state == RUNNING)
+    let runner = project.runner();
+    match row.state.as_str() {
+        RUNNING => runner.is_none_or(|runner| !is_abandoned(project, runner, &row.id)),
+        _ => runner.is_some_and(|runner| is_running(runner, &row.id)),
+    }
 }
 
 /// The state of a session that no program performs, in words.

@@ -537,10 +537,9 @@ pub(crate) fn state<'r>(row: &'r SessionRow, is_running: bool, machine: &str) ->
 /// The state of a session that has not ended and whose program died.
 const INTERRUPTED: &str = "interrupted";
 
-/// Whether a session of this machine has not ended and no program has it.
+/// Whether a session has not ended and its program died.
 pub(crate) fn is_interrupted(project: &Project, row: &SessionRow) -> bool {
-    let is_running = project.runner().is_none_or(|runner| open::is_running(runner, &row.id));
-    state(row, is_running, &open::machine()) == INTERRUPTED && !row.is_over()
+    row.state == hookloop_engine::store::RUNNING && !open::is_performed(project, row)
 }
 
 #[cfg(test)]

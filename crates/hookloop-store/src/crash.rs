@@ -1,18 +1,15 @@
 //! The points at which tests end the process.
 //!
-//! Each durable step passes a point. Built with the feature `crash-points`, the process ends without
-//! a trace at the point whose number is in `HOOKLOOP_CRASH_AT`, as it would by `kill -9`; without
-//! the feature, points cost nothing.
+//! Each durable step passes a point. In a debug build, the process ends at the point whose number is in
+//! `HOOKLOOP_CRASH_AT`, without cleaning up, as it would by `kill -9`. In a release build, points cost nothing.
 
 /// Passes a point. `step` names it for readers of the code.
-#[cfg(not(feature = "crash-points"))]
+#[cfg(not(debug_assertions))]
 #[inline(always)]
-pub fn point(step: &'static str) {
-    let _ = step;
-}
+pub fn point(_step: &'static str) {}
 
-#[cfg(feature = "crash-points")]
-pub fn point(step: &'static str) {
+#[cfg(debug_assertions)]
+pub fn point(_step: &'static str) {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,7 +19,6 @@ pub fn point(step: &'static str) {
 
     let passed = PASSED.fetch_add(1, Ordering::SeqCst) + 1;
     if *CRASH_AT == Some(passed) {
-        let _ = step;
         std::process::abort();
     }
 }

@@ -12,12 +12,9 @@
 //! - [`view`]: tables derived from the log, and every question asked of them
 //! - [`store`]: log and view together, the units of work that change them, group commit
 //! - [`crash`]: the points at which tests end the process
-//! - [`conformance`]: the suite that every log passes
 
 pub mod chain;
 pub mod checkup;
-#[cfg(any(test, feature = "conformance"))]
-pub mod conformance;
 pub mod crash;
 pub mod jetstream;
 pub mod log;

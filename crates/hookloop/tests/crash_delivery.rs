@@ -1,7 +1,7 @@
 //! Ends the program at every durable step of a delivery and around everything that it does outside, and its
 //! resumption at every step again: there is never a second request, a lost commit or a missing merge.
 //!
-//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --features crash-points --test crash_delivery` dies twice at every
+//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_delivery` dies twice at every
 //! pair of steps; without it, after every few first steps.
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -3,7 +3,7 @@
 //! However it went, the project has to end up as if nothing had happened: what was answered or
 //! stored is whole, and what was not stored has left no trace and can be asked for again.
 //!
-//! `cargo nextest run -p hookloop --features crash-points --test crash_points`
+//! `cargo nextest run -p hookloop --test crash_points`
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[allow(dead_code, reason = "each test uses its part")]

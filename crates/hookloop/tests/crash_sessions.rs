@@ -1,7 +1,7 @@
 //! Ends `hookloop run` at every durable step of a session with real hooks, and its resumption at every step
 //! again: however often it dies, the session ends as it would have.
 //!
-//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --features crash-points --test crash_sessions` dies twice
+//! `HOOKLOOP_CRASHES=all cargo nextest run -p hookloop --test crash_sessions` dies twice
 //! at every pair of steps; without it, after every few first steps.
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -1,5 +1,4 @@
 //! The log on a real server and on a real cluster, and the suite that every log passes.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -7,7 +6,6 @@ use std::time::Duration;
 use hookloop_core::event::{Event, EventBody, Other};
 use hookloop_core::id::{EventId, Subject};
 use hookloop_core::time::Timestamp;
-use hookloop_store::conformance;
 use hookloop_store::jetstream::{self, Access, JetStream, Safety};
 use hookloop_store::log::{EventLog, NewEvent};
 use hookloop_testbed::{Cluster, Server, wait_for};

@@ -1,5 +1,4 @@
 //! Events out of a real server, in order and without a gap, whatever happens on the way.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,9 +1,7 @@
 //! The logs that exist, and the suite that all of them pass.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 
-use hookloop_store::conformance;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
 

@@ -1,5 +1,4 @@
 //! Claims in the view, signs of life in the file, and files of the version before them.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! A view over a log that is elsewhere, when what comes from there is not whole.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;

@@ -1,7 +1,6 @@
 //! Whatever a server answers, or fails to: an append ends as the log really is.
 //!
 //! Every failure happens to an event alone and to an atomic batch, on one server and on three.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;

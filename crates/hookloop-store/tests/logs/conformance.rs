@@ -1,8 +1,7 @@
 //! The suite that every log passes.
 //!
-//! [`conformance!`] runs it against what its second argument returns: an empty log, and whatever
-//! has to live as long as it. A further engine is one more line in its tests.
-#![expect(clippy::unwrap_used, reason = "a suite of tests")]
+//! `conformance!` runs the suite against the log that its second argument returns. The argument is a pair: an empty log,
+//! and a value that lives as long as the log. A further engine is one more line.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -13,15 +12,14 @@ use hookloop_core::id::{EventId, Subject};
 use hookloop_core::task::TaskSpec;
 use hookloop_core::time::Timestamp;
 
-use crate::log::{AppendError, Appended, EventLog, MAX_BATCH, NewEvent, Seq};
+use hookloop_store::log::{AppendError, Appended, EventLog, MAX_BATCH, NewEvent, Seq};
 
 /// Defines a test of each promise for the log that `$make` returns.
-#[macro_export]
 macro_rules! conformance {
     ($name:ident, $make:expr) => {
         mod $name {
             use super::*;
-            $crate::conformance!(@tests $make,
+            conformance!(@tests $make,
                 appends_in_order, refuses_a_stale_version, stores_a_batch_whole_or_not_at_all,
                 knows_a_batch_for_ever, takes_several_events_on_a_subject, bounds_batches,
                 reads_back_what_was_written, keeps_what_a_newer_version_wrote, follows_without_a_gap,
@@ -79,7 +77,7 @@ fn conflicts(result: Result<Appended, AppendError>, on: &Subject, at: Seq) {
     }
 }
 
-pub fn appends_in_order(log: &dyn EventLog) {
+pub(crate) fn appends_in_order(log: &dyn EventLog) {
     assert_eq!(log.last(&task("a")).unwrap(), None);
     assert_eq!(log.append(&[created(1, "a")]).unwrap(), Appended::At(1));
     assert_eq!(log.append(&[created(2, "b")]).unwrap(), Appended::At(2));
@@ -91,7 +89,7 @@ pub fn appends_in_order(log: &dyn EventLog) {
     assert_eq!(log.history(&task("a"), 1).unwrap()[0].seq, 3);
 }
 
-pub fn refuses_a_stale_version(log: &dyn EventLog) {
+pub(crate) fn refuses_a_stale_version(log: &dyn EventLog) {
     log.append(&[created(1, "a")]).unwrap();
     conflicts(log.append(&[created(2, "a")]), &task("a"), 1);
     log.append(&[started(3, "a", 1)]).unwrap();
@@ -100,7 +98,7 @@ pub fn refuses_a_stale_version(log: &dyn EventLog) {
     assert_eq!(log.read(1, 10).unwrap().len(), 2);
 }
 
-pub fn stores_a_batch_whole_or_not_at_all(log: &dyn EventLog) {
+pub(crate) fn stores_a_batch_whole_or_not_at_all(log: &dyn EventLog) {
     log.append(&[created(1, "a")]).unwrap();
     conflicts(log.append(&[created(2, "b"), advanced(3, 0), created(4, "a")]), &task("a"), 1);
     assert_eq!(log.read(1, 10).unwrap().len(), 1);
@@ -109,7 +107,7 @@ pub fn stores_a_batch_whole_or_not_at_all(log: &dyn EventLog) {
     assert_eq!(log.last(&Subject::Graph).unwrap().unwrap().seq, 3);
 }
 
-pub fn knows_a_batch_for_ever(log: &dyn EventLog) {
+pub(crate) fn knows_a_batch_for_ever(log: &dyn EventLog) {
     let first = [created(1, "a"), advanced(2, 0)];
     log.append(&first).unwrap();
     for n in 3..40 {
@@ -120,7 +118,7 @@ pub fn knows_a_batch_for_ever(log: &dyn EventLog) {
     assert_eq!(log.read(1, 100).unwrap().len(), 39);
 }
 
-pub fn takes_several_events_on_a_subject(log: &dyn EventLog) {
+pub(crate) fn takes_several_events_on_a_subject(log: &dyn EventLog) {
     let batch = [created(1, "a"), started(2, "a", 0), created(3, "b"), started(4, "a", 0)];
     assert_eq!(log.append(&batch).unwrap(), Appended::At(1));
     assert_eq!(log.last(&task("a")).unwrap().unwrap().seq, 4);
@@ -128,7 +126,7 @@ pub fn takes_several_events_on_a_subject(log: &dyn EventLog) {
     assert_eq!(history.iter().map(|e| e.seq).collect::<Vec<_>>(), [1, 2, 4]);
 }
 
-pub fn bounds_batches(log: &dyn EventLog) {
+pub(crate) fn bounds_batches(log: &dyn EventLog) {
     let many = |n: usize| (0..n).map(|i| created(i as u16, &format!("t{i}"))).collect::<Vec<_>>();
     assert!(matches!(log.append(&[]), Err(AppendError::BatchSize(0))));
     let over = MAX_BATCH + 1;
@@ -137,7 +135,7 @@ pub fn bounds_batches(log: &dyn EventLog) {
     assert_eq!(log.read(MAX_BATCH as Seq, 10).unwrap().len(), 1);
 }
 
-pub fn reads_back_what_was_written(log: &dyn EventLog) {
+pub(crate) fn reads_back_what_was_written(log: &dyn EventLog) {
     let mut new = created(7, "a");
     new.event.actor = "Zoë \"; DROP TABLE event".into();
     new.event.due = true;
@@ -156,7 +154,7 @@ pub fn reads_back_what_was_written(log: &dyn EventLog) {
     assert!(log.read(1, 0).unwrap().is_empty());
 }
 
-pub fn keeps_what_a_newer_version_wrote(log: &dyn EventLog) {
+pub(crate) fn keeps_what_a_newer_version_wrote(log: &dyn EventLog) {
     let data = serde_json::json!({"to": "mars", "with": ["ada"]});
     let body = EventBody::Other(Other { kind: "teleported".to_owned(), data });
     let subjects = ["_p", "_xyz", "_q-abc", "_w-_v-1"].map(|name| name.parse::<Subject>().unwrap());
@@ -182,7 +180,7 @@ pub fn keeps_what_a_newer_version_wrote(log: &dyn EventLog) {
     assert_eq!(followed, read);
 }
 
-pub fn follows_without_a_gap(log: &dyn EventLog) {
+pub(crate) fn follows_without_a_gap(log: &dyn EventLog) {
     const EVENTS: u16 = 500;
     log.append(&[created(0, "first")]).unwrap();
     let mut follower = log.follow(1).unwrap();
@@ -204,7 +202,7 @@ pub fn follows_without_a_gap(log: &dyn EventLog) {
 }
 
 /// Many writers race for the same version of one subject: each round exactly one is stored.
-pub fn one_of_many_writers_wins(log: &dyn EventLog) {
+pub(crate) fn one_of_many_writers_wins(log: &dyn EventLog) {
     const WRITERS: u16 = 4;
     const ROUNDS: u16 = 25;
     log.append(&[created(0, "a")]).unwrap();

@@ -15,7 +15,7 @@ use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
 
 /// How many values there are in all, unless `HOOKLOOP_VALUES` says otherwise.
-const VALUES: u32 = 100_000;
+const VALUES: u32 = 30_000;
 
 /// Values that share a process.
 const NAMES: [&str; 16] = [

@@ -183,6 +183,8 @@ fn what_cannot_be_used_is_told_with_what_to_do() {
     fs::create_dir(&bed.root).unwrap();
     check(&bed, "not in a git repository");
     bed.git(&bed.root, &["init", "--quiet", "--initial-branch=odd"]);
+    check(&bed, "no commit yet");
+    bed.git(&bed.root, &["commit", "--quiet", "--allow-empty", "--message=First"]);
     check(&bed, "which branch");
     let mut bed = Bed::new();
     bed.wish.remote = Some("nobody".to_owned());

@@ -9,6 +9,7 @@
 //! - [`model`]: what agents ask, on loopback, with answers from a script
 //! - [`network`]: namespaces on a bridge that can be parted
 //! - [`proxy`]: a way to a server on which things go wrong when a test says so
+//! - [`tokens`]: the size of a text as models count it
 //! - [`tls`]: TLS in front of a server, by an authority that nobody knows
 //! - [`wire`]: one request over the NATS protocol, and the monitoring pages
 //! - `binary`, `lease`, `process`: where the server is, whose ports are whose, children that die with us
@@ -37,6 +38,7 @@ mod process;
 pub mod proxy;
 pub mod server;
 pub mod tls;
+pub mod tokens;
 pub mod wire;
 
 use std::time::{Duration, Instant};

@@ -20,6 +20,10 @@ const VERSION_MIN: (u64, u64) = (2, 14);
 /// A server tells about itself on a port so far above the one for clients (4222 and 8222 are usual),
 /// unless the configuration says otherwise.
 pub const MONITOR_PORT_ABOVE: u16 = 4000;
+/// How long a stream that cannot be placed is asked for again while a server of the cluster is offline.
+const PLACEMENT_WAIT: Duration = Duration::from_secs(20);
+/// The reason of a cluster that knows a server which does not answer.
+const OFFLINE: &str = "offline";
 const MONITOR_TIMEOUT: Duration = Duration::from_secs(3);
 /// Answers of a monitor longer than that are not read.
 const MONITOR_MAX_BYTES: u64 = 1024 * 1024;
@@ -186,15 +190,24 @@ impl JetStream {
     fn stream(&self, config: &Config) -> Result<Info, JetStreamError> {
         self.run(async {
             let mut patience = Patience::new();
+            let mut placement = Patience::of(PLACEMENT_WAIT);
             loop {
                 let reason = match self.0.stream_info(&config.name).await? {
                     Ok(Response::Ok(info)) => return Ok(info),
                     Ok(Response::Err { error })
                         if error.error_code() == ErrorCode::STREAM_NOT_FOUND =>
                     {
-                        match self.create(config).await? {
-                            Some(info) => return Ok(info),
-                            None => "it was made by someone else".to_owned(),
+                        match self.create(config).await {
+                            Ok(Some(info)) => return Ok(info),
+                            Ok(None) => "it was made by someone else".to_owned(),
+                            Err(error) if !is_for_now(&error) => return Err(error),
+                            // A server that starts is offline until the cluster has heard from it.
+                            Err(error) => {
+                                match placement.pause(&config.name, String::new()).await {
+                                    Ok(()) => continue,
+                                    Err(_) => return Err(error),
+                                }
+                            }
                         }
                     }
                     Ok(Response::Err { error }) => error.to_string(),
@@ -351,6 +364,11 @@ fn removed(info: &Info) -> u64 {
 fn is_new_enough(version: &str) -> bool {
     let mut numbers = version.split(['.', '-']).map(|number| number.parse::<u64>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= VERSION_MIN
+}
+
+/// Whether a stream could not be placed because a server of the cluster is offline.
+fn is_for_now(error: &JetStreamError) -> bool {
+    matches!(error, JetStreamError::Unsafe(Unsafe::FewServers { reason, .. }) if reason.contains(OFFLINE))
 }
 
 /// What is wrong with a stream that was there already.

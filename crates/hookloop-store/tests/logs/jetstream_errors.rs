@@ -428,3 +428,22 @@ fn more_batches_than_a_server_takes_at_once() {
     assert_eq!(appended, Appended::At(2));
     bed.assert_log(&[&[new(1, "a", 0)], &batch]);
 }
+
+/// A server that starts is offline until the cluster has heard from it.
+#[test]
+fn a_stream_that_cannot_be_placed_for_now_is_asked_for_again() {
+    const CREATE: &str = "$JS.API.STREAM.CREATE.";
+    const OFFLINE: &str = "no suitable peers for placement, peer offline";
+    const TAGS: &str = "no suitable peers for placement, tags not matched";
+    let (server, id) = (Server::single(), "demo".parse().unwrap());
+    let proxy = Proxy::to(server.client_address());
+    let access =
+        Access { urls: proxy.url(), monitors: vec![server.monitor_url()], ..Access::default() };
+    let prepare = || JetStream::connect(&access, &id).unwrap().prepare();
+    proxy.plan(Plan::next(CREATE, Fault::refusal(10_005, TAGS)));
+    let refused = prepare().unwrap_err();
+    assert!(refused.to_string().contains("too few servers"), "{refused}");
+    proxy.plan(Plan { times: 3, ..Plan::next(CREATE, Fault::refusal(10_005, OFFLINE)) });
+    prepare().unwrap();
+    proxy.wait_happened();
+}

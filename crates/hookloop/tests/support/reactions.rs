@@ -59,8 +59,8 @@ impl<'e> Followers<'e> {
     }
 }
 
-/// Checks every event that a hook follows, in a log whose reactions are all done.
-pub(crate) fn assert_done_once(events: &[Value]) {
+/// Checks every event that a hook follows, in a log whose reactions are all done. Returns the number of completed tasks.
+pub(crate) fn assert_done_once(events: &[Value]) -> usize {
     let followers = Followers::of(events);
     let mut graph = Graph::default();
     let mut agents = HashSet::new();
@@ -86,7 +86,7 @@ pub(crate) fn assert_done_once(events: &[Value]) {
             _ => {}
         }
     }
-    assert!(followed > 0, "nothing was completed");
+    followed
 }
 
 fn assert_completion(

@@ -92,6 +92,7 @@ impl Inner {
         }
         let messages = message::encode(batch, &self.layout)?;
         let first_of = |last: Seq| last + 1 - batch.len() as Seq;
+        let subjects = || messages.iter().map(|message| message.subject.as_str());
         let mut patience = Patience::new();
         let (mut tries, mut is_retry) = (Vec::new(), false);
         loop {
@@ -99,14 +100,21 @@ impl Inner {
             tries.push(name.clone());
             let (reason, is_brief) = match self.publish(&messages, &name).await? {
                 Answer::Stored { last } => {
-                    let subjects = messages.iter().map(|message| message.subject.as_str());
-                    self.written.note(first_of(last), subjects);
+                    self.written.note(first_of(last), subjects());
                     return Ok(Appended::At(first_of(last)));
                 }
                 Answer::Overtaken => {
                     let attempt = Attempt { batch, messages: &messages, tries: &tries, is_retry };
                     match self.look(&attempt).await? {
-                        Some(appended) => return Ok(appended),
+                        // A copy that is behind must not hide the event from the reads that follow.
+                        Some(appended) => {
+                            let found = match appended {
+                                Appended::At(_) => messages.len(),
+                                Appended::Before(_) => 1,
+                            };
+                            self.written.note(appended.first(), subjects().take(found));
+                            return Ok(appended);
+                        }
                         // What overtook it is not visible here yet, or nothing did.
                         None => ("overtaken".to_owned(), true),
                     }

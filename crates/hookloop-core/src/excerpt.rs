@@ -1,5 +1,5 @@
-//! Text that is too long, as its first and last lines with a note of what is missing between them; and lists of names
-//! that are too long.
+//! Shortens long text to its first and last lines, and long lists to their first names. A note states the size of the
+//! part that is left out.
 
 use std::fmt;
 

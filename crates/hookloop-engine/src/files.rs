@@ -22,8 +22,8 @@ const FILES_MAX: usize = 500_000;
 const READ_MAX: u64 = 64 * 1024 * 1024;
 /// A file that was written to so shortly before a look is read again at the next: its time may not tell.
 const RACY_NS: i128 = 100_000_000;
-/// Bytes of the digest of a file that another program is told.
-const SEEN_BYTES: usize = 16;
+/// Bytes of a digest that tell two states apart.
+const DIGEST_BYTES: usize = 16;
 /// The largest regular expression of a rule, when it is ready.
 const PATTERN_MAX_BYTES: usize = 256 * 1024;
 
@@ -32,7 +32,7 @@ const PATTERN_MAX_BYTES: usize = 256 * 1024;
 pub struct Files {
     known: BTreeMap<PathBuf, Known>,
     has_looked: bool,
-    /// What another program saw before the first look of this one.
+    /// The files as another program saw them before the first look of this one.
     earlier: Option<SeenFiles>,
 }
 
@@ -49,8 +49,7 @@ struct Known {
 
 impl Known {
     fn seen(&self, path: &Path) -> (String, String) {
-        let content: String =
-            self.content.iter().take(SEEN_BYTES).map(|byte| format!("{byte:02x}")).collect();
+        let content = short_hex(&self.content);
         (path.display().to_string(), format!("{:o} {content}", self.inode.mode))
     }
 }
@@ -80,7 +79,8 @@ impl Files {
         Files { earlier, ..Files::default() }
     }
 
-    /// What the last look saw, for another program; none if there was no look, or if there are more than `max` files.
+    /// The files as the last look saw them, for another program. None if there was no look, or if there are more than
+    /// `max` files.
     pub fn seen(&self, max: usize) -> Option<SeenFiles> {
         let is_kept = self.has_looked && self.known.len() <= max;
         is_kept.then(|| self.known.iter().map(|(path, known)| known.seen(path)).collect())
@@ -140,7 +140,7 @@ impl Files {
             hash.update(known.inode.mode.to_le_bytes());
             hash.update(known.content);
         }
-        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        short_hex(&hash.finalize())
     }
 }
 
@@ -233,6 +233,10 @@ pub(crate) fn pattern(text: &str) -> Result<regex::Regex, String> {
     let mut builder = regex::RegexBuilder::new(text);
     builder.multi_line(true).size_limit(PATTERN_MAX_BYTES);
     builder.build().map_err(|error| error.to_string())
+}
+
+fn short_hex(digest: &[u8]) -> String {
+    digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

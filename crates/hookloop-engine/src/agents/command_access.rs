@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use hookloop_core::excerpt::first_names;
+
 use super::{Dialect, Permissions, Settings};
 
 /// The kind of tools of the Agent Client Protocol that run commands.
@@ -105,13 +107,9 @@ impl fmt::Display for CommandAccess {
             }
             CommandAccess::Some(commands) => {
                 let named: Vec<String> =
-                    commands.iter().take(NAMED_MAX).map(|command| format!("`{command}`")).collect();
-                let more = match commands.len().saturating_sub(NAMED_MAX) {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
-                let named = named.join(", ");
-                write!(f, "Of commands you may run only {named}{more}. Others are refused.")
+                    commands.iter().map(|command| format!("`{command}`")).collect();
+                let named = first_names(&named, NAMED_MAX);
+                write!(f, "Of commands you may run only {named}. Others are refused.")
             }
             CommandAccess::None => f.write_str(
                 "You may not run commands: they are refused. hookloop runs the gates for you.",

@@ -1,7 +1,7 @@
 //! The files of a project when a guest's turn began, in a file beside the session's others: the next visit is often
 //! another process, and has to tell which files the turn changed.
 //!
-//! The record is for names alone. What the files are now is always read from the files.
+//! The record is for names alone. The present content is always read from the files.
 
 use std::fs;
 use std::path::Path;

@@ -362,7 +362,7 @@ fn fingerprint(run: &HookRun) -> String {
     failure_fingerprint(&run.hook, &evidence(run))
 }
 
-/// What a run that blocks has to say: its reason, its prompt and its output.
+/// The reason, the prompt and the output of a run that blocks.
 fn evidence(run: &HookRun) -> String {
     let printed = [run.stderr.trim(), run.stdout.trim()];
     let parts = run.blocking_words().into_iter().chain(printed).filter(|part| !part.is_empty());

@@ -163,7 +163,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Something that the agent can mend, with an instruction whose first line is the reason.
+    /// A failure that the agent can correct. The first line of the instruction is the reason.
     pub(crate) fn block(prompt: String) -> Trouble {
         let why = prompt.lines().next().unwrap_or_default().to_owned();
         Trouble::Block { why, prompt, details: String::new() }

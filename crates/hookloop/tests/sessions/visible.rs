@@ -45,7 +45,7 @@ hooks:
     assert!(output.contains("| three warnings"), "{output}");
 }
 
-/// The output of a gate that no reader of test runners knows says what to fix.
+/// hookloop cannot name the failing checks of an unknown test runner, so it shows the gate's output.
 #[test]
 fn the_last_output_of_a_gate_that_blocks_is_shown() {
     let gate = "#!/bin/sh

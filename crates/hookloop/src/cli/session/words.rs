@@ -2,6 +2,7 @@
 
 use hookloop_core::delivery::Submission;
 use hookloop_core::event::{EventBody, HookRan, ReactionFailed};
+use hookloop_core::excerpt::first_names;
 use hookloop_core::inbox::one_line;
 use hookloop_core::options::Length;
 use hookloop_core::promise::Promise;
@@ -357,12 +358,8 @@ pub(crate) fn short_hash(hash: &str) -> &str {
 }
 
 pub(crate) fn some(names: &[String]) -> String {
-    let shown =
-        names.iter().take(NAMES_SHOWN).map(|name| plain(name)).collect::<Vec<_>>().join(", ");
-    match names.len().checked_sub(NAMES_SHOWN) {
-        None | Some(0) => shown,
-        Some(more) => format!("{shown} and {more} more"),
-    }
+    let names: Vec<_> = names.iter().map(|name| plain(name)).collect();
+    first_names(&names, NAMES_SHOWN)
 }
 
 /// How the gates of a verdict that does not block ended, each kind apart.

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hookloop_config::condition::Condition;
 use hookloop_core::point::Point;
-use hookloop_engine::condition::Condition;
 use serde_json::json;
 
 use crate::figures::{Sample, ms, table, times};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use hookloop_config::effective::Rules;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::{Event, EventBody, Started};
@@ -15,7 +16,6 @@ use hookloop_core::task::{Outcome, TaskSpec};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::project::Project;
-use hookloop_engine::rules::Rules;
 use hookloop_store::jetstream::{self, Access, JetStream, Safety};
 use hookloop_store::log::{EventLog, NewEvent, Seq};
 use hookloop_store::store::Store;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hookloop_config::effective::Rules;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::FORMAT;
@@ -20,7 +21,6 @@ use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_engine::fleet::{Fleet, Presence, Running, Served, WorkerState};
 use hookloop_engine::project::{EngineError, Project};
-use hookloop_engine::rules::Rules;
 use hookloop_store::jetstream::{Access, JetStream, Links};
 use hookloop_store::log::{
     AppendError, Appended, EventLog, Follow, LogError, NewEvent, Seq, StoredEvent,

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use hookloop_config::effective::Rules;
 use hookloop_engine::project::Project;
-use hookloop_engine::rules::Rules;
 use hookloop_store::jetstream::{self, Access};
 use hookloop_store::store::Store;
 use hookloop_testbed::{Cluster, poll};

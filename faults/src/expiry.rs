@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use hookloop_config::effective::Rules;
 use hookloop_core::command::Command;
 use hookloop_core::task::TaskSpec;
 use hookloop_engine::project::Project;
-use hookloop_engine::rules::Rules;
 use hookloop_testbed::{Cluster, poll};
 use rustix::process::Signal;
 

@@ -19,13 +19,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use hookloop_config::effective::Rules;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::Outcome as TaskOutcome;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
 use hookloop_engine::project::{EngineError, Project};
-use hookloop_engine::rules::Rules;
 use hookloop_store::jetstream::{self, Access};
 
 use crate::history::{History, Op, Outcome};

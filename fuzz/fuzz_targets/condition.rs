@@ -4,8 +4,8 @@
 
 #![no_main]
 
+use hookloop_config::condition::Condition;
 use hookloop_core::point::Point;
-use hookloop_engine::condition::Condition;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
 

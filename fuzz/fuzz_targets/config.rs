@@ -5,11 +5,12 @@
 
 use std::path::{Component, Path};
 
+use hookloop_config::ConfigError;
+use hookloop_config::condition::Condition;
+use hookloop_config::project_file::{Settings, settings_from};
 use hookloop_core::hook::{Handler, Hook, Source};
 use hookloop_core::options::{ATTEMPTS_MAX, EnvEntry, TIMEOUT_MAX_MS, is_dangerous_variable};
 use hookloop_core::point::Kind;
-use hookloop_engine::condition::Condition;
-use hookloop_engine::config::{ConfigError, Settings, settings_from};
 use hookloop_engine::trust::{Seen, needs_trust};
 use libfuzzer_sys::fuzz_target;
 

@@ -13,13 +13,13 @@ use hookloop_bench::bare::Bare;
 use hookloop_bench::figures::{Sample, ms, table, times};
 use hookloop_bench::processes::{Runner, round_robin};
 use hookloop_bench::{hooks, loops, mcp};
+use hookloop_config::effective::Rules;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::task::{Outcome, TaskSpec};
 use hookloop_core::urgency::Ageing;
 use hookloop_engine::bulk;
 use hookloop_engine::project::Project;
-use hookloop_engine::rules::Rules;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
 

@@ -21,14 +21,12 @@ pub mod command;
 pub mod command_access;
 pub mod crew;
 pub(crate) mod faults;
-pub mod known;
 mod limits;
 mod lines;
 pub(crate) mod login;
 pub mod readiness;
 pub mod repository;
 pub mod scripted;
-pub mod settings;
 pub mod tools;
 pub mod version;
 
@@ -36,6 +34,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hookloop_config::agents::Dialect;
+use hookloop_config::agents::NoSuchAgent;
+use hookloop_config::agents::Program;
+use hookloop_config::agents::Settings;
 use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{AgentFault, Talk, TurnResult, Usage};
@@ -45,8 +47,6 @@ use crate::reactions::CAUSE_VARIABLE;
 use crate::runner::Runner;
 
 pub use command_access::CommandAccess;
-pub use known::Dialect;
-pub use settings::{NoSuchAgent, Permissions, Program, Settings};
 pub use tools::Tools;
 
 /// The most of a final message that is kept, half of it from its end.

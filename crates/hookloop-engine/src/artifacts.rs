@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use hookloop_config::ids::fresh_id;
 use hookloop_core::excerpt::LeftOut;
 use hookloop_core::id::EventId;
 use rustix::fs::OFlags;
 
 use crate::process::excerpt;
-use crate::project::fresh_id;
 
 const DIRECTORY: &str = "artifacts";
 /// Runs whose output is kept, and bytes of it in all.

@@ -18,8 +18,10 @@ pub use line::Line;
 use line::past;
 use outline::{LinesInOrder, Outline};
 
-use crate::project::{EngineError, Project, fresh_id, now};
+use crate::project::{EngineError, Project};
 use crate::work::{Origin, Work};
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 
 /// The longest line of an import.
 pub const LINE_MAX: u64 = 1024 * 1024;

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use hookloop_config::clock::now;
+use hookloop_config::effective::Scheduling;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
@@ -12,8 +15,7 @@ use hookloop_core::time::Timestamp;
 use hookloop_store::store::Unit;
 use hookloop_store::view::{Kinds, View};
 
-use crate::project::{Done, EngineError, Project, fresh_id, now};
-use crate::rules::Scheduling;
+use crate::project::{Done, EngineError, Project};
 use crate::sought::Hold;
 use crate::spread::LEVEL_MAX;
 use crate::work::Work;

@@ -3,6 +3,7 @@
 //! Any process may do them, one process at a time and one batch at a time: each batch holds the actions and the
 //! cursor's move past what led to them, so however often a process dies, each action takes effect once.
 
+use hookloop_config::clock::now;
 use hookloop_core::builtin::Builtin;
 use hookloop_core::cascade::Cause;
 use hookloop_core::event::{
@@ -13,7 +14,7 @@ use hookloop_core::id::{EventId, Subject};
 use hookloop_core::workflow::Run;
 use hookloop_store::log::{Seq, StoredEvent};
 
-use crate::project::{Done, EngineError, Project, now};
+use crate::project::{Done, EngineError, Project};
 use crate::react::{satisfactions, starts_process, weight};
 use crate::reactions::{DispatchRole, ReactionHold, ReactionsLeft};
 use crate::run::{EventProcesses, RanFor};

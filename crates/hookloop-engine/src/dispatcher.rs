@@ -4,13 +4,15 @@
 //! That there is one is a matter of economy, since rivals would waste each other's batches. So its
 //! place is held by signs of life alone, and taken over when an observer has seen none for a while.
 
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_store::log::Seq;
 use hookloop_store::pulse::{Beat, Held, Pulse};
 use rustix::time::ClockId;
 
 use crate::kept;
 use crate::lease::{Expired, Watch};
-use crate::project::{Done, EngineError, Project, fresh_id, now};
+use crate::project::{Done, EngineError, Project};
 use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat, SeatHold};
 
 /// Events after which a new snapshot is worth its bytes.

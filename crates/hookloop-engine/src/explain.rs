@@ -1,12 +1,11 @@
 //! What would run at a point, in order, and why.
 
+use hookloop_config::condition::{Condition, ConditionError};
 use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{Hook, Registry, Source};
 use hookloop_core::point::Point;
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
-
-use crate::condition::{Condition, ConditionError};
 
 /// One hook of a point.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,7 +12,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkBuilder;
 use sha2::{Digest, Sha256};
 
@@ -24,9 +23,6 @@ const READ_MAX: u64 = 64 * 1024 * 1024;
 const RACY_NS: i128 = 100_000_000;
 /// Bytes of a digest that tell two states apart.
 const DIGEST_BYTES: usize = 16;
-/// The largest regular expression of a rule, when it is ready.
-const PATTERN_MAX_BYTES: usize = 256 * 1024;
-
 /// The files of a project as they were at the last look.
 #[derive(Debug, Default)]
 pub struct Files {
@@ -220,19 +216,6 @@ pub fn read_text(path: &Path, max: u64) -> Result<String, String> {
         true => Err(format!("it has {size} bytes; at most {max}")),
         false => fs::read_to_string(path).map_err(|error| error.to_string()),
     }
-}
-
-/// A path, or a pattern with `*`, `?` and `**`.
-pub(crate) fn glob(text: &str) -> Result<GlobMatcher, String> {
-    let built = GlobBuilder::new(text).literal_separator(true).build();
-    built.map(|glob| glob.compile_matcher()).map_err(|error| error.to_string())
-}
-
-/// The regular expression of a rule.
-pub(crate) fn pattern(text: &str) -> Result<regex::Regex, String> {
-    let mut builder = regex::RegexBuilder::new(text);
-    builder.multi_line(true).size_limit(PATTERN_MAX_BYTES);
-    builder.build().map_err(|error| error.to_string())
 }
 
 fn short_hex(digest: &[u8]) -> String {

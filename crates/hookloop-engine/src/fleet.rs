@@ -26,9 +26,10 @@ pub use books::Books;
 pub use departed::UnknownWorker;
 
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
-use crate::place::Place;
-use crate::project::{EngineError, Project, now};
-use crate::rules::Rules;
+use crate::project::{EngineError, Project};
+use hookloop_config::clock::now;
+use hookloop_config::effective::Rules;
+use hookloop_config::paths::Place;
 
 /// A worker that has shown no life for so long is gone, as far as a list is concerned. Whether its tasks are taken
 /// is decided by those who watched it.

@@ -19,6 +19,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hookloop_config::clock::now;
+use hookloop_config::effective::Rules;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::{AgentsTrusted, EventBody, HooksTrusted};
 use hookloop_core::gate_ledger::{
@@ -36,8 +38,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::delivery::repo::found::Found;
-use crate::project::{EngineError, Project, now};
-use crate::rules::Rules;
+use crate::project::{EngineError, Project};
 use crate::runner::Runner;
 use crate::trust::{
     Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, what, write_whole,

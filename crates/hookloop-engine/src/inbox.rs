@@ -5,6 +5,9 @@
 
 pub mod decision_record;
 
+use decision_record::{DecisionRecord, flag_of};
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
@@ -17,11 +20,10 @@ use hookloop_core::remark::Remark;
 use hookloop_core::session::facts::RetryLimitAnswered;
 use hookloop_core::session::{Answer, Outcome, stop};
 
-use crate::project::{Done, EngineError, Project, fresh_id, now};
+use crate::project::{Done, EngineError, Project};
 use crate::session::open::{self, LimitChanges, ReopenAnswer};
 use crate::session::{StartError, session_of};
 use crate::work::{Origin, Work};
-use decision_record::{DecisionRecord, flag_of};
 
 /// Problems that are looked at when one is looked for.
 const LOOKED_AT_MAX: usize = 10_000;

@@ -1,5 +1,7 @@
 //! Decisions of a person about a log that lost events or has foreign messages in it, and their record.
 
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::event::{Event, EventBody, ForeignAccepted, LossAccepted};
 use hookloop_core::id::Subject;
@@ -7,7 +9,7 @@ use hookloop_store::log::Seq;
 use hookloop_store::store::Rebuilt;
 use hookloop_store::view::QuarantineRow;
 
-use crate::project::{EngineError, Project, fresh_id, now};
+use crate::project::{EngineError, Project};
 
 impl Project {
     /// Makes the view again from a log of which acknowledged events are missing, and records that in the log.

@@ -4,6 +4,11 @@ use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use hookloop_config::ConfigError;
+use hookloop_config::paths::Place;
+use hookloop_config::policy::{Policies, PolicyFile};
+use hookloop_config::project_file::Settings;
+use hookloop_config::user::{NamedBy, StoreName, User};
 use hookloop_core::id::ProjectName;
 use hookloop_http::HttpClient;
 use hookloop_store::checkup::loss_of_emptied;
@@ -14,12 +19,8 @@ use hookloop_store::sqlite::{LogLoss, OpenError, is_file_empty};
 use hookloop_store::store::{Store, StoreError};
 use sha2::{Digest, Sha256};
 
-use crate::config::{ConfigError, Settings};
-use crate::place::Place;
-use crate::policy::{Policies, PolicyFile};
 use crate::project::EngineError;
 use crate::reactions::owners_above;
-use crate::user::{NamedBy, StoreName, User};
 
 /// What the process was started with.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +49,7 @@ impl Surroundings {
 
     /// What the policies say.
     pub fn policies(&self) -> Result<Policies, ConfigError> {
-        Policies::load(&self.policies)
+        hookloop_config::policy_file::load(&self.policies)
     }
 
     /// What the user's own file says, within what the policies allow.
@@ -60,7 +61,7 @@ impl Surroundings {
     /// What the user's own file says, for who runs nothing.
     pub(crate) fn own(&self) -> Result<User, ConfigError> {
         match &self.user_file {
-            Some(path) => User::load(path),
+            Some(path) => hookloop_config::user_file::load(path),
             None => Ok(User::default()),
         }
     }

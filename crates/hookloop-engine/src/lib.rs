@@ -1,13 +1,7 @@
 //! Makes things happen: commands in, events out, reactions run.
 //!
-//! - [`place`]: where a project is, and where its state lives
 //! - [`kept`]: where a project's log is kept, and how it is opened there
-//! - [`config`]: the file `hookloop.yaml`, read strictly
-//! - [`condition`]: whether a hook has anything to do this time
-//! - [`user`]: the user's own configuration: stores, and who one is to them
-//! - [`policy`]: what an operator decided, above users and projects
 //! - [`secrets`]: secrets by reference, fetched for who names them
-//! - [`rules`]: what the configuration and the user's switches amount to
 //! - [`caller`]: the actor that gives commands, and whether it is a person
 //! - [`project`]: the one door for commands
 //! - [`work`]: a command and what follows from it, as one batch
@@ -55,8 +49,6 @@ pub mod artifacts;
 pub mod bulk;
 pub mod caller;
 pub mod claim;
-pub mod condition;
-pub mod config;
 pub mod delivery;
 pub mod dispatch;
 pub mod dispatcher;
@@ -76,14 +68,11 @@ pub mod kept;
 pub mod lease;
 pub mod lifeline;
 pub mod notify;
-pub mod place;
-pub mod policy;
 pub mod process;
 pub mod project;
 pub mod react;
 pub mod reactions;
 mod record;
-pub mod rules;
 pub mod run;
 pub mod runner;
 pub mod sandbox;
@@ -98,7 +87,6 @@ pub mod survey;
 pub mod telemetry;
 pub mod trust;
 mod turns;
-pub mod user;
 pub mod user_database;
 mod webhook;
 pub mod work;

@@ -10,7 +10,6 @@
 //! - `send`: the ways there
 //! - `seen`: since when a message is as it is
 
-mod given;
 mod message;
 mod seen;
 mod send;
@@ -18,23 +17,26 @@ mod send;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryIter, channel};
 use std::time::Duration;
 
+use hookloop_config::channels::Channel;
+use hookloop_config::channels::Mode;
+use hookloop_config::channels::Way;
 use hookloop_core::event::{Empty, EventBody};
 use hookloop_core::id::{NoticeId, Subject};
-use hookloop_core::inbox::{Key, Kind, NoticeClaimed, NoticeFailed, Problem};
+use hookloop_core::inbox::{Key, NoticeClaimed, NoticeFailed, Problem};
 use hookloop_core::time::Timestamp;
 use hookloop_store::crash;
 use hookloop_store::log::Seq;
 use hookloop_store::view::{Notice, NoticeState};
-use lettre::message::Mailbox;
 
-pub use given::{Given, Secret};
 pub use message::{Item, Message};
 
 use crate::inbox;
-use crate::project::{EngineError, Project, fresh_id, now};
+use crate::project::{EngineError, Project};
 use crate::runner::Runner;
 use crate::session::open::machine;
 use crate::work::{Origin, Work};
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use seen::Seen;
 use send::Door;
 
@@ -49,52 +51,6 @@ const ROUND_MAX: usize = 50;
 const DIGEST_MAX: usize = 500;
 /// Between two rounds of a process that stays.
 const ROUND_EVERY: Duration = Duration::from_secs(3);
-
-/// A way to tell a person.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Channel {
-    pub name: String,
-    pub way: Way,
-    pub mode: Mode,
-    /// Names or directories of projects; none for all of them.
-    pub projects: Vec<String>,
-    /// None for all of them.
-    pub kinds: Vec<Kind>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Way {
-    Webhook(Given),
-    Slack(Given),
-    Desktop,
-    Mail(Box<Mail>),
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Mail {
-    pub host: String,
-    pub port: u16,
-    pub security: Security,
-    /// A name and a password.
-    pub login: Option<(String, Given)>,
-    pub from: Mailbox,
-    pub to: Vec<Mailbox>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Security {
-    StartTls,
-    Tls,
-    /// On this machine alone.
-    None,
-}
-
-/// Whether each problem is told at once, or all of a while together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    Each,
-    Digest { every: Duration },
-}
 
 /// When a round is: the time of day, and a clock that nobody sets.
 #[derive(Clone, Copy, Debug)]
@@ -134,12 +90,11 @@ pub struct Failure {
     pub reason: String,
 }
 
-impl Channel {
-    fn is_for(&self, project: &Project) -> bool {
-        let root = project.runner().map(|runner| runner.home().display().to_string());
-        let is_it = |name: &String| *name == project.name || Some(name) == root.as_ref();
-        self.projects.is_empty() || self.projects.iter().any(is_it)
-    }
+/// Whether a channel is configured for a project.
+fn is_for(channel: &Channel, project: &Project) -> bool {
+    let root = project.runner().map(|runner| runner.home().display().to_string());
+    let is_it = |name: &String| *name == project.name || Some(name) == root.as_ref();
+    channel.projects.is_empty() || channel.projects.iter().any(is_it)
 }
 
 /// Sends what each channel was not told of yet. Any number of processes may do so at the same time.
@@ -151,7 +106,7 @@ pub fn round(
     let mut report = Report::default();
     let Some(runner) = project.runner() else { return Ok(report) };
     let mut seen = Seen::load(project);
-    for channel in channels.iter().filter(|channel| channel.is_for(project)) {
+    for channel in channels.iter().filter(|channel| is_for(channel, project)) {
         match Post::open(project, channel, runner) {
             Ok(post) => post.round(moment, &mut seen, &mut report)?,
             Err(reason) => report.fail(channel, reason),

@@ -2,38 +2,40 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use hookloop_config::clock::now;
+use hookloop_config::effective::Rules;
+use hookloop_config::ids::fresh_id;
+use hookloop_config::paths::{Place, PlaceError};
+use hookloop_config::policy::Forbidden;
+use hookloop_config::project_file::Settings;
+use hookloop_config::secret_references::Whose;
+use hookloop_config::user::{Unlisted, User};
+use hookloop_config::{ConfigError, project_file as config};
 use hookloop_core::authority::{ActorKind, ControlledAction};
 use hookloop_core::cascade::{CascadeLimit, Cause};
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::{Event, EventBody};
 use hookloop_core::hook::{Handler, Hook, Registry};
-use hookloop_core::id::{EventId, ProjectName, Subject, TaskId};
+use hookloop_core::id::{EventId, Subject, TaskId};
 use hookloop_core::refusal::Refusal;
 use hookloop_core::task::Task;
-use hookloop_core::time::Timestamp;
 use hookloop_store::log::{EventLog, LogError};
 use hookloop_store::store::{Store, StoreError};
 use hookloop_store::view::View;
 
 use crate::caller::{Caller, Unauthorized};
-use crate::config::{self, ConfigError, Settings};
 use crate::fleet::{Books, UnknownWorker};
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
-use crate::place::{Place, PlaceError};
-use crate::policy::Forbidden;
 use crate::reactions::{ReactionsLeft, cause_of, left_to_above};
-use crate::rules::Rules;
 use crate::runner::{Runner, command_for};
-use crate::secrets::{Vault, Whose};
+use crate::secrets::Vault;
 use crate::session::{Taken, session_of};
 use crate::sought::Sought;
 use crate::spread::Spread;
 use crate::telemetry::Tracing;
 use crate::trust::{HookOffer, Trust, TrustError};
-use crate::user::{Unlisted, User};
 use crate::work::Work;
 
 #[derive(Debug, thiserror::Error)]
@@ -428,25 +430,4 @@ fn with_untrusted_actions(rules: Rules, runner: Option<&Runner>) -> Rules {
     let declared = rules.hooks.list().iter().filter(is_declared);
     let untrusted_actions = declared.filter(is_untrusted).map(|hook| hook.name.clone()).collect();
     Rules { untrusted_actions, ..rules }
-}
-
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// A name for a new project in a directory called `directory`.
-pub fn new_project_name(directory: &str) -> ProjectName {
-    ProjectName::generate(directory, fresh_id())
-}
-
-pub(crate) fn fresh_id() -> EventId {
-    // Such an id has the time since 1970; a clock that is before that can't be asked for one.
-    let id = if SystemTime::now() < UNIX_EPOCH {
-        let start = uuid::Timestamp::from_unix(uuid::NoContext, 0, 0);
-        uuid::Uuid::new_v7(start)
-    } else {
-        uuid::Uuid::now_v7()
-    };
-    EventId(*id.as_bytes())
 }

@@ -12,6 +12,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
+use hookloop_config::paths::PlaceError;
 use hookloop_core::cascade::{CascadeLimit, Cause};
 use hookloop_core::event::{CascadeCut, EventBody};
 use hookloop_core::id::{EventId, Subject};
@@ -19,9 +22,8 @@ use hookloop_store::log::{EventLog, Seq};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::kept::Kept;
-use crate::place::PlaceError;
 use crate::process::{HiddenAncestry, KeeperOwner, ancestry};
-use crate::project::{Done, EngineError, Project, fresh_id, now};
+use crate::project::{Done, EngineError, Project};
 use crate::seat::SeatHold;
 use crate::session::StartError;
 use crate::work::{Origin, Work};

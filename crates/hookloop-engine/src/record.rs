@@ -133,7 +133,7 @@ pub(crate) fn judged(hook: &Hook, point: &Point, said: Said, attempts: u32) -> H
             _ => None,
         },
         duration_ms: u64::try_from(said.duration.as_millis()).unwrap_or(u64::MAX),
-        ended_at: Some(crate::project::now()),
+        ended_at: Some(hookloop_config::clock::now()),
         attempts,
         reason: outcome.reason.as_ref().map(kept),
         message: outcome.message.as_ref().map(kept),

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use hookloop_config::clock::now;
 use hookloop_core::answer::{Outcome, Status};
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, cannot_run};
 use hookloop_core::event::{Event, HookRan};
@@ -18,7 +19,7 @@ use hookloop_store::log::Seq;
 
 use crate::environment;
 use crate::kept::Kept;
-use crate::project::{EngineError, Project, now};
+use crate::project::{EngineError, Project};
 use crate::reactions::{EventClaim, ReactionHold, ReactionRun};
 use crate::runner::{Occasion, RunRefusal, Runner, command_for};
 use crate::turns;

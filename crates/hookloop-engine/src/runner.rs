@@ -10,6 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use hookloop_config::agents::Settings;
+use hookloop_config::variables::BASE;
+use hookloop_config::variables::CI_VARIABLE;
+use hookloop_config::variables::LOG_SELECTORS;
+use hookloop_config::variables::TRACE_PARENT;
 use hookloop_core::answer::Ended;
 use hookloop_core::command_line::Invocation;
 use hookloop_core::event::Event;
@@ -25,7 +30,6 @@ use hookloop_http::{HttpClient, proxy_passwords};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 
-use crate::agents::Settings;
 use crate::agents::repository::Ground;
 use crate::artifacts;
 use crate::delivery::workshop::Bench;
@@ -43,16 +47,6 @@ use crate::session::{StartError, session_of, validate};
 use crate::trust::{self, HookOffer, Seen, Standing, Trust};
 use crate::webhook;
 
-/// Variables of the user's environment that every hook has.
-pub(crate) const BASE: [&str; 8] =
-    ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "TERM", "USER", "SHELL"];
-/// Variables that select the project's log: with them, a hook's `hookloop` opens the same one.
-pub(crate) const LOG_SELECTORS: [&str; 4] =
-    ["HOOKLOOP_STORE", "HOOKLOOP_POLICY", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
-/// Tells programs that nobody sits in front of them.
-pub(crate) const CI_VARIABLE: &str = "CI";
-/// What tells a process which span it works in (W3C Trace Context).
-pub(crate) const TRACE_PARENT: &str = "TRACEPARENT";
 /// Parts of the names of variables whose values are secret.
 const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
 

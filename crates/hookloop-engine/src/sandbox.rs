@@ -6,11 +6,11 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use hookloop_config::ids::fresh_id;
+use hookloop_config::paths::{SCRATCH, WORKTREES};
 use hookloop_core::options::Sandbox;
 
-use crate::place::{SCRATCH, WORKTREES};
 use crate::process::{Confinement, Support};
-use crate::project::fresh_id;
 
 /// The project's directory, among the places of a sandbox.
 pub(crate) const WORKTREE: &str = "worktree";

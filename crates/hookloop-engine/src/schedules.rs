@@ -1,5 +1,7 @@
 //! Tasks that come again: whoever is there makes them when they are due, and each once.
 
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::refusal::Refusal;
@@ -7,7 +9,7 @@ use hookloop_core::schedule::{Ask, ScheduleName};
 use hookloop_core::time::Timestamp;
 use hookloop_store::store::Unit;
 
-use crate::project::{EngineError, Project, fresh_id, now};
+use crate::project::{EngineError, Project};
 use crate::work::{Origin, Work};
 
 /// Schedules that are seen to at once; the others are still due after that.

@@ -11,96 +11,24 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hookloop_core::id::ProjectName;
+use hookloop_config::located::At;
+use hookloop_config::secret_references::Book;
+use hookloop_config::secret_references::Entry;
+use hookloop_config::secret_references::Reference;
+use hookloop_config::secret_references::Whose;
 use hookloop_core::redact::SHORTEST_SECRET;
 use rustix::fs::OFlags;
 
-use crate::policy::{At, Line, is_project};
 use crate::process::{How, Job, KeeperPool, ProcessError, WhyNotStarted};
 
 /// The longest that one may be.
 pub const LENGTH_MAX: usize = 64 * 1024;
 /// It reads a file, or asks a key ring.
 pub const COMMAND_WITHIN: Duration = Duration::from_secs(10);
-/// Secrets that one file may name.
-pub(crate) const SECRETS_MAX: usize = 1_024;
-/// The project that stands for all.
-pub(crate) const EVERY: &str = "*";
-
-/// Where a secret is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reference {
-    /// In a variable of the environment that the program was started with.
-    Env(String),
-    File(PathBuf),
-    /// What a program prints. No shell is between.
-    Command(Vec<String>),
-}
-
-impl fmt::Display for Reference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reference::Env(name) => write!(f, "variable {name}"),
-            Reference::File(path) => write!(f, "file {}", path.display()),
-            // Arguments are nobody's business.
-            Reference::Command(argv) => write!(f, "command {}", argv.first().map_or("", |a| a)),
-        }
-    }
-}
-
-/// A secret of one project, or of several.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// A project's name, a pattern of paths or URLs, or `*`.
-    pub project: String,
-    pub name: String,
-    pub reference: Reference,
-    pub at: At,
-}
-
-/// The secrets of one file.
-#[derive(Clone, Debug, Default)]
-pub struct Book(pub Vec<Entry>);
-
-impl Book {
-    pub fn lines(&self) -> Vec<Line> {
-        let line = |entry: &Entry| Line {
-            rule: format!("secrets.{}", entry.name),
-            value: format!("from {}, for {}", entry.reference, entry.project),
-            at: entry.at.clone(),
-        };
-        self.0.iter().map(line).collect()
-    }
-
-    /// What is there for a project, the closest first.
-    fn of_project<'a>(&'a self, whose: &Whose<'a>) -> impl Iterator<Item = &'a Entry> {
-        let is_close = |entry: &&Entry| entry.project != EVERY && whose.is(&entry.project);
-        let close = self.0.iter().filter(is_close).collect::<Vec<_>>();
-        close.into_iter().chain(self.0.iter().filter(|entry| entry.project == EVERY))
-    }
-}
-
-/// Whose secrets are looked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Whose<'a> {
-    pub name: Option<&'a ProjectName>,
-    pub root: &'a Path,
-    pub cloned_from: Option<&'a str>,
-}
-
-impl Whose<'_> {
-    fn is(&self, project: &str) -> bool {
-        match project.contains('/') {
-            true => is_project(project, self.root, self.cloned_from),
-            false => self.name.is_some_and(|name| name.to_string() == project),
-        }
-    }
-}
-
 /// Why a secret can't be had. It has not a word of what was found.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the secret {name} can't be had from {reference} ({at}): {why}")]
@@ -179,13 +107,13 @@ impl Vault {
         for entry in &entries {
             if !fetched.contains_key(&entry.name) {
                 let value = self.fetch(&entry.reference, around);
-                new.push((entry, value.map_err(|why| entry.failed(why))?));
+                new.push((entry, value.map_err(|why| failed(entry, why))?));
             }
         }
         if let Some((first, _)) = new.first() {
             let mut all = fetched.clone();
             all.extend(new.iter().map(|(entry, value)| (entry.name.clone(), value.clone())));
-            known(&all).map_err(|why| first.failed(why))?;
+            known(&all).map_err(|why| failed(first, why))?;
             *fetched = all;
         }
         let value =
@@ -230,11 +158,10 @@ impl Vault {
     }
 }
 
-impl Entry {
-    fn failed(&self, why: String) -> SecretError {
-        let Entry { name, reference, at, .. } = self.clone();
-        SecretError { name, reference, at, why }
-    }
+/// The error of a secret that could not be fetched.
+fn failed(entry: &Entry, why: String) -> SecretError {
+    let Entry { name, reference, at, .. } = entry.clone();
+    SecretError { name, reference, at, why }
 }
 
 /// What a file holds, if not everybody can read it.

@@ -11,6 +11,8 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use hookloop_config::effective::Rules;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::gate_ledger::GateLedger;
 use hookloop_core::hook::{
     CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Registry, Source,
@@ -24,8 +26,6 @@ use sha2::{Digest, Sha256};
 
 use crate::gate_agreement;
 use crate::process::while_nothing_starts;
-use crate::project::fresh_id;
-use crate::rules::Rules;
 use crate::scripts::Named;
 
 const FILE: &str = "trust.json";

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use hookloop_config::condition::Condition;
 use hookloop_core::answer::Status;
 use hookloop_core::builtin::Builtin;
 use hookloop_core::command_line::Invocation;
@@ -14,7 +15,6 @@ use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::options::Retry;
 use serde_json::Value;
 
-use crate::condition::Condition;
 use crate::delivery::steps;
 use crate::explain::values;
 use crate::process::{Filter, Job, JobObserver, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};

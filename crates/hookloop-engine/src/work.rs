@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
+use hookloop_config::effective::Rules;
 use hookloop_core::cascade::Cause;
 use hookloop_core::command::Command;
 use hookloop_core::decide::decide;
@@ -22,7 +23,6 @@ use hookloop_store::store::{StoreError, Unit};
 use hookloop_store::view::View;
 
 use crate::project::{Done, EngineError};
-use crate::rules::Rules;
 use crate::run::RanFor;
 
 /// Dependents of a deleted task that one batch deals with.

@@ -19,6 +19,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::Scope as Threads;
 use std::time::{Duration, Instant};
 
+use hookloop_config::clock::now;
 use hookloop_core::event::FORMAT;
 use hookloop_core::fleet::{Order, Orders, Scope, Standing, WorkerName};
 use hookloop_core::id::{SessionId, TaskId};
@@ -27,7 +28,7 @@ use hookloop_core::time::Timestamp;
 use crate::delivery::train::Arrival;
 use crate::fleet::{Fleet, Presence, Running, WorkerState};
 use crate::process::Cancel;
-use crate::project::{EngineError, Project, now};
+use crate::project::{EngineError, Project};
 
 pub use hand::End;
 pub use post::{Post, Site, check_out};

@@ -6,6 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use hookloop_config::effective::Rules;
+use hookloop_config::project_file as config;
+use hookloop_config::user::User;
 use hookloop_core::claim::{Fence, LEASE_MIN_MS, ReleaseReason};
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
@@ -14,12 +17,9 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::task::{Outcome, Priority, TaskSpec, TaskState};
 use hookloop_core::urgency::Ageing;
 use hookloop_engine::claim::{ClaimRequest, Claimed, TYPES_MAX, Wanted};
-use hookloop_engine::config;
 use hookloop_engine::dispatcher::{Dispatcher, Round};
 use hookloop_engine::lease::{Sight, Watch};
 use hookloop_engine::project::{EngineError, Project};
-use hookloop_engine::rules::Rules;
-use hookloop_engine::user::User;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
 

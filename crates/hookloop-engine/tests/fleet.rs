@@ -1,10 +1,10 @@
 //! Workers that the fleet knows: present, ended, and never seen.
 
+use hookloop_config::effective::Rules;
 use hookloop_core::fleet::{Order, Ordered, Scope, WorkerName};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::fleet::{Fleet, Presence, WorkerState};
 use hookloop_engine::project::{EngineError, Project};
-use hookloop_engine::rules::Rules;
 use hookloop_store::pulse::Pulse;
 use hookloop_store::store::Store;
 

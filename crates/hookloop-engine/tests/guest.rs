@@ -4,6 +4,7 @@
 
 use std::fs;
 
+use hookloop_config::paths::Place;
 use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::promise::Promise;
@@ -14,7 +15,6 @@ use hookloop_engine::guest::desk::{
 };
 use hookloop_engine::guest::native::{Moment, Reply, Visit, visit};
 use hookloop_engine::kept::Surroundings;
-use hookloop_engine::place::Place;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::session::real::Stop;

@@ -7,15 +7,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use hookloop_config::agents::Permissions;
+use hookloop_config::effective::Rules;
+use hookloop_config::policy::{Policies, PolicyFile};
+use hookloop_config::project_file as config;
+use hookloop_config::user::User;
 use hookloop_core::hook::{Hook, Registry, Source};
-use hookloop_engine::agents::Permissions;
 use hookloop_engine::agents::repository::{Ground, Unfit, Wanted, fit};
-use hookloop_engine::config;
 use hookloop_engine::kept::Surroundings;
-use hookloop_engine::policy::{Policies, PolicyFile};
-use hookloop_engine::rules::Rules;
 use hookloop_engine::trust::Trust;
-use hookloop_engine::user::{self, User};
 use serde_json::{Map, Value, json};
 
 const POLICY: &str = "version: 1
@@ -308,9 +308,10 @@ fn check_all(schema: &Value, file: &str, bed: &Bed, see: &mut dyn FnMut(&str, &V
 
 #[test]
 fn no_key_of_a_project_or_a_user_loosens_a_policy() {
-    for (schema, file) in
-        [(config::schema(), "project/hookloop.yaml"), (user::schema(), "config.yaml")]
-    {
+    for (schema, file) in [
+        (config::schema(), "project/hookloop.yaml"),
+        (hookloop_config::user_file::schema(), "config.yaml"),
+    ] {
         let bed = Bed::new(Some(POLICY));
         let policy = bed.around().policies().unwrap();
         check_all(&schema, file, &bed, &mut |_, document, rules| {
@@ -339,9 +340,10 @@ const LOOSE: [&str; 10] = [
 fn without_a_policy_the_same_keys_loosen_all_of_it() {
     let policy = Bed::new(Some(POLICY)).around().policies().unwrap();
     let mut loose = BTreeSet::new();
-    for (schema, file) in
-        [(config::schema(), "project/hookloop.yaml"), (user::schema(), "config.yaml")]
-    {
+    for (schema, file) in [
+        (config::schema(), "project/hookloop.yaml"),
+        (hookloop_config::user_file::schema(), "config.yaml"),
+    ] {
         let bed = Bed::new(None);
         let mut last = String::new();
         check_all(&schema, file, &bed, &mut |key, _, rules| {
@@ -433,7 +435,9 @@ fn the_file_of_the_system_need_not_be_there_and_one_that_can_not_be_read_stops_e
     {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
-        let error = Policies::load(&[PolicyFile::System(path.clone())]).unwrap_err().to_string();
+        let error = hookloop_config::policy_file::load(&[PolicyFile::System(path.clone())])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("others can write"), "{error}");
     }
 }

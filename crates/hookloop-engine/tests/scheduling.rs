@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hookloop_config::effective::{Rules, Scheduling};
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
@@ -16,7 +17,6 @@ use hookloop_core::time::Timestamp;
 use hookloop_core::urgency::Ageing;
 use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted, WhyNone};
 use hookloop_engine::project::{EngineError, Project};
-use hookloop_engine::rules::{Rules, Scheduling};
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
 
@@ -371,8 +371,8 @@ fn a_schedules_task_has_hooks() {
     let path = dir.path().join("hookloop.yaml");
     let yaml = "version: 1\nhooks:\n  task_created:\n    - name: mark\n      when: task.type == 'chore'\n      actions: [{log: {type: seen}}]\n";
     std::fs::write(&path, yaml).unwrap();
-    let user = hookloop_engine::user::User::default();
-    let rules = hookloop_engine::config::settings(&path, &user).unwrap().rules;
+    let user = hookloop_config::user::User::default();
+    let rules = hookloop_config::project_file::settings(&path, &user).unwrap().rules;
     let store = Store::over(Arc::new(MemoryLog::default())).unwrap();
     let project = Project::new(store, rules, "tester");
     ask(&project, schedule(Overlap::Skip)).unwrap();

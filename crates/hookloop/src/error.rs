@@ -4,16 +4,16 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use hookloop_config::ConfigError;
+use hookloop_config::paths::PlaceError;
 use hookloop_engine::agents::BadAgent;
 use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::bulk::ImportError;
 use hookloop_engine::caller::NotPerson;
-use hookloop_engine::config::ConfigError;
 use hookloop_engine::delivery::train::TrainError;
 use hookloop_engine::doctor::restore_hint;
 use hookloop_engine::inbox::InboxError;
 use hookloop_engine::inbox::decision_record::flag_of;
-use hookloop_engine::place::PlaceError;
 use hookloop_engine::project::EngineError;
 use hookloop_engine::session::{PerformError, StartError};
 use hookloop_engine::store::{

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use documents::{blocks, check_commands, check_commands_with, free_port};
-use hookloop_engine::policy::{Policies, PolicyFile};
+use hookloop_config::policy::PolicyFile;
 
 #[test]
 fn readme() {
@@ -74,7 +74,8 @@ fn the_configuration_in_delivery_md_is_read() {
     let yaml =
         blocks("docs/delivery.md").into_iter().find(|block| block.language == "yaml").unwrap();
     let path = Path::new("hookloop.yaml");
-    let rules = hookloop_engine::config::settings_from(path, yaml.text.as_bytes()).unwrap().rules;
+    let rules =
+        hookloop_config::project_file::settings_from(path, yaml.text.as_bytes()).unwrap().rules;
     assert_eq!(rules.delivery.unwrap().copy, [".env"]);
     assert_eq!(rules.types["product"].agents["implementer"], ["claude", "codex"]);
 }
@@ -91,7 +92,7 @@ fn the_configuration_in_inbox_md_is_read() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("config.yaml");
     std::fs::write(&path, yaml.text).unwrap();
-    let channels = hookloop_engine::user::User::load(&path).unwrap().channels;
+    let channels = hookloop_config::user_file::load(&path).unwrap().channels;
     let names: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
     assert_eq!(names, ["phone", "team", "desk", "mail"]);
 }
@@ -102,7 +103,7 @@ fn the_network_in_setup_md_is_read() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("config.yaml");
     std::fs::write(&path, yaml).unwrap();
-    let network = hookloop_engine::user::User::load(&path).unwrap().network;
+    let network = hookloop_config::user_file::load(&path).unwrap().network;
     assert_eq!(network.proxy_address.as_deref(), Some("http://proxy.example:3128"));
     assert_eq!(network.no_proxy.len(), 4);
     assert_eq!(network.ca_file, Some(home.path().join("company-ca.pem")));
@@ -129,7 +130,7 @@ fn the_policy_in_policy_md_is_read() {
     let path = directory.path().join("policy.yaml");
     std::fs::write(&path, documents::block("docs/policy.md", "policy.yaml")).unwrap();
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    let policy = Policies::load(&[PolicyFile::Named(path)]).unwrap();
+    let policy = hookloop_config::policy_file::load(&[PolicyFile::Named(path)]).unwrap();
     let gates: Vec<&str> = policy.gates().map(|gate| gate.value.name.as_str()).collect();
     assert_eq!(gates, ["policy/tests", "policy/licences"]);
     assert_eq!(policy.limits().session.iterations, 30);
@@ -147,7 +148,7 @@ fn the_policy_in_fleet_md_is_read() {
     let path = directory.path().join("policy.yaml");
     std::fs::write(&path, documents::block("docs/fleet.md", "policy.yaml")).unwrap();
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
-    let policy = Policies::load(&[PolicyFile::Named(path)]).unwrap();
+    let policy = hookloop_config::policy_file::load(&[PolicyFile::Named(path)]).unwrap();
     assert_eq!(policy.limits().session.iterations, 30);
 }
 

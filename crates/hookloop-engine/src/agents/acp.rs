@@ -28,6 +28,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use agent_client_protocol::v1::schema::{
     PromptResponse, RequestPermissionResponse, SessionId, StopReason,
 };
+use hookloop_config::agents::{Permissions, Settings};
 use hookloop_core::redact::Redactor;
 use hookloop_core::session::{AgentFault, Talk, TurnResult};
 use serde::Deserialize;
@@ -43,7 +44,7 @@ use self::permission::Guard;
 use self::wire::{Cutter, LINES_WAITING, Line};
 use super::faults::{FailedTurn, error_line, telling_line};
 use super::limits::rate_limit;
-use super::{Agent, ERROR_MAX, Order, Permissions, Report, Settings, Update, clipped, environment};
+use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment};
 use crate::process::{Cancel, Filter, How, Job, ProcessError, Ran, Stream};
 use crate::runner::{Runner, kept, redacting};
 
@@ -404,7 +405,7 @@ impl Turn<'_> {
             }
         };
         let error = clipped(self.redactor.text(&why).trim(), ERROR_MAX);
-        let limit = rate_limit(&error, crate::project::now().0.cast_unsigned());
+        let limit = rate_limit(&error, hookloop_config::clock::now().0.cast_unsigned());
         match limit.filter(|_| is_of_provider) {
             Some(until_ms) => (TurnResult::RateLimited { error, until_ms }, None),
             None => {

@@ -8,14 +8,15 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::Path;
 
+use hookloop_config::agents::{Permissions, Settings};
+use hookloop_config::clock::now;
 use hookloop_core::session::Usage;
 use serde_json::Value;
 
 use super::limits::is_believed;
 use super::lines::{self, Ear, End, Start, Told, text};
 use super::tools::SERVER;
-use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
-use crate::project::now;
+use super::{Agent, Order, Report, Update, environment};
 use crate::runner::Runner;
 
 /// What the project tells agents, beside its settings.

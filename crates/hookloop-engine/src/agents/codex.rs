@@ -5,12 +5,13 @@
 
 use std::ffi::OsString;
 
+use hookloop_config::agents::{Permissions, Settings};
 use hookloop_core::session::Usage;
 use serde_json::Value;
 
 use super::lines::{self, Ear, End, Start, Told, text};
 use super::tools::{SERVER, Tools};
-use super::{Agent, Order, Permissions, Report, Settings, Update, environment};
+use super::{Agent, Order, Report, Update, environment};
 use crate::runner::Runner;
 
 #[derive(Debug)]

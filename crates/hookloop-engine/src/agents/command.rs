@@ -2,12 +2,11 @@
 
 use std::cell::RefCell;
 
+use hookloop_config::agents::Settings;
 use hookloop_core::promise::Scanner;
 use hookloop_core::session::{TurnResult, Usage};
 
-use super::{
-    Agent, MESSAGE_MAX, Order, Report, Settings, Update, environment, failure, stderr_line, why,
-};
+use super::{Agent, MESSAGE_MAX, Order, Report, Update, environment, failure, stderr_line, why};
 use crate::process::{How, Job, Ran, Stream};
 use crate::runner::{Runner, kept, redacting};
 

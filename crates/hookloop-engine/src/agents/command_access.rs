@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use hookloop_config::agents::{Dialect, Permissions, Settings};
 use hookloop_core::excerpt::first_names;
-
-use super::{Dialect, Permissions, Settings};
 
 /// The kind of tools of the Agent Client Protocol that run commands.
 pub const ACP_EXECUTE: &str = "execute";

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use hookloop_config::agents::Settings;
+use hookloop_config::effective::Rules;
 use hookloop_core::price::TokenPrice;
 use hookloop_core::session::{AgentFault, Plan};
 
 use super::readiness::check_ready;
 use super::repository::{self, Fit, Ground, Unfit, Wanted};
-use super::{Agent, BadAgent, CommandAccess, Nobody, Settings};
-use crate::rules::Rules;
+use super::{Agent, BadAgent, CommandAccess, Nobody};
 use crate::runner::Runner;
 use crate::secrets::SecretError;
 
@@ -83,7 +84,7 @@ impl Crew {
     pub fn agent(&mut self, name: &str, runner: &Runner) -> Result<&mut dyn Agent, CrewError> {
         let fit = match self.is_empty {
             true => {
-                let settings = Settings::of_known(&super::known::KNOWN[0]);
+                let settings = Settings::of_known(&hookloop_config::agents::profile::KNOWN[0]);
                 Fit { settings, ignored: Vec::new() }
             }
             false => self.roll.fit(&self.rules, name, runner.ground())?,

@@ -5,10 +5,10 @@
 
 use std::sync::LazyLock;
 
+use hookloop_config::agents::profile::known;
 use hookloop_core::session::{AgentFault, FaultCause};
 use regex::Regex;
 
-use super::known::known;
 use super::login;
 
 /// The longest line of stderr that a turn keeps.

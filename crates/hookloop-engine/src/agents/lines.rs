@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 
+use hookloop_config::clock::now;
 use hookloop_core::promise::promises;
 use hookloop_core::session::{AgentFault, TurnResult, Usage};
 use serde_json::Value;
@@ -14,7 +15,6 @@ use super::{
     MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits, stderr_line,
 };
 use crate::process::{Filter, How, Job, Ran, Stream};
-use crate::project::now;
 use crate::runner::{Runner, kept, redacting};
 
 /// A line that is longer is not read: it is in the artifact.

@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Settings;
-use super::known::Known;
+use hookloop_config::agents::Settings;
+use hookloop_config::agents::profile::Known;
+
 use crate::process::{How, Job};
 use crate::runner::Runner;
 

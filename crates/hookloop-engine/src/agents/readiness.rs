@@ -1,8 +1,8 @@
 //! Whether an agent that may be started can work: new enough, and logged in.
 
+use hookloop_config::agents::Settings;
 use hookloop_core::session::{AgentFault, FaultCause};
 
-use super::Settings;
 use super::login::{LoginState, login_state};
 use super::version::{VersionTooOld, check_version};
 use crate::runner::Runner;

@@ -10,17 +10,17 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use hookloop_config::agents::profile::{KNOWN, Known};
+use hookloop_config::agents::{Permissions, Program, Settings};
+use hookloop_config::effective::Rules;
+use hookloop_config::policy::Forbidden;
 use hookloop_core::hook::{CommandText, Handler, Hook, Metadata, Source};
 use hookloop_core::options::Options;
 use hookloop_core::session::{AgentFault, FaultCause};
 use serde_json::json;
 
-use super::known::{KNOWN, Known};
 use super::readiness::NotReady;
-use super::{Permissions, Program, Settings};
 use crate::doctor::is_on_path;
-use crate::policy::Forbidden;
-use crate::rules::Rules;
 use crate::trust::{Definition, Seen, Trust, TrustError, hex};
 
 /// Files of one agent that are looked at.
@@ -34,7 +34,7 @@ const ABOVE_MAX: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     #[error(transparent)]
-    Unknown(#[from] super::NoSuchAgent),
+    Unknown(#[from] hookloop_config::agents::NoSuchAgent),
     #[error("this repository defines the agent `{0}`, and you have not agreed to that")]
     Undefined(String),
     #[error(
@@ -255,8 +255,8 @@ fn defined(root: &Path, settings: &Settings) -> Result<Option<Definition>, Unfit
         && settings.permissions <= Permissions::default()
         && settings.known().is_some_and(|known| {
             // No other goes by the name of a known one.
-            let is_itself =
-                known.name == settings.name || super::known::known(&settings.name).is_none();
+            let is_itself = known.name == settings.name
+                || hookloop_config::agents::profile::known(&settings.name).is_none();
             is_itself
                 && matches!(&settings.program, Program::Words(words) if words == known.program)
         });

@@ -6,20 +6,20 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hookloop_config::agents::Settings;
+use hookloop_config::agents::profile::AgentVersion;
+use hookloop_config::agents::profile::Known;
+use hookloop_config::clock::now;
 use serde::{Deserialize, Serialize};
 
-use super::Settings;
-use super::known::Known;
 use crate::doctor::program_on_path;
 use crate::files::read_text;
 use crate::process::{How, Job};
-use crate::project::now;
 use crate::runner::Runner;
 
 /// An agent that has not said its version by then counts as one that does not say.
@@ -30,33 +30,6 @@ const KEPT_BYTES_MAX: u64 = 64 * 1024;
 /// Executables whose answers are kept.
 const KEPT_MAX: usize = 32;
 const KEPT_FOR_MS: i64 = 24 * 60 * 60 * 1_000;
-
-/// The three numbers of a release. What follows them does not count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct AgentVersion(pub u32, pub u32, pub u32);
-
-impl AgentVersion {
-    /// The first version in a text, such as `2.1.325 (Claude Code)` or `codex-cli 0.166.0`.
-    pub fn find(text: &str) -> Option<AgentVersion> {
-        let is_part = |c: char| !(c.is_ascii_digit() || c == '.');
-        let mut words = text.split(is_part).filter(|word| word.contains('.'));
-        words.find_map(|word| {
-            let mut numbers = word.split('.').map(str::parse);
-            match (numbers.next(), numbers.next(), numbers.next()) {
-                (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) => {
-                    Some(AgentVersion(major, minor, patch))
-                }
-                _ => None,
-            }
-        })
-    }
-}
-
-impl fmt::Display for AgentVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.0, self.1, self.2)
-    }
-}
 
 /// A version that hookloop can't drive.
 #[derive(Clone, Copy, Debug)]

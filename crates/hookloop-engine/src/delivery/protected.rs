@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use hookloop_config::paths::FILE_NAME;
 use hookloop_core::excerpt::first_names;
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::point::{Kind, Point};
 
 use super::repo::Commit;
 use super::workshop::Workshop;
-use crate::config::FILE_NAME;
 use crate::runner::Runner;
 use crate::session::world::Trouble;
 use crate::trust::Definition;

@@ -354,7 +354,7 @@ fn told(
         status: outcome.status.name().to_owned(),
         exit_code: None,
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        ended_at: Some(crate::project::now()),
+        ended_at: Some(hookloop_config::clock::now()),
         attempts: 1,
         reason: outcome.reason.clone(),
         message: outcome.message.clone(),

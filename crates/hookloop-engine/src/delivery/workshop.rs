@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use hookloop_config::effective::{DeliveryRules, ForgeName};
 use hookloop_core::purse::Amount;
 use hookloop_core::task::Task;
 use hookloop_store::crash;
@@ -15,7 +16,6 @@ use crate::forge::{Forge, ForgeError};
 use crate::process::Cancel;
 use crate::process::excerpt::plain_line;
 use crate::project::Project;
-use crate::rules::{DeliveryRules, ForgeName};
 use crate::runner::Runner;
 use crate::session::world::{Trouble, Wrapped};
 

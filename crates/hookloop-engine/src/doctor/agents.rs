@@ -1,12 +1,13 @@
 //! Who can do the work: installed, allowed, and known to its model as far as files tell.
 
+use hookloop_config::agents::profile::any_install_command;
+use hookloop_config::effective::Rules;
+
 use super::{Finding, Group, Mend};
-use crate::agents::known::any_install_command;
 use crate::agents::login::{LoginState, login_state};
 use crate::agents::readiness::NotReady;
 use crate::agents::repository::{self, Unfit, Wanted};
 use crate::agents::version::{check_line, version_line};
-use crate::rules::Rules;
 use crate::runner::Runner;
 
 /// Looks at the agents, and asks those that can be started for their versions, all at once.

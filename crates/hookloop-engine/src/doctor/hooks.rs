@@ -2,20 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use hookloop_config::condition::Condition;
+use hookloop_config::effective::{MissingAgent, Rules};
+use hookloop_config::policy::Policies;
+use hookloop_config::variables::BASE;
 use hookloop_core::environment::EnvironmentGap;
 use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
 
 use super::{Finding, FindingStatus, Group, Mend, quoted};
-use crate::condition::Condition;
 use crate::environment;
 use crate::gate_agreement;
-use crate::policy::Policies;
 use crate::process::{Support, cgroup_home};
 use crate::project::{EngineError, Project};
-use crate::rules::{MissingAgent, Rules};
-use crate::runner::{BASE, Runner};
+use crate::runner::Runner;
 use crate::scripts::Named;
 use crate::session::open::weakened_words;
 use crate::trust::{self, Standing};

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hookloop_config::paths::Place;
 use hookloop_store::checkup::{Checkup, Wholeness, look};
 use hookloop_store::jetstream::Standing;
 use hookloop_store::sqlite::{LogLoss, SCHEMA};
 
 use super::{Finding, Group, Mend};
 use crate::kept::loss_of_emptied_log;
-use crate::place::Place;
 use crate::project::{EngineError, Project};
 
 /// How long a file may be looked through. `hookloop verify` takes the time that it takes.

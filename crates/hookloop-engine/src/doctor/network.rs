@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hookloop_config::effective::DeliveryRules;
 use hookloop_http::failure::FailureCause;
 use hookloop_http::proxy::ProxyRoute;
 use hookloop_http::{HttpClient, NetworkError, RequestLimits};
@@ -10,7 +11,6 @@ use hookloop_http::{HttpClient, NetworkError, RequestLimits};
 use super::git::remote_url;
 use super::{Finding, Group, Mend};
 use crate::delivery::workshop::find_api;
-use crate::rules::DeliveryRules;
 use crate::runner::Runner;
 
 /// A forge that has not answered by then is reported as one that does not.

@@ -5,6 +5,8 @@
 //! projects' logs say, or behind it by something that is still set aside: whoever died in between, what is
 //! missing can be told from the project's log, by anybody.
 
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::event::{Event, EventBody, TurnReserved};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::purse::{Amount, Answer, Purse};
@@ -13,7 +15,7 @@ use hookloop_store::log::{AppendError, MAX_BATCH, NewEvent, StoredEvent};
 use hookloop_store::store::StoreError;
 
 use super::Fleet;
-use crate::project::{EngineError, Project, fresh_id, now};
+use crate::project::{EngineError, Project};
 use crate::work::{Origin, Work as Batch};
 
 /// How often others may write for the same session first, or a copy may be behind.

@@ -3,13 +3,14 @@
 //! A worker that ends replaces its presence by a note with its name, so that the fleet still knows the name. Workers that
 //! performed a session are also known by the fleet's log, for as long as there is one.
 
+use hookloop_config::clock::now;
 use hookloop_core::fleet::WorkerName;
 use hookloop_core::time::Timestamp;
 use hookloop_store::pulse::{Held, Pulse};
 use serde::{Deserialize, Serialize};
 
 use super::Fleet;
-use crate::project::{EngineError, now};
+use crate::project::EngineError;
 
 /// Notes of workers that have ended; the oldest are removed. A server removes them after two days as well.
 const DEPARTED_MAX: usize = 100;

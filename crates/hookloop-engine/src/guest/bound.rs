@@ -1,6 +1,7 @@
 //! What an agent can ask for that a session has started: the loop goes on without it, and what it says by tools
 //! counts like its promises, when its turn is over.
 
+use hookloop_config::clock::now;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::TaskId;
 use hookloop_core::point::Point;
@@ -14,7 +15,6 @@ use super::words::{
     Bound, Completed, DeskError, Evaluated, Iteration, Judged, Signal, Start, refused,
 };
 use crate::files::read_text;
-use crate::project::now;
 use crate::session::journal::Journal;
 use crate::session::open;
 use crate::session::real::SPEC_MAX;

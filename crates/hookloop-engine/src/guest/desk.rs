@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use hookloop_config::clock::now;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::id::{SessionId, TaskId};
@@ -26,15 +27,15 @@ use super::iterate::{
     unregistered, validate,
 };
 use super::visited::{Performed, Purpose, Visited, joined, said};
+use super::words::refused;
 use crate::lifeline::Beats;
-use crate::project::{EngineError, Project, now};
+use crate::project::{EngineError, Project};
 use crate::session::drive::LEASE;
 use crate::session::open::{self, random_word, runner};
 use crate::session::prompt::told;
 use crate::session::real::Stop;
 use crate::session::session_of;
 
-use super::words::refused;
 pub use super::words::*;
 
 /// What a guest by tools is called, behind [`GUEST`].

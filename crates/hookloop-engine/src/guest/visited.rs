@@ -1,5 +1,6 @@
 //! A session of a guest. Between two visits it is in the log and nowhere else.
 
+use hookloop_config::clock::now;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
 use hookloop_core::promise::Promise;
@@ -13,7 +14,7 @@ use super::baseline::{self, TurnBaseline};
 use crate::agents::crew::Crew;
 use crate::agents::{MESSAGE_MAX, Report, clipped};
 use crate::files::Files;
-use crate::project::{EngineError, Project, now};
+use crate::project::{EngineError, Project};
 use crate::runner::Runner;
 use crate::session::checkout::CheckoutUse;
 use crate::session::journal::Journal;

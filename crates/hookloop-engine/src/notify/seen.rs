@@ -5,10 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hookloop_config::ids::fresh_id;
 use hookloop_store::view::Notice;
 use serde::{Deserialize, Serialize};
 
-use crate::project::{Project, fresh_id};
+use crate::project::Project;
 
 const FILE: &str = "notices.json";
 /// Messages that are watched at a time.

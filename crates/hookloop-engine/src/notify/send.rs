@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use hookloop_config::channels::{Channel, Mail, Security, Way};
+use hookloop_config::secret_text::Secret;
 use hookloop_core::inbox::{LINE_MAX, one_line};
 use hookloop_core::redact::Redactor;
 use hookloop_http::HttpClient;
@@ -13,9 +15,7 @@ use lettre::transport::smtp::extension::ClientId;
 use lettre::{SmtpTransport, Transport};
 use serde_json::Value;
 
-use super::given::Secret;
 use super::message::Message;
-use super::{Channel, Mail, Security, Way};
 use crate::doctor::is_on_path;
 use crate::process::{How, Job};
 use crate::runner::Runner;

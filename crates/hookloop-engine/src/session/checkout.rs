@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hookloop_config::clock::now;
+use hookloop_config::effective::Rules;
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::Work;
 use hookloop_core::session::plan::{GUEST, Plan};
@@ -20,8 +22,7 @@ use super::open::{Opened, StartError};
 use crate::delivery::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
 use crate::files;
 use crate::process::Cancel;
-use crate::project::{Project, now};
-use crate::rules::Rules;
+use crate::project::Project;
 use crate::runner::Runner;
 
 /// The lock of the checkout, in the directory of the project's state.

@@ -1,6 +1,8 @@
 //! A session's events. What a step comes to is stored before the next one does anything outside, in one
 //! batch with all that followed from it at once.
 
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::action::Action;
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
@@ -12,7 +14,7 @@ use hookloop_store::log::{LogError, Seq, StoredEvent};
 use hookloop_store::store::StoreError;
 
 use super::purse::set_aside;
-use crate::project::{EngineError, Project, fresh_id, now};
+use crate::project::{EngineError, Project};
 use crate::react::Reaction;
 use crate::work::{Origin, Work};
 
@@ -395,7 +397,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rules::Rules;
+    use hookloop_config::effective::Rules;
 
     fn project() -> (Project, SessionId) {
         let store = Store::over(Arc::new(MemoryLog::default())).unwrap();

@@ -12,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hookloop_config::clock::now;
 use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
 use hookloop_core::session::TurnKind;
@@ -22,7 +23,6 @@ use super::open;
 use super::world::{Notice, PauseReason};
 use crate::agents::Update;
 use crate::process::JobObserver;
-use crate::project::now;
 use crate::runner::Runner;
 
 const NAME: &str = "now.json";

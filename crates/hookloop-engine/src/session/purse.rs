@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::event::{EventBody, TurnReserved};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::purse::{Amount, Answer, Purse, Shortage};
@@ -14,7 +16,7 @@ use super::journal::{Began, Taken};
 use super::open;
 use super::world::{Notice, World};
 use crate::fleet::Books;
-use crate::project::{EngineError, Project, fresh_id, now};
+use crate::project::{EngineError, Project};
 use crate::work::{Origin, Work};
 
 /// Between two looks at a purse that others hold something of.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use hookloop_config::variables::TRACE_PARENT;
 use hookloop_core::answer::Status;
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::id::SessionId;
@@ -40,7 +41,7 @@ use crate::lifeline::Beats;
 use crate::process::{Cancel, Linked};
 use crate::project::Project;
 use crate::run::HookRun;
-use crate::runner::{Occasion, Runner, SessionContext, TRACE_PARENT};
+use crate::runner::{Occasion, Runner, SessionContext};
 use crate::telemetry::Record;
 use crate::turns;
 
@@ -758,7 +759,7 @@ impl<O: Onlooker> World for Real<'_, O> {
     }
 
     fn now_ms(&self) -> u64 {
-        crate::project::now().0.cast_unsigned()
+        hookloop_config::clock::now().0.cast_unsigned()
     }
 
     fn pause(&mut self, ms: u64) {

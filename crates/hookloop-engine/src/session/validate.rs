@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use hookloop_config::patterns::{glob, pattern};
 use hookloop_core::excerpt::first_names;
 use hookloop_core::rule::{Coverage, Diff, Pattern, Rule};
 
-use crate::files::{glob, pattern, walk};
+use crate::files::walk;
 
 /// Files that a pattern looks at, and how long each may be.
 const FILES_MAX: usize = 10_000;

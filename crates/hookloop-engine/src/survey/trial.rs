@@ -5,17 +5,18 @@
 use std::path::Path;
 use std::time::Duration;
 
+use hookloop_config::paths::FILE_NAME;
+use hookloop_config::paths::Place;
+use hookloop_config::{ConfigError, project_file as config};
 use hookloop_core::answer::Status;
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, find_gap};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 
 use super::{Gate, GateKind};
-use crate::config::{self, ConfigError, FILE_NAME};
 use crate::delivery::tests_of::python::NO_TESTS;
 use crate::environment;
 use crate::kept::{self, Surroundings};
-use crate::place::Place;
 use crate::process::Cancel;
 use crate::project::EngineError;
 use crate::run::HookRun;

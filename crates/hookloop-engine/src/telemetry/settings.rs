@@ -2,18 +2,19 @@
 //! does is nothing that a clone may send anywhere.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hookloop_config::located::Said;
+use hookloop_config::policy::Policies;
+use hookloop_config::secret_text::Secret;
+use hookloop_config::telemetry::Order;
+use hookloop_config::telemetry::Wish;
+use hookloop_config::telemetry::check_endpoint;
+use hookloop_config::user::User;
 use hookloop_core::trace::TraceParent;
 use hookloop_http::HttpClient;
 use percent_encoding::percent_decode_str;
-use ureq::http::Uri;
-
-use crate::notify::{Given, Secret};
-use crate::policy::{Policies, Said};
-use crate::user::User;
 
 /// What is sent to an endpoint that is a collector as a whole.
 const TRACES: &str = "v1/traces";
@@ -21,37 +22,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 /// Pairs that a variable may have.
 const PAIRS_MAX: usize = 64;
-
-/// What the user's own file says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish {
-    pub is_off: bool,
-    pub endpoint: Option<String>,
-    pub headers: Vec<(String, Given)>,
-    pub service_name: Option<String>,
-    /// Certificates to trust, instead of the usual ones.
-    pub ca: Option<PathBuf>,
-    pub content: bool,
-}
-
-/// What a policy says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Order {
-    pub is_off: bool,
-    /// The only one.
-    pub endpoint: Option<String>,
-    pub no_content: bool,
-}
-
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let to = self.endpoint.as_ref().map(|endpoint| format!("to {endpoint}"));
-        let to = if self.is_off { Some("off".to_owned()) } else { to };
-        let content = self.no_content.then(|| "without content".to_owned());
-        let words: Vec<String> = to.into_iter().chain(content).collect();
-        f.write_str(&words.join(", "))
-    }
-}
 
 /// Where spans go, and with what.
 #[derive(Clone, Debug)]
@@ -161,21 +131,6 @@ fn below(endpoint: &str) -> String {
     format!("{}/{TRACES}", endpoint.trim_end_matches('/'))
 }
 
-/// Whether something can be sent to a URL.
-pub(crate) fn check_endpoint(url: &str) -> Result<(), String> {
-    let wrong = "this is not a URL such as http://127.0.0.1:4318".to_owned();
-    let Ok(uri) = url.parse::<Uri>() else { return Err(wrong) };
-    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-    match uri.authority() {
-        // What is wrong with it is told without it: it may let others in.
-        Some(authority) if authority.as_str().contains('@') => {
-            Err("a URL has no password here: use headers".to_owned())
-        }
-        Some(_) if is_http => Ok(()),
-        _ => Err(wrong),
-    }
-}
-
 fn headers(wish: &Wish, around: &Around<'_>) -> Result<Vec<(String, Secret)>, Misfit> {
     let mut headers: Vec<(String, Secret)> = Vec::new();
     for (name, given) in &wish.headers {
@@ -245,6 +200,8 @@ fn pairs(name: &str, text: Option<&str>) -> Result<Vec<(String, String)>, Misfit
 
 #[cfg(test)]
 mod tests {
+    use hookloop_config::secret_text::Given;
+
     use super::*;
 
     fn target(wish: Wish, environment: &[(&str, &str)]) -> Result<Option<Target>, Misfit> {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use hookloop_config::agents::Settings;
 use hookloop_core::session::facts::{SubmitVerdict, TurnEnded};
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::session::timeline::{Part, PartKind, Step, Timeline, What};
@@ -17,7 +18,6 @@ use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use serde_json::json;
 
 use super::attributes::{Attributes, clean};
-use crate::agents::Settings;
 use crate::project::Project;
 
 const NANOS_PER_MS: u64 = 1_000_000;

@@ -4,17 +4,17 @@
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use hookloop_config::ids::fresh_id;
 use hookloop_core::fleet::Slowed;
 use hookloop_core::id::SessionId;
 use hookloop_core::purse::{Answer, Shortage};
 use hookloop_core::task::TaskState;
 
-use crate::claim::{ClaimRequest, Claimed, Wanted};
-use crate::project::{EngineError, Project, fresh_id};
-use crate::session::actor;
-
 use super::hand::seat;
 use super::{AFTER_ERROR, Desk, Post, Shift, Told};
+use crate::claim::{ClaimRequest, Claimed, Wanted};
+use crate::project::{EngineError, Project};
+use crate::session::actor;
 
 /// A project in which there was nothing to take is not looked at again for so long.
 const DRY: Duration = Duration::from_secs(1);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use hookloop_config::clock::now;
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
 use hookloop_core::event::EventBody;
@@ -15,16 +16,15 @@ use hookloop_core::session::{Limit, Outcome, Session, TurnResult, Work};
 use hookloop_core::task::Task;
 use hookloop_core::time::Timestamp;
 
+use super::{AFTER_ERROR, Desk, END_GRACE, Post, Shift, Told};
 use crate::claim::Claimed;
 use crate::fleet::Fleet;
 use crate::lifeline::Beats;
-use crate::project::{EngineError, Project, now};
+use crate::project::{EngineError, Project};
 use crate::session::checkout::CheckoutUse;
 use crate::session::open::{self, Opened, Resume, Wish, runner};
 use crate::session::real::{Onlooker, Rest, Stop};
 use crate::session::{Attendance, Notice, PerformError, StartError, actor, perform};
-
-use super::{AFTER_ERROR, Desk, END_GRACE, Post, Shift, Told};
 
 /// Who is told to wait and not for how long is left alone for so long.
 const SLOW_MS: i64 = 60_000;

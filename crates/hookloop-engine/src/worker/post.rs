@@ -7,24 +7,25 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use hookloop_config::channels::Channel;
+use hookloop_config::paths::Place;
+use hookloop_config::policy::PolicyFile;
+use hookloop_config::repository::Source;
+
+use super::WorkerPlan;
 use crate::agents::crew::Roll;
 use crate::agents::readiness::check_ready;
 use crate::agents::repository::{self, Wanted};
 use crate::agents::{self, BadAgent};
-use crate::delivery::repo::mirror::{self, Source};
+use crate::delivery::repo::mirror;
 use crate::delivery::repo::{Grounds, RepoError};
 use crate::fleet::{Books, Fleet, Served};
 use crate::kept::{Kept, Surroundings};
-use crate::notify::Channel;
-use crate::place::Place;
-use crate::policy::PolicyFile;
 use crate::process::{Cancel, KeeperPool};
 use crate::project::{EngineError, Project};
 use crate::session::open::check_gates;
 use crate::session::perform::template;
 use crate::session::{PerformError, StartError};
-
-use super::WorkerPlan;
 
 /// How often a project of which nothing can be taken is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);

@@ -7,23 +7,24 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use hookloop_config::clock::now;
+use hookloop_config::ids::fresh_id;
 use hookloop_core::id::SessionId;
 use hookloop_core::task::TaskState;
 use hookloop_store::pulse::Held;
 
+use super::hand::OPEN_MAX;
+use super::{AFTER_ERROR, Shift, Told};
 use crate::delivery::train::{self, Arrival, TrainError};
 use crate::dispatcher::{Dispatcher, Round};
 use crate::lease::Expired;
 use crate::notify::Notifier;
 use crate::process::Cancel;
-use crate::project::{EngineError, Project, fresh_id, now};
+use crate::project::{EngineError, Project};
 use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat};
 use crate::session::real::{Rest, Stop, Unwatched};
 use crate::session::{Attendance, open, perform, session_of};
 use crate::store::SessionRow;
-
-use super::hand::OPEN_MAX;
-use super::{AFTER_ERROR, Shift, Told};
 
 /// Between two looks for sessions that nobody has ended.
 const SWEEP: Duration = Duration::from_secs(15);

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use hookloop_config::effective::Rules;
+use hookloop_config::project_file as config;
+use hookloop_config::user::User;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
 use hookloop_core::task::TaskSpec;
-use hookloop_engine::config;
 use hookloop_engine::project::Project;
-use hookloop_engine::rules::Rules;
-use hookloop_engine::user::User;
 use hookloop_store::store::Store;
 use serde_json::{Value, json};
 

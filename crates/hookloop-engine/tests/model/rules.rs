@@ -2,9 +2,9 @@
 
 use std::io::Write;
 
-use hookloop_engine::config;
-use hookloop_engine::rules::Rules;
-use hookloop_engine::user::User;
+use hookloop_config::effective::Rules;
+use hookloop_config::project_file as config;
+use hookloop_config::user::User;
 use serde_json::{Map, Value, json};
 
 use crate::rng::Rng;

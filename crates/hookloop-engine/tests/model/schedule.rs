@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use hookloop_config::effective::Rules;
 use hookloop_engine::project::{Done, EngineError, Project};
-use hookloop_engine::rules::Rules;
 use hookloop_store::log::{AppendError, Appended, NewEvent, Seq, StoredEvent};
 use hookloop_store::store::Store;
 use tempfile::TempDir;

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::rc::Rc;
 
+use hookloop_config::effective::Rules;
+use hookloop_config::project_file as config;
 use hookloop_core::answer::{Outcome, Status, Verdict};
 use hookloop_core::event::{Empty, EventBody, HookRan};
 use hookloop_core::hook::Hook;
@@ -19,9 +21,7 @@ use hookloop_core::session::{
 };
 use hookloop_core::task::Task;
 use hookloop_engine::agents::Report;
-use hookloop_engine::config;
 use hookloop_engine::files::Look;
-use hookloop_engine::rules::Rules;
 use hookloop_engine::run::HookRun;
 use hookloop_engine::session::world::{
     Call, HookSink, Notice, PlaceDamage, PlaceEntry, Trouble, Turn, WorktreeLoss, World, Wrapped,

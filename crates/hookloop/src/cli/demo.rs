@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use hookloop_config::paths::Place;
 use hookloop_core::session::{ConversationPolicy, Work};
 use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::{AfterLoss, Surroundings};
-use hookloop_engine::place::Place;
 use hookloop_engine::project::Project;
 use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};
@@ -113,7 +113,7 @@ fn show(context: &mut Context, root: &Path, state: &Path) -> Result {
 /// The demo's hooks are ours.
 fn trust(place: &Place, around: &Surroundings) -> Result {
     let user = around.user()?;
-    let settings = hookloop_engine::config::settings(&place.config(), &user)?;
+    let settings = hookloop_config::project_file::settings(&place.config(), &user)?;
     let log = Project::open_log(place, super::caller(place), around, AfterLoss::Refuse)?;
     HookConsent::look(&place.root, &place.state, &settings.rules)?.agree(&log)?;
     log.leave();

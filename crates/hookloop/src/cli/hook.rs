@@ -3,10 +3,10 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
+use hookloop_config::paths::{Place, PlaceError};
 use hookloop_core::authority::ActorKind;
 use hookloop_engine::caller::{Caller, CallerIdentity, record_agent};
 use hookloop_engine::guest::native::{Visit, visit};
-use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::session::real::Stop;
 
 use super::Context;

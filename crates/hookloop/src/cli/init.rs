@@ -10,25 +10,28 @@ use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
+use hookloop_config::agents::Settings;
+use hookloop_config::effective::Rules;
+use hookloop_config::ids::new_project_name;
+use hookloop_config::paths::FILE_NAME;
+use hookloop_config::paths::Place;
+use hookloop_config::project_file::settings_from;
 use hookloop_engine::agents::command_access::claude_rule;
 use hookloop_engine::agents::readiness::{NotReady, check_ready};
-use hookloop_engine::agents::{Settings, repository};
-use hookloop_engine::config::{FILE_NAME, settings_from};
+use hookloop_engine::agents::repository;
 use hookloop_engine::gate_agreement::{HookConsent, agree_to_agents};
 use hookloop_engine::kept::{AfterLoss, Surroundings};
-use hookloop_engine::place::Place;
-use hookloop_engine::project::{EngineError, Project, new_project_name};
-use hookloop_engine::rules::Rules;
+use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::runner::Runner;
 use hookloop_engine::session::now::NowBoard;
 use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
 use hookloop_engine::trust::{Definition, Trust};
+use skip::Skipper;
 
 use super::{Context, caller, is_person, state_home, surroundings};
 use crate::error::CliError;
 use crate::output::Result;
-use skip::Skipper;
 
 /// Make this directory a project
 ///

@@ -46,15 +46,17 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
+use hookloop_config::paths as place;
+use hookloop_config::paths::Place;
+use hookloop_config::policy::{PolicyFile, SYSTEM_FILE};
 use hookloop_core::authority::ControlledAction;
 use hookloop_engine::caller::{Caller, CallerScope};
 use hookloop_engine::kept::{AfterLoss, Kept, Surroundings};
-use hookloop_engine::place::{self, Place};
-use hookloop_engine::policy::{PolicyFile, SYSTEM_FILE};
 use hookloop_engine::project::{EngineError, Project};
+
+use hookloop_config::user::{BadStoreName, User};
 pub(crate) use hookloop_engine::session::open::machine;
 use hookloop_engine::telemetry::Exporter;
-use hookloop_engine::user::{self, BadStoreName, User};
 
 use crate::error::CliError;
 use crate::logs::Logger;
@@ -458,7 +460,7 @@ pub(crate) fn surroundings() -> Result<Surroundings> {
         _ => None,
     };
     let (xdg, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
-    let user_file = user::user_file(xdg.as_deref(), home.as_deref());
+    let user_file = hookloop_config::user_file::user_file(xdg.as_deref(), home.as_deref());
     let named = variable("HOOKLOOP_POLICY").filter(|path| !path.as_os_str().is_empty());
     let system = PolicyFile::System(PathBuf::from(SYSTEM_FILE));
     let policies = [system].into_iter().chain(named.map(PolicyFile::Named)).collect();

@@ -1,6 +1,6 @@
 //! `hookloop policy`
 
-use hookloop_engine::policy::Line;
+use hookloop_config::located::Line;
 use serde_json::{Value, json};
 
 use super::Context;

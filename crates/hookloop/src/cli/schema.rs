@@ -21,9 +21,9 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let schema = match (self.policy, self.user) {
-            (true, _) => hookloop_engine::config::policy_schema(),
-            (_, true) => hookloop_engine::user::schema(),
-            _ => hookloop_engine::config::schema(),
+            (true, _) => hookloop_config::policy_file::schema(),
+            (_, true) => hookloop_config::user_file::schema(),
+            _ => hookloop_config::project_file::schema(),
         };
         context.out.line(format_args!("{schema:#}"))
     }

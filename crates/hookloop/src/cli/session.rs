@@ -12,18 +12,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hookloop_config::agents::profile::CostReport;
 use hookloop_core::id::Subject;
 use hookloop_core::session::plan::{Count, Dollars};
 use hookloop_core::session::{Outcome, Phase, Plan, Session};
 use hookloop_engine::agents;
 use hookloop_engine::agents::crew::Roll;
-use hookloop_engine::agents::known::CostReport;
 use hookloop_engine::agents::readiness::check_ready;
 use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::project::Project;
 use hookloop_engine::runner::Runner;
 use hookloop_engine::session::real::{Rest, Stop};
 use hookloop_engine::session::{Attendance, Opened, perform as perform_session};
+use live::{Heading, Live};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -33,7 +34,6 @@ use crate::logs::Logged;
 use crate::output::{Result, plain};
 use crate::tui::{self, Screen, Showing};
 use crate::wire::EventJson;
-use live::{Heading, Live};
 
 /// What scripts can rely on.
 const NEEDS_HUMAN: u8 = 3;

@@ -7,26 +7,27 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use hookloop_config::agents::Permissions;
+use hookloop_config::paths::Place;
+use hookloop_config::user::{ProjectHome, ProjectRules};
 use hookloop_core::authority::ActorKind;
 use hookloop_core::claim::LEASE_MAX_MS;
 use hookloop_core::fleet::WorkerName;
 use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
-use hookloop_engine::agents::Permissions;
 use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::delivery::repo::RepoError;
 use hookloop_engine::fleet::Fleet;
 use hookloop_engine::kept::{Kept, Surroundings};
 use hookloop_engine::lifeline;
-use hookloop_engine::place::Place;
 use hookloop_engine::process::Cancel;
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::store::Links;
 use hookloop_engine::telemetry::{Exporter, Tracing};
-use hookloop_engine::user::{ProjectHome, ProjectRules};
 use hookloop_engine::worker::{Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use told::{ToldJson, json_of, line_of, log_line};
 
 use super::run::{AGENT_VARIABLE, length, permissions};
 use super::{Context, machine, state_home, traces, user_name};
@@ -34,7 +35,6 @@ use crate::error::CliError;
 use crate::logs::{Level, Line, LogArgs};
 use crate::metrics::{Endpoint, Tally};
 use crate::output::{Output, Result, plain};
-use told::{ToldJson, json_of, line_of, log_line};
 
 /// A lease has to outlast an election of servers, with signs of life to spare.
 const LEASE_MIN_MS: u64 = 5_000;

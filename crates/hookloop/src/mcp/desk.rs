@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use hookloop_config::paths::{Place, PlaceError};
 use hookloop_core::authority::ActorKind;
 use hookloop_engine::caller::{Caller, CallerIdentity};
 use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
-use hookloop_engine::place::{Place, PlaceError};
 use hookloop_engine::project::{Done, EngineError, Project};
 use hookloop_engine::session::real::Stop;
 use hookloop_engine::trust;

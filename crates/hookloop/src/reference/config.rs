@@ -15,16 +15,16 @@ are not here are errors, with file, line and column. Keys without \"required\" m
 
 pub(super) fn page() -> String {
     let files = [
-        ("hookloop.yaml", "Of a project, at its root.", hookloop_engine::config::schema()),
+        ("hookloop.yaml", "Of a project, at its root.", hookloop_config::project_file::schema()),
         (
             "config.yaml",
             "Your own, `~/.config/hookloop/config.yaml`: holds in every project ([your own hooks](../command-hooks.md#your-own-hooks-and-limits)).",
-            hookloop_engine::user::schema(),
+            hookloop_config::user_file::schema(),
         ),
         (
             "policy.yaml",
             "An operator's, `/etc/hookloop/policy.yaml` ([policies](../policy.md)).",
-            hookloop_engine::config::policy_schema(),
+            hookloop_config::policy_file::schema(),
         ),
     ];
     let mut text = HEAD.to_owned();

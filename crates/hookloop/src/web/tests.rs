@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 
+use hookloop_config::paths::Place;
 use hookloop_engine::kept::Surroundings;
-use hookloop_engine::place::Place;
 use tokio::sync::oneshot;
 
 use super::guard::Access;

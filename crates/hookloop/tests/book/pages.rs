@@ -70,7 +70,7 @@ fn every_configuration_is_read() {
     for page in pages {
         for block in blocks(&format!("docs/{page}")).into_iter().filter(|b| b.language == "yaml") {
             let path = Path::new("hookloop.yaml");
-            let read = hookloop_engine::config::settings_from(path, block.text.as_bytes());
+            let read = hookloop_config::project_file::settings_from(path, block.text.as_bytes());
             assert!(read.is_ok(), "{page}: {:?}\n{}", read.err(), block.text);
             count += 1;
         }

@@ -3,10 +3,10 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use hookloop_config::paths::Place;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::kept::Surroundings;
 use hookloop_engine::notify::{CLAIM_SILENT, Moment, Report, TRIES_MAX, round};
-use hookloop_engine::place::Place;
 use hookloop_engine::project::Project as Opened;
 
 use crate::cli::{Project, fields, lines, strings, wait_for};

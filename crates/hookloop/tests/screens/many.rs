@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use hookloop_config::paths::Place;
 use hookloop_core::session::{ConversationPolicy, Work};
 use hookloop_engine::kept::Surroundings;
-use hookloop_engine::place::Place;
 use hookloop_engine::project::Project as Engine;
 use hookloop_engine::session::checkout::CheckoutUse;
 use hookloop_engine::session::open::{self, Wish};

@@ -427,7 +427,8 @@ mod tests {
 
     use super::{Account, MESSAGE_HELD, REFUSED_MAX, Said, one_line, tokens};
     use crate::agents::acp::permission::Guard;
-    use crate::agents::{MESSAGE_MAX, Permissions, Update};
+    use crate::agents::{MESSAGE_MAX, Update};
+    use hookloop_config::agents::Permissions;
 
     /// A turn of the conversation `s`, whose updates are those, the ones before the prompt first.
     fn turn(history: &[Value], told: &[Value], before: Usage) -> (Said, Vec<String>) {

@@ -9,8 +9,8 @@ use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, SelectedPermissionOutcome,
     ToolKind,
 };
+use hookloop_config::agents::Permissions;
 
-use crate::agents::Permissions;
 use crate::agents::tools::is_ours;
 
 /// What an agent asks for.
@@ -131,7 +131,8 @@ mod tests {
     };
 
     use super::{Guard, Wish};
-    use crate::agents::Permissions::{self, Edit, Full, Read};
+    use hookloop_config::agents::Permissions;
+    use hookloop_config::agents::Permissions::{Edit, Full, Read};
 
     const ALL: [ToolKind; 10] = [
         ToolKind::Read,

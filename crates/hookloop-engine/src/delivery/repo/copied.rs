@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
+use hookloop_config::patterns::glob;
 use ignore::WalkBuilder;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
@@ -14,7 +15,6 @@ use rustix::io::Errno;
 use super::error::RepoError;
 use super::slot::Slot;
 use super::{Repo, asking::Scope};
-use crate::files::glob;
 
 /// Entries that are looked at for a pattern; `node_modules/**` has more.
 const LOOKED_MAX: usize = 20_000;

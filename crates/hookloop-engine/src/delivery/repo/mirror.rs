@@ -7,6 +7,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use hookloop_config::repository::Source;
 use sha2::{Digest, Sha256};
 
 use super::asking::{Asker, Scope, Ssh};
@@ -16,16 +17,6 @@ use super::{Commit, Grounds, Held, names, notes};
 use crate::process::Cancel;
 
 const LOCK: &str = "mirror.lock";
-
-/// Where a project's repository is, and how much of it is wanted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    pub url: String,
-    /// The remote's own choice if it is not given.
-    pub branch: Option<String>,
-    /// So many of its last commits; all of them if it is not given.
-    pub depth: Option<u32>,
-}
 
 /// What a refresh came to.
 #[derive(Clone, Debug, PartialEq, Eq)]

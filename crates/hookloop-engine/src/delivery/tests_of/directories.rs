@@ -6,9 +6,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use hookloop_config::paths::FILE_NAME;
 use ignore::WalkBuilder;
-
-use crate::config::FILE_NAME;
 
 /// Levels of directories below the root that are searched.
 const DEPTH_MAX: usize = 6;

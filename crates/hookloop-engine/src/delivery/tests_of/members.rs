@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use globset::GlobMatcher;
+use hookloop_config::patterns::glob;
 use toml_edit::{Document, Item};
 
 use super::NoTests;
 use super::reading::{Project, unreadable};
-use crate::files::glob;
 
 /// Patterns of one workspace that are read.
 const PATTERNS_MAX: usize = 1_000;

@@ -267,7 +267,7 @@ pub(crate) fn collects(project: &Project, path: &str) -> Result<bool, NoTests> {
         // `packages/*/tests` is about `packages/a`.
         let parts = path.split('/').count();
         let start: Vec<&str> = listed.split('/').take(parts).collect();
-        crate::files::glob(&start.join("/")).is_ok_and(|glob| glob.is_match(path))
+        hookloop_config::patterns::glob(&start.join("/")).is_ok_and(|glob| glob.is_match(path))
             || path.starts_with(&format!("{listed}/"))
     };
     Ok(listed.iter().any(is_meant))

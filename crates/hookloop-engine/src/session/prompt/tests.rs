@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use hookloop_config::effective::Gatekeeper;
 use hookloop_core::promise::NearMiss;
 use hookloop_core::session::{AtRetryLimit, Limits, Plan, TurnEnded, TurnResult, Usage, Work};
 use hookloop_core::task::{Task, TaskSpec, TaskState};
@@ -11,7 +12,6 @@ use super::*;
 use crate::delivery::repo::{Conflicted, Diff};
 use crate::delivery::review::ReviewPrompt;
 use crate::delivery::steps::{conflict_details, conflict_prompt};
-use crate::rules::Gatekeeper;
 
 /// Rewrites the golden prompts instead of comparing them.
 const RENEW: &str = "HOOKLOOP_RENEW";

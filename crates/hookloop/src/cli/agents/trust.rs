@@ -37,7 +37,7 @@ impl Args {
     pub(crate) fn run(self, context: &mut Context) -> Result {
         let place = context.place()?;
         place.prepare()?;
-        let settings = hookloop_engine::config::settings(&place.config(), &context.user()?)?;
+        let settings = hookloop_config::project_file::settings(&place.config(), &context.user()?)?;
         let found = repository::all(&place.root, &settings.rules)?;
         let mut trust = Trust::load(&place.state)?;
         let is_new = found.as_slice() != trust.agents();

@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use hookloop_config::channels::Channel;
+use hookloop_config::paths::{Place, PlaceError};
+use hookloop_config::project_file as config;
+use hookloop_config::project_file::Settings;
+use hookloop_config::user::{StoreName, User};
 use hookloop_core::hook::Registry;
 use hookloop_core::time::Timestamp;
-use hookloop_engine::config::{self, Settings};
 use hookloop_engine::doctor::{self, Finding, FindingStatus, Group, Mend};
 use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence};
 use hookloop_engine::kept::{Kept, Surroundings};
-use hookloop_engine::notify::{Channel, trouble};
-use hookloop_engine::place::{Place, PlaceError};
+use hookloop_engine::notify::trouble;
 use hookloop_engine::project::{EngineError, Project};
 use hookloop_engine::runner::Runner;
-use hookloop_engine::user::{StoreName, User};
 use hookloop_http::HttpClient;
 
 use crate::cli::{Context, caller, state_home};
@@ -118,7 +120,10 @@ fn user(around: &Surroundings, place: Option<&Place>, first: &mut Vec<Finding>) 
         first.push(failed(Group::Project, "policy", &EngineError::from(error).into()));
         return None;
     }
-    let own = around.user_file.as_ref().map_or(Ok(User::default()), |file| User::load(file));
+    let own = around
+        .user_file
+        .as_ref()
+        .map_or(Ok(User::default()), |file| hookloop_config::user_file::load(file));
     let own = own
         .map_err(|error| first.push(failed(Group::Project, "your configuration", &error.into())));
     Some(own.ok()?.under(policies))

@@ -1,11 +1,11 @@
 //! `hookloop hooks explain`
 
+use hookloop_config::policy::Policies;
 use hookloop_core::hook::{CommandText, Handler, Hook};
 use hookloop_core::limits::Limits;
 use hookloop_core::options::Length;
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_engine::explain::{Explained, List, Runs, explain};
-use hookloop_engine::policy::Policies;
 use hookloop_engine::process::Support;
 use hookloop_engine::sandbox::in_words;
 use hookloop_engine::trust::Standing;

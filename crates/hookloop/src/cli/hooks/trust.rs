@@ -54,7 +54,7 @@ impl Args {
         let place = context.place()?;
         place.prepare()?;
         let user = context.user()?;
-        let settings = hookloop_engine::config::settings(&place.config(), &user)?;
+        let settings = hookloop_config::project_file::settings(&place.config(), &user)?;
         let mut consent = HookConsent::look(&place.root, &place.state, &settings.rules)?;
         let digest = consent.offer.digest();
         let out = &mut context.out;

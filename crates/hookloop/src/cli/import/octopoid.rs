@@ -1,8 +1,8 @@
 //! Octopoid: hooks and types of `.octopoid/config.yaml`, flows, and tasks as it writes them.
 
+use hookloop_config::agents::profile::known;
+use hookloop_config::effective::IMPLEMENTER;
 use hookloop_core::task::TaskState;
-use hookloop_engine::agents::known::known;
-use hookloop_engine::rules::IMPLEMENTER;
 use serde_json::{Map, Value, json};
 
 use super::Tool;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hookloop_config::agents::profile::known;
 use hookloop_core::options::TIMEOUT_MAX_MS;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::task::TaskState;
-use hookloop_engine::agents::known::known;
 use serde_json::json;
 
 use super::Tool;

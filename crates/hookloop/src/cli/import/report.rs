@@ -96,7 +96,7 @@ pub(super) fn print(context: &mut Context, taken: &Taken, done: &Done) -> Result
 fn needs_trust(context: &mut Context) -> Result<bool> {
     let place = context.place()?;
     let user = context.user()?;
-    let settings = hookloop_engine::config::settings(&place.config(), &user)?;
+    let settings = hookloop_config::project_file::settings(&place.config(), &user)?;
     Ok(HookConsent::look(&place.root, &place.state, &settings.rules)?.is_news())
 }
 

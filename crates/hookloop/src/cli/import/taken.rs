@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use hookloop_config::paths::FILE_NAME;
+use hookloop_config::project_file::settings_from;
 use hookloop_core::id::TaskId;
 use hookloop_engine::bulk::Line;
-use hookloop_engine::config::{FILE_NAME, settings_from};
 use hookloop_engine::doctor::undeclared_in;
 use serde_json::{Map, Value, json};
 

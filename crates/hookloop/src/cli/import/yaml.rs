@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use hookloop_engine::config::{FILE_NAME, settings_from};
+use hookloop_config::paths::FILE_NAME;
+use hookloop_config::project_file::settings_from;
 use serde_json::{Map, Value};
 
 use super::merge::{MergeError, merge};

@@ -1,4 +1,6 @@
-use hookloop_engine::notify::{self, Channel, Moment, Report};
+use hookloop_config::channels::Channel;
+use hookloop_engine::notify;
+use hookloop_engine::notify::{Moment, Report};
 use serde_json::json;
 
 use super::Context;

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
-use hookloop_engine::agents::known::any_install_command;
-use hookloop_engine::agents::{CommandAccess, Settings};
-use hookloop_engine::place::Place;
+use hookloop_config::agents::Settings;
+use hookloop_config::agents::profile::any_install_command;
+use hookloop_config::paths::Place;
+use hookloop_engine::agents::CommandAccess;
 use hookloop_engine::session::now::NowBoard;
 use hookloop_engine::survey::trial::Trial;
 use hookloop_engine::survey::{Gate, GateKind};

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
+use hookloop_config::paths::Place;
 use hookloop_engine::kept::Surroundings;
-use hookloop_engine::place::Place;
 use hookloop_engine::project::Project;
 
 use super::*;

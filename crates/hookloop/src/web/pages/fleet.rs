@@ -1,10 +1,10 @@
 //! All workers that share the project's store: who works on what, what was ordered, what may be spent.
 
+use hookloop_config::paths::Place;
 use hookloop_core::id::TaskId;
 use hookloop_core::session::plan::Dollars;
 use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence};
 use hookloop_engine::kept::Kept;
-use hookloop_engine::place::Place;
 use minijinja::context;
 use minijinja::value::Value;
 

@@ -1,9 +1,9 @@
 //! All projects of the user.
 
+use hookloop_config::paths::Place;
 use hookloop_core::session::plan::Dollars;
 use hookloop_core::task::TaskState;
 use hookloop_core::time::Day;
-use hookloop_engine::place::Place;
 use minijinja::context;
 use serde::Serialize;
 

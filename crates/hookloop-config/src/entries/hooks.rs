@@ -1,5 +1,7 @@
 //! From the hooks of a file to the hooks of a project.
 
+use std::collections::BTreeMap;
+
 use hookloop_core::builtin::Builtin;
 use hookloop_core::hook::{
     CommandText, DEFAULT_PRIORITY, DeclaredAction, Handler, Hook, Metadata, Registry, Source,
@@ -7,29 +9,29 @@ use hookloop_core::hook::{
 };
 use hookloop_core::limits::{Limits, PROCESSES_MIN, Size};
 use hookloop_core::options::{
-    ATTEMPTS_MAX, AllowedAnswers, EnvEntry, Length, OnFailure, Options, PipeOutput, Retry, Sandbox,
-    is_dangerous_variable,
+    ATTEMPTS_MAX, AllowedAnswers, OnFailure, Options, PipeOutput, Retry, Sandbox,
 };
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_core::review::Quorum;
 use hookloop_core::template::TemplateValue;
+use hookloop_core::workflow::MAX_STEPS;
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
-use super::entry::{
-    ActionEntry, AnswersEntry, Entry, Env, Failure, HookEntry, LimitsEntry, Located, OneOrMany,
-    Pipe, Points, RetryEntry, SandboxEntry, Time,
+use super::hook_entry::{
+    ActionEntry, AnswersEntry, Entry, Failure, HookEntry, LimitsEntry, Pipe, Points, RetryEntry,
+    SandboxEntry,
 };
-use super::{Complaint, Workflows, check_name, looping};
+use super::rules::rule;
+use super::values::{Located, OneOrMany, environment, inside, length};
 use crate::condition::Condition;
+use crate::effective::Gatekeeper;
 use crate::policy::PREFIX;
-use crate::rules::Gatekeeper;
+use crate::yaml::{Complaint, NAME_MAX, check_name};
 
 const MAX_HOOKS: usize = 256;
-const ENV_MAX: usize = 64;
-
 /// Puts the hooks of one file into a registry.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     hooks: &'a mut Registry,
     workflows: &'a Workflows,
     gatekeepers: &'a [Gatekeeper],
@@ -46,7 +48,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         hooks: &'a mut Registry,
         workflows: &'a Workflows,
         gatekeepers: &'a [Gatekeeper],
@@ -57,7 +59,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the hooks of a project, or of one type of its tasks.
-    pub(super) fn read(
+    pub(crate) fn read(
         &mut self,
         points: Points,
         task_type: Option<&str>,
@@ -82,7 +84,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the hooks that an agent has of its own, which are those of delivery.
-    pub(super) fn read_of_agent(&mut self, points: Points, agent: &str) -> Result<(), Complaint> {
+    pub(crate) fn read_of_agent(&mut self, points: Points, agent: &str) -> Result<(), Complaint> {
         for (Spanned { value: name, referenced: at, .. }, _) in &points.0 {
             let is_of_delivery =
                 matches!(name.parse(), Ok(Point::BeforeSubmit | Point::AfterSubmit));
@@ -105,12 +107,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether the project has a list for a point, if an empty one.
-    pub(super) fn has_list(&self, point: &Point) -> bool {
+    pub(crate) fn has_list(&self, point: &Point) -> bool {
         self.lists.contains(point)
     }
 
     /// Where the hooks that were read are.
-    pub(super) fn places(self) -> Vec<(String, Location)> {
+    pub(crate) fn places(self) -> Vec<(String, Location)> {
         self.places
     }
 
@@ -231,7 +233,7 @@ impl<'a> Reader<'a> {
             let message = "`answers` is for `command` and `http`: nothing else prints JSON";
             return Err(Complaint::new(answers.at, message));
         }
-        if let Some(rule) = looping::rule(point, entry, at)? {
+        if let Some(rule) = rule(point, entry, at)? {
             return Ok(Handler::Rule(rule));
         }
         if let Some(command) = entry.command.take() {
@@ -316,7 +318,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Checks what only the whole list tells: that `needs` names hooks of the same point, not in a circle.
-    pub(super) fn check_needs(&self) -> Result<(), Complaint> {
+    pub(crate) fn check_needs(&self) -> Result<(), Complaint> {
         for (task_type, name, at) in &self.needing {
             let Some(hook) = self.hooks.get_for(task_type.as_deref(), name) else { continue };
             check_needs_of(self.hooks, hook).map_err(|message| Complaint::new(*at, message))?;
@@ -389,7 +391,7 @@ fn named_after(handler: &Handler) -> String {
     let file = word.rsplit('/').next().unwrap_or_default();
     let stem = file.split('.').next().filter(|stem| !stem.is_empty()).unwrap_or(file);
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let name: String = stem.chars().filter(|c| fits(*c)).take(super::NAME_MAX - 4).collect();
+    let name: String = stem.chars().filter(|c| fits(*c)).take(NAME_MAX - 4).collect();
     match name.is_empty() {
         true => "hook".to_owned(),
         false => name,
@@ -473,79 +475,6 @@ fn condition(point: &Point, when: Located<String>) -> Result<String, Complaint> 
     }
 }
 
-pub(super) fn length(time: Time, at: Location) -> Result<u64, Complaint> {
-    let length = match time {
-        Time::Seconds(seconds) => Length::seconds(seconds),
-        Time::WithUnit(text) => text.parse(),
-    };
-    length.map(|length| length.ms).map_err(|error| Complaint::new(at, error))
-}
-
-pub(super) fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
-    let at = env.at;
-    let entries = variables(env)?;
-    let is_dangerous = |entry: &&EnvEntry| matches!(entry, EnvEntry::Set { name, .. } if is_dangerous_variable(name));
-    match entries.iter().find(is_dangerous) {
-        Some(entry) => {
-            let name = entry.name();
-            let message =
-                format!("`{name}` decides what programs do: a configuration does not set it");
-            Err(Complaint::new(at, message))
-        }
-        None => Ok(entries),
-    }
-}
-
-/// Variables, whatever they are for.
-pub(super) fn variables(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
-    let entries: Vec<EnvEntry> = match env.value {
-        Env::Names(names) => names.into_iter().map(EnvEntry::Inherited).collect(),
-        Env::Values(values) => {
-            values.into_iter().map(|(name, value)| EnvEntry::Set { name, value }).collect()
-        }
-    };
-    let complain = |message: String| Err(Complaint::new(env.at, message));
-    if entries.len() > ENV_MAX {
-        return complain(format!("more than {ENV_MAX} variables"));
-    }
-    for entry in &entries {
-        let name = entry.name();
-        if !is_name_of_variable(name) {
-            return complain(format!("`{name}` is not the name of a variable"));
-        }
-        match entry {
-            EnvEntry::Set { value, .. } if value.contains('\0') => {
-                return complain(format!("`{name}` has a NUL in its value"));
-            }
-            _ => {}
-        }
-    }
-    Ok(entries)
-}
-
-pub(super) fn is_name_of_variable(name: &str) -> bool {
-    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && name.starts_with(|c: char| !c.is_ascii_digit())
-}
-
-/// Whether a path does not lead out of the project.
-pub(super) fn is_inside(path: &str) -> bool {
-    let stays =
-        |part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir);
-    std::path::Path::new(path).components().all(stays)
-}
-
-/// A path that stays in the project.
-pub(super) fn inside(path: Located<String>) -> Result<String, Complaint> {
-    match is_inside(&path.value) {
-        true => Ok(path.value),
-        false => {
-            let message = format!("`{}` leads out of the project", path.value);
-            Err(Complaint::new(path.at, message))
-        }
-    }
-}
-
 fn retry(entry: Located<RetryEntry>) -> Result<Retry, Complaint> {
     let RetryEntry { attempts, backoff, jitter } = entry.value;
     if !(1..=ATTEMPTS_MAX).contains(&attempts) {
@@ -593,7 +522,7 @@ fn sandbox(entry: Located<SandboxEntry>) -> Result<Sandbox, Complaint> {
     Ok(Sandbox { no_network: network.is_some(), write: paths.transpose()? })
 }
 
-pub(super) fn read_action(
+pub(crate) fn read_action(
     entry: &Spanned<ActionEntry>,
     known_workflow: &dyn Fn(&str) -> bool,
 ) -> Result<DeclaredAction, Complaint> {
@@ -655,4 +584,40 @@ fn check_needs_of(hooks: &Registry, hook: &Hook) -> Result<(), String> {
 
 fn position(hooks: &Registry, wanted: &Hook) -> usize {
     hooks.list().iter().position(|hook| std::ptr::eq(hook, wanted)).unwrap_or(usize::MAX)
+}
+
+/// The hooks of the user's own file.
+pub(crate) fn own_hooks(points: Points) -> Result<Vec<Hook>, Complaint> {
+    let (mut hooks, workflows) = (Registry::default(), Workflows::new());
+    let mut reader = Reader::new(&mut hooks, &workflows, &[], Source::User);
+    reader.read(points, None)?;
+    reader.check_needs()?;
+    Ok(hooks.list().to_vec())
+}
+
+pub(crate) type Workflows = BTreeMap<String, Vec<DeclaredAction>>;
+
+pub(crate) fn read_workflows(
+    entries: &BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
+) -> Result<Workflows, Complaint> {
+    let mut workflows = Workflows::new();
+    for (name, steps) in entries {
+        check_name(name, steps.referenced)?;
+        if steps.value.is_empty() || steps.value.len() > MAX_STEPS {
+            let message = format!("workflow `{name}` needs 1 to {MAX_STEPS} steps");
+            return Err(Complaint::new(steps.referenced, message));
+        }
+        let known = |workflow: &str| entries.contains_key(workflow);
+        let read = steps.value.iter().map(|step| read_action(step, &known));
+        let read: Vec<DeclaredAction> = read.collect::<Result<_, _>>()?;
+        // Nobody is asked for their word about a workflow.
+        if read.iter().any(DeclaredAction::decides) {
+            let message = format!(
+                "workflow `{name}` completes or unblocks a task, which a hook with `actions` does after `hookloop hooks trust`"
+            );
+            return Err(Complaint::new(steps.referenced, message));
+        }
+        workflows.insert(name.clone(), read);
+    }
+    Ok(workflows)
 }

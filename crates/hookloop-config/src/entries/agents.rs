@@ -9,10 +9,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
-use super::entry::{Env, Located, OneOrMany, Points};
-use super::{Complaint, check_name, hooks};
-use crate::agents::known::{KNOWN, known};
+use super::hook_entry::Points;
+use super::values::{self, Env, Located, OneOrMany};
+use crate::agents::profile::{KNOWN, known};
 use crate::agents::{Dialect, Permissions, Program, Settings};
+use crate::yaml::{Complaint, check_name};
 
 /// Agents by their names.
 pub(crate) type Entries = BTreeMap<String, Spanned<AgentEntry>>;
@@ -76,7 +77,7 @@ pub(crate) fn read(entries: Entries, source: Source) -> Result<Vec<Settings>, Co
 }
 
 /// The hooks that agents have of their own.
-pub(super) fn own_hooks(entries: &mut Entries) -> Vec<(String, Points)> {
+pub(crate) fn own_hooks(entries: &mut Entries) -> Vec<(String, Points)> {
     let take = |(name, entry): (&String, &mut Spanned<AgentEntry>)| {
         (name.clone(), std::mem::take(&mut entry.value.hooks))
     };
@@ -104,8 +105,8 @@ impl AgentEntry {
         }
         // Users may lead their own agents wherever they like.
         let read = match source {
-            Source::Project => hooks::environment,
-            Source::User | Source::Operator | Source::Builtin => hooks::variables,
+            Source::Project => values::environment,
+            Source::User | Source::Operator | Source::Builtin => values::variables,
         };
         let env = self.env.map(read).transpose()?.unwrap_or_default();
         for entry in env {
@@ -148,7 +149,7 @@ impl AgentEntry {
 /// Which turns go on in the conversation of the turn before.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ConversationEntry {
+pub(crate) enum ConversationEntry {
     Fresh,
     Feedback,
     Continue,
@@ -166,7 +167,7 @@ impl From<ConversationEntry> for ConversationPolicy {
 
 /// An agent by its name. A repository names agents; what they are is said under `agents`, where it can be
 /// agreed to.
-pub(super) fn agent(named: Located<String>) -> Result<String, Complaint> {
+pub(crate) fn agent(named: Located<String>) -> Result<String, Complaint> {
     let Located { value: name, at } = named;
     match name.contains(':') {
         true => {
@@ -178,7 +179,7 @@ pub(super) fn agent(named: Located<String>) -> Result<String, Complaint> {
 }
 
 /// The agents that follow one that only fails.
-pub(super) fn fallback(
+pub(crate) fn fallback(
     named: Located<OneOrMany>,
     after: Option<u32>,
 ) -> Result<Fallback, Complaint> {

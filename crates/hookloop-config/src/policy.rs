@@ -3,7 +3,6 @@
 //! A policy is a file that neither a user nor a repository can do without: several hold together, and
 //! each only tightens. What it says is kept with its place, so that who is refused something can read why.
 
-use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,13 +10,13 @@ use std::sync::Arc;
 use hookloop_core::hook::Hook;
 use hookloop_core::session;
 
-use crate::agents::known::Dialect;
-use crate::agents::{Permissions, Program, Settings};
-use crate::config::{self, ConfigError};
-use crate::files::glob;
-use crate::rules::Limits;
-use crate::secrets::Book;
-use crate::telemetry::settings::Order;
+use crate::agents::{Dialect, Permissions, Program, Settings};
+use crate::limits::Limits;
+use crate::located::{At, Line, Said};
+use crate::patterns::is_project;
+use crate::secret_references::Book;
+use crate::telemetry::Order;
+use crate::yaml::ConfigError;
 
 /// The policy of a machine: it holds wherever it is there.
 pub const SYSTEM_FILE: &str = "/etc/hookloop/policy.yaml";
@@ -26,26 +25,6 @@ pub const SYSTEM_FILE: &str = "/etc/hookloop/policy.yaml";
 pub const PREFIX: &str = "policy";
 /// What a policy calls agents that hookloop does not know, or that are started by another command.
 pub(crate) const KINDS: [&str; 3] = ["acp", "command", "scripted"];
-
-/// A line of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct At {
-    pub path: PathBuf,
-    pub line: u64,
-}
-
-impl fmt::Display for At {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.path.display(), self.line)
-    }
-}
-
-/// Something that a policy says, and where.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Said<T> {
-    pub value: T,
-    pub at: At,
-}
 
 /// What a policy does not let happen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,24 +74,10 @@ pub enum PolicyFile {
     Named(PathBuf),
 }
 
-/// What holds, in a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
-    pub rule: String,
-    pub value: String,
-    pub at: At,
-}
-
 impl Policies {
-    /// Reads all files. One that can't be read is not left out: nothing runs then.
-    pub fn load(files: &[PolicyFile]) -> Result<Policies, ConfigError> {
-        let mut policies = Vec::new();
-        for file in files {
-            if let Some(path) = file.present()? {
-                policies.push(config::policy(&path, policies.len())?);
-            }
-        }
-        Ok(Policies(policies.into()))
+    /// All of these policies hold together.
+    pub fn new(policies: Vec<Policy>) -> Policies {
+        Policies(policies.into())
     }
 
     pub fn list(&self) -> &[Policy] {
@@ -150,17 +115,17 @@ impl Policies {
     }
 
     /// Whether agreements in a project's log may count.
-    pub(crate) fn has_trust_from(&self) -> bool {
+    pub fn has_trust_from(&self) -> bool {
         self.list().iter().any(|policy| !policy.trust_from.is_empty())
     }
 
     /// Whether the agreements of `actor` in a project's log count.
-    pub(crate) fn trusts_from(&self, actor: &str) -> bool {
+    pub fn trusts_from(&self, actor: &str) -> bool {
         let mut said = self.list().iter().flat_map(|policy| &policy.trust_from);
         said.any(|said| said.value == actor)
     }
 
-    pub(crate) fn has_trust(&self) -> bool {
+    pub fn has_trust(&self) -> bool {
         self.list().iter().any(|policy| !policy.trust.is_empty())
     }
 
@@ -235,7 +200,7 @@ impl Policies {
 
 impl PolicyFile {
     /// Where it is; none if it need not be there and is not.
-    fn present(&self) -> Result<Option<PathBuf>, ConfigError> {
+    pub(crate) fn present(&self) -> Result<Option<PathBuf>, ConfigError> {
         let (PolicyFile::System(path) | PolicyFile::Named(path)) = self;
         let wrong = |message: String| ConfigError {
             path: path.clone(),
@@ -344,16 +309,4 @@ fn kind(settings: &Settings) -> &'static str {
         (None, Dialect::Scripted) => "scripted",
         (None, Dialect::Command | Dialect::Claude | Dialect::Codex) => "command",
     }
-}
-
-/// Whether a pattern is of the project: of its real path, or of the URL that it was cloned from.
-pub(crate) fn is_project(pattern: &str, root: &Path, cloned_from: Option<&str>) -> bool {
-    let Ok(pattern) = glob(pattern) else { return false };
-    // What leads elsewhere is not what it looks like.
-    let is_plain = |url: &&str| {
-        !url.split('/').any(|part| matches!(part, "." | ".."))
-            && !url.contains(['\\', '?', '#'])
-            && !url.to_ascii_lowercase().contains("%2")
-    };
-    pattern.is_match(root) || cloned_from.filter(is_plain).is_some_and(|url| pattern.is_match(url))
 }

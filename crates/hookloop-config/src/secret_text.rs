@@ -16,11 +16,11 @@ const LENGTH_MAX: usize = 4096;
 pub struct Secret(String);
 
 impl Secret {
-    pub(crate) fn reveal(&self) -> &str {
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    pub(crate) fn is_url(&self) -> bool {
+    pub fn is_url(&self) -> bool {
         let rest = self.0.strip_prefix("https://").or_else(|| self.0.strip_prefix("http://"));
         let is_sound = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_graphic());
         self.0.len() <= LENGTH_MAX && rest.is_some_and(is_sound)
@@ -49,7 +49,7 @@ pub enum Given {
 
 impl Given {
     /// The text, or why there is none.
-    pub(crate) fn find(&self, environment: &[(OsString, OsString)]) -> Result<Secret, String> {
+    pub fn find(&self, environment: &[(OsString, OsString)]) -> Result<Secret, String> {
         let (text, place) = match self {
             Given::Text(text) => return Ok(text.clone()),
             Given::Variable(name) => {

@@ -8,10 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use super::entry::Located;
-use super::hooks::is_inside;
-use super::{Complaint, check_name, read_word};
-use crate::rules::{DeliveryRules, ForgeName, Gatekeeper};
+use super::values::{Located, is_inside};
+use crate::effective::{DeliveryRules, ForgeName, Gatekeeper};
+use crate::yaml::{Complaint, check_name, read_word};
 
 /// Files that a worktree may be given, by name or pattern.
 const COPY_MAX: usize = 64;
@@ -62,7 +61,7 @@ enum ForgeEntry {
 }
 
 impl DeliveryEntry {
-    pub(super) fn read(self) -> Result<DeliveryRules, Complaint> {
+    pub(crate) fn read(self) -> Result<DeliveryRules, Complaint> {
         let usual = DeliveryRules::default();
         let mut copy = Vec::new();
         for path in self.copy {
@@ -131,7 +130,7 @@ pub(crate) struct GatekeeperEntry {
     model: Option<String>,
 }
 
-pub(super) fn gatekeepers(entries: GatekeeperEntries) -> Result<Vec<Gatekeeper>, Complaint> {
+pub(crate) fn gatekeepers(entries: GatekeeperEntries) -> Result<Vec<Gatekeeper>, Complaint> {
     let read = |(name, entry): (String, Spanned<GatekeeperEntry>)| {
         let at = entry.referenced;
         check_name(&name, at)?;
@@ -147,7 +146,7 @@ pub(super) fn gatekeepers(entries: GatekeeperEntries) -> Result<Vec<Gatekeeper>,
 }
 
 /// What a task type may be called: not as the list of an agent's hooks is.
-pub(super) fn check_type_name(name: &str, entry: &Spanned<impl Sized>) -> Result<(), Complaint> {
+pub(crate) fn check_type_name(name: &str, entry: &Spanned<impl Sized>) -> Result<(), Complaint> {
     match name.starts_with(AGENT_LIST) {
         true => {
             let message = format!("`{name}`: a type's name does not begin with `{AGENT_LIST}`");
@@ -158,7 +157,7 @@ pub(super) fn check_type_name(name: &str, entry: &Spanned<impl Sized>) -> Result
 }
 
 /// Whether hooks say that tasks are delivered, where nothing else does.
-pub(super) fn has_delivery_hooks(hooks: &Registry) -> bool {
+pub(crate) fn has_delivery_hooks(hooks: &Registry) -> bool {
     let is_of_delivery = |point: &Point| {
         matches!(
             point,

@@ -6,8 +6,8 @@ use hookloop_http::settings::UserNetwork;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Complaint;
-use super::entry::Located;
+use super::values::Located;
+use crate::yaml::Complaint;
 
 const NO_PROXY_MAX: usize = 256;
 

@@ -1,7 +1,7 @@
 //! The policy of an operator as it is written.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hookloop_core::hook::{Handler, Hook, Registry, Source};
 use hookloop_core::point::Point;
@@ -10,17 +10,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::{Location, Spanned};
 
-use super::agents::PermissionsEntry;
-use super::entry::{Entry, Limits, Located, Points};
-use super::hooks::{Reader, is_name_of_variable};
-use super::telemetry::TelemetryOrder;
-use super::{Complaint, Workflows, check_version, from_yaml};
-use crate::agents::known::KNOWN;
-use crate::files::glob;
-use crate::policy::{At, KINDS, PREFIX, Policy, Said};
-use crate::rules;
-use crate::runner::BASE;
-use crate::secrets::{self, Book, EVERY, Reference, SECRETS_MAX};
+use crate::agents::profile::KNOWN;
+use crate::entries::agents::PermissionsEntry;
+use crate::entries::hook_entry::{Entry, Points};
+use crate::entries::hooks::{Reader, Workflows};
+use crate::entries::limits::Limits;
+use crate::entries::secrets::{SecretEntries, SecretEntry, book};
+use crate::entries::telemetry::TelemetryOrder;
+use crate::entries::values::Located;
+use crate::limits::Limits as EffectiveLimits;
+use crate::located::{At, Said};
+use crate::patterns::glob;
+use crate::policy::{KINDS, PREFIX, Policies, Policy, PolicyFile};
+use crate::yaml::{Complaint, ConfigError, check_version, from_yaml, read};
 
 /// Entries of a list.
 const LIST_MAX: usize = 1_024;
@@ -29,7 +31,7 @@ const LIST_MAX: usize = 1_024;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "policy.yaml", inline)]
-pub(super) struct File {
+pub(crate) struct File {
     /// The version of this format: 1.
     #[schemars(with = "u64", range(min = 1, max = 1))]
     version: Spanned<u64>,
@@ -95,23 +97,25 @@ struct Places {
     limits: BTreeMap<String, Spanned<Value>>,
 }
 
-/// Secrets by project, then by name.
-pub(crate) type SecretEntries = BTreeMap<String, BTreeMap<String, Spanned<SecretEntry>>>;
-
-/// Where a secret is: exactly one of these.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SecretEntry {
-    /// Another variable of the environment.
-    env: Option<String>,
-    /// A file that not everybody can read.
-    file: Option<PathBuf>,
-    /// A program and its arguments: the secret is what it prints.
-    command: Option<Vec<String>>,
+/// Reads all policies. A file that cannot be read is an error: no session may run without it.
+pub fn load(files: &[PolicyFile]) -> Result<Policies, ConfigError> {
+    let mut policies = Vec::new();
+    for file in files {
+        if let Some(path) = file.present()? {
+            let number = policies.len();
+            policies.push(read(&path, |text| parse(text, &path, number))?);
+        }
+    }
+    Ok(Policies::new(policies))
 }
 
-/// Reads a policy; `number` says which of several it is.
-pub(super) fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Complaint> {
+/// Returns the JSON Schema of a policy, for editors.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(File).to_value()
+}
+
+/// Reads a policy; `number` is its place among several.
+fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Complaint> {
     let file: File = from_yaml(text)?;
     check_version(&file.version)?;
     let at = |location: Location| At { path: path.to_owned(), line: location.line() };
@@ -128,7 +132,7 @@ pub(super) fn parse(text: &str, path: &Path, number: usize) -> Result<Policy, Co
     repositories.iter().try_for_each(check_pattern)?;
     agents.iter().try_for_each(check_agent)?;
     file.trust.iter().try_for_each(check_digest)?;
-    let limits = file.limits.over(rules::Limits::boundless())?;
+    let limits = file.limits.over(EffectiveLimits::boundless())?;
     let places: Places = from_yaml(text)?;
     let limit_line = |(name, limit): (String, Spanned<Value>)| {
         let value = limit.value.as_str().map_or_else(|| limit.value.to_string(), str::to_owned);
@@ -237,53 +241,4 @@ fn gates(points: Points, number: usize) -> Result<Vec<(Hook, Location)>, Complai
         gates.push((hook, at));
     }
     Ok(gates)
-}
-
-/// The secrets of the file at `path`; their files are looked for from `base`.
-pub(crate) fn book(entries: SecretEntries, path: &Path, base: &Path) -> Result<Book, Complaint> {
-    let mut book = Vec::new();
-    for (project, secrets) in entries {
-        for (name, entry) in secrets {
-            let location = entry.referenced;
-            let complain = |message: String| Err(Complaint::new(location, message));
-            let is_pattern = project.contains('/') && glob(&project).is_ok();
-            if project != EVERY
-                && !is_pattern
-                && project.parse::<hookloop_core::id::ProjectName>().is_err()
-            {
-                return complain(format!(
-                    "`{project}` is neither a project's name, nor a pattern of its path, nor `*`"
-                ));
-            }
-            let is_ours = name.starts_with("HOOKLOOP_")
-                || name.starts_with("LD_")
-                || name == "CLAUDE_PROJECT_DIR"
-                || BASE.contains(&name.as_str());
-            if !is_name_of_variable(&name) || is_ours {
-                return complain(format!("`{name}` is not a name that a secret can have"));
-            }
-            if book.len() == SECRETS_MAX {
-                return complain(format!("more than {SECRETS_MAX} secrets"));
-            }
-            let reference = match entry.value {
-                SecretEntry { env: Some(other), file: None, command: None } => {
-                    Reference::Env(other)
-                }
-                SecretEntry { env: None, file: Some(file), command: None } => {
-                    Reference::File(base.join(file))
-                }
-                SecretEntry { env: None, file: None, command: Some(argv) } if !argv.is_empty() => {
-                    Reference::Command(argv)
-                }
-                _ => {
-                    return complain(
-                        "a secret has exactly one of `env`, `file` and `command`".to_owned(),
-                    );
-                }
-            };
-            let at = At { path: path.to_owned(), line: location.line() };
-            book.push(secrets::Entry { project: project.clone(), name, reference, at });
-        }
-    }
-    Ok(Book(book))
 }

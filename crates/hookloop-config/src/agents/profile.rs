@@ -1,6 +1,6 @@
 //! The agents that hookloop knows by name.
 
-use super::version::AgentVersion;
+use std::fmt;
 
 /// How one talks to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,4 +161,31 @@ pub fn any_install_command() -> (String, String) {
 
 pub fn known(name: &str) -> Option<&'static Known> {
     KNOWN.iter().find(|known| known.name == name)
+}
+
+/// The three numbers of a release. What follows them does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AgentVersion(pub u32, pub u32, pub u32);
+
+impl AgentVersion {
+    /// The first version in a text, such as `2.1.325 (Claude Code)` or `codex-cli 0.166.0`.
+    pub fn find(text: &str) -> Option<AgentVersion> {
+        let is_part = |c: char| !(c.is_ascii_digit() || c == '.');
+        let mut words = text.split(is_part).filter(|word| word.contains('.'));
+        words.find_map(|word| {
+            let mut numbers = word.split('.').map(str::parse);
+            match (numbers.next(), numbers.next(), numbers.next()) {
+                (Some(Ok(major)), Some(Ok(minor)), Some(Ok(patch))) => {
+                    Some(AgentVersion(major, minor, patch))
+                }
+                _ => None,
+            }
+        })
+    }
+}
+
+impl fmt::Display for AgentVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0, self.1, self.2)
+    }
 }

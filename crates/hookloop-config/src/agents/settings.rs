@@ -5,7 +5,7 @@ use std::fmt;
 
 use hookloop_core::hook::Source;
 
-use super::known::{CostReport, Dialect, KNOWN, Known, known};
+use super::profile::{CostReport, Dialect, KNOWN, Known, known};
 
 /// What an agent may do without being asked, since nobody is there to ask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,7 +111,7 @@ impl Settings {
         Err(NoSuchAgent { name: name.to_owned() })
     }
 
-    pub(crate) fn of_known(known: &'static Known) -> Settings {
+    pub fn of_known(known: &'static Known) -> Settings {
         Settings {
             name: known.name.to_owned(),
             dialect: known.dialect,
@@ -133,7 +133,7 @@ impl Settings {
     }
 
     /// What is started, with arguments of ours and the configured ones after them.
-    pub(super) fn argv(&self, ours: Vec<OsString>, last: &[&str]) -> Vec<OsString> {
+    pub fn argv(&self, ours: Vec<OsString>, last: &[&str]) -> Vec<OsString> {
         let configured = self.args.iter().map(OsString::from);
         let last = last.iter().map(OsString::from);
         let args: Vec<OsString> = ours.into_iter().chain(configured).chain(last).collect();

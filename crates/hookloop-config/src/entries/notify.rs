@@ -10,9 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
-use super::entry::{GivenEntry, Located, Time};
-use super::{Complaint, check_name, hooks};
-use crate::notify::{Channel, Given, Mail, Mode, Security, Way};
+use super::values::{GivenEntry, Located, Time, given, length};
+use crate::channels::{Channel, Mail, Mode, Security, Way};
+use crate::secret_text::Given;
+use crate::yaml::{Complaint, check_name, read_word};
 
 pub(crate) type Entries = Vec<Spanned<ChannelEntry>>;
 
@@ -108,7 +109,7 @@ impl ChannelEntry {
         if self.projects.len() > LIST_MAX {
             return Err(Complaint::new(at, format!("`projects` names more than {LIST_MAX}")));
         }
-        let kinds = self.kinds.into_iter().map(super::read_word::<Kind>);
+        let kinds = self.kinds.into_iter().map(read_word::<Kind>);
         let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
         let way = match (self.webhook, self.slack, self.desktop, self.email) {
             (Some(url), None, None, None) => Way::Webhook(address(url, base)?),
@@ -131,7 +132,7 @@ impl ChannelEntry {
             (None, false) => Ok(Mode::Each),
             (None, true) => Ok(Mode::Digest { every: EVERY }),
             (Some(Located { value, at }), true) => {
-                let ms = hooks::length(value.clone(), *at)?;
+                let ms = length(value.clone(), *at)?;
                 match ms < 1_000 {
                     true => Err(Complaint::new(*at, "a digest is sent at most once a second")),
                     false => Ok(Mode::Digest { every: Duration::from_millis(ms) }),
@@ -141,21 +142,6 @@ impl ChannelEntry {
                 Err(Complaint::new(*at, "`every` goes with `mode: digest`"))
             }
         }
-    }
-}
-
-/// Where a text is to be found. Paths are beside the user's file.
-pub(super) fn given(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
-    let Located { value, at } = entry;
-    let pairs = match value {
-        GivenEntry::Text(text) => return Ok(Given::Text(text.into())),
-        GivenEntry::Named(pairs) => pairs,
-    };
-    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    match pairs.as_slice() {
-        [("env", name)] if !name.is_empty() => Ok(Given::Variable((*name).to_owned())),
-        [("file", path)] if !path.is_empty() => Ok(Given::File(base.join(path))),
-        _ => Err(Complaint::new(at, "a text, `{env: NAME}` or `{file: PATH}` belongs here")),
     }
 }
 
@@ -235,7 +221,7 @@ fn is_loopback(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::from_yaml;
+    use crate::yaml::from_yaml;
 
     #[derive(Deserialize)]
     struct File {

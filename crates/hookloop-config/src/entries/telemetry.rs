@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Complaint;
-use super::entry::{GivenEntry, Located};
-use super::notify::given;
-use crate::telemetry::settings::{Order, Wish, check_endpoint};
+use super::values::{GivenEntry, Located, given};
+use crate::telemetry::{Order, Wish, check_endpoint};
+use crate::yaml::Complaint;
 
 const HEADERS_MAX: usize = 32;
 
@@ -66,7 +65,7 @@ pub(crate) struct TelemetryOrder {
 }
 
 impl TelemetryOrder {
-    pub(super) fn read(self) -> Result<Order, Complaint> {
+    pub(crate) fn read(self) -> Result<Order, Complaint> {
         Ok(Order {
             is_off: self.enabled == Some(false),
             endpoint: checked(self.endpoint)?,

@@ -1,23 +1,18 @@
 //! The parts of the configuration that are about sessions: how they stop, what rules there are.
 
-use hookloop_core::point::{Kind, Point};
-use hookloop_core::rule::{Coverage, Diff, Pattern, Rule};
 use hookloop_core::session::{AtRetryLimit, StopWhen};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_saphyr::Location;
 
-use super::Complaint;
 use super::agents::{ConversationEntry, agent, fallback};
-use super::entry::{HookEntry, Located, OneOrMany};
-use super::hooks::is_inside;
-use crate::files::glob;
-use crate::rules::Loop;
+use super::values::{Located, OneOrMany, inside};
+use crate::effective::Loop;
+use crate::yaml::Complaint;
 
 /// How sessions go in this project.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LoopEntry {
+pub(crate) struct LoopEntry {
     /// What decides that an iteration is the last one: `default`, `validation`, `promise`, `turn`, `tasks`,
     /// names of hooks at `stop_when`, or a list of them.
     stop_when: Option<Located<OneOrMany>>,
@@ -67,43 +62,9 @@ enum AtLimitEntry {
     Accept,
 }
 
-/// A text that files must have, or must not have.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PatternEntry {
-    /// Which files: a path, or a pattern such as `src/**/*.rs`.
-    path: String,
-    /// A regular expression.
-    text: String,
-    /// It must not be there.
-    #[serde(default)]
-    absent: bool,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CoverageEntry {
-    /// The file that the tests leave: lcov, Cobertura XML, or Istanbul's `coverage-summary.json`.
-    report: String,
-    /// Percent of lines.
-    at_least: f64,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DiffEntry {
-    min_files: Option<u64>,
-    max_files: Option<u64>,
-    /// Added and deleted.
-    max_lines: Option<u64>,
-    /// Patterns of the only files that may change.
-    #[serde(default)]
-    only: Vec<String>,
-}
-
 impl LoopEntry {
     /// Reads the entry under what the user's own file says of the retry limit.
-    pub(super) fn read(
+    pub(crate) fn read(
         self,
         hooks_at_stop_when: &[String],
         users: AtRetryLimit,
@@ -136,7 +97,7 @@ impl LoopEntry {
         let agent = self.agent.map(agent).transpose()?;
         let fallback =
             self.fallback.map(|named| fallback(named, self.fallback_after)).transpose()?;
-        let prompt = self.prompt.map(super::hooks::inside).transpose()?;
+        let prompt = self.prompt.map(inside).transpose()?;
         Ok(Loop {
             stop_when,
             at_retry_limit,
@@ -145,56 +106,5 @@ impl LoopEntry {
             fallback,
             conversation: self.conversation.map(Into::into).unwrap_or_default(),
         })
-    }
-}
-
-/// The rule that an entry has instead of a command.
-pub(super) fn rule(
-    point: &Point,
-    entry: &mut HookEntry,
-    at: Location,
-) -> Result<Option<Rule>, Complaint> {
-    let complain = |message: String| Err(Complaint::new(at, message));
-    let rule = if let Some(path) = entry.file.take() {
-        Rule::File(path)
-    } else if let Some(path) = entry.changed.take() {
-        Rule::Changed(path)
-    } else if let Some(pattern) = entry.pattern.take() {
-        let PatternEntry { path, text, absent } = pattern;
-        if let Err(error) = crate::files::pattern(&text) {
-            return complain(format!("`text`: {error}"));
-        }
-        Rule::Pattern(Pattern { path, text, absent })
-    } else if let Some(CoverageEntry { report, at_least }) = entry.coverage.take() {
-        if !(0.0..=100.0).contains(&at_least) {
-            return complain("`at_least` is a percentage, from 0 to 100".to_owned());
-        }
-        Rule::Coverage(Coverage { report, at_least: (at_least * 100.0).round() as u32 })
-    } else if let Some(diff) = entry.diff.take() {
-        let DiffEntry { min_files, max_files, max_lines, only } = diff;
-        Rule::Diff(Diff { max_files, max_lines, min_files, only })
-    } else {
-        return Ok(None);
-    };
-    if point.kind() != Kind::Gate {
-        return complain(format!("a rule says yes or no, and `{point}` is not a gate"));
-    }
-    for path in paths(&rule) {
-        if !is_inside(path) {
-            return complain(format!("`{path}` leads out of the project"));
-        }
-        if let Err(error) = glob(path) {
-            return complain(error);
-        }
-    }
-    Ok(Some(rule))
-}
-
-fn paths(rule: &Rule) -> Vec<&str> {
-    match rule {
-        Rule::File(path) | Rule::Changed(path) => vec![path],
-        Rule::Pattern(pattern) => vec![&pattern.path],
-        Rule::Coverage(coverage) => vec![&coverage.report],
-        Rule::Diff(diff) => diff.only.iter().map(String::as_str).collect(),
     }
 }

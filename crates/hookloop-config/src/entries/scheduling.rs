@@ -8,9 +8,9 @@ use hookloop_core::urgency::Ageing;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Complaint;
-use super::entry::{Located, Time};
-use crate::rules::Scheduling;
+use super::values::{Located, Time};
+use crate::effective::Scheduling;
+use crate::yaml::Complaint;
 
 /// Types that may have a bound of their own.
 const TYPES_MAX: usize = 64;
@@ -18,7 +18,7 @@ const TYPES_MAX: usize = 64;
 /// Which tasks are taken, and how many at once.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SchedulingEntry {
+pub(crate) struct SchedulingEntry {
     /// How long a ready task waits until it is a step of priority more urgent, such as `4h` or `2d`, or `never`;
     /// 8 hours if it is not given.
     #[schemars(with = "Option<String>")]
@@ -34,7 +34,7 @@ pub(super) struct SchedulingEntry {
 }
 
 impl SchedulingEntry {
-    pub(super) fn read(self) -> Result<Scheduling, Complaint> {
+    pub(crate) fn read(self) -> Result<Scheduling, Complaint> {
         let ageing = self.ageing.map_or(Ok(Ageing::default()), ageing)?;
         let all = self.wip.map(|wip| bound("wip", &wip)).transpose()?;
         if let Some((_, Located { at, .. })) = self.wip_of.iter().nth(TYPES_MAX) {

@@ -1,76 +1,25 @@
 //! `hookloop.yaml`, read strictly: what is not known is an error with its line.
 
-pub(crate) mod agents;
-mod delivery;
-mod entry;
-mod hooks;
-pub(crate) mod looping;
-pub(crate) mod network;
-pub(crate) mod notify;
-pub(crate) mod policy;
-mod scheduling;
-pub(crate) mod telemetry;
-
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::hook::{DeclaredAction, Hook, Registry, Source};
+use hookloop_core::hook::{Hook, Registry, Source};
 use hookloop_core::id::ProjectName;
 use hookloop_core::point::Point;
 use hookloop_core::session::StopWhen;
-use hookloop_core::workflow::MAX_STEPS;
-use serde_saphyr::{Location, Spanned};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_saphyr::Spanned;
 
-use crate::policy::Policy;
-use crate::rules::{DeliveryRules, Rules, TypeRules};
-use entry::{ActionEntry, File};
-pub(crate) use entry::{Limits, Points};
-use hooks::Reader;
-
+use crate::effective::{DeliveryRules, Rules, TypeRules};
+use crate::entries::hook_entry::{ActionEntry, Points};
+use crate::entries::hooks::{Reader, Workflows, read_workflows};
+use crate::entries::limits::Limits;
+use crate::entries::looping::LoopEntry;
+use crate::entries::{agents, delivery, scheduling};
 use crate::user::{StoreName, User};
-
-/// The name of the file that makes a directory a project.
-pub const FILE_NAME: &str = "hookloop.yaml";
-pub const VERSION: u64 = 1;
-const MAX_BYTES: u64 = 256 * 1024;
-const MAX_DEPTH: usize = 16;
-const MAX_NODES: usize = 20_000;
-/// The longest name of a hook or workflow.
-const NAME_MAX: usize = 64;
-
-/// What is wrong, and where.
-#[derive(Debug, thiserror::Error)]
-pub struct ConfigError {
-    pub path: PathBuf,
-    pub line: Option<u64>,
-    pub column: Option<u64>,
-    pub message: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.path.display())?;
-        if let (Some(line), Some(column)) = (self.line, self.column) {
-            write!(f, ":{line}:{column}")?;
-        }
-        write!(f, ": {}", self.message)
-    }
-}
-
-/// A complaint about one place in the file.
-pub(crate) struct Complaint {
-    pub(crate) at: Option<Location>,
-    pub(crate) message: String,
-}
-
-impl Complaint {
-    pub(crate) fn new(at: Location, message: impl ToString) -> Complaint {
-        Complaint { at: Some(at), message: message.to_string() }
-    }
-}
+use crate::yaml::{Complaint, ConfigError, check_version, from_yaml, read, read_bytes, read_word};
 
 /// What a project's file says.
 #[derive(Clone, Debug, Default)]
@@ -89,154 +38,6 @@ pub fn settings(path: &Path, user: &User) -> Result<Settings, ConfigError> {
 /// Reads a project's file from its bytes; `path` is what complaints call it.
 pub fn settings_from(path: &Path, bytes: &[u8]) -> Result<Settings, ConfigError> {
     read_bytes(path, bytes, |text| parse(text, &User::default()))
-}
-
-/// Reads an operator's file; `number` says which of several it is.
-pub(crate) fn policy(path: &Path, number: usize) -> Result<Policy, ConfigError> {
-    read(path, |text| policy::parse(text, path, number))
-}
-
-/// Reads `path` within the limits that hold for every file of ours.
-pub(crate) fn read<T>(
-    path: &Path,
-    parse: impl FnOnce(&str) -> Result<T, Complaint>,
-) -> Result<T, ConfigError> {
-    let failed = |error: std::io::Error| ConfigError {
-        path: path.to_owned(),
-        line: None,
-        column: None,
-        message: error.to_string(),
-    };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
-    // What is longer is not read to its end, whatever length the file claims to have.
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    read_bytes(path, &bytes, parse)
-}
-
-fn read_bytes<T>(
-    path: &Path,
-    bytes: &[u8],
-    parse: impl FnOnce(&str) -> Result<T, Complaint>,
-) -> Result<T, ConfigError> {
-    let error = |(line, column): (u64, u64), message: String| ConfigError {
-        path: path.to_owned(),
-        line: Some(line),
-        column: Some(column),
-        message,
-    };
-    if bytes.len() as u64 > MAX_BYTES {
-        let message = format!("the file goes on here, after {MAX_BYTES} bytes, which are enough");
-        return Err(error(place_of(&bytes[..MAX_BYTES as usize]), message));
-    }
-    let text = std::str::from_utf8(bytes).map_err(|wrong| {
-        error(place_of(&bytes[..wrong.valid_up_to()]), "this is not UTF-8".to_owned())
-    })?;
-    parse(text).map_err(|complaint| {
-        let at = complaint.at.filter(|at| at.line() > 0 && at.column() > 0);
-        error(at.map_or(BEGINNING, |at| (at.line(), at.column())), complaint.message)
-    })
-}
-
-/// Where a complaint is about the file as a whole.
-const BEGINNING: (u64, u64) = (1, 1);
-
-/// The line and column that follow `before`.
-fn place_of(before: &[u8]) -> (u64, u64) {
-    let line = before.split(|byte| *byte == b'\n').next_back().unwrap_or_default();
-    let lines = before.iter().filter(|byte| **byte == b'\n').count();
-    (lines as u64 + 1, String::from_utf8_lossy(line).chars().count() as u64 + 1)
-}
-
-/// Keys that no repository's file may have, with the reason. They are not among the keys of `File`, so no list of keys
-/// names them.
-const REFUSED_KEYS: [(&str, &str); 4] = [
-    (
-        "secrets",
-        "a repository does not say where secrets are: \
-         that is for your own configuration, or for a policy",
-    ),
-    (
-        "notify",
-        "`notify` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml",
-    ),
-    (
-        "gates",
-        "`gates` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml",
-    ),
-    (
-        "network",
-        "a repository does not choose a proxy or certificates: \
-         `network` belongs in ~/.config/hookloop/config.yaml",
-    ),
-];
-/// A key that only the top level of a repository's file has.
-const TOP_LEVEL_KEY: &str = "task_types";
-/// How alike two keys are, from 0 to 1, for one to be suggested in place of the other.
-const ALIKE: f64 = 0.8;
-
-/// Describes a key that is not known, by the keys that are allowed in its place.
-fn unknown_key(key: &str, allowed: &[&str]) -> String {
-    let refused = REFUSED_KEYS.iter().find(|(refused, _)| *refused == key);
-    if let Some((_, reason)) = refused.filter(|_| allowed.contains(&TOP_LEVEL_KEY)) {
-        return (*reason).to_owned();
-    }
-    let likeness = |other: &&str| strsim::jaro(key, other);
-    let alike = allowed.iter().copied().filter(|other| likeness(other) >= ALIKE);
-    let nearest = alike.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    let suggestion = nearest.map_or(String::new(), |key| format!("; did you mean `{key}`?"));
-    match allowed.is_empty() {
-        true => format!("unknown key `{key}`; no keys are allowed here"),
-        false => format!("unknown key `{key}`{suggestion}; known keys: {}", allowed.join(", ")),
-    }
-}
-
-/// Reads YAML strictly: no anchors, nothing unknown, nothing deep.
-pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Complaint> {
-    let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_aliases: 0,
-            max_anchors: 0,
-            max_depth: MAX_DEPTH,
-            max_documents: 1,
-            max_nodes: MAX_NODES,
-            max_merge_keys: 0,
-        },
-        with_snippet: false,
-        strict_booleans: true,
-    };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let at = error.location();
-        if let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = &error {
-            return Complaint { at, message: unknown_key(field, expected) };
-        }
-        let message = error.to_string();
-        let message = match message.strip_prefix("budget breached: ") {
-            Some(which) => {
-                format!("anchors, aliases and files this large or deep are not read ({which})")
-            }
-            None => in_plain_words(message.split(" at line ").next().unwrap_or(&message)),
-        };
-        Complaint { at, message }
-    })
-}
-
-pub(crate) fn check_version(version: &Spanned<u64>) -> Result<(), Complaint> {
-    match version.value {
-        VERSION => Ok(()),
-        other => {
-            let message = format!("version {other} is not known; write `version: {VERSION}`");
-            Err(Complaint::new(version.referenced, message))
-        }
-    }
-}
-
-/// Reads one word of the file as what it stands for.
-pub(crate) fn read_word<T>(word: Spanned<String>) -> Result<T, Complaint>
-where
-    T: std::str::FromStr<Err: fmt::Display>,
-{
-    word.value.parse().map_err(|error| Complaint::new(word.referenced, error))
 }
 
 fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
@@ -338,87 +139,78 @@ fn parse(text: &str, user: &User) -> Result<Settings, Complaint> {
     })
 }
 
-/// The hooks of the user's own file.
-pub(crate) fn own_hooks(points: Points) -> Result<Vec<Hook>, Complaint> {
-    let (mut hooks, workflows) = (Registry::default(), Workflows::new());
-    let mut reader = Reader::new(&mut hooks, &workflows, &[], Source::User);
-    reader.read(points, None)?;
-    reader.check_needs()?;
-    Ok(hooks.list().to_vec())
-}
-
 /// What editors need to complete a project's file: a JSON Schema.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
 }
 
-/// The same for an operator's policy.
-pub fn policy_schema() -> serde_json::Value {
-    schemars::schema_for!(policy::File).to_value()
+/// `hookloop.yaml`: what hookloop does in this project.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "hookloop.yaml", inline)]
+pub(crate) struct File {
+    /// The version of this format: 1.
+    #[schemars(with = "u64", range(min = 1, max = 1))]
+    pub(crate) version: Spanned<u64>,
+    /// The project's name among those who share a store.
+    #[schemars(with = "Option<String>")]
+    pub(crate) project: Option<Spanned<String>>,
+    /// Where the log is: `sqlite`, or `nats://host:port`.
+    #[schemars(with = "Option<String>")]
+    pub(crate) store: Option<Spanned<String>>,
+    /// Hooks under the points where they run.
+    #[serde(default)]
+    pub(crate) hooks: Points,
+    /// What is different for tasks of a type.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, TaskType>")]
+    pub(crate) task_types: BTreeMap<String, Spanned<TaskType>>,
+    /// Named lists of actions.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, Vec<ActionEntry>>")]
+    pub(crate) workflows: BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
+    #[serde(default)]
+    pub(crate) limits: Limits,
+    /// Agents by name, with their settings.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, agents::AgentEntry>")]
+    pub(crate) agents: agents::Entries,
+    /// Agents that review, by name, with what they look for.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, delivery::GatekeeperEntry>")]
+    pub(crate) gatekeepers: delivery::GatekeeperEntries,
+    /// How the work of tasks is delivered: in worktrees and branches of their own, submitted and merged.
+    pub(crate) delivery: Option<delivery::DeliveryEntry>,
+    /// Which tasks are taken, and how many at once.
+    #[serde(default)]
+    pub(crate) scheduling: scheduling::SchedulingEntry,
+    /// How sessions go.
+    #[serde(default, rename = "loop")]
+    pub(crate) session: LoopEntry,
 }
 
-/// A parser's complaint in the words of someone who writes YAML.
-fn in_plain_words(message: &str) -> String {
-    let known = [
-        ("invalid i32", "a whole number belongs here"),
-        ("invalid u32", "a whole number, not negative, belongs here"),
-        ("invalid u64", "a whole number, not negative, belongs here"),
-        ("invalid boolean", "`true` or `false` belongs here"),
-        ("expected mapping start", "`key: value` lines belong here"),
-        ("expected sequence start", "a list (lines that start with `- `) belongs here"),
-        ("missing field `version`", "`version` is missing; begin the file with `version: 1`"),
-        ("unexpected end of input", "the file is empty; write `version: 1`"),
-    ];
-    if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
-        let key = rest.split(", set ").next().unwrap_or(rest);
-        return format!("`{key}` is there twice");
-    }
-    let found = known.into_iter().find(|(theirs, _)| message.contains(theirs));
-    found.map_or(message, |(_, ours)| ours).to_owned()
-}
-
-type Workflows = BTreeMap<String, Vec<DeclaredAction>>;
-
-fn read_workflows(
-    entries: &BTreeMap<String, Spanned<Vec<Spanned<ActionEntry>>>>,
-) -> Result<Workflows, Complaint> {
-    let mut workflows = Workflows::new();
-    for (name, steps) in entries {
-        check_name(name, steps.referenced)?;
-        if steps.value.is_empty() || steps.value.len() > MAX_STEPS {
-            let message = format!("workflow `{name}` needs 1 to {MAX_STEPS} steps");
-            return Err(Complaint::new(steps.referenced, message));
-        }
-        let known = |workflow: &str| entries.contains_key(workflow);
-        let read = steps.value.iter().map(|step| hooks::read_action(step, &known));
-        let read: Vec<DeclaredAction> = read.collect::<Result<_, _>>()?;
-        // Nobody is asked for their word about a workflow.
-        if read.iter().any(DeclaredAction::decides) {
-            let message = format!(
-                "workflow `{name}` completes or unblocks a task, which a hook with `actions` does after `hookloop hooks trust`"
-            );
-            return Err(Complaint::new(steps.referenced, message));
-        }
-        workflows.insert(name.clone(), read);
-    }
-    Ok(workflows)
-}
-
-fn check_name(name: &str, at: Location) -> Result<(), Complaint> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if (1..=NAME_MAX).contains(&name.len()) && name.chars().all(fits) {
-        return Ok(());
-    }
-    let message = format!("`{name}` is not a name: 1 to {NAME_MAX} letters, digits, `_` or `-`");
-    Err(Complaint::new(at, message))
+/// Hooks and agents for tasks of one type.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskType {
+    /// A point that is listed here has these hooks alone.
+    #[serde(default)]
+    pub(crate) hooks: Points,
+    /// Which agents may work on tasks of this type, by role.
+    #[serde(default)]
+    pub(crate) agents: BTreeMap<String, Vec<String>>,
+    /// A task of this type may be complete without any change of files; `false` if it is not given.
+    #[serde(default)]
+    pub(crate) no_changes_ok: bool,
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::yaml::{MAX_BYTES, REFUSED_KEYS};
     use hookloop_core::urgency::Ageing;
 
     use super::*;
-    use crate::rules::Scheduling;
+    use crate::effective::Scheduling;
 
     fn names(hook: &hookloop_core::hook::Hook) -> Vec<&str> {
         hook.points.iter().map(hookloop_core::point::Point::name).collect()

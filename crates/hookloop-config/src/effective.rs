@@ -2,18 +2,16 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use hookloop_core::cascade::CascadeLimits;
 use hookloop_core::delivery::Method;
 use hookloop_core::hook::{DeclaredAction, Registry, Source};
 use hookloop_core::price::TokenPrice;
-use hookloop_core::purse::Purse;
-use hookloop_core::session::{self, AtRetryLimit, ConversationPolicy, Fallback, StopWhen};
+use hookloop_core::session::{AtRetryLimit, ConversationPolicy, Fallback, StopWhen};
 use hookloop_core::slots::Slots;
 use hookloop_core::urgency::Ageing;
 
 use crate::agents::{NoSuchAgent, Settings};
+use crate::limits::Limits;
 use crate::policy::Policies;
 
 #[derive(Clone, Debug)]
@@ -80,55 +78,6 @@ impl Default for Loop {
             agent: None,
             fallback: None,
             conversation: ConversationPolicy::default(),
-        }
-    }
-}
-
-/// What ends a run that does not end by itself. The user's are the widest that a project may have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
-    pub cascade: CascadeLimits,
-    pub session: session::Limits,
-    /// Of all sessions together.
-    pub purse: Purse,
-}
-
-impl Limits {
-    /// What a scope allows that says nothing.
-    pub fn boundless() -> Limits {
-        let cascade = CascadeLimits { depth: u32::MAX, fan_out: u32::MAX, total: u32::MAX };
-        let session = session::Limits {
-            iterations: u32::MAX,
-            duration_ms: u64::MAX,
-            turn_ms: u64::MAX,
-            errors: u32::MAX,
-            hook_retries: u32::MAX,
-            no_progress: u32::MAX,
-            remediations: u32::MAX,
-            continuations: u32::MAX,
-            tokens: u64::MAX,
-            cost_micros: u64::MAX,
-            unpriced_turns: u32::MAX,
-        };
-        Limits { cascade, session, purse: Purse::default() }
-    }
-
-    /// These limits under a scope that allows `ceiling`: what is wider is what it allows.
-    pub fn within(self, ceiling: Limits) -> Limits {
-        Limits {
-            cascade: self.cascade.within(ceiling.cascade),
-            session: self.session.within(ceiling.session),
-            purse: self.purse.within(ceiling.purse),
-        }
-    }
-}
-
-impl fmt::Display for Limits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, cascade {}", self.session, self.cascade)?;
-        match self.purse.is_none() {
-            true => Ok(()),
-            false => write!(f, ", purse {}", self.purse),
         }
     }
 }

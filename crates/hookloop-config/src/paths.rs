@@ -11,8 +11,6 @@ use std::path::{Path, PathBuf};
 use hookloop_store::sqlite::SCHEMA;
 use sha2::{Digest, Sha256};
 
-use crate::config::FILE_NAME;
-
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     #[error("no {FILE_NAME} in {} or above it", .0.display())]
@@ -119,13 +117,13 @@ impl Place {
     }
 
     /// Whether sessions of the project have left their files here.
-    pub(crate) fn has_sessions(&self) -> bool {
+    pub fn has_sessions(&self) -> bool {
         let entries = std::fs::read_dir(self.state.join(SESSIONS));
         entries.is_ok_and(|mut entries| entries.next().is_some())
     }
 
     /// Whether the project's log is or was on servers: its view is a file here.
-    pub(crate) fn has_remote_view(&self) -> bool {
+    pub fn has_remote_view(&self) -> bool {
         let entries = std::fs::read_dir(&self.state).into_iter().flatten().flatten();
         entries.take(STATES_MAX).any(|entry| {
             let name = entry.file_name();
@@ -165,7 +163,7 @@ const COPIES: &str = "_copies";
 pub const WORKTREES: &str = "worktrees";
 
 /// The directory that sessions keep their files in, in that of a project's state.
-pub(crate) const SESSIONS: &str = "sessions";
+pub const SESSIONS: &str = "sessions";
 
 /// The directory of checkouts that are thrown away.
 pub const SCRATCH: &str = "scratch";
@@ -233,3 +231,6 @@ fn check_text(path: &Path) -> Result<(), PlaceError> {
 fn io(path: &Path, source: std::io::Error) -> PlaceError {
     PlaceError::Io { path: path.to_owned(), source }
 }
+
+/// The name of the file that makes a directory a project.
+pub const FILE_NAME: &str = "hookloop.yaml";

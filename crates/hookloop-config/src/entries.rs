@@ -1,0 +1,15 @@
+//! The parts of the configuration files as they are written: what serde reads, and the schema for editors.
+
+pub(crate) mod agents;
+pub(crate) mod delivery;
+pub(crate) mod hook_entry;
+pub(crate) mod hooks;
+pub(crate) mod limits;
+pub(crate) mod looping;
+pub(crate) mod network;
+pub(crate) mod notify;
+pub(crate) mod rules;
+pub(crate) mod scheduling;
+pub(crate) mod secrets;
+pub(crate) mod telemetry;
+pub(crate) mod values;

@@ -1,0 +1,79 @@
+//! `secrets:` of the user's file and of a policy.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use super::values::is_name_of_variable;
+use crate::located::At;
+use crate::patterns::glob;
+use crate::secret_references::{self, Book, EVERY, Reference, SECRETS_MAX};
+use crate::variables::BASE;
+use crate::yaml::Complaint;
+
+/// Secrets by project, then by name.
+pub(crate) type SecretEntries = BTreeMap<String, BTreeMap<String, Spanned<SecretEntry>>>;
+
+/// Where a secret is: exactly one of these.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SecretEntry {
+    /// Another variable of the environment.
+    env: Option<String>,
+    /// A file that not everybody can read.
+    file: Option<PathBuf>,
+    /// A program and its arguments: the secret is what it prints.
+    command: Option<Vec<String>>,
+}
+
+/// The secrets of the file at `path`; their files are looked for from `base`.
+pub(crate) fn book(entries: SecretEntries, path: &Path, base: &Path) -> Result<Book, Complaint> {
+    let mut book = Vec::new();
+    for (project, secrets) in entries {
+        for (name, entry) in secrets {
+            let location = entry.referenced;
+            let complain = |message: String| Err(Complaint::new(location, message));
+            let is_pattern = project.contains('/') && glob(&project).is_ok();
+            if project != EVERY
+                && !is_pattern
+                && project.parse::<hookloop_core::id::ProjectName>().is_err()
+            {
+                return complain(format!(
+                    "`{project}` is neither a project's name, nor a pattern of its path, nor `*`"
+                ));
+            }
+            let is_ours = name.starts_with("HOOKLOOP_")
+                || name.starts_with("LD_")
+                || name == "CLAUDE_PROJECT_DIR"
+                || BASE.contains(&name.as_str());
+            if !is_name_of_variable(&name) || is_ours {
+                return complain(format!("`{name}` is not a name that a secret can have"));
+            }
+            if book.len() == SECRETS_MAX {
+                return complain(format!("more than {SECRETS_MAX} secrets"));
+            }
+            let reference = match entry.value {
+                SecretEntry { env: Some(other), file: None, command: None } => {
+                    Reference::Env(other)
+                }
+                SecretEntry { env: None, file: Some(file), command: None } => {
+                    Reference::File(base.join(file))
+                }
+                SecretEntry { env: None, file: None, command: Some(argv) } if !argv.is_empty() => {
+                    Reference::Command(argv)
+                }
+                _ => {
+                    return complain(
+                        "a secret has exactly one of `env`, `file` and `command`".to_owned(),
+                    );
+                }
+            };
+            let at = At { path: path.to_owned(), line: location.line() };
+            book.push(secret_references::Entry { project: project.clone(), name, reference, at });
+        }
+    }
+    Ok(Book(book))
+}

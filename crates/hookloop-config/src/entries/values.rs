@@ -1,0 +1,373 @@
+//! Forms that values have in a configuration file, each with its schema for editors.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use hookloop_core::options::{EnvEntry, Length, is_dangerous_variable};
+use hookloop_core::session::plan::Dollars;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor, value};
+use serde::{Deserialize, de};
+use serde_saphyr::{Location, Spanned};
+
+use crate::secret_text::Given;
+use crate::yaml::Complaint;
+
+/// An amount of dollars that is not negative.
+#[derive(Clone, Copy)]
+pub(crate) struct DollarAmount(pub(crate) Dollars);
+
+impl<'de> Deserialize<'de> for DollarAmount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let amount = f64::deserialize(deserializer)?;
+        Dollars::new(amount).map(DollarAmount).map_err(de::Error::custom)
+    }
+}
+
+/// A value and where it is in the file.
+pub(crate) struct Located<T> {
+    pub(crate) value: T,
+    pub(crate) at: Location,
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Located<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
+        Ok(Located { value, at: referenced })
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Located<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<T>()
+    }
+}
+
+/// A length of time as it is written.
+#[derive(Clone, Debug)]
+pub(crate) enum Time {
+    Seconds(u64),
+    WithUnit(String),
+}
+
+/// Variables of an environment: names alone, or with values.
+pub(crate) enum Env {
+    Names(Vec<String>),
+    Values(Pairs),
+}
+
+/// A text as it is, or where it is to be found.
+pub(crate) enum GivenEntry {
+    Text(String),
+    Named(Pairs),
+}
+
+/// A string or a list of them.
+#[derive(Clone)]
+pub(crate) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    pub(crate) fn into_list(self) -> Vec<String> {
+        match self {
+            OneOrMany::One(one) => vec![one],
+            OneOrMany::Many(many) => many,
+        }
+    }
+}
+
+pub(crate) type Pairs = Vec<(String, String)>;
+
+/// Reads whichever of several forms a value has.
+pub(crate) struct Forms<T> {
+    pub(crate) expecting: &'static str,
+    pub(crate) from_str: Option<fn(&str) -> Option<T>>,
+    pub(crate) from_u64: Option<fn(u64) -> T>,
+    pub(crate) from_bool: Option<fn(bool) -> T>,
+    pub(crate) from_list: Option<fn(Vec<String>) -> T>,
+    pub(crate) from_map: Option<fn(Pairs) -> T>,
+    pub(crate) of: PhantomData<T>,
+}
+
+impl<T> Forms<T> {
+    pub(crate) fn new(expecting: &'static str) -> Forms<T> {
+        Forms {
+            expecting,
+            from_str: None,
+            from_u64: None,
+            from_bool: None,
+            from_list: None,
+            from_map: None,
+            of: PhantomData,
+        }
+    }
+}
+
+impl<'de, T> Visitor<'de> for Forms<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expecting)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        let read = self.from_str.and_then(|read| read(text));
+        read.ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+        let read = self.from_u64.map(|read| read(number));
+        read.ok_or_else(|| E::invalid_type(de::Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+        match u64::try_from(number) {
+            Ok(number) => self.visit_u64(number),
+            Err(_) => Err(E::invalid_type(de::Unexpected::Signed(number), &self)),
+        }
+    }
+
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<T, E> {
+        let read = self.from_bool.map(|read| read(flag));
+        read.ok_or_else(|| E::invalid_type(de::Unexpected::Bool(flag), &self))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<T, A::Error> {
+        let Some(read) = self.from_list else {
+            return Err(de::Error::invalid_type(de::Unexpected::Seq, &self));
+        };
+        Vec::deserialize(value::SeqAccessDeserializer::new(seq)).map(read)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        let Some(read) = self.from_map else {
+            return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
+        };
+        Ok(read(pairs(map)?))
+    }
+}
+
+/// A key of a map, with or without its place.
+pub(crate) trait MapKey {
+    fn text(&self) -> &str;
+}
+
+impl MapKey for String {
+    fn text(&self) -> &str {
+        self
+    }
+}
+
+impl MapKey for Spanned<String> {
+    fn text(&self) -> &str {
+        &self.value
+    }
+}
+
+/// The entries of a map, in the order of the file.
+pub(crate) fn pairs<'de, K: MapKey + Deserialize<'de>, V: Deserialize<'de>, A: MapAccess<'de>>(
+    mut map: A,
+) -> Result<Vec<(K, V)>, A::Error> {
+    let mut pairs: Vec<(K, V)> = Vec::new();
+    let mut names = BTreeSet::new();
+    while let Some((key, value)) = map.next_entry::<K, V>()? {
+        if !names.insert(key.text().to_owned()) {
+            return Err(de::Error::custom(format!("`{}` is there twice", key.text())));
+        }
+        pairs.push((key, value));
+    }
+    Ok(pairs)
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_str: Some(|text| Some(Time::WithUnit(text.to_owned()))),
+            from_u64: Some(Time::Seconds),
+            ..Forms::new(
+                "a number of seconds, or a number with a unit (`500ms`, `30s`, `5m`, `1h`)",
+            )
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for GivenEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_str: Some(|text| Some(GivenEntry::Text(text.to_owned()))),
+            from_map: Some(GivenEntry::Named),
+            ..Forms::new("a text, `{env: NAME}` or `{file: PATH}`")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Env {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_list: Some(Env::Names),
+            from_map: Some(Env::Values),
+            ..Forms::new("a list of variables to let through, or variables with values")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Forms {
+            from_str: Some(|text| Some(OneOrMany::One(text.to_owned()))),
+            from_list: Some(OneOrMany::Many),
+            ..Forms::new("a string or a list of strings")
+        })
+    }
+}
+
+/// Says what a hand-written reader takes, for the schema.
+macro_rules! schema {
+    ($type:ty, $generator:ident => $schema:expr) => {
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema($generator: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
+}
+pub(crate) use schema;
+
+schema!(GivenEntry, _generator => json_schema!({
+    "oneOf": [
+        { "type": "string" },
+        { "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
+          "properties": { "env": { "type": "string" }, "file": { "type": "string" } } },
+    ],
+}));
+
+schema!(Time, _generator => json_schema!({
+    "oneOf": [
+        { "type": "integer", "minimum": 1, "maximum": 86400 },
+        { "type": "string", "pattern": "^[0-9]+ ?(ms|s|m|h)?$" }
+    ]
+}));
+
+schema!(DollarAmount, _generator => json_schema!({ "type": "number", "minimum": 0 }));
+
+schema!(Env, _generator => json_schema!({
+    "oneOf": [
+        { "type": "array", "items": { "type": "string" } },
+        { "type": "object", "additionalProperties": { "type": "string" } }
+    ]
+}));
+
+schema!(OneOrMany, _generator => json_schema!({
+    "oneOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
+}));
+
+const ENV_MAX: usize = 64;
+
+pub(crate) fn length(time: Time, at: Location) -> Result<u64, Complaint> {
+    let length = match time {
+        Time::Seconds(seconds) => Length::seconds(seconds),
+        Time::WithUnit(text) => text.parse(),
+    };
+    length.map(|length| length.ms).map_err(|error| Complaint::new(at, error))
+}
+
+pub(crate) fn environment(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
+    let at = env.at;
+    let entries = variables(env)?;
+    let is_dangerous = |entry: &&EnvEntry| matches!(entry, EnvEntry::Set { name, .. } if is_dangerous_variable(name));
+    match entries.iter().find(is_dangerous) {
+        Some(entry) => {
+            let name = entry.name();
+            let message =
+                format!("`{name}` decides what programs do: a configuration does not set it");
+            Err(Complaint::new(at, message))
+        }
+        None => Ok(entries),
+    }
+}
+
+/// Variables, whatever they are for.
+pub(crate) fn variables(env: Located<Env>) -> Result<Vec<EnvEntry>, Complaint> {
+    let entries: Vec<EnvEntry> = match env.value {
+        Env::Names(names) => names.into_iter().map(EnvEntry::Inherited).collect(),
+        Env::Values(values) => {
+            values.into_iter().map(|(name, value)| EnvEntry::Set { name, value }).collect()
+        }
+    };
+    let complain = |message: String| Err(Complaint::new(env.at, message));
+    if entries.len() > ENV_MAX {
+        return complain(format!("more than {ENV_MAX} variables"));
+    }
+    for entry in &entries {
+        let name = entry.name();
+        if !is_name_of_variable(name) {
+            return complain(format!("`{name}` is not the name of a variable"));
+        }
+        match entry {
+            EnvEntry::Set { value, .. } if value.contains('\0') => {
+                return complain(format!("`{name}` has a NUL in its value"));
+            }
+            _ => {}
+        }
+    }
+    Ok(entries)
+}
+
+pub(crate) fn is_name_of_variable(name: &str) -> bool {
+    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && name.starts_with(|c: char| !c.is_ascii_digit())
+}
+
+/// Whether a path does not lead out of the project.
+pub(crate) fn is_inside(path: &str) -> bool {
+    let stays =
+        |part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir);
+    std::path::Path::new(path).components().all(stays)
+}
+
+/// A path that stays in the project.
+pub(crate) fn inside(path: Located<String>) -> Result<String, Complaint> {
+    match is_inside(&path.value) {
+        true => Ok(path.value),
+        false => {
+            let message = format!("`{}` leads out of the project", path.value);
+            Err(Complaint::new(path.at, message))
+        }
+    }
+}
+
+/// Where a text is to be found. Paths are beside the user's file.
+pub(crate) fn given(entry: Located<GivenEntry>, base: &Path) -> Result<Given, Complaint> {
+    let Located { value, at } = entry;
+    let pairs = match value {
+        GivenEntry::Text(text) => return Ok(Given::Text(text.into())),
+        GivenEntry::Named(pairs) => pairs,
+    };
+    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    match pairs.as_slice() {
+        [("env", name)] if !name.is_empty() => Ok(Given::Variable((*name).to_owned())),
+        [("file", path)] if !path.is_empty() => Ok(Given::File(base.join(path))),
+        _ => Err(Complaint::new(at, "a text, `{env: NAME}` or `{file: PATH}` belongs here")),
+    }
+}

@@ -1,0 +1,56 @@
+//! Limits of sessions, cascades and the shared budget.
+
+use std::fmt;
+
+use hookloop_core::cascade::CascadeLimits;
+use hookloop_core::purse::Purse;
+use hookloop_core::session;
+
+/// What ends a run that does not end by itself. The user's are the widest that a project may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub cascade: CascadeLimits,
+    pub session: session::Limits,
+    /// Of all sessions together.
+    pub purse: Purse,
+}
+
+impl Limits {
+    /// What a scope allows that says nothing.
+    pub fn boundless() -> Limits {
+        let cascade = CascadeLimits { depth: u32::MAX, fan_out: u32::MAX, total: u32::MAX };
+        let session = session::Limits {
+            iterations: u32::MAX,
+            duration_ms: u64::MAX,
+            turn_ms: u64::MAX,
+            errors: u32::MAX,
+            hook_retries: u32::MAX,
+            no_progress: u32::MAX,
+            remediations: u32::MAX,
+            continuations: u32::MAX,
+            tokens: u64::MAX,
+            cost_micros: u64::MAX,
+            unpriced_turns: u32::MAX,
+        };
+        Limits { cascade, session, purse: Purse::default() }
+    }
+
+    /// These limits under a scope that allows `ceiling`: what is wider is what it allows.
+    pub fn within(self, ceiling: Limits) -> Limits {
+        Limits {
+            cascade: self.cascade.within(ceiling.cascade),
+            session: self.session.within(ceiling.session),
+            purse: self.purse.within(ceiling.purse),
+        }
+    }
+}
+
+impl fmt::Display for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, cascade {}", self.session, self.cascade)?;
+        match self.purse.is_none() {
+            true => Ok(()),
+            false => write!(f, ", purse {}", self.purse),
+        }
+    }
+}

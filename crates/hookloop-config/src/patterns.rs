@@ -1,0 +1,33 @@
+//! Patterns of paths and texts, as configuration files have them.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// The largest regular expression of a rule, when it is ready.
+const PATTERN_MAX_BYTES: usize = 256 * 1024;
+
+/// A path, or a pattern with `*`, `?` and `**`.
+pub fn glob(text: &str) -> Result<GlobMatcher, String> {
+    let built = GlobBuilder::new(text).literal_separator(true).build();
+    built.map(|glob| glob.compile_matcher()).map_err(|error| error.to_string())
+}
+
+/// The regular expression of a rule.
+pub fn pattern(text: &str) -> Result<regex::Regex, String> {
+    let mut builder = regex::RegexBuilder::new(text);
+    builder.multi_line(true).size_limit(PATTERN_MAX_BYTES);
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// Whether a pattern is of the project: of its real path, or of the URL that it was cloned from.
+pub fn is_project(pattern: &str, root: &Path, cloned_from: Option<&str>) -> bool {
+    let Ok(pattern) = glob(pattern) else { return false };
+    // What leads elsewhere is not what it looks like.
+    let is_plain = |url: &&str| {
+        !url.split('/').any(|part| matches!(part, "." | ".."))
+            && !url.contains(['\\', '?', '#'])
+            && !url.to_ascii_lowercase().contains("%2")
+    };
+    pattern.is_match(root) || cloned_from.filter(is_plain).is_some_and(|url| pattern.is_match(url))
+}

@@ -1,0 +1,52 @@
+//! Settings for the export of traces.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::secret_text::Given;
+
+/// What the user's own file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    pub is_off: bool,
+    pub endpoint: Option<String>,
+    pub headers: Vec<(String, Given)>,
+    pub service_name: Option<String>,
+    /// Certificates to trust, instead of the usual ones.
+    pub ca: Option<PathBuf>,
+    pub content: bool,
+}
+
+/// What a policy says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order {
+    pub is_off: bool,
+    /// The only one.
+    pub endpoint: Option<String>,
+    pub no_content: bool,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to = self.endpoint.as_ref().map(|endpoint| format!("to {endpoint}"));
+        let to = if self.is_off { Some("off".to_owned()) } else { to };
+        let content = self.no_content.then(|| "without content".to_owned());
+        let words: Vec<String> = to.into_iter().chain(content).collect();
+        f.write_str(&words.join(", "))
+    }
+}
+
+/// Whether something can be sent to a URL.
+pub fn check_endpoint(url: &str) -> Result<(), String> {
+    let wrong = "this is not a URL such as http://127.0.0.1:4318".to_owned();
+    let Ok(uri) = url.parse::<http::Uri>() else { return Err(wrong) };
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    match uri.authority() {
+        // What is wrong with it is told without it: it may let others in.
+        Some(authority) if authority.as_str().contains('@') => {
+            Err("a URL has no password here: use headers".to_owned())
+        }
+        Some(_) if is_http => Ok(()),
+        _ => Err(wrong),
+    }
+}

@@ -1,0 +1,223 @@
+//! Reads the configuration files strictly: unknown keys are errors, and every error has its line.
+
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde_saphyr::{Location, Spanned};
+
+pub const VERSION: u64 = 1;
+
+pub(crate) const MAX_BYTES: u64 = 256 * 1024;
+
+const MAX_DEPTH: usize = 16;
+
+const MAX_NODES: usize = 20_000;
+
+/// The longest name of a hook or workflow.
+pub(crate) const NAME_MAX: usize = 64;
+
+/// What is wrong, and where.
+#[derive(Debug, thiserror::Error)]
+pub struct ConfigError {
+    pub path: PathBuf,
+    pub line: Option<u64>,
+    pub column: Option<u64>,
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// A complaint about one place in the file.
+pub(crate) struct Complaint {
+    pub(crate) at: Option<Location>,
+    pub(crate) message: String,
+}
+
+impl Complaint {
+    pub(crate) fn new(at: Location, message: impl ToString) -> Complaint {
+        Complaint { at: Some(at), message: message.to_string() }
+    }
+}
+
+/// Reads `path` within the limits that hold for every file of ours.
+pub(crate) fn read<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, Complaint>,
+) -> Result<T, ConfigError> {
+    let failed = |error: std::io::Error| ConfigError {
+        path: path.to_owned(),
+        line: None,
+        column: None,
+        message: error.to_string(),
+    };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    // What is longer is not read to its end, whatever length the file claims to have.
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    read_bytes(path, &bytes, parse)
+}
+
+pub(crate) fn read_bytes<T>(
+    path: &Path,
+    bytes: &[u8],
+    parse: impl FnOnce(&str) -> Result<T, Complaint>,
+) -> Result<T, ConfigError> {
+    let error = |(line, column): (u64, u64), message: String| ConfigError {
+        path: path.to_owned(),
+        line: Some(line),
+        column: Some(column),
+        message,
+    };
+    if bytes.len() as u64 > MAX_BYTES {
+        let message = format!("the file goes on here, after {MAX_BYTES} bytes, which are enough");
+        return Err(error(place_of(&bytes[..MAX_BYTES as usize]), message));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|wrong| {
+        error(place_of(&bytes[..wrong.valid_up_to()]), "this is not UTF-8".to_owned())
+    })?;
+    parse(text).map_err(|complaint| {
+        let at = complaint.at.filter(|at| at.line() > 0 && at.column() > 0);
+        error(at.map_or(BEGINNING, |at| (at.line(), at.column())), complaint.message)
+    })
+}
+
+/// Where a complaint is about the file as a whole.
+const BEGINNING: (u64, u64) = (1, 1);
+
+/// The line and column that follow `before`.
+fn place_of(before: &[u8]) -> (u64, u64) {
+    let line = before.split(|byte| *byte == b'\n').next_back().unwrap_or_default();
+    let lines = before.iter().filter(|byte| **byte == b'\n').count();
+    (lines as u64 + 1, String::from_utf8_lossy(line).chars().count() as u64 + 1)
+}
+
+/// Keys that no repository's file may have, with the reason. They are not among the keys of `File`, so no list of keys
+/// names them.
+pub(crate) const REFUSED_KEYS: [(&str, &str); 4] = [
+    (
+        "secrets",
+        "a repository does not say where secrets are: \
+         that is for your own configuration, or for a policy",
+    ),
+    (
+        "notify",
+        "`notify` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml",
+    ),
+    (
+        "gates",
+        "`gates` is yours, and not a repository's: it belongs in ~/.config/hookloop/config.yaml",
+    ),
+    (
+        "network",
+        "a repository does not choose a proxy or certificates: \
+         `network` belongs in ~/.config/hookloop/config.yaml",
+    ),
+];
+
+/// A key that only the top level of a repository's file has.
+const TOP_LEVEL_KEY: &str = "task_types";
+
+/// How alike two keys are, from 0 to 1, for one to be suggested in place of the other.
+const ALIKE: f64 = 0.8;
+
+/// Describes a key that is not known, by the keys that are allowed in its place.
+fn unknown_key(key: &str, allowed: &[&str]) -> String {
+    let refused = REFUSED_KEYS.iter().find(|(refused, _)| *refused == key);
+    if let Some((_, reason)) = refused.filter(|_| allowed.contains(&TOP_LEVEL_KEY)) {
+        return (*reason).to_owned();
+    }
+    let likeness = |other: &&str| strsim::jaro(key, other);
+    let alike = allowed.iter().copied().filter(|other| likeness(other) >= ALIKE);
+    let nearest = alike.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let suggestion = nearest.map_or(String::new(), |key| format!("; did you mean `{key}`?"));
+    match allowed.is_empty() {
+        true => format!("unknown key `{key}`; no keys are allowed here"),
+        false => format!("unknown key `{key}`{suggestion}; known keys: {}", allowed.join(", ")),
+    }
+}
+
+/// Reads YAML strictly: no anchors, nothing unknown, nothing deep.
+pub(crate) fn from_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Complaint> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_aliases: 0,
+            max_anchors: 0,
+            max_depth: MAX_DEPTH,
+            max_documents: 1,
+            max_nodes: MAX_NODES,
+            max_merge_keys: 0,
+        },
+        with_snippet: false,
+        strict_booleans: true,
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let at = error.location();
+        if let serde_saphyr::Error::SerdeUnknownField { field, expected, .. } = &error {
+            return Complaint { at, message: unknown_key(field, expected) };
+        }
+        let message = error.to_string();
+        let message = match message.strip_prefix("budget breached: ") {
+            Some(which) => {
+                format!("anchors, aliases and files this large or deep are not read ({which})")
+            }
+            None => in_plain_words(message.split(" at line ").next().unwrap_or(&message)),
+        };
+        Complaint { at, message }
+    })
+}
+
+pub(crate) fn check_version(version: &Spanned<u64>) -> Result<(), Complaint> {
+    match version.value {
+        VERSION => Ok(()),
+        other => {
+            let message = format!("version {other} is not known; write `version: {VERSION}`");
+            Err(Complaint::new(version.referenced, message))
+        }
+    }
+}
+
+/// Reads one word of the file as what it stands for.
+pub(crate) fn read_word<T>(word: Spanned<String>) -> Result<T, Complaint>
+where
+    T: std::str::FromStr<Err: fmt::Display>,
+{
+    word.value.parse().map_err(|error| Complaint::new(word.referenced, error))
+}
+
+/// A parser's complaint in the words of someone who writes YAML.
+fn in_plain_words(message: &str) -> String {
+    let known = [
+        ("invalid i32", "a whole number belongs here"),
+        ("invalid u32", "a whole number, not negative, belongs here"),
+        ("invalid u64", "a whole number, not negative, belongs here"),
+        ("invalid boolean", "`true` or `false` belongs here"),
+        ("expected mapping start", "`key: value` lines belong here"),
+        ("expected sequence start", "a list (lines that start with `- `) belongs here"),
+        ("missing field `version`", "`version` is missing; begin the file with `version: 1`"),
+        ("unexpected end of input", "the file is empty; write `version: 1`"),
+    ];
+    if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
+        let key = rest.split(", set ").next().unwrap_or(rest);
+        return format!("`{key}` is there twice");
+    }
+    let found = known.into_iter().find(|(theirs, _)| message.contains(theirs));
+    found.map_or(message, |(_, ours)| ours).to_owned()
+}
+
+pub(crate) fn check_name(name: &str, at: Location) -> Result<(), Complaint> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if (1..=NAME_MAX).contains(&name.len()) && name.chars().all(fits) {
+        return Ok(());
+    }
+    let message = format!("`{name}` is not a name: 1 to {NAME_MAX} letters, digits, `_` or `-`");
+    Err(Complaint::new(at, message))
+}

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hookloop_engine::project::EngineError;
+use hookloop_engine::error::EngineError;
 use serde::{Deserialize, Serialize};
 
 /// One operation. Each has a word of its own that the log will hold if it happened: the task's name, the

@@ -25,7 +25,8 @@ use hookloop_core::command::Command;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::Outcome as TaskOutcome;
 use hookloop_engine::claim::{ClaimRequest, Wanted};
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::Project;
 use hookloop_store::jetstream::{self, Access};
 
 use crate::history::{History, Op, Outcome};

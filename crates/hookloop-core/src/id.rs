@@ -165,7 +165,20 @@ impl SessionId {
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
+
+    /// Returns the actor that the log names for what this session does.
+    pub fn actor(&self) -> String {
+        format!("{SESSION_ACTOR}{self}")
+    }
+
+    /// Returns the session that an actor is, if it is one.
+    pub fn of_actor(actor: &str) -> Option<SessionId> {
+        actor.strip_prefix(SESSION_ACTOR)?.parse().ok()
+    }
 }
+
+/// The start of the actor of a session.
+const SESSION_ACTOR: &str = "session:";
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not the id of a session")]

@@ -42,9 +42,9 @@ use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{AgentFault, Talk, TurnResult, Usage};
 
+use crate::exec_context::ExecContext;
+use crate::hook_context::CAUSE_VARIABLE;
 use crate::process::{Cancel, How, Job, Ran};
-use crate::reactions::CAUSE_VARIABLE;
-use crate::runner::Runner;
 
 pub use command_access::CommandAccess;
 pub use tools::Tools;
@@ -143,7 +143,7 @@ pub trait Agent: Send {
     /// Takes a turn, to its end: nothing that it started is left when this returns.
     fn turn(
         &mut self,
-        runner: &Runner,
+        runner: &ExecContext,
         order: &Order<'_>,
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report;
@@ -169,7 +169,7 @@ pub enum BadAgent {
 pub struct Nobody;
 
 impl Agent for Nobody {
-    fn turn(&mut self, _: &Runner, _: &Order<'_>, _: &mut dyn FnMut(Update<'_>)) -> Report {
+    fn turn(&mut self, _: &ExecContext, _: &Order<'_>, _: &mut dyn FnMut(Update<'_>)) -> Report {
         Report::failed("there is nobody to take a turn")
     }
 }
@@ -188,7 +188,7 @@ pub fn open(settings: Settings, directory: &Path) -> Result<Box<dyn Agent>, BadA
 }
 
 /// A line for the shell, which reads the prompt, as a turn.
-fn shell<'a>(line: &str, runner: &Runner, order: &Order<'a>) -> Job<'a> {
+fn shell<'a>(line: &str, runner: &ExecContext, order: &Order<'a>) -> Job<'a> {
     Job {
         env: environment(runner, order, &[], &[]),
         stdin: order.prompt.as_bytes().to_vec(),
@@ -203,7 +203,7 @@ fn shell<'a>(line: &str, runner: &Runner, order: &Order<'a>) -> Job<'a> {
 
 /// The user's environment, what the configuration and a turn add to it, and the secrets that are named.
 fn environment(
-    runner: &Runner,
+    runner: &ExecContext,
     order: &Order<'_>,
     configured: &[(String, String)],
     named: &[String],

@@ -18,7 +18,8 @@ pub use line::Line;
 use line::past;
 use outline::{LinesInOrder, Outline};
 
-use crate::project::{EngineError, Project};
+use crate::error::EngineError;
+use crate::project::Project;
 use crate::work::{Origin, Work};
 use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;

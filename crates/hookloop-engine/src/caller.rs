@@ -14,11 +14,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
+use hookloop_core::id::SessionId;
 
-use crate::process::{
-    Ancestry, HiddenAncestry, KeeperOwner, ProcessIdentity, agent_above, ancestry,
-};
-use crate::session::actor;
+use crate::error::NotPerson;
+use crate::error::Unauthorized;
+use crate::process::{Ancestry, KeeperOwner, ProcessIdentity, agent_above, ancestry};
 
 /// How the log names an agent whose session is not known, before the user's name.
 const AGENT: &str = "agent:";
@@ -26,31 +26,6 @@ const AGENT: &str = "agent:";
 const AGENTS: &str = "_agents";
 /// Records of agents that are looked at when those of dead ones are removed.
 const RECORDS_MAX: usize = 1_000;
-
-/// Why an actor is not a person.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotPerson {
-    #[error("a hook or an agent of hookloop started this command")]
-    Kept,
-    #[error("HOOKLOOP_SESSION is set: an agent's session started this command")]
-    Session,
-    #[error("the agent `{agent}` (process {pid}) started this command")]
-    External { agent: String, pid: u32 },
-    #[error("it is not known what started this command: {0}")]
-    Hidden(HiddenAncestry),
-    #[error("this is the agent's own way in")]
-    Agent,
-    #[error("it is a service")]
-    Service,
-}
-
-/// A decision that this actor may not take.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("only a person can {action}: {why}")]
-pub struct Unauthorized {
-    pub action: ControlledAction,
-    pub why: NotPerson,
-}
 
 /// What is known of the actor that a process works for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -254,9 +229,10 @@ impl Caller {
     fn found(&self) -> &Found {
         self.found.get_or_init(|| {
             let identity = self.scope.identify();
-            let session = self.scope.session.as_ref().and_then(|id| id.parse().ok());
+            let session: Option<SessionId> =
+                self.scope.session.as_ref().and_then(|id| id.parse().ok());
             let name = match (session, identity.is_person()) {
-                (Some(session), false) => actor(&session),
+                (Some(session), false) => session.actor(),
                 (None, false) => format!("{AGENT}{}", self.user),
                 (_, true) => self.user.clone(),
             };

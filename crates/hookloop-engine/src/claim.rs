@@ -15,7 +15,9 @@ use hookloop_core::time::Timestamp;
 use hookloop_store::store::Unit;
 use hookloop_store::view::{Kinds, View};
 
-use crate::project::{Done, EngineError, Project};
+use crate::command_outcome::Done;
+use crate::error::EngineError;
+use crate::project::Project;
 use crate::sought::Hold;
 use crate::spread::LEVEL_MAX;
 use crate::work::Work;

@@ -4,6 +4,7 @@
 //! cursor's move past what led to them, so however often a process dies, each action takes effect once.
 
 use hookloop_config::clock::now;
+use hookloop_core::answer::Status;
 use hookloop_core::builtin::Builtin;
 use hookloop_core::cascade::Cause;
 use hookloop_core::event::{
@@ -11,13 +12,27 @@ use hookloop_core::event::{
 };
 use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::id::{EventId, Subject};
+use hookloop_core::point::Point;
+use hookloop_core::task::Task;
 use hookloop_core::workflow::Run;
 use hookloop_store::log::{Seq, StoredEvent};
 
-use crate::project::{Done, EngineError, Project};
+use crate::command_outcome::Done;
+use crate::command_outcome::ReactionsLeft;
+use crate::delivery::steps::DeliveryHooks;
+use crate::delivery_context::StepsInContext;
+use crate::error::EngineError;
+use crate::exec_context::ExecContext;
+use crate::hook_context::Occasion;
+use crate::hook_context::ReactionRun;
+use crate::hook_run::HookRun;
+use crate::kept::Kept;
+use crate::project::Project;
 use crate::react::{satisfactions, starts_process, weight};
-use crate::reactions::{DispatchRole, ReactionHold, ReactionsLeft};
-use crate::run::{EventProcesses, RanFor};
+use crate::reactions::EventClaim;
+use crate::reactions::{DispatchRole, ReactionHold};
+use crate::runner::Runner;
+use crate::work::RanFor;
 use crate::work::{Origin, Work};
 
 /// Dependents that one batch of the dispatcher looks at.
@@ -343,5 +358,134 @@ impl Work<'_, '_, '_> {
             }
         }
         Ok(())
+    }
+}
+
+/// What came of an attempt to run the processes of one event's hooks.
+#[derive(Debug)]
+pub(crate) enum EventProcesses {
+    /// The event has none.
+    None,
+    Ran(RanFor),
+    /// The view has changed: another event may be the next.
+    LookAgain,
+    /// Another machine runs hooks.
+    Others,
+}
+
+impl Project {
+    /// Gets ready for the hooks of a batch that are about to be run here: meanwhile the disk has its work.
+    pub(crate) fn expect_processes(&self, work: &Work<'_, '_, '_>) -> Result<(), EngineError> {
+        let (Some(runner), Kept::Here) = (&self.runner, &self.kept) else { return Ok(()) };
+        let may_run = |hook: &&Hook| {
+            matches!(hook.handler, Handler::Command(_)) && runner.standing(hook).may_run()
+        };
+        let staged = (0..work.unit.len()).filter_map(|index| work.unit.staged(index));
+        for event in staged.filter(|event| event.due) {
+            if work.process_hooks(event)?.iter().any(may_run) {
+                runner.keepers().get_ready();
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the hooks of the due event at `seq` that start a process.
+    pub(crate) fn run_processes(
+        &self,
+        seq: Seq,
+        hold: &mut ReactionHold,
+    ) -> Result<EventProcesses, EngineError> {
+        let found = self.store.transact(|unit| -> Result<_, EngineError> {
+            let Some(stored) = unit.due_event(seq)? else { return Ok(None) };
+            let done = unit.totals().cursor.clone();
+            let done = done.part.filter(|_| done.seq == seq).map(|part| part.hooks_done);
+            let work = Work::new(unit, &self.rules, now())?;
+            let mut hooks: Vec<Hook> =
+                work.process_hooks(&stored.event)?.into_iter().cloned().collect();
+            hooks.retain(|hook| done.as_ref().is_none_or(|done| !done.contains(&hook.name)));
+            let task = work.task_of(&stored.event)?;
+            Ok(Some((stored.event, hooks, task)))
+        })?;
+        let Some((event, hooks, task)) = found.filter(|(_, hooks, _)| !hooks.is_empty()) else {
+            return Ok(EventProcesses::None);
+        };
+        match self.claim_event(hold, seq)? {
+            EventClaim::Had => {}
+            EventClaim::LookAgain => return Ok(EventProcesses::LookAgain),
+            EventClaim::Others => return Ok(EventProcesses::Others),
+        }
+        let (root, depth) = match &event.cause {
+            Some(cause) => (cause.root, cause.depth + 1),
+            None => (event.id, 1),
+        };
+        let reaction = ReactionRun { lock: hold.lock(), event: event.id, root, depth };
+        let point = Point::Event(event.body.kind().to_owned());
+        let occasion = Occasion {
+            point: &point,
+            event: Some(&event),
+            task: task.as_ref(),
+            session: None,
+            cancel: None,
+            builtins: None,
+            changes: None,
+            branches: None,
+            delivery: None,
+            reaction: Some(reaction),
+            board: None,
+        };
+        let runs = self.run_hooks(&hooks, &occasion);
+        Ok(EventProcesses::Ran(RanFor { event: event.id, runs }))
+    }
+
+    /// Runs the hooks of a point that have anything to do, and tells what came of each.
+    pub(crate) fn run_hooks(&self, hooks: &[Hook], occasion: &Occasion<'_>) -> Vec<HookRun> {
+        let homeless = |hook: &Hook| {
+            let reason = "there is no project directory to run it in".to_owned();
+            HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
+        };
+        match &self.runner {
+            Some(runner) => {
+                let builtins = StepsInContext { steps: &DeliveryHooks, runner, bench: None };
+                let occasion = Occasion { builtins: Some(&builtins), ..*occasion };
+                crate::turns::run_all(runner, hooks, &occasion, &mut |_| {})
+            }
+            None => hooks.iter().map(homeless).collect(),
+        }
+    }
+
+    /// Runs one hook as if `event` had happened, and records nothing.
+    pub fn try_hook(
+        &self,
+        hook: &Hook,
+        point: &Point,
+        event: Option<&Event>,
+        task: Option<&Task>,
+    ) -> HookRun {
+        let occasion = Occasion {
+            point,
+            event,
+            task,
+            session: None,
+            cancel: None,
+            builtins: None,
+            changes: None,
+            branches: None,
+            delivery: None,
+            reaction: None,
+            board: None,
+        };
+        let runs = self.run_hooks(std::slice::from_ref(hook), &occasion);
+        let nothing = || HookRun::skipped(hook, "it was not run".to_owned());
+        runs.into_iter().next().unwrap_or_else(nothing)
+    }
+
+    pub fn runner(&self) -> Option<&Runner> {
+        self.runner.as_deref()
+    }
+
+    /// Returns the context in which the project's processes are started.
+    pub fn exec(&self) -> Option<&ExecContext> {
+        self.runner.as_deref().map(|runner| &**runner)
     }
 }

@@ -10,9 +10,11 @@ use hookloop_store::log::Seq;
 use hookloop_store::pulse::{Beat, Held, Pulse};
 use rustix::time::ClockId;
 
+use crate::command_outcome::Done;
+use crate::error::EngineError;
 use crate::kept;
 use crate::lease::{Expired, Watch};
-use crate::project::{Done, EngineError, Project};
+use crate::project::Project;
 use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat, SeatHold};
 
 /// Events after which a new snapshot is worth its bytes.

@@ -5,9 +5,10 @@ use std::path::Path;
 use hookloop_core::environment::EnvironmentFacts;
 use serde_json::Value;
 
-use crate::delivery::tests_of::javascript::{self, Manager};
-use crate::delivery::tests_of::reading::Project;
-use crate::delivery::tests_of::{directories, members};
+use crate::test_detection::javascript;
+use crate::test_detection::javascript::Manager;
+use crate::test_detection::reading::Project;
+use crate::test_detection::{directories, members};
 
 /// Names of one list that are kept.
 const NAMES_MAX: usize = 1_000;

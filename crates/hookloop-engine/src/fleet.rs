@@ -23,10 +23,10 @@ use hookloop_store::pulse::{Beat, Held, Pulse};
 use serde::{Deserialize, Serialize};
 
 pub use books::Books;
-pub use departed::UnknownWorker;
 
+use crate::error::EngineError;
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 use hookloop_config::clock::now;
 use hookloop_config::effective::Rules;
 use hookloop_config::paths::Place;

@@ -9,16 +9,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::hook::{Hook, Registry, Source};
+use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
 use hookloop_core::session::FrozenScript;
 
-use crate::runner::Runner;
 use crate::scripts::Named;
-use crate::session::StartError;
+use crate::trust::TrustScope;
 use crate::trust::{self, Seen, TrustError};
 
 /// Names the scripts that this machine trusted for a session, in the session's own directory.
 const MARKER: &str = "scripts";
+
+/// Why the hooks of a session cannot be frozen.
+#[derive(Debug, thiserror::Error)]
+pub enum FreezeError {
+    #[error("these hooks are not trusted: {}", .0.join(", "))]
+    Untrusted(Vec<String>),
+    #[error(
+        "the scripts are not those that session {session} began with, and this machine has no copy of those: {}",
+        paths.join(", ")
+    )]
+    OtherScripts { session: SessionId, paths: Vec<String> },
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+}
 
 /// The hooks that a session has.
 #[derive(Debug)]
@@ -30,12 +44,15 @@ pub(crate) struct FrozenHooks {
 
 impl FrozenHooks {
     /// Freezes the hooks of a session that begins now. All of them have to be trusted.
-    pub(crate) fn freeze(runner: &Runner, hooks: &Registry) -> Result<FrozenHooks, StartError> {
+    pub(crate) fn freeze(
+        scope: TrustScope<'_>,
+        hooks: &Registry,
+    ) -> Result<FrozenHooks, FreezeError> {
         let mut frozen = Vec::new();
         let mut untrusted = Vec::new();
         for hook in of_session(hooks) {
-            match Seen::look(runner.home(), hook) {
-                Ok(seen) if runner.standing_of(hook, &seen).may_run() => {
+            match Seen::look(scope.home, hook) {
+                Ok(seen) if scope.trust.standing_of(hook, &seen).may_run() => {
                     if trust::starts_something(hook) {
                         frozen.push(seen);
                     }
@@ -44,28 +61,28 @@ impl FrozenHooks {
             }
         }
         if !untrusted.is_empty() {
-            return Err(StartError::Untrusted(untrusted));
+            return Err(FreezeError::Untrusted(untrusted));
         }
         let frozen = FrozenHooks { hooks: frozen, unavailable: None };
-        frozen.keep_copies(runner)?;
+        frozen.keep_copies(scope)?;
         Ok(frozen)
     }
 
     /// Finds the hooks that a session froze before. Only a machine that trusted the scripts for this session
     /// runs its copies of them; any other has to have the same scripts, trusted, in its own checkout.
     pub(crate) fn recall(
-        runner: &Runner,
+        scope: TrustScope<'_>,
         hooks: &Registry,
         session: &FrozenSession<'_>,
-    ) -> Result<FrozenHooks, StartError> {
+    ) -> Result<FrozenHooks, FreezeError> {
         let was_trusted_here = session.was_trusted_here();
         if !was_trusted_here {
-            return FrozenHooks::find_same(runner, hooks, session);
+            return FrozenHooks::find_same(scope, hooks, session);
         }
         let mut frozen = Vec::new();
         let mut missing = Vec::new();
         for hook in of_session(hooks).filter(|hook| trust::starts_something(hook)) {
-            match recalled(runner, hook, session.scripts) {
+            match recalled(scope, hook, session.scripts) {
                 Ok(seen) => frozen.push(seen),
                 Err(path) => missing.push(path),
             }
@@ -74,17 +91,17 @@ impl FrozenHooks {
             return Err(session.missing(missing));
         }
         let frozen = FrozenHooks { hooks: frozen, unavailable: None };
-        frozen.keep_copies(runner)?;
+        frozen.keep_copies(scope)?;
         Ok(frozen)
     }
 
     /// The hooks of this checkout, if their scripts are those of the session.
     fn find_same(
-        runner: &Runner,
+        scope: TrustScope<'_>,
         hooks: &Registry,
         session: &FrozenSession<'_>,
-    ) -> Result<FrozenHooks, StartError> {
-        let found = FrozenHooks::freeze(runner, hooks)?;
+    ) -> Result<FrozenHooks, FreezeError> {
+        let found = FrozenHooks::freeze(scope, hooks)?;
         let here = found.scripts();
         let gone = session.scripts.iter().filter(|script| !here.contains(script));
         let added = here.iter().filter(|script| !session.scripts.contains(script));
@@ -93,7 +110,7 @@ impl FrozenHooks {
     }
 
     /// Hooks that are not to be had here: none of them runs, and each says why.
-    pub(crate) fn unavailable(why: &StartError) -> FrozenHooks {
+    pub(crate) fn unavailable(why: &dyn std::fmt::Display) -> FrozenHooks {
         FrozenHooks { hooks: Vec::new(), unavailable: Some(why.to_string()) }
     }
 
@@ -149,13 +166,13 @@ impl FrozenHooks {
         Ok(Seen { named, ..frozen.clone() })
     }
 
-    fn keep_copies(&self, runner: &Runner) -> Result<(), StartError> {
+    fn keep_copies(&self, scope: TrustScope<'_>) -> Result<(), FreezeError> {
         for seen in &self.hooks {
-            runner.trust().keep(seen).map_err(|error| match error {
-                TrustError::Io { path, source } => StartError::Io { path, source },
+            scope.trust.keep(seen).map_err(|error| match error {
+                TrustError::Io { path, source } => FreezeError::Io { path, source },
                 other => {
                     let source = std::io::Error::other(other.to_string());
-                    StartError::Io { path: runner.state().to_owned(), source }
+                    FreezeError::Io { path: scope.state.to_owned(), source }
                 }
             })?;
         }
@@ -173,9 +190,9 @@ pub(crate) struct FrozenSession<'a> {
 
 impl FrozenSession<'_> {
     /// Remembers that this machine trusts these scripts for the session.
-    pub(crate) fn mark(&self) -> Result<(), StartError> {
+    pub(crate) fn mark(&self) -> Result<(), FreezeError> {
         let path = self.directory.join(MARKER);
-        fs::write(&path, self.digest()).map_err(|source| StartError::Io { path, source })
+        fs::write(&path, self.digest()).map_err(|source| FreezeError::Io { path, source })
     }
 
     fn was_trusted_here(&self) -> bool {
@@ -186,8 +203,8 @@ impl FrozenSession<'_> {
         trust::hex(&serde_json::to_vec(self.scripts).unwrap_or_default())
     }
 
-    fn missing(&self, paths: Vec<String>) -> StartError {
-        StartError::OtherScripts { session: self.id.clone(), paths }
+    fn missing(&self, paths: Vec<String>) -> FreezeError {
+        FreezeError::OtherScripts { session: self.id.clone(), paths }
     }
 }
 
@@ -201,7 +218,7 @@ fn of_session(hooks: &Registry) -> impl Iterator<Item = &Hook> {
 }
 
 /// A hook with the scripts that it was frozen with; the error is the path of one whose bytes are not to be had.
-fn recalled(runner: &Runner, hook: &Hook, scripts: &[FrozenScript]) -> Result<Seen, String> {
+fn recalled(scope: TrustScope<'_>, hook: &Hook, scripts: &[FrozenScript]) -> Result<Seen, String> {
     let is_own =
         |script: &&FrozenScript| script.hook == hook.name && script.task_type == hook.task_type;
     let mut files = BTreeMap::new();
@@ -209,8 +226,8 @@ fn recalled(runner: &Runner, hook: &Hook, scripts: &[FrozenScript]) -> Result<Se
     let mut digests = BTreeMap::new();
     for script in scripts.iter().filter(is_own) {
         let FrozenScript { word, path, sha256, .. } = script;
-        let kept = trust::kept_path(runner.state(), sha256, path);
-        let found = [kept, runner.home().join(path)].into_iter().find_map(|place| {
+        let kept = trust::kept_path(scope.state, sha256, path);
+        let found = [kept, scope.home.join(path)].into_iter().find_map(|place| {
             let read = fs::read(place).ok()?;
             (trust::hex(&read) == *sha256).then_some(read)
         });
@@ -218,7 +235,7 @@ fn recalled(runner: &Runner, hook: &Hook, scripts: &[FrozenScript]) -> Result<Se
         digests.insert(path.clone(), sha256.clone());
         files.insert(usize::try_from(*word).unwrap_or(usize::MAX), path.clone());
     }
-    let now = Named::look_beside(runner.home(), hook, &files);
+    let now = Named::look_beside(scope.home, hook, &files);
     let named = Named { files, links: now.links, absent: now.absent };
     let definition = trust::definition(hook, &named, digests);
     let digest = trust::definition_digest(&definition);

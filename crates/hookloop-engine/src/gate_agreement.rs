@@ -26,22 +26,23 @@ use hookloop_core::event::{AgentsTrusted, EventBody, HooksTrusted};
 use hookloop_core::gate_ledger::{
     GateChange, GateChangeKind, GateLedger, GateList, GateRecord, GateScope, compare,
 };
-use hookloop_core::hook::{Handler, Hook, Source};
 use hookloop_core::id::Subject;
-use hookloop_core::options::{Length, OnFailure, Options};
+use hookloop_core::options::{Length, Options};
 use hookloop_core::point::{Kind, Point};
 use hookloop_core::time::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::delivery::repo::found::Found;
-use crate::project::{EngineError, Project};
+use crate::error::EngineError;
+use crate::project::Project;
+use crate::repo::found::Found;
 use crate::runner::Runner;
+use crate::trust::gates_now::gates;
 use crate::trust::{
-    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, what, write_whole,
+    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, write_whole,
 };
 
 const FILE: &str = "ledger.json";
@@ -342,91 +343,6 @@ impl Examined {
     }
 }
 
-/// Returns the gates of the project at `root`. A gate that a person switched on is on.
-pub(crate) fn gates(
-    root: &Path,
-    rules: &Rules,
-    switches: &[(String, bool)],
-) -> Result<GateLedger, TrustError> {
-    let mut ledger = GateLedger {
-        stop_when: rules.session.stop_when.iter().map(ToString::to_string).collect(),
-        limits: rules.set_limits.clone(),
-        no_changes_ok: rules
-            .types
-            .iter()
-            .filter(|(_, rules)| rules.no_changes_ok)
-            .map(|(name, _)| name.clone())
-            .collect(),
-        ..GateLedger::default()
-    };
-    let is_gate = |point: &Point| point.kind() == Kind::Gate;
-    let lists = rules.hooks.own_lists().iter().filter(|(_, point)| is_gate(point));
-    ledger.lists = lists
-        .map(|(owner, point)| GateList { owner: owner.clone(), point: point.name().to_owned() })
-        .collect();
-    for hook in rules.hooks.list().iter().filter(|hook| judges(hook)) {
-        let is_switched_on = switches
-            .iter()
-            .any(|(name, is_on)| hook.task_type.is_none() && *name == hook.name && *is_on);
-        let enabled = hook.enabled || is_switched_on;
-        let definition = match Seen::look(root, hook) {
-            Ok(seen) => Some(seen.definition),
-            // Whatever a gate names that never runs does not matter.
-            Err(_) if !enabled => None,
-            Err(error) => return Err(error),
-        };
-        let gate = GateRecord { enabled, ..record(hook, definition.as_ref()) };
-        if !gate.points.is_empty() {
-            ledger.gates.push(gate);
-        }
-    }
-    Ok(ledger)
-}
-
-/// Whether a hook says yes or no about work, and a repository or the user wrote it. Steps of a delivery judge nothing,
-/// and nothing takes an operator's gates away.
-fn judges(hook: &Hook) -> bool {
-    let is_judge = match hook.handler {
-        Handler::Builtin(builtin) => builtin == hookloop_core::builtin::Builtin::RunTests,
-        Handler::Declared(_) => false,
-        Handler::Command(_)
-        | Handler::Http { .. }
-        | Handler::Gatekeepers { .. }
-        | Handler::Rule(_) => true,
-    };
-    is_judge && hook.source != Source::Operator
-}
-
-fn record(hook: &Hook, definition: Option<&Definition>) -> GateRecord {
-    let options = &hook.options;
-    let points = hook.points.iter().filter(|point| point.kind() == Kind::Gate);
-    GateRecord {
-        name: hook.name.clone(),
-        list: hook.task_type.clone(),
-        points: points.map(|point| point.name().to_owned()).collect(),
-        is_users: hook.source == Source::User,
-        enabled: hook.enabled,
-        handler: what(&hook.handler),
-        scripts: definition.map(|known| known.scripts.clone()).unwrap_or_default(),
-        blocks_on_failure: options.on_failure == OnFailure::Closed,
-        any_of: options.any_of.clone(),
-        when: options.when.clone(),
-        needs: options.needs.clone(),
-        timeout_ms: options.timeout_at(Kind::Gate),
-        attempts: options.retry.attempts,
-        surroundings: definition.map_or(Value::Null, surroundings),
-    }
-}
-
-fn surroundings(definition: &Definition) -> Value {
-    let Definition { env, cwd, sandbox, limits, links, .. } = definition;
-    if env.is_empty() && cwd.is_none() && sandbox.is_none() && limits.is_none() && links.is_empty()
-    {
-        return Value::Null;
-    }
-    json!({ "env": env, "cwd": cwd, "sandbox": sandbox, "limits": limits, "links": links })
-}
-
 /// The gates that a person agreed to before there was a ledger. What a definition does not say is as it is now.
 fn from_definitions(agreed: &[Definition], now: &GateLedger) -> Option<GateLedger> {
     let gates: Vec<GateRecord> =
@@ -472,7 +388,7 @@ fn gate_of(definition: &Definition, now: &GateLedger) -> Option<GateRecord> {
         needs: needs.unwrap_or_default(),
         timeout_ms: timeout.map_or(Options::default().timeout_at(Kind::Gate), |length| length.ms),
         attempts: attempts.unwrap_or(Options::default().retry.attempts),
-        surroundings: surroundings(definition),
+        surroundings: crate::trust::gates_now::surroundings(definition),
     })
 }
 

@@ -20,9 +20,11 @@ use hookloop_core::remark::Remark;
 use hookloop_core::session::facts::RetryLimitAnswered;
 use hookloop_core::session::{Answer, Outcome, stop};
 
-use crate::project::{Done, EngineError, Project};
+use crate::command_outcome::Done;
+use crate::error::EngineError;
+use crate::project::Project;
+use crate::session::StartError;
 use crate::session::open::{self, LimitChanges, ReopenAnswer};
-use crate::session::{StartError, session_of};
 use crate::work::{Origin, Work};
 
 /// Problems that are looked at when one is looked for.
@@ -169,13 +171,13 @@ pub fn evidence(project: &Project, problem: &Problem) -> Result<Evidence, InboxE
                 choices.push((complete, COMPLETE_EFFECT));
             }
             choices.push(dismiss);
-            (session_of(&problem.by), choices)
+            (SessionId::of_actor(&problem.by), choices)
         }
         About::Session(id) => (Some(id.clone()), session_choices(problem, id, &record, dismiss)),
         About::Purse => {
             details.push("more is in it tomorrow (UTC) if it is for a day".to_owned());
             let usage = ("hookloop usage".to_owned(), "shows what the budget was used for");
-            (session_of(&problem.by), vec![usage, dismiss])
+            (SessionId::of_actor(&problem.by), vec![usage, dismiss])
         }
     };
     details.splice(0..0, record.lines());
@@ -296,7 +298,7 @@ pub fn answer(project: &Project, key: &Key, text: &str) -> Result<Settled, Inbox
 /// over. A session that runs, and a worker, claim the task without a command.
 fn next_for_task(project: &Project, problem: &Problem) -> Result<Option<String>, InboxError> {
     let usual = || Some("hookloop run --tasks --agent …".to_owned());
-    let Some(id) = session_of(&problem.by) else { return Ok(usual()) };
+    let Some(id) = SessionId::of_actor(&problem.by) else { return Ok(usual()) };
     let Ok(session) = open::session(project, &id) else { return Ok(usual()) };
     Ok(match () {
         () if !session.is_over() => None,
@@ -318,7 +320,8 @@ pub fn question_of_session(
     session: &SessionId,
 ) -> Result<Option<Key>, InboxError> {
     let is_asked = |problem: &Problem| {
-        problem.kind == Kind::TaskBlocked && session_of(&problem.by).as_ref() == Some(session)
+        problem.kind == Kind::TaskBlocked
+            && SessionId::of_actor(&problem.by).as_ref() == Some(session)
     };
     let found = list(project, LOOKED_AT_MAX)?;
     let mut keys: Vec<Key> =

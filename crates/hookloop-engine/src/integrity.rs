@@ -9,7 +9,8 @@ use hookloop_store::log::Seq;
 use hookloop_store::store::Rebuilt;
 use hookloop_store::view::QuarantineRow;
 
-use crate::project::{EngineError, Project};
+use crate::error::EngineError;
+use crate::project::Project;
 
 impl Project {
     /// Makes the view again from a log of which acknowledged events are missing, and records that in the log.

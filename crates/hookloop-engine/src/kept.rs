@@ -19,8 +19,8 @@ use hookloop_store::sqlite::{LogLoss, OpenError, is_file_empty};
 use hookloop_store::store::{Store, StoreError};
 use sha2::{Digest, Sha256};
 
-use crate::project::EngineError;
-use crate::reactions::owners_above;
+use crate::callers_above::owners_above;
+use crate::error::EngineError;
 
 /// What the process was started with.
 #[derive(Clone, Debug, Default)]

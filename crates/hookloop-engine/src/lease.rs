@@ -16,7 +16,8 @@ use hookloop_core::refusal::Refusal;
 use hookloop_core::task::{Obstacle, Task};
 use hookloop_store::pulse::{Beat, Held, Pulse};
 
-use crate::project::{EngineError, Project};
+use crate::error::EngineError;
+use crate::project::Project;
 
 /// Claims of a task after which one that ends in silence is for a human: what kills everybody who takes it would be
 /// taken for ever.

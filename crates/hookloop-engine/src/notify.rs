@@ -30,8 +30,9 @@ use hookloop_store::view::{Notice, NoticeState};
 
 pub use message::{Item, Message};
 
+use crate::error::EngineError;
 use crate::inbox;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 use crate::runner::Runner;
 use crate::session::open::machine;
 use crate::work::{Origin, Work};
@@ -283,7 +284,7 @@ impl<'p> Post<'p> {
     /// What there is to say about those of the problems that nobody has dealt with.
     fn message(&self, id: &NoticeId, problems: &[Key]) -> Result<Message, EngineError> {
         let runner = self.project.runner();
-        let plain = |text: String| match (runner, runner.and_then(Runner::redactor)) {
+        let plain = |text: String| match (runner, runner.and_then(|runner| runner.redactor())) {
             (_, Some(redactor)) => redactor.text(&text),
             (None, None) => text,
             (Some(_), None) => "not told: there are too many secrets to look for".to_owned(),

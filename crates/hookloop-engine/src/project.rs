@@ -1,137 +1,89 @@
 //! The one door for commands: decide, store, react.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use hookloop_config::clock::now;
 use hookloop_config::effective::Rules;
 use hookloop_config::ids::fresh_id;
-use hookloop_config::paths::{Place, PlaceError};
-use hookloop_config::policy::Forbidden;
+use hookloop_config::paths::Place;
+use hookloop_config::project_file as config;
 use hookloop_config::project_file::Settings;
 use hookloop_config::secret_references::Whose;
-use hookloop_config::user::{Unlisted, User};
-use hookloop_config::{ConfigError, project_file as config};
+use hookloop_config::user::User;
 use hookloop_core::authority::{ActorKind, ControlledAction};
-use hookloop_core::cascade::{CascadeLimit, Cause};
+use hookloop_core::cascade::Cause;
 use hookloop_core::claim::Fence;
 use hookloop_core::command::Command;
-use hookloop_core::event::{Event, EventBody};
+use hookloop_core::event::EventBody;
 use hookloop_core::hook::{Handler, Hook, Registry};
-use hookloop_core::id::{EventId, Subject, TaskId};
-use hookloop_core::refusal::Refusal;
-use hookloop_core::task::Task;
+use hookloop_core::id::SessionId;
+use hookloop_core::id::{Subject, TaskId};
+use hookloop_core::purse::Amount;
+use hookloop_core::purse::Answer;
+use hookloop_core::purse::Purse;
+use hookloop_core::trace::TraceParent;
 use hookloop_store::log::{EventLog, LogError};
-use hookloop_store::store::{Store, StoreError};
+use hookloop_store::store::Store;
 use hookloop_store::view::View;
 
-use crate::caller::{Caller, Unauthorized};
-use crate::fleet::{Books, UnknownWorker};
+use crate::caller::Caller;
+use crate::callers_above::{cause_of, left_to_above};
+use crate::command_outcome::Done;
+use crate::error::EngineError;
 use crate::kept::{self, AfterLoss, Kept, Surroundings};
-use crate::reactions::{ReactionsLeft, cause_of, left_to_above};
-use crate::runner::{Runner, command_for};
+use crate::runner::Runner;
 use crate::secrets::Vault;
-use crate::session::{Taken, session_of};
 use crate::sought::Sought;
 use crate::spread::Spread;
-use crate::telemetry::Tracing;
-use crate::trust::{HookOffer, Trust, TrustError};
+use crate::trust::{HookOffer, Trust};
 use crate::work::Work;
 
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    SessionTaken(#[from] Taken),
-    #[error("there is no hook `{0}`")]
-    NoSuchHook(String),
-    #[error(transparent)]
-    UnknownWorker(#[from] UnknownWorker),
-    #[error(transparent)]
-    Trust(#[from] TrustError),
-    #[error(transparent)]
-    Forbidden(#[from] Forbidden),
-    #[error(transparent)]
-    Unauthorized(#[from] Unauthorized),
-    #[error(transparent)]
-    Unlisted(#[from] Unlisted),
-    #[error("hook `{hook}` reached the cascade limit `{limit}`: its command was refused")]
-    CascadeLimit { hook: String, limit: CascadeLimit },
-    #[error("HOOKLOOP_CAUSE: `{0}` is not the cause of a hook's command")]
-    BadCause(String),
-    #[error("{}: {what} is not that of the hook or agent that started this program: another log would be opened", project.display())]
-    OtherLog { project: PathBuf, what: &'static str },
-    #[error("{}: a project on a shared store needs a name that every machine uses for it", path.display())]
-    NoProjectName { path: PathBuf },
+/// The budget that the sessions of a fleet share.
+pub trait FleetBudget: std::fmt::Debug + Send + Sync {
+    /// Returns the limits of the budget.
+    fn budget(&self) -> Result<Purse, EngineError>;
+
+    /// Reserves `wish` for a session's turn. Returns none if the session is over.
+    fn set_aside(
+        &self,
+        project: &Project,
+        session: &SessionId,
+        wish: Amount,
+    ) -> Result<Option<Answer>, EngineError>;
+
+    /// Brings the fleet's ledger up to date with the project's log of a session.
+    fn follow(&self, project: &Project, session: &SessionId) -> Result<(), EngineError>;
+
+    /// Follows each session of the project that has a reservation.
+    fn settle_all(&self, project: &Project) -> Result<(), EngineError>;
 }
 
-impl From<LogError> for EngineError {
-    fn from(error: LogError) -> EngineError {
-        EngineError::Store(error.into())
-    }
+/// Whether the fleet's ledger has an event of a session.
+pub fn is_in_ledger(body: &EventBody) -> bool {
+    matches!(
+        body,
+        EventBody::SessionStarted(_)
+            | EventBody::TurnEnded(_)
+            | EventBody::SessionResumed(_)
+            | EventBody::SessionEnded(_)
+    )
 }
 
-/// What a command came to.
-#[derive(Clone, Debug, Default)]
-pub struct Done {
-    /// The task it was about, as it stands now.
-    pub task: Option<Task>,
-    /// Tasks that became ready by it.
-    pub readied: Vec<TaskId>,
-    /// Tasks that hooks added.
-    pub added: Vec<TaskId>,
-    /// Open tasks that were blocked because what they wait for was deleted.
-    pub blocked: Vec<TaskId>,
-    /// What hooks could not do.
-    pub failures: Vec<String>,
-    /// Reactions or workflows are left to do.
-    pub pending: bool,
-    /// Why reactions are left when they were to be done.
-    pub left: Option<ReactionsLeft>,
-    /// The events of the command whose reactions were left for later.
-    pub(crate) roots: Vec<EventId>,
+/// Exports the spans of sessions.
+pub trait SpanExporter: std::fmt::Debug + Send + Sync {
+    /// Exports a session's spans until the returned guard is dropped, then the rest of them.
+    fn watch(&self, project: &Project, id: &SessionId) -> Box<dyn WatchGuard>;
 }
 
-impl Done {
-    pub(crate) fn note_failure(&mut self, event: &Event) {
-        let hook = event.cause.as_ref().map_or("", |cause| cause.hook.as_str());
-        match &event.body {
-            EventBody::HookError(error) => {
-                // These are for people: the log and the agent have the error alone.
-                let hint = command_for(&error.error).map(|command| format!(": {command}"));
-                let (error, hint) = (&error.error, hint.unwrap_or_default());
-                self.failures.push(format!("hook `{hook}` failed: {error}{hint}"));
-            }
-            EventBody::ActionError(error) => {
-                let (action, why) = (&error.action_type, &error.error);
-                self.failures.push(format!("hook `{hook}` could not {action}: {why}"));
-            }
-            EventBody::CascadeCut(cut) => {
-                let (limit, dropped) = (cut.limit, cut.dropped);
-                let text = format!(
-                    "hook `{hook}` was cut by the cascade limit `{limit}`: {dropped} actions dropped"
-                );
-                self.failures.push(text);
-            }
-            _ => {}
-        }
-    }
+/// Ends the export of a session when it is dropped.
+pub trait WatchGuard: Send {}
 
-    pub(crate) fn note(&mut self, subject_is_command: bool, task: &TaskId, body: &EventBody) {
-        match body {
-            EventBody::TaskCreated(_) if !subject_is_command => self.added.push(task.clone()),
-            EventBody::DependencySatisfied(_) => self.readied.push(task.clone()),
-            EventBody::TaskBlocked(_) if !subject_is_command => self.blocked.push(task.clone()),
-            _ => {}
-        }
-    }
+/// The export of the traces of a project's sessions.
+#[derive(Clone, Debug)]
+pub struct SessionTraces {
+    pub exporter: Arc<dyn SpanExporter>,
+    /// The span in which new sessions start.
+    pub parent: Option<TraceParent>,
 }
 
 /// An open project.
@@ -148,9 +100,9 @@ pub struct Project {
     /// What people call it.
     pub(crate) name: String,
     /// What the sessions of a worker answer for beside the project.
-    pub(crate) books: Option<Books>,
+    pub(crate) books: Option<Arc<dyn FleetBudget>>,
     /// Who is shown what its sessions do.
-    pub(crate) tracing: Option<Tracing>,
+    pub(crate) traces: Option<SessionTraces>,
     /// The hook's run that this program's commands follow from.
     pub(crate) cause: Option<Cause>,
 }
@@ -248,21 +200,27 @@ impl Project {
     pub fn new(store: Store, rules: Rules, caller: impl Into<Caller>) -> Project {
         let (caller, spread) = (caller.into(), Spread::default());
         let (sought, kept) = (Sought::default(), Kept::Here);
-        let (name, books, tracing, cause) = (String::new(), None, None, None);
+        let (name, books, traces, cause) = (String::new(), None, None, None);
         let runner = None;
-        Project { store, rules, caller, spread, sought, kept, runner, name, books, tracing, cause }
+        Project { store, rules, caller, spread, sought, kept, runner, name, books, traces, cause }
     }
 
     /// The same project, whose sessions are in the books of a fleet.
     #[must_use]
-    pub fn with_books(self, books: Books) -> Project {
+    pub fn with_books(self, books: Arc<dyn FleetBudget>) -> Project {
         Project { books: Some(books), ..self }
     }
 
     /// The same project, whose sessions are shown to a collector as they go.
     #[must_use]
-    pub fn traced(self, tracing: Tracing) -> Project {
-        Project { tracing: Some(tracing), ..self }
+    pub fn traced(self, traces: SessionTraces) -> Project {
+        Project { traces: Some(traces), ..self }
+    }
+
+    /// The same project, whose sessions are shown to no collector.
+    #[must_use]
+    pub fn untraced(self) -> Project {
+        Project { traces: None, ..self }
     }
 
     /// Where the log is.
@@ -346,7 +304,7 @@ impl Project {
         }
         let row = self.read(|view| view.task(id))?;
         let claim = row.and_then(|row| row.task.claim);
-        match claim.is_some_and(|claim| session_of(&claim.agent).is_some()) {
+        match claim.is_some_and(|claim| SessionId::of_actor(&claim.agent).is_some()) {
             true => self.authorize(ControlledAction::OverrideClaim),
             false => Ok(()),
         }

@@ -11,13 +11,14 @@ use hookloop_core::event::{
     ReactionFailed, SYSTEM_NODE, Started, WorkflowRequested,
 };
 use hookloop_core::hook::{DeclaredAction, Handler, Hook, HookFailure};
+use hookloop_core::id::SessionId;
 use hookloop_core::id::{EventId, RunId, Subject, TaskId};
 use hookloop_core::session::{Piped, PromptChannel};
 use hookloop_core::task::Task;
 use serde_json::{Value, json};
 
-use crate::project::EngineError;
-use crate::session::{point, session_of};
+use crate::error::EngineError;
+use crate::hook_run::piped;
 use crate::work::{Origin, Work};
 
 /// Dependents that are released in the batch of the completion itself.
@@ -115,7 +116,7 @@ impl Work<'_, '_, '_> {
                 Err(HookFailure(reason))
             }
         };
-        let piped = point::piped(hook, run).map(|text| Piped {
+        let piped = piped(hook, run).map(|text| Piped {
             from: hook.name.clone(),
             point: event.body.kind().to_owned(),
             status: Some(run.outcome.status.name().to_owned()),
@@ -218,7 +219,7 @@ impl Work<'_, '_, '_> {
 
     /// What a hook has for an agent waits for the next prompt of its session.
     fn pipe(&mut self, event: &Event, cause: &Cause, piped: Piped) -> Result<(), EngineError> {
-        let Some(id) = session_of(&event.actor) else { return Ok(()) };
+        let Some(id) = SessionId::of_actor(&event.actor) else { return Ok(()) };
         let row = self.unit.view()?.session(&id)?;
         if row.is_some_and(|row| !row.is_over()) {
             let origin = Origin::hook(event.id.derive(&cause.hook, usize::MAX - 2), cause.clone());
@@ -236,7 +237,7 @@ impl Work<'_, '_, '_> {
     ) -> Result<(), EngineError> {
         let id = match &event.subject {
             Subject::Session(id) => Some(id.clone()),
-            _ => session_of(&event.actor),
+            _ => SessionId::of_actor(&event.actor),
         };
         let Some(id) = id else { return Ok(()) };
         let row = self.unit.view()?.session(&id)?;

@@ -6,10 +6,8 @@
 //! A process that finds either taken leaves the work to the holder. A process that a hook or an agent of the project
 //! started never runs hooks: the process above does, after it.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use hookloop_config::clock::now;
@@ -17,15 +15,18 @@ use hookloop_config::ids::fresh_id;
 use hookloop_config::paths::PlaceError;
 use hookloop_core::cascade::{CascadeLimit, Cause};
 use hookloop_core::event::{CascadeCut, EventBody};
-use hookloop_core::id::{EventId, Subject};
+use hookloop_core::id::Subject;
 use hookloop_store::log::{EventLog, Seq};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::callers_above::left_to_above;
+use crate::command_outcome::Done;
+use crate::command_outcome::ReactionsLeft;
+use crate::error::EngineError;
+use crate::exec_context::LockError;
 use crate::kept::Kept;
-use crate::process::{HiddenAncestry, KeeperOwner, ancestry};
-use crate::project::{Done, EngineError, Project};
+use crate::project::Project;
 use crate::seat::SeatHold;
-use crate::session::StartError;
 use crate::work::{Origin, Work};
 
 /// How long a command waits for another process to run the hooks of its events.
@@ -38,32 +39,6 @@ const NOTED_MAX: usize = 4_000;
 const NOTED_BEFORE: Seq = 1_000;
 /// The lock of the process that runs hooks, in the project's state directory.
 const LOCK: &str = "reactions.lock";
-/// The variable by which a hook's commands know the event that the hook runs for.
-pub(crate) const CAUSE_VARIABLE: &str = "HOOKLOOP_CAUSE";
-
-/// Why the reactions to a command are not done when it returns.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReactionsLeft {
-    /// Another process still runs hooks.
-    Running,
-    /// A hook or an agent of the project gave the command; the process above runs them.
-    Above,
-    /// The processes above this one are hidden, so it may be such a command.
-    Hidden(HiddenAncestry),
-}
-
-impl std::fmt::Display for ReactionsLeft {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ReactionsLeft::Running => f.write_str("reactions are still running in another process"),
-            ReactionsLeft::Above => {
-                f.write_str("reactions run after the hook or turn that gave this command")
-            }
-            ReactionsLeft::Hidden(why) => write!(f, "reactions were not run: {why}"),
-        }
-    }
-}
-
 /// In what role a process runs hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DispatchRole {
@@ -98,50 +73,6 @@ impl Drop for ReactionHold {
             let _ = flock(lock, FlockOperation::Unlock);
         }
     }
-}
-
-/// The run of a hook for an event: what its keeper holds, and what its commands are caused by.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReactionRun<'a> {
-    pub(crate) lock: Option<BorrowedFd<'a>>,
-    pub(crate) event: EventId,
-    pub(crate) root: EventId,
-    pub(crate) depth: u32,
-}
-
-impl ReactionRun<'_> {
-    /// The cause of what `hook` does, as its commands read it from the environment.
-    pub(crate) fn variable(&self, hook: &str) -> OsString {
-        let ReactionRun { event, root, depth, .. } = *self;
-        let cause = Cause { event, hook: hook.to_owned(), root, depth, count: 0 };
-        serde_json::to_string(&cause).unwrap_or_default().into()
-    }
-}
-
-/// The projects whose hooks and agents this process is below; none for keepers that name no project.
-pub(crate) fn owners_above() -> &'static [Option<KeeperOwner>] {
-    ancestry().as_ref().map_or(&[], |above| &above.keepers)
-}
-
-/// Why a process does not run the hooks of the project at `root`, if it is below one of them or of its agents.
-pub(crate) fn left_to_above(root: &Path, state: &Path) -> Option<ReactionsLeft> {
-    let is_ours = |owner: &Option<KeeperOwner>| match owner {
-        Some(owner) => owner.project == root || owner.state == state,
-        None => true,
-    };
-    match ancestry() {
-        Ok(above) => above.keepers.iter().any(is_ours).then_some(ReactionsLeft::Above),
-        Err(hidden) => Some(ReactionsLeft::Hidden(*hidden)),
-    }
-}
-
-/// The cause that a hook's command finds in its environment.
-pub(crate) fn cause_of(environment: &[(OsString, OsString)]) -> Result<Option<Cause>, EngineError> {
-    let Some((_, value)) = environment.iter().find(|(name, _)| name == CAUSE_VARIABLE) else {
-        return Ok(None);
-    };
-    let cause = value.to_str().and_then(|text| serde_json::from_str(text).ok());
-    cause.map(Some).ok_or_else(|| EngineError::BadCause(value.to_string_lossy().into_owned()))
 }
 
 impl Project {
@@ -277,13 +208,6 @@ pub(crate) enum EventClaim {
     Others,
 }
 
-fn lock_error(error: StartError) -> EngineError {
-    match error {
-        StartError::Engine(error) => error,
-        StartError::Io { path, source } => PlaceError::Io { path, source }.into(),
-        other => {
-            let source = std::io::Error::other(other.to_string());
-            PlaceError::Io { path: LOCK.into(), source }.into()
-        }
-    }
+fn lock_error(LockError { path, source }: LockError) -> EngineError {
+    PlaceError::Io { path, source }.into()
 }

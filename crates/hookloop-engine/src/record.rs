@@ -15,9 +15,9 @@ use hookloop_core::hook::Hook;
 use hookloop_core::options::Length;
 use hookloop_core::point::Point;
 
+use crate::hook_context::{QUIET_AFTER, WATCHER_HINT};
+use crate::hook_run::HookRun;
 use crate::process::{How, Output, Ran, Stored};
-use crate::run::HookRun;
-use crate::session::now::{QUIET_AFTER, WATCHER_HINT};
 
 const REASON_MAX: usize = 2_000;
 /// Lines of a failed hook's output that its record keeps, and characters of each.

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::ErrorKind;
+use std::ops::Deref;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hookloop_config::agents::Settings;
@@ -17,188 +15,56 @@ use hookloop_config::variables::LOG_SELECTORS;
 use hookloop_config::variables::TRACE_PARENT;
 use hookloop_core::answer::Ended;
 use hookloop_core::command_line::Invocation;
-use hookloop_core::event::Event;
 use hookloop_core::hook::{CommandText, Handler, Hook, Source};
 use hookloop_core::id::TaskId;
 use hookloop_core::options::EnvEntry;
 use hookloop_core::point::{Kind, Point};
-use hookloop_core::redact::Redactor;
 use hookloop_core::rule::Rule;
-use hookloop_core::task::Task;
 use hookloop_http::settings::UserNetwork;
-use hookloop_http::{HttpClient, proxy_passwords};
-use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 
-use crate::agents::repository::Ground;
-use crate::artifacts;
-use crate::delivery::workshop::Bench;
+use crate::exec_context::ExecContext;
 use crate::explain::task_value;
 use crate::frozen_hooks::FrozenHooks;
-use crate::process::{Cancel, Filter, Job, KeeperOwner, KeeperPool, Ran, Stored};
-use crate::reactions::{CAUSE_VARIABLE, ReactionRun};
+use crate::hook_context::CAUSE_VARIABLE;
+use crate::hook_context::Call;
+use crate::hook_context::Occasion;
+use crate::hook_context::SessionContext;
+use crate::hook_run::CHANGED;
+use crate::hook_run::HookRun;
+use crate::hook_run::NOT_TRUSTED;
+use crate::hook_run::RunRefusal;
+use crate::process::Job;
 use crate::record::{self, Said};
-use crate::run::HookRun;
+use crate::rule_check as validate;
 use crate::sandbox::{Prepared, Surroundings};
-use crate::secrets::{Around, SecretError, Vault};
-use crate::session::now::NowBoard;
-use crate::session::world::{Call, DeliveryFacts};
-use crate::session::{StartError, session_of, validate};
-use crate::trust::{self, HookOffer, Seen, Standing, Trust};
+use crate::secrets::{SecretError, Vault};
+use crate::trust::Ground;
+use crate::trust::TrustScope;
+use crate::trust::{HookOffer, Seen, Standing, Trust};
 use crate::webhook;
-
-/// Parts of the names of variables whose values are secret.
-const SECRET: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY"];
 
 /// What runs the hooks of one project.
 #[derive(Clone)]
 pub struct Runner {
-    /// The project's own directory.
-    home: PathBuf,
-    /// Where the work is done: there, or in a worktree.
-    root: PathBuf,
-    state: PathBuf,
-    environment: Vec<(OsString, OsString)>,
-    /// Variables that the configuration sets for agents.
-    configured: Vec<(String, OsString)>,
-    keepers: Arc<KeeperPool>,
+    exec: ExecContext,
     trust: Trust,
     /// The hooks of the session that this is for; none outside of sessions.
     frozen: Option<Arc<FrozenHooks>>,
-    secrets: Arc<Vault>,
-    /// Made when it is needed first: most commands run no hook.
-    redactor: Arc<OnceLock<Known>>,
-    /// The client of requests to webhooks, channels and the forge.
-    http: HttpClient,
 }
 
-/// What is known of secrets, and what was learnt after that. It only grows, so who looks for the secrets of
-/// one moment can go on to those of the next.
-struct Known {
-    /// None if they are too many to look for.
-    redactor: Option<Redactor>,
-    more: OnceLock<Box<Known>>,
-}
+impl Deref for Runner {
+    type Target = ExecContext;
 
-impl Known {
-    fn new(redactor: Option<Redactor>) -> Known {
-        Known { redactor, more: OnceLock::new() }
-    }
-
-    fn last(&self) -> &Known {
-        let mut last = self;
-        while let Some(more) = last.more.get() {
-            last = more;
-        }
-        last
+    /// A hook runner is an execution context that also knows which hooks are trusted.
+    fn deref(&self) -> &ExecContext {
+        &self.exec
     }
 }
 
 impl std::fmt::Debug for Runner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Runner in {}", self.root.display())
-    }
-}
-
-/// Why a hook does not run that nobody trusts as it is.
-const NOT_TRUSTED: &str = "it is not trusted";
-const CHANGED: &str = "it changed since it was trusted";
-/// The command that changes that, for people alone.
-const TRUST_COMMAND: &str = "hookloop hooks trust";
-
-/// The command that a person types about a recorded failure, if there is one.
-pub(crate) fn command_for(failure: &str) -> Option<&'static str> {
-    [NOT_TRUSTED, CHANGED].contains(&failure).then_some(TRUST_COMMAND)
-}
-
-/// Why a hook does not run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RunRefusal {
-    /// For everyone, the agent among them.
-    pub(crate) reason: String,
-    /// For the user alone: a command that only a person may type.
-    pub(crate) hint: Option<String>,
-}
-
-impl RunRefusal {
-    fn untrusted(reason: &str) -> RunRefusal {
-        RunRefusal { reason: reason.to_owned(), hint: Some(TRUST_COMMAND.to_owned()) }
-    }
-}
-
-impl From<String> for RunRefusal {
-    fn from(reason: String) -> RunRefusal {
-        RunRefusal { reason, hint: None }
-    }
-}
-
-/// When and for what a hook runs.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Occasion<'a> {
-    pub(crate) point: &'a Point,
-    pub(crate) event: Option<&'a Event>,
-    pub(crate) task: Option<&'a Task>,
-    pub(crate) session: Option<&'a SessionContext<'a>>,
-    /// Ends what runs.
-    pub(crate) cancel: Option<&'a Cancel>,
-    /// What is delivered, if anything is.
-    pub(crate) bench: Option<Bench<'a>>,
-    /// What has changed since the work began, if a rule wants to know.
-    pub(crate) changes: Option<&'a [(String, u64)]>,
-    /// The branch that the work is on, and the one that it is for.
-    pub(crate) branches: Option<(&'a str, &'a str)>,
-    /// The delivery that it is part of, if it is part of one.
-    pub(crate) delivery: Option<&'a DeliveryFacts>,
-    /// The reaction that it is, if it is one to an event.
-    pub(crate) reaction: Option<ReactionRun<'a>>,
-    /// Where running hooks are shown.
-    pub(crate) board: Option<&'a NowBoard>,
-}
-
-/// The session that a hook runs in.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SessionContext<'a> {
-    pub(crate) call: &'a Call<'a>,
-    /// A file with the conversation so far, if there was any.
-    pub(crate) transcript: Option<&'a Path>,
-    /// Where the agent works.
-    pub(crate) root: &'a Path,
-    /// The span that its hooks are in, if the session is shown to a collector.
-    pub(crate) trace_parent: Option<&'a str>,
-}
-
-fn owner(
-    project: &Path,
-    state: &Path,
-    environment: &[(OsString, OsString)],
-    log: String,
-) -> KeeperOwner {
-    let home = environment.iter().find(|(name, _)| name == "HOME");
-    let home = home.map(|(_, home)| PathBuf::from(home));
-    KeeperOwner { project: project.to_owned(), state: state.to_owned(), log, home }
-}
-
-/// Keepers that name the project to what they run.
-fn keepers_of(owner: KeeperOwner) -> Arc<KeeperPool> {
-    Arc::new(KeeperPool::of_this_program().working_for(owner))
-}
-
-/// Whether a hook looks at what has changed.
-pub(crate) fn needs_changes(hook: &Hook) -> bool {
-    matches!(hook.handler, Handler::Rule(Rule::Changed(_) | Rule::Diff(_)))
-}
-
-impl Occasion<'_> {
-    /// The task that it is about, also if that is gone by now.
-    fn task_id(&self) -> Option<&TaskId> {
-        let of_event = || self.event?.subject.task();
-        self.task.map(|task| &task.id).or_else(of_event)
-    }
-
-    /// The session that it is in, or that made the event.
-    fn session_id(&self) -> Option<String> {
-        let of_actor = || session_of(&self.event?.actor).map(|id| id.to_string());
-        self.session.map(|session| session.call.id.to_string()).or_else(of_actor)
+        write!(f, "Runner in {}", self.root().display())
     }
 }
 
@@ -209,36 +75,46 @@ impl Runner {
         environment: Vec<(OsString, OsString)>,
         trust: Trust,
     ) -> Runner {
-        let keepers = keepers_of(owner(&root, &state, &environment, String::new()));
-        let (home, redactor, configured) = (root.clone(), Arc::default(), Vec::new());
-        let secrets = Arc::default();
-        let frozen = None;
-        let http = HttpClient::new(&environment, &UserNetwork::default());
-        Runner {
-            home,
-            root,
-            state,
-            environment,
-            configured,
-            keepers,
-            trust,
-            frozen,
-            secrets,
-            redactor,
-            http,
-        }
+        Runner { exec: ExecContext::new(root, state, environment), trust, frozen: None }
     }
 
-    /// The same with the user's own proxy and certificates. Agents and git have the proxy in their environment.
+    /// The same with the user's own proxy and certificates.
     #[must_use]
     pub fn with_network(mut self, network: &UserNetwork) -> Runner {
-        network.add_to(&mut self.environment);
-        self.http = HttpClient::new(&self.environment, network);
+        self.exec.set_network(network);
         self
     }
 
-    pub fn http(&self) -> &HttpClient {
-        &self.http
+    /// The same hooks, for work that is done in another directory.
+    #[must_use]
+    pub(crate) fn at(&self, root: PathBuf) -> Runner {
+        Runner { exec: self.exec.at(root), ..self.clone() }
+    }
+
+    /// Hooks and agents whose commands open another log of the project are refused.
+    #[must_use]
+    pub(crate) fn with_log(mut self, log: String) -> Runner {
+        self.exec.set_log(log);
+        self
+    }
+
+    /// Secrets among the variables that are configured for agents are kept out of everything that is stored, too.
+    #[must_use]
+    pub fn with_agents(mut self, agents: &[Settings]) -> Runner {
+        self.exec.set_agents(agents);
+        self
+    }
+
+    /// Hooks and agents that name one of these secrets get it.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Vault) -> Runner {
+        self.exec.set_secrets(secrets);
+        self
+    }
+
+    /// Whether a hook can be started without anything being fetched.
+    pub(crate) fn has_secrets_of(&self, hook: &Hook) -> bool {
+        self.exec.has_secrets(named(hook))
     }
 
     /// The same for a session, whose hooks are those that it froze.
@@ -247,123 +123,9 @@ impl Runner {
         Runner { frozen, ..self.clone() }
     }
 
-    /// The same hooks and agents, for work that is done in another directory.
-    #[must_use]
-    pub(crate) fn at(&self, root: PathBuf) -> Runner {
-        Runner { root, ..self.clone() }
-    }
-
-    /// Hooks and agents whose commands open another log of the project are refused.
-    #[must_use]
-    pub(crate) fn with_log(mut self, log: String) -> Runner {
-        self.keepers = keepers_of(owner(&self.home, &self.state, &self.environment, log));
-        self
-    }
-
-    /// The project's own directory: what hooks are is decided there, wherever they run.
-    pub fn home(&self) -> &Path {
-        &self.home
-    }
-
-    /// Secrets among what is configured for agents are kept out of what is stored, too.
-    #[must_use]
-    pub fn with_agents(mut self, agents: &[Settings]) -> Runner {
-        let variables = agents.iter().flat_map(|settings| &settings.env);
-        self.configured = variables.map(|(name, value)| (name.clone(), value.into())).collect();
-        self
-    }
-
-    /// Hooks and agents that name one of these have it.
-    #[must_use]
-    pub fn with_secrets(mut self, secrets: Vault) -> Runner {
-        self.secrets = Arc::new(secrets);
-        self
-    }
-
-    /// Fetches the secrets among these names. From then on they are kept out of everything that is stored.
-    pub(crate) fn secrets<'n>(
-        &self,
-        names: impl Iterator<Item = &'n str>,
-    ) -> Result<Vec<(OsString, OsString)>, SecretError> {
-        let around = Around { environment: &self.environment, cwd: &self.state };
-        self.secrets.get(names, around, |fetched| {
-            let fetched = fetched.iter().map(|(name, value)| (name.as_str(), value));
-            let redactor = self.made_redactor(fetched);
-            let redactor = redactor.ok_or("there are too many secrets to look for")?;
-            // Nobody else is here: what was fetched is locked.
-            let _ = self.known().last().more.set(Box::new(Known::new(Some(redactor))));
-            Ok(())
-        })
-    }
-
     /// The secrets that a hook names, for its environment.
     pub(crate) fn secrets_of(&self, hook: &Hook) -> Result<Vec<(OsString, OsString)>, SecretError> {
         self.secrets(named(hook))
-    }
-
-    /// Whether a hook can be started without anything being fetched.
-    pub(crate) fn has_secrets_of(&self, hook: &Hook) -> bool {
-        self.secrets.has_all(named(hook))
-    }
-
-    /// What keeps the values of secret variables, and of secrets that were fetched, out of everything that is
-    /// stored; none if there are too many of them.
-    pub(crate) fn redactor(&self) -> Option<&Redactor> {
-        self.known().last().redactor.as_ref()
-    }
-
-    /// A text without the secrets that are known; none if they are too many to look for.
-    pub fn redacted(&self, text: &str) -> Option<String> {
-        Some(self.redactor()?.text(text))
-    }
-
-    fn known(&self) -> &Known {
-        self.redactor.get_or_init(|| Known::new(self.made_redactor(std::iter::empty())))
-    }
-
-    fn made_redactor<'v>(
-        &'v self,
-        fetched: impl Iterator<Item = (&'v str, &'v OsString)>,
-    ) -> Option<Redactor> {
-        let own = self.environment.iter().filter_map(|(name, value)| Some((name.to_str()?, value)));
-        let configured = self.configured.iter().map(|(name, value)| (name.as_str(), value));
-        let is_secret =
-            |name: &str| SECRET.iter().any(|part| name.to_ascii_uppercase().contains(part));
-        let is_known = |name: &str| is_secret(name) || self.secrets.names(name);
-        let told = own.chain(configured).filter(|(name, _)| is_known(name));
-        let secrets = fetched.chain(told);
-        let mut secrets: Vec<(&str, &[u8])> =
-            secrets.map(|(name, value)| (name, value.as_encoded_bytes())).collect();
-        let passwords = proxy_passwords(&self.environment);
-        secrets.extend(passwords.iter().map(|password| ("proxy password", password.as_bytes())));
-        Redactor::new(secrets).ok()
-    }
-
-    /// Has something of the project's state to itself until what this gives is dropped.
-    pub(crate) fn alone(&self, name: &str) -> Result<File, StartError> {
-        self.lock(name, FlockOperation::LockExclusive)
-    }
-
-    /// The same without waiting; none if somebody else has it.
-    pub(crate) fn alone_now(&self, name: &str) -> Result<Option<File>, StartError> {
-        match self.lock(name, FlockOperation::NonBlockingLockExclusive) {
-            Ok(file) => Ok(Some(file)),
-            Err(StartError::Io { source, .. }) if source.kind() == ErrorKind::WouldBlock => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn lock(&self, name: &str, how: FlockOperation) -> Result<File, StartError> {
-        let path = self.state.join(name);
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let locked = options.open(&path).and_then(|file| {
-            flock(&file, how)?;
-            Ok(file)
-        });
-        locked.map_err(|source| StartError::Io { path, source })
     }
 
     /// How a hook stands, as it is now.
@@ -371,17 +133,18 @@ impl Runner {
         if hook.source == Source::Builtin {
             return Standing::Own;
         }
-        match Seen::look(&self.home, hook) {
+        match Seen::look(self.home(), hook) {
             Ok(seen) => self.standing_of(hook, &seen),
             Err(_) => Standing::Untrusted,
         }
     }
 
     pub(crate) fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
-        match trust::needs_trust(hook, seen) {
-            true => self.trust.standing(seen),
-            false => Standing::Own,
-        }
+        self.trust.standing_of(hook, seen)
+    }
+
+    pub(crate) fn trust_scope(&self) -> TrustScope<'_> {
+        TrustScope { home: self.home(), state: self.state(), trust: &self.trust }
     }
 
     /// The same runner, where somebody agreed to the digest of these hooks and gates elsewhere.
@@ -400,23 +163,7 @@ impl Runner {
 
     /// The ground that agents stand on.
     pub fn ground(&self) -> Ground<'_> {
-        let path = self.environment.iter().find(|(name, _)| name == "PATH");
-        let path = path.map_or(OsStr::new(""), |(_, path)| path);
-        Ground { root: &self.root, trust: &self.trust, path }
-    }
-
-    /// The user's environment.
-    pub(crate) fn environment(&self) -> &[(OsString, OsString)] {
-        &self.environment
-    }
-
-    pub(crate) fn state(&self) -> &Path {
-        &self.state
-    }
-
-    /// Where the work is done.
-    pub fn root(&self) -> &Path {
-        &self.root
+        Ground { root: self.root(), trust: &self.trust, path: self.path() }
     }
 
     /// The program of a command, if there is none of that name.
@@ -434,18 +181,14 @@ impl Runner {
         if !word.chars().all(is_plain) || WORDS.contains(&word) {
             return None;
         }
-        let base = self.root.join(hook.options.cwd.as_deref().unwrap_or(""));
-        let path = self.environment.iter().find(|(name, _)| name == "PATH");
+        let base = self.root().join(hook.options.cwd.as_deref().unwrap_or(""));
+        let path = self.environment().iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
         let is_there = match word.contains('/') {
             true => base.join(word).is_file(),
             false => crate::doctor::is_on_path(word, &path),
         };
         (!is_there).then(|| word.to_owned())
-    }
-
-    pub(crate) fn keepers(&self) -> &Arc<KeeperPool> {
-        &self.keepers
     }
 
     /// Sends what a hook's process would read to its address.
@@ -456,9 +199,9 @@ impl Runner {
         url: &str,
         (attempt, context): (u32, &Value),
     ) -> HookRun {
-        let input = self.input(hook, occasion, (attempt, context), &self.root);
+        let input = self.input(hook, occasion, (attempt, context), self.root());
         let timeout = hook.options.timeout_at(occasion.point.kind());
-        let said = webhook::send(&self.http, url, &input, Duration::from_millis(timeout));
+        let said = webhook::send(self.http(), url, &input, Duration::from_millis(timeout));
         record::judged(hook, occasion.point, self.without_secrets(said), attempt)
     }
 
@@ -474,7 +217,7 @@ impl Runner {
     pub(crate) fn check(&self, hook: &Hook, rule: &Rule, occasion: &Occasion<'_>) -> HookRun {
         let began = std::time::Instant::now();
         let changes = || occasion.changes.map(<[_]>::to_vec);
-        let (code, stderr) = match validate::holds(rule, &self.root, changes) {
+        let (code, stderr) = match validate::holds(rule, self.root(), changes) {
             Ok(()) => (0, String::new()),
             Err(why) => (2, why),
         };
@@ -497,9 +240,9 @@ impl Runner {
     /// The hook as it is now, if it may run; the bytes that were looked at are the ones that run.
     pub(crate) fn may_run(&self, hook: &Hook) -> Result<Seen, RunRefusal> {
         if let Some(frozen) = self.frozen.as_ref().filter(|_| hook.source != Source::Builtin) {
-            return Ok(frozen.may_run(&self.home, hook)?);
+            return Ok(frozen.may_run(self.home(), hook)?);
         }
-        let seen = Seen::look(&self.home, hook).map_err(|error| error.to_string())?;
+        let seen = Seen::look(self.home(), hook).map_err(|error| error.to_string())?;
         match self.standing_of(hook, &seen) {
             Standing::Own | Standing::Trusted => Ok(seen),
             Standing::Modified => Err(RunRefusal::untrusted(CHANGED)),
@@ -522,7 +265,7 @@ impl Runner {
             return Err(format!("it runs `{absent}`, which is not there").into());
         }
         let kept = self.trust.keep(&seen).map_err(|error| error.to_string())?;
-        let text = seen.named.pinned(&self.home, text, &kept)?;
+        let text = seen.named.pinned(self.home(), text, &kept)?;
         let line = text.compile(occasion.point.variables()).map_err(|error| error.to_string())?;
         let values = self.values(occasion);
         let value = |name: &'static str| values.get(name).map(|value| value.clone().into_bytes());
@@ -545,7 +288,7 @@ impl Runner {
             "error" => call.and_then(|call| call.error).map(str::to_owned),
             "point" => Some(occasion.point.to_string()),
             "event" => occasion.event.map(|event| event.body.kind().to_owned()),
-            "project" => Some(self.root.display().to_string()),
+            "project" => Some(self.root().display().to_string()),
             "task_id" => occasion.task_id().map(TaskId::to_string),
             "task_content" => spec.map(|spec| spec.goal.clone()),
             "task_type" => spec.and_then(|spec| spec.kind.clone()),
@@ -564,16 +307,6 @@ impl Runner {
         known.map(|name| (*name, value(name).unwrap_or_default())).collect()
     }
 
-    /// Where this machine has the output of a run that an event names; none if it was made elsewhere, or is gone.
-    pub fn artifacts_of(&self, artifact: &str) -> Option<PathBuf> {
-        artifacts::find(&self.state, artifact)
-    }
-
-    /// Where the output of a run is kept.
-    pub(crate) fn fresh_artifacts(&self) -> PathBuf {
-        artifacts::fresh(&self.state)
-    }
-
     /// An attempt at a hook's command.
     pub(crate) fn job<'a>(
         &self,
@@ -584,8 +317,8 @@ impl Runner {
         (attempt, context): (u32, &Value),
     ) -> Job<'a> {
         let cwd = match &hook.options.cwd {
-            Some(cwd) => self.root.join(cwd),
-            None => self.root.clone(),
+            Some(cwd) => self.root().join(cwd),
+            None => self.root().to_owned(),
         };
         let os = |bytes: &Vec<u8>| OsString::from_vec(bytes.clone());
         let timeout = hook.options.timeout_at(occasion.point.kind());
@@ -611,7 +344,7 @@ impl Runner {
     pub(crate) fn check_directory(&self, hook: &Hook) -> Result<(), String> {
         let Some(cwd) = &hook.options.cwd else { return Ok(()) };
         let (Ok(root), Ok(directory)) =
-            (self.root.canonicalize(), self.root.join(cwd).canonicalize())
+            (self.root().canonicalize(), self.root().join(cwd).canonicalize())
         else {
             return Ok(());
         };
@@ -625,8 +358,8 @@ impl Runner {
 
     /// The hook's sandbox, ready for a run.
     pub(crate) fn sandbox(&self, hook: &Hook) -> Result<Prepared, String> {
-        let (root, state) = (self.root.as_path(), self.state.as_path());
-        let own = self.environment.iter().find(|(name, _)| name == "TMPDIR");
+        let (root, state) = (self.root(), self.state());
+        let own = self.environment().iter().find(|(name, _)| name == "TMPDIR");
         let temporary_files = own.map(|(_, value)| Path::new(value));
         let around = Surroundings { root, state, temporary_files };
         Prepared::new(hook.options.sandbox.as_ref(), around)
@@ -640,7 +373,7 @@ impl Runner {
         invocation: &Invocation,
     ) -> Vec<(OsString, OsString)> {
         let own = |name: &str| {
-            let found = self.environment.iter().find(|(known, _)| known.to_str() == Some(name));
+            let found = self.environment().iter().find(|(known, _)| known.to_str() == Some(name));
             found.map(|(_, value)| value.clone())
         };
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::new();
@@ -672,7 +405,7 @@ impl Runner {
             }
         }
         let task = occasion.task_id().map(TaskId::to_string).unwrap_or_default();
-        let root = self.root.as_os_str();
+        let root = self.root().as_os_str();
         env.insert("CLAUDE_PROJECT_DIR".into(), root.into());
         env.insert("HOOKLOOP_PROJECT".into(), root.into());
         env.insert("HOOKLOOP_TASK_ID".into(), task.into());
@@ -739,7 +472,7 @@ impl Runner {
             let ours = &mut input["hookloop"];
             ours["branch"] = json!(branch);
             ours["base_branch"] = json!(base);
-            ours["worktree"] = json!(self.root);
+            ours["worktree"] = json!(self.root());
         }
         if let Some(delivery) = occasion.delivery {
             let ours = &mut input["hookloop"];
@@ -790,31 +523,6 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
         "tokens": session.usage.tokens(),
         "cost_micros": session.cost().known_micros(),
     });
-}
-
-/// Where what was printed is kept, if anything was.
-pub(crate) fn kept(ran: &Ran, artifacts: &Path) -> Option<String> {
-    let streams = [&ran.output.stdout, &ran.output.stderr];
-    let is_kept = streams.into_iter().any(|stream| !matches!(stream.stored, Stored::Nothing));
-    is_kept.then(|| artifacts.display().to_string())
-}
-
-/// Lets a stream through without secrets, those among them that are fetched while it goes on. An empty piece
-/// ends it.
-pub(crate) fn redacting(runner: &Runner) -> Filter<'_> {
-    let mut stream = runner.redactor().map(Redactor::stream);
-    Box::new(move |piece: &[u8], out: &mut Vec<u8>| {
-        // Without anything to look with, nothing passes.
-        let Some((mut open, redactor)) = stream.take().zip(runner.redactor()) else { return };
-        open = open.with(redactor);
-        match piece.is_empty() {
-            true => open.finish(out),
-            false => {
-                open.push(piece, out);
-                stream = Some(open);
-            }
-        }
-    })
 }
 
 /// The variables that a hook wants from elsewhere.

@@ -9,7 +9,8 @@ use hookloop_core::schedule::{Ask, ScheduleName};
 use hookloop_core::time::Timestamp;
 use hookloop_store::store::Unit;
 
-use crate::project::{EngineError, Project};
+use crate::error::EngineError;
+use crate::project::Project;
 use crate::work::{Origin, Work};
 
 /// Schedules that are seen to at once; the others are still due after that.

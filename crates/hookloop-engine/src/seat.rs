@@ -11,8 +11,8 @@ use hookloop_store::log::LogError;
 use hookloop_store::pulse::{Beat, Held, Pulse};
 use hookloop_store::store::Store;
 
+use crate::error::EngineError;
 use crate::lease::{Sight, Sign, Watch};
-use crate::project::EngineError;
 
 /// Who shows no life for so long has lost its place.
 pub const SEAT_LEASE: Duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
 //! The tests and checks of a repository, the commands of its CI, and tools that keep hooks or tasks in it.
 //!
-//! Files are read, within the limits of [`tests_of`](crate::delivery::tests_of), and nothing is started. A file that
+//! Files are read, within the limits of [`tests_of`](crate::test_detection), and nothing is started. A file that
 //! can't be read becomes one of [`Survey::troubles`], and the rest is found.
 //!
 //! - `checks`: formatters, linters and types
@@ -19,13 +19,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use coverage::{Coverage, ProjectTree};
 use hookloop_core::environment::EnvironmentGap;
 
-use crate::delivery::tests_of::reading::Project;
-use crate::delivery::tests_of::{NoTests, detect_with, directories, is_there};
 use crate::environment;
-
-use coverage::{Coverage, ProjectTree};
+use crate::test_detection::reading::Project;
+use crate::test_detection::{NoTests, detect_with, directories, is_there};
 
 pub use ci::Step;
 pub use tools::Tool;

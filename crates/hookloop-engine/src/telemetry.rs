@@ -12,21 +12,8 @@
 mod attributes;
 pub mod export;
 mod otlp;
-mod record;
 pub mod settings;
 mod spans;
 
-use hookloop_core::trace::TraceParent;
-
 pub use export::{Exporter, Figures, News};
 pub use settings::{Misfit, Target};
-
-pub(crate) use record::Record;
-
-/// Who is shown what sessions do, and what they are part of.
-#[derive(Clone, Debug)]
-pub struct Tracing {
-    pub exporter: Exporter,
-    /// The span that new sessions are started in.
-    pub parent: Option<TraceParent>,
-}

@@ -5,6 +5,8 @@
 //! names. A change to any of it is another digest. The agreed bytes are kept beside the project's
 //! state, and those are what runs, so that nobody can swap a script between the look and the run.
 
+pub(crate) mod gates_now;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -23,8 +25,8 @@ use hookloop_core::review::Quorum;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
 
-use crate::gate_agreement;
 use crate::process::while_nothing_starts;
 use crate::scripts::Named;
 
@@ -225,6 +227,11 @@ impl Trust {
     }
 
     /// How a hook stands that was just looked at.
+    /// Returns the standing of a hook as it is now.
+    pub fn standing_of(&self, hook: &Hook, seen: &Seen) -> Standing {
+        if needs_trust(hook, seen) { self.standing(seen) } else { Standing::Own }
+    }
+
     pub fn standing(&self, seen: &Seen) -> Standing {
         seen.definition.standing(&self.agreed)
     }
@@ -403,6 +410,14 @@ pub(crate) fn look_at_all(root: &Path, hooks: &Registry) -> Result<Vec<Seen>, Tr
     Ok(all)
 }
 
+/// The hooks that a person trusts in a project, with the directories of the project and its state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrustScope<'a> {
+    pub(crate) home: &'a Path,
+    pub(crate) state: &'a Path,
+    pub(crate) trust: &'a Trust,
+}
+
 /// Everything of a repository that a person agrees to at once: hooks that start something, and all gates.
 #[derive(Clone, Debug)]
 pub struct HookOffer {
@@ -414,7 +429,7 @@ impl HookOffer {
     /// Looks at the hooks and gates of the project at `root`.
     pub fn look(root: &Path, rules: &Rules) -> Result<HookOffer, TrustError> {
         let seen = look_at_all(root, &rules.hooks)?;
-        Ok(HookOffer { seen, gates: gate_agreement::gates(root, rules, &[])? })
+        Ok(HookOffer { seen, gates: gates_now::gates(root, rules, &[])? })
     }
 
     /// The digest of the hooks and gates: what `--trust` and policies name.
@@ -536,4 +551,13 @@ fn io(path: &Path, source: std::io::Error) -> TrustError {
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The place that an agent works in.
+#[derive(Clone, Copy, Debug)]
+pub struct Ground<'a> {
+    pub root: &'a Path,
+    pub trust: &'a Trust,
+    /// Where programs are looked for.
+    pub path: &'a OsStr,
 }

@@ -15,16 +15,17 @@ use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::options::Retry;
 use serde_json::Value;
 
-use crate::delivery::steps;
+use crate::exec_context::redacting;
 use crate::explain::values;
+use crate::hook_context::HookStart;
+use crate::hook_context::Occasion;
+use crate::hook_context::merge_context;
+use crate::hook_run::HookRun;
+use crate::hook_run::describe;
 use crate::process::{Filter, Job, JobObserver, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
 use crate::record::{self, Said};
-use crate::run::HookRun;
-use crate::runner::{Occasion, Runner, redacting};
+use crate::runner::Runner;
 use crate::sandbox::Prepared;
-use crate::session::now::{HookProgress, HookStart};
-use crate::session::prompt;
-use crate::session::world::merge_context;
 
 /// A pause doubles this often, then no more.
 const DOUBLINGS_MAX: u32 = 16;
@@ -274,7 +275,14 @@ impl<'r> InTurn<'r, '_> {
                     // The commands of the project's tests are shown one by one.
                     let is_tests = matches!(hook.handler, Handler::Builtin(Builtin::RunTests));
                     let _progress = if is_tests { None } else { self.shown(hook) };
-                    Err(Box::new(steps::run(runner, hook, occasion)))
+                    let run = match occasion.builtins {
+                        Some(builtins) => builtins.run(hook, occasion),
+                        None => {
+                            let reason = "nothing runs built-in hooks here".to_owned();
+                            HookRun::unable(hook, occasion.point, Status::NotStarted, reason)
+                        }
+                    };
+                    Err(Box::new(run))
                 };
                 runner.may_run(hook).map(run)
             }
@@ -300,17 +308,17 @@ impl<'r> InTurn<'r, '_> {
     }
 
     /// Shows a hook that runs without a process of its own until this is dropped.
-    fn shown(&self, hook: &Hook) -> Option<HookProgress> {
+    fn shown(&self, hook: &Hook) -> Option<Arc<dyn JobObserver>> {
         let progress = self.progress(hook, 1)?;
         progress.began();
         Some(progress)
     }
 
-    fn progress(&self, hook: &Hook, attempt: u32) -> Option<HookProgress> {
+    fn progress(&self, hook: &Hook, attempt: u32) -> Option<Arc<dyn JobObserver>> {
         let timeout = hook.options.timeout_at(self.occasion.point.kind());
-        Some(self.occasion.board?.hook(HookStart {
+        Some(self.occasion.board?.show(HookStart {
             name: hook.name.clone(),
-            command: prompt::what(hook),
+            command: describe(hook),
             attempt,
             timeout: Duration::from_millis(timeout),
         }))
@@ -324,8 +332,7 @@ impl<'r> InTurn<'r, '_> {
         // Of two variables of one name the last holds.
         job.env.extend(begun.secrets.iter().cloned());
         let artifacts = Some(attempt.artifacts.clone());
-        let progress = self.progress(hook, attempt.number);
-        let observer = progress.map(|progress| Arc::new(progress) as Arc<dyn JobObserver>);
+        let observer = self.progress(hook, attempt.number);
         self.under_way.push_back(attempt);
         Job { artifacts, filter: Some(self.filter), observer, ..job }
     }

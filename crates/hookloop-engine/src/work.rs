@@ -22,8 +22,9 @@ use hookloop_store::log::LogError;
 use hookloop_store::store::{StoreError, Unit};
 use hookloop_store::view::View;
 
-use crate::project::{Done, EngineError};
-use crate::run::RanFor;
+use crate::command_outcome::Done;
+use crate::error::EngineError;
+use crate::hook_run::HookRun;
 
 /// Dependents of a deleted task that one batch deals with.
 const DELETION_BATCH: usize = 500;
@@ -237,4 +238,11 @@ impl<'u, 'a, 'r> Work<'u, 'a, 'r> {
         }
         Ok((done, finished))
     }
+}
+
+/// What came of the processes of one event's hooks.
+#[derive(Clone, Debug)]
+pub(crate) struct RanFor {
+    pub(crate) event: EventId,
+    pub(crate) runs: Vec<HookRun>,
 }

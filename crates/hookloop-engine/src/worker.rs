@@ -26,9 +26,10 @@ use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::time::Timestamp;
 
 use crate::delivery::train::Arrival;
+use crate::error::EngineError;
 use crate::fleet::{Fleet, Presence, Running, WorkerState};
 use crate::process::Cancel;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 
 pub use hand::End;
 pub use post::{Post, Site, check_out};

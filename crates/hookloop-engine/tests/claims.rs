@@ -18,8 +18,9 @@ use hookloop_core::task::{Outcome, Priority, TaskSpec, TaskState};
 use hookloop_core::urgency::Ageing;
 use hookloop_engine::claim::{ClaimRequest, Claimed, TYPES_MAX, Wanted};
 use hookloop_engine::dispatcher::{Dispatcher, Round};
+use hookloop_engine::error::EngineError;
 use hookloop_engine::lease::{Sight, Watch};
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::project::Project;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
 

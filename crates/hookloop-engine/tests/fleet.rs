@@ -3,8 +3,9 @@
 use hookloop_config::effective::Rules;
 use hookloop_core::fleet::{Order, Ordered, Scope, WorkerName};
 use hookloop_core::time::Timestamp;
+use hookloop_engine::error::EngineError;
 use hookloop_engine::fleet::{Fleet, Presence, WorkerState};
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::project::Project;
 use hookloop_store::pulse::Pulse;
 use hookloop_store::store::Store;
 

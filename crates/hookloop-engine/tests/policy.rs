@@ -13,8 +13,9 @@ use hookloop_config::policy::{Policies, PolicyFile};
 use hookloop_config::project_file as config;
 use hookloop_config::user::User;
 use hookloop_core::hook::{Hook, Registry, Source};
-use hookloop_engine::agents::repository::{Ground, Unfit, Wanted, fit};
+use hookloop_engine::agents::repository::{Unfit, Wanted, fit};
 use hookloop_engine::kept::Surroundings;
+use hookloop_engine::trust::Ground;
 use hookloop_engine::trust::Trust;
 use serde_json::{Map, Value, json};
 

@@ -16,7 +16,8 @@ use hookloop_core::task::{Outcome, Priority, TaskSpec, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_core::urgency::Ageing;
 use hookloop_engine::claim::{ClaimRequest, Claimed, Wanted, WhyNone};
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::Project;
 use hookloop_store::memory::MemoryLog;
 use hookloop_store::store::Store;
 

@@ -9,13 +9,14 @@ use hookloop_config::paths::PlaceError;
 use hookloop_engine::agents::BadAgent;
 use hookloop_engine::agents::repository::Unfit;
 use hookloop_engine::bulk::ImportError;
-use hookloop_engine::caller::NotPerson;
 use hookloop_engine::delivery::train::TrainError;
 use hookloop_engine::doctor::restore_hint;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::error::NotPerson;
 use hookloop_engine::inbox::InboxError;
 use hookloop_engine::inbox::decision_record::flag_of;
-use hookloop_engine::project::EngineError;
-use hookloop_engine::session::{PerformError, StartError};
+use hookloop_engine::launch::PerformError;
+use hookloop_engine::session::StartError;
 use hookloop_engine::store::{
     FileDamage, JetStreamError, LogError, OpenError, Refusal, StoreError,
 };

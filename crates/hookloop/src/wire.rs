@@ -11,7 +11,7 @@ use hookloop_core::remark::Noted;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::claim::Claimed;
-use hookloop_engine::project::Done;
+use hookloop_engine::command_outcome::Done;
 use hookloop_engine::store::StoredEvent;
 use hookloop_engine::store::{HookRuns, Remarked, SessionRow};
 use hookloop_engine::trust::Standing;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use hookloop_engine::claim::Wanted;
+use hookloop_engine::error::EngineError;
 use hookloop_engine::lease::Watch;
-use hookloop_engine::project::EngineError;
 
 use super::{Claim, Worker, by_holder, id};
 use crate::expiry::{HOLD, LEASE};

@@ -45,8 +45,8 @@ use self::wire::{Cutter, LINES_WAITING, Line};
 use super::faults::{FailedTurn, error_line, telling_line};
 use super::limits::rate_limit;
 use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment};
+use crate::exec_context::{ExecContext, kept, redacting};
 use crate::process::{Cancel, Filter, How, Job, ProcessError, Ran, Stream};
-use crate::runner::{Runner, kept, redacting};
 
 /// What an agent has to end by itself when it was answered and its input is closed.
 const END_GRACE: Duration = Duration::from_secs(1);
@@ -123,7 +123,7 @@ impl Acp {
 impl Agent for Acp {
     fn turn(
         &mut self,
-        runner: &Runner,
+        runner: &ExecContext,
         order: &Order<'_>,
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report {
@@ -173,7 +173,7 @@ fn left_of_minute(then: SystemTime, now: SystemTime) -> Duration {
 
 struct Turn<'a> {
     settings: &'a AcpSettings,
-    runner: &'a Runner,
+    runner: &'a ExecContext,
     order: &'a Order<'a>,
     redactor: &'a Redactor,
 }

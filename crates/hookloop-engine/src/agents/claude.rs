@@ -17,7 +17,7 @@ use super::limits::is_believed;
 use super::lines::{self, Ear, End, Start, Told, text};
 use super::tools::SERVER;
 use super::{Agent, Order, Report, Update, environment};
-use crate::runner::Runner;
+use crate::exec_context::ExecContext;
 
 /// What the project tells agents, beside its settings.
 const MEMORY: &str = "CLAUDE.md";
@@ -92,7 +92,7 @@ enum Conversation<'a> {
 impl Agent for Claude {
     fn turn(
         &mut self,
-        runner: &Runner,
+        runner: &ExecContext,
         order: &Order<'_>,
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::lines::{self, Ear, End, Start, Told, text};
 use super::tools::{SERVER, Tools};
 use super::{Agent, Order, Report, Update, environment};
-use crate::runner::Runner;
+use crate::exec_context::ExecContext;
 
 #[derive(Debug)]
 pub struct Codex {
@@ -56,7 +56,7 @@ impl Codex {
 impl Agent for Codex {
     fn turn(
         &mut self,
-        runner: &Runner,
+        runner: &ExecContext,
         order: &Order<'_>,
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report {

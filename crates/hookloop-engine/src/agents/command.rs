@@ -7,8 +7,8 @@ use hookloop_core::promise::Scanner;
 use hookloop_core::session::{TurnResult, Usage};
 
 use super::{Agent, MESSAGE_MAX, Order, Report, Update, environment, failure, stderr_line, why};
+use crate::exec_context::{ExecContext, kept, redacting};
 use crate::process::{How, Job, Ran, Stream};
-use crate::runner::{Runner, kept, redacting};
 
 /// A program that knows nothing of us.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Command {
 impl Agent for Command {
     fn turn(
         &mut self,
-        runner: &Runner,
+        runner: &ExecContext,
         order: &Order<'_>,
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report {

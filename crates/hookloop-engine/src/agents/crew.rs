@@ -8,10 +8,12 @@ use hookloop_core::price::TokenPrice;
 use hookloop_core::session::{AgentFault, Plan};
 
 use super::readiness::check_ready;
-use super::repository::{self, Fit, Ground, Unfit, Wanted};
+use super::repository;
+use super::repository::{Fit, Unfit, Wanted};
 use super::{Agent, BadAgent, CommandAccess, Nobody};
 use crate::runner::Runner;
 use crate::secrets::SecretError;
+use crate::trust::Ground;
 
 /// Who is to take the turns of a session.
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@ use super::faults::FailedTurn;
 use super::{
     MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits, stderr_line,
 };
+use crate::exec_context::{ExecContext, kept, redacting};
 use crate::process::{Filter, How, Job, Ran, Stream};
-use crate::runner::{Runner, kept, redacting};
 
 /// A line that is longer is not read: it is in the artifact.
 const LINE_MAX: usize = 16 * 1024 * 1024;
@@ -91,7 +91,7 @@ pub(super) trait Ear {
 /// Takes a turn: `ear` is given each line.
 pub(super) fn turn(
     start: Start,
-    runner: &Runner,
+    runner: &ExecContext,
     order: &Order<'_>,
     updates: &mut dyn FnMut(Update<'_>),
     ear: &mut dyn Ear,

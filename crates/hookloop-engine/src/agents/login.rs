@@ -11,8 +11,8 @@ use std::time::Duration;
 use hookloop_config::agents::Settings;
 use hookloop_config::agents::profile::Known;
 
+use crate::exec_context::ExecContext;
 use crate::process::{How, Job};
-use crate::runner::Runner;
 
 /// An agent that has not said by then whether it is logged in counts as one that does not say.
 const STATUS_WITHIN: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ pub(crate) enum LoginState {
 }
 
 /// Looks for a login of the agent; asks the agent where nothing shows one.
-pub(crate) fn login_state(settings: &Settings, runner: &Runner) -> LoginState {
+pub(crate) fn login_state(settings: &Settings, runner: &ExecContext) -> LoginState {
     let Some(signs) = settings.known().and_then(signs_of) else { return LoginState::Shown };
     let command = signs.command;
     let is_configured = |name: &&str| {
@@ -137,7 +137,7 @@ fn is_shown(signs: &LoginSigns, environment: &[(OsString, OsString)]) -> bool {
 }
 
 /// Whether the agent says that it is not logged in, and needs a login.
-fn says_logged_out(signs: &LoginSigns, settings: &Settings, runner: &Runner) -> bool {
+fn says_logged_out(signs: &LoginSigns, settings: &Settings, runner: &ExecContext) -> bool {
     let Some((arguments, answer)) = signs.status else { return false };
     // Another program need not understand the question.
     let is_itself = |known: &&'static Known| {

@@ -5,7 +5,7 @@ use hookloop_core::session::{AgentFault, FaultCause};
 
 use super::login::{LoginState, login_state};
 use super::version::{VersionTooOld, check_version};
-use crate::runner::Runner;
+use crate::exec_context::ExecContext;
 
 /// Why a turn of an agent would be in vain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +51,7 @@ pub struct Readiness {
 }
 
 /// Checks the version and the login of an agent, before its first turn.
-pub fn check_ready(settings: &Settings, runner: &Runner) -> Result<Readiness, NotReady> {
+pub fn check_ready(settings: &Settings, runner: &ExecContext) -> Result<Readiness, NotReady> {
     check_version(settings, runner).map_err(|old| NotReady::too_old(settings, old))?;
     match login_state(settings, runner) {
         LoginState::Shown => Ok(Readiness::default()),

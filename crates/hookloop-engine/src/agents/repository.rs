@@ -5,7 +5,6 @@
 //! hooks (see [`crate::trust`]), and it is looked at before each turn: an agent may have written it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,7 +20,8 @@ use serde_json::json;
 
 use super::readiness::NotReady;
 use crate::doctor::is_on_path;
-use crate::trust::{Definition, Seen, Trust, TrustError, hex};
+use crate::trust::Ground;
+use crate::trust::{Definition, Seen, TrustError, hex};
 
 /// Files of one agent that are looked at.
 const FILES_MAX: usize = 1_000;
@@ -116,15 +116,6 @@ pub struct Fit {
     pub settings: Settings,
     /// Files of the repository that it is told to leave aside.
     pub ignored: Vec<String>,
-}
-
-/// The place that an agent works in.
-#[derive(Clone, Copy, Debug)]
-pub struct Ground<'a> {
-    pub root: &'a Path,
-    pub trust: &'a Trust,
-    /// Where programs are looked for.
-    pub path: &'a OsStr,
 }
 
 /// The agent of that name, as it may be started now.

@@ -20,9 +20,9 @@ use hookloop_core::session::{TurnResult, Usage};
 use serde::Deserialize;
 
 use super::{Agent, BadAgent, MESSAGE_MAX, Order, Report, Update, clipped, shell};
+use crate::exec_context::ExecContext;
 use crate::files::read_text;
 use crate::process::How;
-use crate::runner::Runner;
 
 const FILE_MAX: u64 = 4 * 1024 * 1024;
 
@@ -77,7 +77,7 @@ impl Scripted {
 impl Agent for Scripted {
     fn turn(
         &mut self,
-        runner: &Runner,
+        runner: &ExecContext,
         order: &Order<'_>,
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Report {
@@ -108,7 +108,7 @@ impl Turn {
     /// What came of it, and what was used until then.
     fn perform(
         &self,
-        runner: &Runner,
+        runner: &ExecContext,
         order: &Order<'_>,
         updates: &mut dyn FnMut(Update<'_>),
     ) -> Result<(TurnResult, Usage), String> {
@@ -174,7 +174,12 @@ impl Turn {
         used
     }
 
-    fn run(&self, line: &str, runner: &Runner, order: &Order<'_>) -> Result<TurnResult, String> {
+    fn run(
+        &self,
+        line: &str,
+        runner: &ExecContext,
+        order: &Order<'_>,
+    ) -> Result<TurnResult, String> {
         let ran =
             runner.keepers().run(shell(line, runner, order)).map_err(|error| error.to_string())?;
         match ran.how {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use hookloop_core::id::SessionId;
 use serde_json::{Value, json};
 
-use crate::runner::Runner;
+use crate::exec_context::ExecContext;
 
 /// What agents call the server.
 pub const SERVER: &str = "hookloop";
@@ -41,7 +41,7 @@ pub struct Tools {
 
 impl Tools {
     /// Those of a session; none if this program's file can't be named.
-    pub(crate) fn of(runner: &Runner, session: &SessionId, run: u32) -> Option<Tools> {
+    pub(crate) fn of(runner: &ExecContext, session: &SessionId, run: u32) -> Option<Tools> {
         let program = std::env::current_exe().ok().filter(|program| program.is_file())?;
         let root = runner.home().to_str()?;
         let run = run.to_string();

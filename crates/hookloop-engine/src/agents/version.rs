@@ -18,9 +18,9 @@ use hookloop_config::clock::now;
 use serde::{Deserialize, Serialize};
 
 use crate::doctor::program_on_path;
+use crate::exec_context::ExecContext;
 use crate::files::read_text;
 use crate::process::{How, Job};
-use crate::runner::Runner;
 
 /// An agent that has not said its version by then counts as one that does not say.
 pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ pub(crate) struct VersionTooOld {
 }
 
 /// The first line that an agent prints for `--version`; none if it prints none in time.
-pub(crate) fn version_line(settings: &Settings, runner: &Runner) -> Option<String> {
+pub(crate) fn version_line(settings: &Settings, runner: &ExecContext) -> Option<String> {
     let known = settings.known()?;
     // Another program need not understand the question.
     let word = settings.word().filter(|word| *word == known.program[0])?;
@@ -65,7 +65,10 @@ pub(crate) fn check_line(settings: &Settings, line: Option<&str>) -> Result<(), 
 }
 
 /// Fails if the installed agent is too old.
-pub(crate) fn check_version(settings: &Settings, runner: &Runner) -> Result<(), VersionTooOld> {
+pub(crate) fn check_version(
+    settings: &Settings,
+    runner: &ExecContext,
+) -> Result<(), VersionTooOld> {
     let Some(known) = settings.known().filter(|known| known.minimum.is_some()) else {
         return Ok(());
     };
@@ -73,7 +76,7 @@ pub(crate) fn check_version(settings: &Settings, runner: &Runner) -> Result<(), 
         return Ok(());
     }
     let kept = KeptVersions::load(runner.state());
-    let stamp = ExecutableStamp::of(known.program[0], runner.ground().path);
+    let stamp = ExecutableStamp::of(known.program[0], runner.path());
     let is_fresh = stamp.as_ref().is_some_and(|stamp| {
         let line = kept.line(stamp);
         line.is_some() && check_line(settings, line).is_ok()

@@ -17,17 +17,17 @@ use hookloop_core::session::{ConversationPolicy, Limits, StopWhen, TurnEnded, Tu
 use hookloop_core::task::Task;
 use serde_json::json;
 
-use super::repo::{Commit, Diff};
-use super::steps::Done;
-use super::workshop::{Bench, commit, title};
+use super::steps::{DeliveryHooks, Done};
 use crate::agents::crew::Crew;
+use crate::delivery_context::{Bench, commit, title};
 use crate::process::Cancel;
+use crate::repo::{Commit, Diff};
 use crate::runner::Runner;
 use crate::session::checkout::CheckoutUse;
 use crate::session::open::{self, Drift, Wish, machine, random_word};
 use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
-use crate::session::world::Trouble;
 use crate::session::{Driver, StartError, prompt};
+use crate::step_error::Trouble;
 
 /// How often one that gives no verdict is asked.
 const ASKED_MAX: u32 = 2;
@@ -300,6 +300,7 @@ fn hold(
     let _following = following.map_err(|error| again(&error))?;
     let around = Surroundings {
         project,
+        steps: &DeliveryHooks,
         runner: place,
         directory: opened.directory.clone(),
         template: prompt::REVIEW.to_owned(),

@@ -17,16 +17,18 @@ use hookloop_core::task::Task;
 use hookloop_store::crash;
 use serde_json::{Value, json};
 
-use super::repo::{Commit, Conflicted, Rebased, Worktree};
-use super::tests_of;
-use super::workshop::{Bench, RequestSupport, Workshop, title};
 use super::{review, train};
+use crate::delivery_context::DeliverySteps;
+use crate::delivery_context::{Bench, RequestSupport, Workshop, title};
+use crate::error::EngineError;
 use crate::forge::{Request, RequestState, Wish};
+use crate::hook_context::Occasion;
+use crate::hook_run::HookRun;
 use crate::process::excerpt::plain_line;
-use crate::project::EngineError;
-use crate::run::HookRun;
-use crate::runner::{Occasion, Runner};
-use crate::session::world::Trouble;
+use crate::repo::{Commit, Conflicted, Rebased, Worktree};
+use crate::runner::Runner;
+use crate::step_error::Trouble;
+use crate::test_detection as tests_of;
 use crate::turns;
 
 /// How often something is tried that may work out another time.
@@ -49,11 +51,27 @@ pub(crate) struct Done {
     pub(crate) refused: Option<String>,
 }
 
-/// Runs a hook that is ours.
-pub(crate) fn run(runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
+/// The built-in hooks of a delivery.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeliveryHooks;
+
+impl DeliverySteps for DeliveryHooks {
+    fn run(
+        &self,
+        bench: Option<Bench<'_>>,
+        runner: &Runner,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+    ) -> HookRun {
+        run(bench, runner, hook, occasion)
+    }
+}
+
+/// Runs a built-in hook.
+fn run(bench: Option<Bench<'_>>, runner: &Runner, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
     let began = Instant::now();
     let task = occasion.task;
-    let done = match (&hook.handler, occasion.bench, task) {
+    let done = match (&hook.handler, bench, task) {
         (Handler::Builtin(Builtin::RunTests), ..) => return run_tests(runner, hook, occasion),
         (_, None, _) | (_, _, None) => Err(Trouble::NeedsHuman {
             why: "it is for tasks that are delivered, and there is none here".to_owned(),

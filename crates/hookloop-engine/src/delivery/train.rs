@@ -30,16 +30,22 @@ use hookloop_core::task::{Obstacle, Outcome, Task};
 use hookloop_store::view::Waiting;
 use serde_json::Value;
 
-use super::repo::Commit;
-use super::steps::Done;
-use super::workshop::{Bench, Workshop, commit, message, title};
+use super::steps::{DeliveryHooks, Done};
 use crate::agents::clipped;
+use crate::command_outcome::Done as CommandDone;
+use crate::delivery_context::StepsInContext;
+use crate::delivery_context::{Bench, Workshop, commit, message, title};
+use crate::error::EngineError;
+use crate::exec_context::LockError;
+use crate::hook_context::Occasion;
+use crate::hook_context::{DeliveryFacts, merge_context};
+use crate::hook_run::HookRun;
 use crate::process::Cancel;
-use crate::project::{self, EngineError, Project};
-use crate::run::HookRun;
-use crate::runner::{Occasion, Runner};
-use crate::session::world::{DeliveryFacts, Trouble, merge_context};
+use crate::project::Project;
+use crate::repo::Commit;
+use crate::runner::Runner;
 use crate::session::{StartError, open};
+use crate::step_error::Trouble;
 use crate::turns;
 
 /// Tasks that are looked at in one ride.
@@ -114,6 +120,12 @@ pub enum TrainError {
     Busy,
     #[error("{}", .0.reason())]
     Trouble(Trouble),
+}
+
+impl From<LockError> for TrainError {
+    fn from(error: LockError) -> TrainError {
+        TrainError::Start(error.into())
+    }
 }
 
 impl From<Trouble> for TrainError {
@@ -381,6 +393,8 @@ impl<'t> Train<'t> {
             branch: car.head.as_str(),
             left: None,
         };
+        let builtins =
+            StepsInContext { steps: &DeliveryHooks, runner: at.runner, bench: Some(bench) };
         let key = (car.task.id.clone(), point.name().to_owned());
         let mut facts = DeliveryFacts::of_submission(&car.submission);
         facts.context = at.context.borrow().get(&key).cloned().unwrap_or_default();
@@ -390,7 +404,7 @@ impl<'t> Train<'t> {
             task: Some(&car.task),
             session: None,
             cancel: self.cancel,
-            bench: Some(bench),
+            builtins: Some(&builtins),
             changes: at.changes,
             branches: Some((&car.submission.branch, &car.submission.base)),
             delivery: Some(&facts),
@@ -429,7 +443,7 @@ impl<'t> Train<'t> {
         let id = car.task.id.clone();
         let command = Command::CompleteTask { id, outcome, fence: Fence::None };
         self.project.carry_out(&command)?;
-        self.project.settle_reactions(&mut project::Done::default())?;
+        self.project.settle_reactions(&mut CommandDone::default())?;
         self.clean_up(car);
         self.arrive(car, Fate::Merged { commit: merged.to_string() });
         Ok(())
@@ -467,7 +481,7 @@ impl<'t> Train<'t> {
         let returned =
             Returned { head, by: by.clone(), reason: reason.clone(), is_by_person: false };
         self.project.carry_out(&Command::ReturnTask { id: car.task.id.clone(), returned })?;
-        self.project.settle_reactions(&mut project::Done::default())?;
+        self.project.settle_reactions(&mut CommandDone::default())?;
         self.arrive(car, Fate::Returned { by, reason });
         Ok(())
     }
@@ -477,7 +491,7 @@ impl<'t> Train<'t> {
         let obstacle = Obstacle { reason: reason.clone(), required_knowledge: None };
         let id = car.task.id.clone();
         self.project.carry_out(&Command::BlockTask { id, obstacle, fence: Fence::None })?;
-        self.project.settle_reactions(&mut project::Done::default())?;
+        self.project.settle_reactions(&mut CommandDone::default())?;
         self.arrive(car, Fate::Blocked { reason });
         Ok(())
     }

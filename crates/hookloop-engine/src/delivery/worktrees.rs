@@ -5,13 +5,13 @@ use std::time::SystemTime;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskState;
 
-use super::repo::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, WorktreeInfo};
 use super::train::TrainError;
 use crate::process::Cancel;
 use crate::project::Project;
+use crate::repo::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, WorktreeInfo};
 use crate::runner::Runner;
 use crate::session::checkout::{is_of_session, repo_wish};
-use crate::session::world::Trouble;
+use crate::step_error::Trouble;
 
 /// A worktree and its task.
 #[derive(Clone, Debug, PartialEq, Eq)]

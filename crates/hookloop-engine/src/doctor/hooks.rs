@@ -13,9 +13,10 @@ use hookloop_core::point::{Kind, Point};
 
 use super::{Finding, FindingStatus, Group, Mend, quoted};
 use crate::environment;
+use crate::error::EngineError;
 use crate::gate_agreement;
 use crate::process::{Support, cgroup_home};
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 use crate::runner::Runner;
 use crate::scripts::Named;
 use crate::session::open::weakened_words;

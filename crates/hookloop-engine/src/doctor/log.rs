@@ -9,8 +9,9 @@ use hookloop_store::jetstream::Standing;
 use hookloop_store::sqlite::{LogLoss, SCHEMA};
 
 use super::{Finding, Group, Mend};
+use crate::error::EngineError;
 use crate::kept::loss_of_emptied_log;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 
 /// How long a file may be looked through. `hookloop verify` takes the time that it takes.
 const LOOK_WITHIN: Duration = Duration::from_millis(800);

@@ -10,7 +10,7 @@ use hookloop_http::{HttpClient, NetworkError, RequestLimits};
 
 use super::git::remote_url;
 use super::{Finding, Group, Mend};
-use crate::delivery::workshop::find_api;
+use crate::delivery_context::find_api;
 use crate::runner::Runner;
 
 /// A forge that has not answered by then is reported as one that does not.

@@ -15,7 +15,9 @@ use hookloop_store::log::{AppendError, MAX_BATCH, NewEvent, StoredEvent};
 use hookloop_store::store::StoreError;
 
 use super::Fleet;
-use crate::project::{EngineError, Project};
+use crate::error::EngineError;
+use crate::project::FleetBudget;
+use crate::project::Project;
 use crate::work::{Origin, Work as Batch};
 
 /// How often others may write for the same session first, or a copy may be behind.
@@ -34,25 +36,16 @@ impl Books {
     pub fn new(fleet: Fleet, project: &str) -> Books {
         Books { fleet, project: project.to_owned() }
     }
+}
 
-    /// Whether an event is the fleet's business.
-    pub(crate) fn wants(body: &EventBody) -> bool {
-        matches!(
-            body,
-            EventBody::SessionStarted(_)
-                | EventBody::TurnEnded(_)
-                | EventBody::SessionResumed(_)
-                | EventBody::SessionEnded(_)
-        )
-    }
-
-    pub(crate) fn budget(&self) -> Result<Purse, EngineError> {
+impl FleetBudget for Books {
+    fn budget(&self) -> Result<Purse, EngineError> {
         self.fleet.budget()
     }
 
     /// Sees to it that `wish` is set aside for a session's turn, beside what its own project sets aside. None if the
     /// session is over: others have ended it.
-    pub(crate) fn set_aside(
+    fn set_aside(
         &self,
         project: &Project,
         session: &SessionId,
@@ -91,7 +84,7 @@ impl Books {
     }
 
     /// Follows every session of the project for which something is set aside, whoever has it.
-    pub(crate) fn settle_all(&self, project: &Project) -> Result<(), EngineError> {
+    fn settle_all(&self, project: &Project) -> Result<(), EngineError> {
         if self.fleet.budget()?.is_none() {
             return Ok(());
         }
@@ -111,7 +104,7 @@ impl Books {
     }
 
     /// Brings the fleet's log up to what the project's log says of a session.
-    pub fn follow(&self, project: &Project, session: &SessionId) -> Result<(), EngineError> {
+    fn follow(&self, project: &Project, session: &SessionId) -> Result<(), EngineError> {
         let (log, subject) = (&self.fleet.log, Subject::Session(session.clone()));
         for _ in 0..TRIES_MAX {
             let said = project.log().history(&subject, usize::MAX)?;
@@ -143,7 +136,9 @@ impl Books {
         }
         Err(EngineError::Store(StoreError::Contended))
     }
+}
 
+impl Books {
     /// What of a session's events is the fleet's business.
     fn of_fleet(&self, events: &[StoredEvent]) -> Vec<EventBody> {
         let mut has_turn = false;

@@ -10,7 +10,8 @@ use hookloop_store::pulse::{Held, Pulse};
 use serde::{Deserialize, Serialize};
 
 use super::Fleet;
-use crate::project::EngineError;
+use crate::error::EngineError;
+use crate::error::UnknownWorker;
 
 /// Notes of workers that have ended; the oldest are removed. A server removes them after two days as well.
 const DEPARTED_MAX: usize = 100;
@@ -22,22 +23,6 @@ const NAMED_MAX: usize = 20;
 struct Departed {
     departed: WorkerName,
     at: Timestamp,
-}
-
-/// A name that no worker of the fleet has or had.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no worker `{name}`: {}", listed(known))]
-pub struct UnknownWorker {
-    pub name: String,
-    /// Workers that the fleet knows, those that run first; at most 20.
-    pub known: Vec<String>,
-}
-
-fn listed(known: &[String]) -> String {
-    match known.is_empty() {
-        true => "the fleet has not seen any worker yet".to_owned(),
-        false => format!("known workers are {}", known.join(", ")),
-    }
 }
 
 impl Fleet {

@@ -28,13 +28,13 @@ use super::iterate::{
 };
 use super::visited::{Performed, Purpose, Visited, joined, said};
 use super::words::refused;
+use crate::error::EngineError;
 use crate::lifeline::Beats;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 use crate::session::drive::LEASE;
 use crate::session::open::{self, random_word, runner};
 use crate::session::prompt::told;
 use crate::session::real::Stop;
-use crate::session::session_of;
 
 pub use super::words::*;
 
@@ -458,7 +458,7 @@ impl Desk {
     /// The session of a guest by tools that has the task, if no other program is at it.
     fn iterated_by(&self, task: &Task) -> Result<Option<SessionId>, DeskError> {
         let Some(claim) = &task.claim else { return Ok(None) };
-        let Some(id) = session_of(&claim.agent) else { return Ok(None) };
+        let Some(id) = SessionId::of_actor(&claim.agent) else { return Ok(None) };
         let row = self.project.read(|view| view.session(&id))?;
         let is_own = row.is_some_and(|row| !row.is_over() && is_led(&row));
         let is_here = || lock(&self.open).contains_key(&id);

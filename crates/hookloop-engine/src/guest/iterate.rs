@@ -14,7 +14,7 @@ use serde_json::json;
 use super::visited::{Performed, joined};
 use super::words::{Completed, Evaluated, Iteration, Judged, Signal};
 use crate::agents::Report;
-use crate::project::EngineError;
+use crate::error::EngineError;
 
 /// Who is said to have decided where nobody is registered.
 const NOBODY: &str = "default";

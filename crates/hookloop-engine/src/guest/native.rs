@@ -14,8 +14,9 @@ use hookloop_core::task::Task;
 
 use super::visited::{Performed, Purpose, Visited, said};
 use crate::agents::Report;
+use crate::error::EngineError;
 use crate::gate_agreement;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 use crate::session::StartError;
 use crate::session::open::{self, machine, runner};
 use crate::session::real::Stop;

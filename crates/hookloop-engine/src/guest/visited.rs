@@ -13,8 +13,10 @@ use hookloop_store::log::Seq;
 use super::baseline::{self, TurnBaseline};
 use crate::agents::crew::Crew;
 use crate::agents::{MESSAGE_MAX, Report, clipped};
+use crate::delivery::steps::DeliveryHooks;
+use crate::error::EngineError;
 use crate::files::Files;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 use crate::runner::Runner;
 use crate::session::checkout::CheckoutUse;
 use crate::session::journal::Journal;
@@ -106,6 +108,7 @@ impl Visited {
         let hooks = project.hooks()?;
         let around = Surroundings {
             project,
+            steps: &DeliveryHooks,
             runner,
             directory: self.opened.directory.clone(),
             template: String::new(),

@@ -9,7 +9,7 @@ use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::project::EngineError;
+use crate::error::EngineError;
 use crate::session::StartError;
 
 pub use hookloop_core::remark::{Checkpoint, Preset};

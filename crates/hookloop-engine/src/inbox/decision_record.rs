@@ -16,8 +16,8 @@ use hookloop_core::session::{
 use hookloop_store::log::StoredEvent;
 use serde::Serialize;
 
-use crate::project::{EngineError, Project};
-use crate::session::session_of;
+use crate::error::EngineError;
+use crate::project::Project;
 
 /// Events of a session that are read, the latest.
 const EVENTS_MAX: usize = 100_000;
@@ -101,7 +101,7 @@ pub struct DecisionRecord {
 /// Reads the record of an inbox item. A session whose events are gone leaves it empty.
 pub fn read(project: &Project, problem: &Problem) -> Result<DecisionRecord, EngineError> {
     let id = match &problem.key.about {
-        About::Task(_) => session_of(&problem.by),
+        About::Task(_) => SessionId::of_actor(&problem.by),
         About::Session(id) => Some(id.clone()),
         About::Purse => None,
     };

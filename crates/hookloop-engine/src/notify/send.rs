@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use super::message::Message;
 use crate::doctor::is_on_path;
+use crate::exec_context::ExecContext;
 use crate::process::{How, Job};
-use crate::runner::Runner;
 use crate::session::open::machine;
 use crate::webhook;
 
@@ -29,7 +29,7 @@ const NOTIFY_SEND: &str = "notify-send";
 /// A way with all that it takes to go it.
 pub(super) struct Door<'c> {
     channel: &'c Channel,
-    runner: &'c Runner,
+    runner: &'c ExecContext,
     /// The URL or the password.
     secret: Option<Secret>,
     redactor: Option<Redactor>,
@@ -39,7 +39,7 @@ pub(super) struct Door<'c> {
 
 impl<'c> Door<'c> {
     /// Finds what it takes, or says what is missing.
-    pub(super) fn open(channel: &'c Channel, runner: &'c Runner) -> Result<Door<'c>, String> {
+    pub(super) fn open(channel: &'c Channel, runner: &'c ExecContext) -> Result<Door<'c>, String> {
         let environment = runner.environment();
         let secret = match &channel.way {
             Way::Webhook(url) | Way::Slack(url) => {

@@ -19,10 +19,10 @@ use hookloop_core::time::Timestamp;
 use rustix::fs::{FlockOperation, flock};
 
 use super::open::{Opened, StartError};
-use crate::delivery::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
 use crate::files;
 use crate::process::Cancel;
 use crate::project::Project;
+use crate::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
 use crate::runner::Runner;
 
 /// The lock of the checkout, in the directory of the project's state.

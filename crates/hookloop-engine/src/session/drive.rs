@@ -1,5 +1,7 @@
 //! One step of a session after the other, until it ends or rests.
 
+use std::collections::BTreeSet;
+
 use hookloop_core::claim::{Fence, ReleaseReason};
 use hookloop_core::command::Command;
 use hookloop_core::delivery::{Fact, Held, Submission};
@@ -22,21 +24,26 @@ use hookloop_core::session::{
 };
 use hookloop_core::task::{Obstacle, Outcome as TaskOutcome, Task, TaskState};
 use hookloop_store::log::StoredEvent;
-use std::collections::BTreeSet;
 
-use super::journal::{Journal, Taken, actor, session_of};
+use super::journal::Journal;
 use super::judge::Proof;
 use super::open::Opened;
-use super::place::{PlaceEntry, needs_place};
-use super::point::PIPED_MAX;
+use super::place::needs_place;
 use super::prompt::{self, PromptGate};
 use super::purse::Allowance;
-use super::world::{DeliveryFacts, Notice, PauseReason, Turn, World};
+use super::world::{Notice, PauseReason, Turn, World};
 use crate::agents::{Report, clipped};
 use crate::claim::{ClaimRequest, Wanted, WhyNone};
-use crate::fleet::Books;
-use crate::project::{Done, EngineError, Project};
-use crate::run::HookRun;
+use crate::command_outcome::Done;
+use crate::error::EngineError;
+use crate::error::Taken;
+use crate::hook_context::DeliveryFacts;
+use crate::hook_run::HookRun;
+use crate::hook_run::PIPED_MAX;
+use crate::hook_run::describe;
+use crate::project::Project;
+use crate::project::is_in_ledger;
+use crate::repo::worktree::PlaceEntry;
 
 /// The most of what waits that one prompt takes; the rest waits for the next.
 const PROMPT_PIPED_MAX: usize = 256 * 1024;
@@ -209,7 +216,7 @@ impl<'p, W: World> Driver<'p, W> {
         self.world.notice(Notice::Stored(stored));
         let project = self.journal.project;
         match &project.books {
-            Some(books) if stored.iter().any(|stored| Books::wants(&stored.event.body)) => {
+            Some(books) if stored.iter().any(|stored| is_in_ledger(&stored.event.body)) => {
                 books.follow(project, &self.journal.id)
             }
             _ => Ok(()),
@@ -670,7 +677,7 @@ impl<'p, W: World> Driver<'p, W> {
     fn take_task(&mut self) -> Result<(), EngineError> {
         self.commit()?;
         let project = self.journal.project;
-        let agent = actor(&self.journal.id);
+        let agent = self.journal.id.actor();
         // A program that died may have claimed one and not have said so.
         let held = project.read(|view| view.held_by(&agent))?;
         let taken = match held {
@@ -714,7 +721,7 @@ impl<'p, W: World> Driver<'p, W> {
     /// the last one to have the task. The outputs of this session itself are in its own state.
     fn tell_withheld(&mut self, task: &TaskId) -> Result<(), EngineError> {
         let project = self.journal.project;
-        let own = actor(&self.journal.id);
+        let own = self.journal.id.actor();
         let events = project.log().history(&Subject::Task(task.clone()), TASK_EVENTS_MAX)?;
         let is_own_claim = |body: &EventBody| match body {
             EventBody::TaskStarted(started) => {
@@ -728,7 +735,7 @@ impl<'p, W: World> Driver<'p, W> {
             matches!(body, EventBody::TaskBlocked(_) | EventBody::TaskStarted(_))
         });
         let blocked = last.filter(|last| matches!(last.event.body, EventBody::TaskBlocked(_)));
-        let other = blocked.and_then(|blocked| session_of(&blocked.event.actor));
+        let other = blocked.and_then(|blocked| SessionId::of_actor(&blocked.event.actor));
         let Some(other) = other.filter(|other| *other != self.journal.id) else { return Ok(()) };
         let Some(other) = Journal::open(project, &other)? else { return Ok(()) };
         for piped in other.session.withheld_for(task) {
@@ -931,7 +938,7 @@ impl<'p, W: World> Driver<'p, W> {
         }));
     }
 
-    /// Output of a hook for the next prompt, as data: the excerpt that [`super::point::piped`] makes.
+    /// Output of a hook for the next prompt, as data: the excerpt that [`crate::hook_run::piped`] makes.
     pub(super) fn tell_hook_output(
         &mut self,
         hook: &str,
@@ -958,7 +965,7 @@ impl<'p, W: World> Driver<'p, W> {
             status: Some(run.outcome.status.name().to_owned()),
             text: clipped(&text, PIPED_MAX),
             channel: Some(PromptChannel::CheckResult),
-            command: gate.map(|gate| prompt::what(&gate)),
+            command: gate.map(|gate| describe(&gate)),
             exit_code: run.ran.as_ref().and_then(|ran| ran.exit_code),
             question: None,
         }));

@@ -14,21 +14,16 @@ use hookloop_store::log::{LogError, Seq, StoredEvent};
 use hookloop_store::store::StoreError;
 
 use super::purse::set_aside;
-use crate::project::{EngineError, Project};
+use crate::error::EngineError;
+use crate::error::Taken;
+use crate::project::Project;
 use crate::react::Reaction;
+use crate::session_history::TRIES_MAX;
+use crate::session_history::history;
 use crate::work::{Origin, Work};
 
-/// How often others may write to the session while this program wants to.
-const TRIES_MAX: usize = 100;
-/// Before a copy that is behind is asked again.
-const LAG: std::time::Duration = std::time::Duration::from_millis(20);
 /// Events of a session that are read back at first.
 const READ_BACK: usize = 16;
-
-/// Another program has taken the session on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("another program has taken the session on")]
-pub struct Taken;
 
 /// What is to be stored.
 #[derive(Clone, Debug)]
@@ -238,7 +233,7 @@ impl<'p> Journal<'p> {
                             work.carry_out_one(&run, reaction, 0)?;
                         }
                         Entry::Command { id, command } => {
-                            let origin = Origin::command(*id, &actor(&self.id));
+                            let origin = Origin::command(*id, &self.id.actor());
                             if let Err(refusal) = work.perform(command, &origin)? {
                                 return Err(EngineError::Refused(refusal).into());
                             }
@@ -356,36 +351,6 @@ pub(crate) enum Began {
     Behind,
     Not(Answer),
 }
-
-/// The last events of a subject, the one at `known` among them: what answers for a log elsewhere may be a copy that is
-/// behind.
-pub(crate) fn history(
-    project: &Project,
-    subject: &Subject,
-    known: Seq,
-    limit: usize,
-) -> Result<Vec<StoredEvent>, EngineError> {
-    for _ in 0..TRIES_MAX {
-        let events = project.log().history(subject, limit)?;
-        if events.last().map_or(0, |last| last.seq) >= known {
-            return Ok(events);
-        }
-        std::thread::sleep(LAG);
-    }
-    Err(LogError::damaged(known, "the log does not have what the view has").into())
-}
-
-/// How the log names a session that does something.
-pub fn actor(id: &SessionId) -> String {
-    format!("{ACTOR}{id}")
-}
-
-/// The session that an actor is.
-pub(crate) fn session_of(actor: &str) -> Option<SessionId> {
-    actor.strip_prefix(ACTOR)?.parse().ok()
-}
-
-const ACTOR: &str = "session:";
 
 #[cfg(test)]
 mod tests {

@@ -18,12 +18,13 @@ use hookloop_core::session::{
 };
 
 use super::drive::{Driver, US};
-use super::point::{PIPED_MAX, REASON_MAX, piped};
+use super::point::REASON_MAX;
 use super::world::{Notice, World};
 use crate::agents::clipped;
+use crate::error::EngineError;
 use crate::files::Look;
-use crate::project::EngineError;
-use crate::run::HookRun;
+use crate::hook_run::HookRun;
+use crate::hook_run::{PIPED_MAX, piped};
 use crate::trust;
 
 /// How often gates run again because files changed while they ran.

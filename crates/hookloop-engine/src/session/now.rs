@@ -22,8 +22,11 @@ use serde::{Deserialize, Serialize};
 use super::open;
 use super::world::{Notice, PauseReason};
 use crate::agents::Update;
+use crate::exec_context::ExecContext;
+use crate::hook_context::HookBoard;
+use crate::hook_context::HookStart;
+use crate::hook_context::QUIET_AFTER;
 use crate::process::JobObserver;
-use crate::runner::Runner;
 
 const NAME: &str = "now.json";
 /// The file before it gets its name.
@@ -37,12 +40,6 @@ const LINES_MAX: usize = 8;
 const LINE_BYTES_MAX: usize = 512;
 /// Hooks at once that the record has.
 const HOOKS_MAX: usize = 16;
-/// A hook that has printed nothing for so long may wait for a change of files that never comes.
-pub const QUIET_AFTER: Duration = Duration::from_secs(4 * 60);
-
-/// What to think of such a hook.
-pub const WATCHER_HINT: &str = "does its command watch files or wait for input?";
-
 /// The step that a session is at, as it was when this was written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NowRecord {
@@ -237,7 +234,7 @@ impl NowBoard {
     }
 
     /// Another step begins, which takes so long at most.
-    pub(super) fn begin(&self, step: NowStep, most: Option<Duration>) {
+    pub(crate) fn begin(&self, step: NowStep, most: Option<Duration>) {
         self.change(|state| {
             let since = now();
             let until = most.map(|most| after(since, most));
@@ -246,16 +243,16 @@ impl NowBoard {
         });
     }
 
-    pub(super) fn hold(&self, task: Option<String>) {
+    pub(crate) fn hold(&self, task: Option<String>) {
         self.change(|state| state.record.task = task);
     }
 
     /// The agent's turn takes so long at most.
-    pub(super) fn limit_turn(&self, most: Duration) {
+    pub(crate) fn limit_turn(&self, most: Duration) {
         self.change(|state| state.record.until = Some(after(state.record.since, most)));
     }
 
-    pub(super) fn hear(&self, update: Update<'_>) {
+    pub(crate) fn hear(&self, update: Update<'_>) {
         self.change(|state| match update {
             Update::Output(text) => state.said.push(text),
             Update::Text(text) | Update::Tool(text) => {
@@ -267,7 +264,7 @@ impl NowBoard {
     }
 
     /// One of the point's hooks has ended for good.
-    pub(super) fn count_ended_hook(&self) {
+    pub(crate) fn count_ended_hook(&self) {
         self.change(|state| {
             if let NowStep::Hooks { ended, .. } = &mut state.record.step {
                 *ended += 1;
@@ -275,7 +272,7 @@ impl NowBoard {
         });
     }
 
-    pub(super) fn notice(&self, notice: &Notice<'_>) {
+    pub(crate) fn notice(&self, notice: &Notice<'_>) {
         match notice {
             Notice::Hooks { point, count } => {
                 let (point, count, ended) = (point.name().to_owned(), *count, 0);
@@ -307,8 +304,14 @@ impl NowBoard {
     }
 
     /// A hook that is about to run. It is shown from the moment when it has its turn until this is dropped.
-    pub(crate) fn hook(&self, start: HookStart) -> HookProgress {
+    fn hook(&self, start: HookStart) -> HookProgress {
         HookProgress { board: self.clone(), start, key: Mutex::new(None) }
+    }
+}
+
+impl HookBoard for NowBoard {
+    fn show(&self, start: HookStart) -> Arc<dyn JobObserver> {
+        Arc::new(self.hook(start))
     }
 }
 
@@ -316,18 +319,9 @@ fn after(at: Timestamp, length: Duration) -> Timestamp {
     Timestamp(at.0.saturating_add(i64::try_from(length.as_millis()).unwrap_or(i64::MAX)))
 }
 
-/// What is known of a hook before it runs.
-#[derive(Clone, Debug)]
-pub(crate) struct HookStart {
-    pub(crate) name: String,
-    pub(crate) command: String,
-    pub(crate) attempt: u32,
-    pub(crate) timeout: Duration,
-}
-
 /// Shows a hook on a board while it runs.
 #[derive(Debug)]
-pub(crate) struct HookProgress {
+struct HookProgress {
     board: NowBoard,
     start: HookStart,
     /// None until the hook has its turn.
@@ -381,14 +375,14 @@ impl Drop for HookProgress {
 
 /// Writes a board to the session's directory until it is dropped.
 #[derive(Debug)]
-pub(super) struct NowWriter {
+pub(crate) struct NowWriter {
     board: NowBoard,
     directory: PathBuf,
     thread: Option<JoinHandle<()>>,
 }
 
 impl NowWriter {
-    pub(super) fn start(directory: &Path, board: &NowBoard) -> NowWriter {
+    pub(crate) fn start(directory: &Path, board: &NowBoard) -> NowWriter {
         forget(directory);
         let (shared, place) = (board.clone(), directory.to_owned());
         // Without a thread there is no such file.
@@ -438,7 +432,7 @@ fn write(directory: &Path, record: &NowRecord) -> std::io::Result<()> {
 }
 
 /// Removes the record of a session.
-pub(super) fn forget(directory: &Path) {
+pub(crate) fn forget(directory: &Path) {
     for name in [NAME, DRAFT] {
         let _ = fs::remove_file(directory.join(name));
     }
@@ -446,7 +440,7 @@ pub(super) fn forget(directory: &Path) {
 
 /// The step that a session is at, if a process of this machine performs it. A record that another process left
 /// behind is not returned.
-pub fn read(runner: &Runner, id: &SessionId) -> Option<NowRecord> {
+pub fn read(runner: &ExecContext, id: &SessionId) -> Option<NowRecord> {
     let directory = open::directory(runner, id);
     let holder = open::holder(&directory)?;
     let record = read_file(&directory)?;

@@ -36,11 +36,15 @@ use hookloop_store::view::{PAUSED, REVIEW, RUNNING, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
 use super::checkout::{self, CheckoutHolder, CheckoutUse};
-use super::journal::{Journal, actor};
+use super::journal::Journal;
 use super::said;
+use crate::error::EngineError;
+use crate::exec_context::ExecContext;
+use crate::exec_context::LockError;
+use crate::frozen_hooks::FreezeError;
 use crate::frozen_hooks::{FrozenHooks, FrozenSession};
 use crate::gate_agreement;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 use crate::runner::Runner;
 use crate::trust::{self, Standing};
 use crate::work::{Origin, Work as Batch};
@@ -49,7 +53,7 @@ const LOCK: &str = "lock";
 /// Which start of it was here last.
 const RUN: &str = "run";
 /// Where our index and objects of git are.
-pub(super) const GIT: &str = "git";
+pub(crate) const GIT: &str = "git";
 const CLOCK: &str = "active_ms";
 /// A person wants the session to stop: [`StopWatch`] looks for it.
 const STOP: &str = "stop";
@@ -97,6 +101,24 @@ pub struct Wish {
     pub worker: Option<String>,
     /// The directory that it changes.
     pub checkout: CheckoutUse,
+}
+
+impl From<FreezeError> for StartError {
+    fn from(error: FreezeError) -> StartError {
+        match error {
+            FreezeError::Untrusted(hooks) => StartError::Untrusted(hooks),
+            FreezeError::OtherScripts { session, paths } => {
+                StartError::OtherScripts { session, paths }
+            }
+            FreezeError::Io { path, source } => StartError::Io { path, source },
+        }
+    }
+}
+
+impl From<LockError> for StartError {
+    fn from(LockError { path, source }: LockError) -> StartError {
+        StartError::Io { path, source }
+    }
 }
 
 /// Why a session can't be started or resumed.
@@ -288,7 +310,7 @@ impl Opened {
 
     /// The trace that it is shown in, if it is shown to anybody.
     pub fn trace(&self, project: &Project) -> Option<TraceId> {
-        project.tracing.as_ref()?;
+        project.traces.as_ref()?;
         Some(Names::new(self.id.clone(), self.plan.trace_parent).trace())
     }
 
@@ -340,7 +362,7 @@ pub fn start_as(
         }
         _ => {
             check_agreement(gate_agreement::weakened(project, runner)?)?;
-            let frozen = FrozenHooks::freeze(runner, &hooks)?;
+            let frozen = FrozenHooks::freeze(runner.trust_scope(), &hooks)?;
             // A session that starts makes its gates part of the agreement; one that is refused does not.
             check_agreement(gate_agreement::check(project, runner)?)?;
             Some(frozen)
@@ -375,7 +397,7 @@ pub fn start_as(
         no_changes_ok: wish.no_changes_ok,
         wants_no_gates: rules.wants_no_gates,
         worker: wish.worker,
-        trace_parent: project.tracing.as_ref().and_then(|tracing| tracing.parent),
+        trace_parent: project.traces.as_ref().and_then(|traces| traces.parent),
     };
     let checkout = checkout::hold(runner, &id, &plan, &wish.checkout)?;
     let (directory, lock) = lock(runner, &id)?.ok_or_else(|| StartError::Running(id.clone()))?;
@@ -618,13 +640,13 @@ pub fn stop(
 
 /// Ends a session when a person asks for that from another program, for as long as this is there.
 #[derive(Debug)]
-pub(super) struct StopWatch {
+pub(crate) struct StopWatch {
     _over: std::sync::mpsc::Sender<()>,
 }
 
 impl StopWatch {
     /// Looks for the file that [`stop`] leaves beside the session's lock.
-    pub(super) fn new(directory: &Path, stop: super::real::Stop) -> std::io::Result<StopWatch> {
+    pub(crate) fn new(directory: &Path, stop: super::real::Stop) -> std::io::Result<StopWatch> {
         let (over, is_over) = std::sync::mpsc::channel();
         let path = directory.join(STOP);
         std::thread::Builder::new().name("stop".to_owned()).spawn(move || {
@@ -700,9 +722,13 @@ pub fn resume(
     let frozen = match &plan.scripts {
         Some(scripts) if !how.with_changed_hooks => {
             let directory = &directory;
-            FrozenHooks::recall(runner, &hooks, &FrozenSession { id: &id, scripts, directory })?
+            FrozenHooks::recall(
+                runner.trust_scope(),
+                &hooks,
+                &FrozenSession { id: &id, scripts, directory },
+            )?
         }
-        _ => FrozenHooks::freeze(runner, &hooks)?,
+        _ => FrozenHooks::freeze(runner.trust_scope(), &hooks)?,
     };
     let scripts = Some(frozen.scripts()).filter(|scripts| plan.scripts.as_ref() != Some(scripts));
     let (run, machine) = (journal.session.run + 1, machine.to_owned());
@@ -728,7 +754,7 @@ fn recalled(
 ) -> Result<Option<Arc<FrozenHooks>>, StartError> {
     let Some(scripts) = &plan.scripts else { return Ok(None) };
     let session = FrozenSession { id, scripts, directory };
-    let found = FrozenHooks::recall(runner, &project.hooks()?, &session);
+    let found = FrozenHooks::recall(runner.trust_scope(), &project.hooks()?, &session);
     let frozen = found.unwrap_or_else(|error| FrozenHooks::unavailable(&error));
     Ok(Some(Arc::new(frozen)))
 }
@@ -736,7 +762,7 @@ fn recalled(
 /// Remembers that this machine trusts the scripts of a session.
 fn mark(id: &SessionId, plan: &Plan, directory: &Path) -> Result<(), StartError> {
     match &plan.scripts {
-        Some(scripts) => FrozenSession { id, scripts, directory }.mark(),
+        Some(scripts) => Ok(FrozenSession { id, scripts, directory }.mark()?),
         None => Ok(()),
     }
 }
@@ -799,7 +825,7 @@ pub fn resumable(project: &Project, runner: &Runner) -> Result<Vec<SessionId>, S
 
 /// Whether a task is in the hands of a session.
 fn has_task(project: &Project, id: &SessionId) -> Result<bool, StartError> {
-    Ok(project.read(|view| view.held_by(&actor(id)))?.is_some())
+    Ok(project.read(|view| view.held_by(&id.actor()))?.is_some())
 }
 
 /// Takes on a session of a worker that was silent for the lease of its task: all that is left is its end. None if
@@ -996,13 +1022,13 @@ fn is_held(directory: &Path) -> bool {
 }
 
 /// The process that has the lock of a session.
-pub(super) fn holder(directory: &Path) -> Option<u32> {
+pub(crate) fn holder(directory: &Path) -> Option<u32> {
     let pid = fs::read_to_string(directory.join(LOCK)).ok()?.trim().parse().ok()?;
     is_held(directory).then_some(pid)
 }
 
 /// Whether a program on this machine had the session last, and died.
-pub(super) fn is_abandoned(project: &Project, runner: &Runner, id: &SessionId) -> bool {
+pub(crate) fn is_abandoned(project: &Project, runner: &Runner, id: &SessionId) -> bool {
     let directory = directory(runner, id);
     if !directory.join(LOCK).exists() || is_held(&directory) {
         return false;
@@ -1030,7 +1056,7 @@ fn be_here(directory: &Path, run: u32) {
     let _ = fs::write(directory.join(RUN), run.to_string());
 }
 
-pub(super) fn directory(runner: &Runner, id: &SessionId) -> PathBuf {
+pub(crate) fn directory(runner: &ExecContext, id: &SessionId) -> PathBuf {
     runner.state().join(DIRECTORY).join(id.as_str())
 }
 
@@ -1175,7 +1201,7 @@ impl Project {
 
 /// How long a session has run, in a file of its own: what a program that is killed can't tell the log.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     path: PathBuf,
     before_ms: u64,
     began: Instant,
@@ -1183,19 +1209,19 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub(super) const TICK: Duration = Duration::from_secs(1);
+    pub(crate) const TICK: Duration = Duration::from_secs(1);
 
-    pub(super) fn new(directory: &Path, before_ms: u64, rested_ms: Arc<AtomicU64>) -> Clock {
+    pub(crate) fn new(directory: &Path, before_ms: u64, rested_ms: Arc<AtomicU64>) -> Clock {
         Clock { path: directory.join(CLOCK), before_ms, began: Instant::now(), rested_ms }
     }
 
     /// Time in which nothing was to begin: it does not count.
-    pub(super) fn rested(&self) -> Duration {
+    pub(crate) fn rested(&self) -> Duration {
         Duration::from_millis(self.rested_ms.load(Ordering::SeqCst))
     }
 
     /// A clock that can't be written is behind by what this program takes.
-    pub(super) fn tick(&self) {
+    pub(crate) fn tick(&self) {
         let active = self.began.elapsed().saturating_sub(self.rested());
         let ms = u64::try_from(active.as_millis()).unwrap_or(u64::MAX);
         let _ = fs::write(&self.path, self.before_ms.saturating_add(ms).to_string());

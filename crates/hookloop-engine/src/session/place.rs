@@ -17,8 +17,9 @@ use hookloop_core::task::Task;
 use super::drive::{Driver, US};
 use super::world::World;
 use crate::agents::Report;
-use crate::delivery::repo::WorktreeLoss;
-use crate::project::EngineError;
+use crate::error::EngineError;
+use crate::repo::WorktreeLoss;
+use crate::repo::worktree::PlaceEntry;
 
 /// How often the worktree of a task is made anew in one session, before a person decides.
 const RECREATIONS_MAX: u32 = 3;
@@ -34,14 +35,6 @@ pub enum PlaceDamage {
     /// The project's directory is not the one that the session began in.
     #[error("{why}")]
     Root { why: String },
-}
-
-/// Whether a task's worktree is entered for the first time in a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlaceEntry {
-    First,
-    /// The session holds the task, and has worked in the worktree.
-    Again,
 }
 
 /// A directory, told from another one at the same path. It is kept open, so that the system gives its number to no

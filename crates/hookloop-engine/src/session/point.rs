@@ -2,21 +2,20 @@
 
 use hookloop_core::answer::{Status, Verdict};
 use hookloop_core::event::EventBody;
-use hookloop_core::excerpt::{ExcerptRules, LeftOut, head_and_tail};
+use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Hook;
-use hookloop_core::options::PipeOutput;
 use hookloop_core::point::Point;
 use hookloop_core::session::Outcome;
 use hookloop_core::session::facts::CheckpointMade;
 
 use super::drive::Driver;
-use super::world::{Call, Notice, World};
+use super::world::{Notice, World};
 use crate::agents::clipped;
-use crate::project::EngineError;
-use crate::run::HookRun;
+use crate::error::EngineError;
+use crate::hook_context::Call;
+use crate::hook_run::HookRun;
+use crate::hook_run::piped;
 
-/// The most of one hook's output that a prompt has.
-pub(crate) const PIPED_MAX: usize = 32 * 1024;
 /// The most that all hooks of a point have together; what comes after is told by its length.
 const POINT_MAX: usize = 128 * 1024;
 /// The largest checkpoint that is kept, as JSON.
@@ -155,22 +154,4 @@ impl<W: World> Driver<'_, W> {
             self.journal.note(EventBody::SessionEnding(Outcome::NeedsHuman { reason }));
         }
     }
-}
-
-/// What a run has for the agent.
-pub(crate) fn piped(hook: &Hook, run: &HookRun) -> Option<String> {
-    let is_failure = !matches!(run.outcome.status, Status::Passed | Status::Skipped);
-    let is_piped = match hook.options.pipe_output {
-        PipeOutput::Always => run.outcome.status != Status::Skipped,
-        PipeOutput::OnFailure => is_failure,
-        PipeOutput::Never => false,
-    };
-    let is_plain = is_piped && !run.outcome.is_quiet;
-    let reason = run.outcome.reason.as_deref().filter(|_| is_piped && is_failure);
-    let parts =
-        [run.outcome.context.as_deref(), reason, Some(run.printed.as_str()).filter(|_| is_plain)];
-    let parts: Vec<&str> =
-        parts.into_iter().flatten().map(str::trim).filter(|part| !part.is_empty()).collect();
-    let rules = ExcerptRules { max: PIPED_MAX, head_parts: 2, earlier: &run.left_out };
-    (!parts.is_empty()).then(|| head_and_tail(&parts.join("\n"), rules))
 }

@@ -4,13 +4,14 @@
 //! are data: they stand between lines with a random word, which nothing in them can contain.
 
 use hookloop_core::builtin::Builtin;
-use hookloop_core::hook::{CommandText, Handler, Hook};
+use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::session::stop::ClaimJudge;
 use hookloop_core::session::{Piped, PromptChannel, Session, StopWhen, TurnKind};
 use hookloop_core::task::Task;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
+use crate::hook_run::describe;
 use crate::process::excerpt::{plain, plain_line};
 
 /// Steps that a template may take.
@@ -19,9 +20,6 @@ const FUEL: u64 = 1_000_000;
 pub const TEMPLATE_MAX: u64 = 256 * 1024;
 /// Iterations without progress from which on the agent is told.
 const STALLED_TOLD: u32 = 2;
-/// The longest command that a prompt names, in characters.
-const COMMAND_MAX: usize = 200;
-
 /// The template of a review, whose text is made by the review itself.
 pub const REVIEW: &str = "{{ work }}\n";
 /// The template of a project that has none of its own.
@@ -40,27 +38,8 @@ pub struct PromptGate {
 impl From<&Hook> for PromptGate {
     fn from(hook: &Hook) -> PromptGate {
         let any_of = hook.options.any_of.clone();
-        PromptGate { name: hook.name.clone(), what: what(hook), any_of }
+        PromptGate { name: hook.name.clone(), what: describe(hook), any_of }
     }
-}
-
-/// The command of a gate, or what it checks, in a line.
-pub(crate) fn what(hook: &Hook) -> String {
-    let text = match &hook.handler {
-        Handler::Command(CommandText::Shell(line)) => line.clone(),
-        Handler::Command(CommandText::Exec(args)) => args.join(" "),
-        Handler::Http { .. } => "a web service decides".to_owned(),
-        Handler::Rule(rule) => rule.to_string(),
-        Handler::Gatekeepers { agents, .. } => format!("review by {}", agents.join(", ")),
-        Handler::Declared(_) => hook.name.clone(),
-        Handler::Builtin(Builtin::RunTests) => "the tests of the project".to_owned(),
-        Handler::Builtin(builtin) => builtin.name().to_owned(),
-    };
-    let text = match (&hook.handler, &hook.options.cwd) {
-        (Handler::Command(_), Some(cwd)) => format!("{text} (in the directory {cwd})"),
-        _ => text,
-    };
-    hookloop_core::inbox::one_line(&text, COMMAND_MAX)
 }
 
 /// Whether a hook judges the work. Steps of delivery do something with it instead.

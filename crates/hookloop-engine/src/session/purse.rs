@@ -12,11 +12,12 @@ use hookloop_core::time::Day;
 use hookloop_store::view::Reservation;
 
 use super::drive::Driver;
-use super::journal::{Began, Taken};
+use super::journal::Began;
 use super::open;
 use super::world::{Notice, World};
-use crate::fleet::Books;
-use crate::project::{EngineError, Project};
+use crate::error::EngineError;
+use crate::error::Taken;
+use crate::project::Project;
 use crate::work::{Origin, Work};
 
 /// Between two looks at a purse that others hold something of.
@@ -134,7 +135,7 @@ impl Patience {
 impl Project {
     /// What all sessions of the fleet may spend, if this is one of its projects.
     fn purse_of_fleet(&self) -> Result<Purse, EngineError> {
-        self.books.as_ref().map_or(Ok(Purse::default()), Books::budget)
+        self.books.as_ref().map_or(Ok(Purse::default()), |books| books.budget())
     }
 
     /// Whether the project's own purse has enough for one more turn.

@@ -26,23 +26,29 @@ use serde_json::json;
 use super::drive::LEASE;
 use super::now::{NowBoard, NowStep};
 use super::open::{Clock, Drift, GIT};
-use super::place::{DirectoryIdentity, PlaceDamage, PlaceEntry};
+use super::place::{DirectoryIdentity, PlaceDamage};
 use super::prompt::{self, Parts};
 use super::said::Said;
-use super::world::{Call, HookSink, Notice, Trouble, Turn, World, Wrapped};
+use super::world::{HookSink, Notice, Turn, World};
 use crate::agents::crew::Crew;
 use crate::agents::{Order, Report, Tools, Update, clipped};
-use crate::delivery::protected;
-use crate::delivery::repo::{Worktree, WorktreeLoss};
-use crate::delivery::workshop::{Bench, Workshop, commit};
+use crate::delivery_context::DeliverySteps;
+use crate::delivery_context::StepsInContext;
+use crate::delivery_context::{Bench, Workshop, commit};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
+use crate::hook_context::Call;
+use crate::hook_context::{Occasion, SessionContext};
+use crate::hook_run::HookRun;
 use crate::lifeline::Beats;
 use crate::process::{Cancel, Linked};
 use crate::project::Project;
-use crate::run::HookRun;
-use crate::runner::{Occasion, Runner, SessionContext};
-use crate::telemetry::Record;
+use crate::protected_files as protected;
+use crate::repo::worktree::PlaceEntry;
+use crate::repo::{Worktree, WorktreeLoss};
+use crate::runner::Runner;
+use crate::session_record::Record;
+use crate::step_error::{Trouble, Wrapped};
 use crate::turns;
 
 /// The most of a spec that a prompt has.
@@ -202,6 +208,8 @@ impl Drop for Following {
 /// Everything that a session touches.
 #[expect(missing_debug_implementations, reason = "an agent has none")]
 pub struct Real<'p, O> {
+    /// Runs the built-in hooks of a delivery.
+    steps: &'p dyn DeliverySteps,
     runner: &'p Runner,
     /// The same at the place where the work is done.
     place: Runner,
@@ -246,6 +254,8 @@ pub struct Real<'p, O> {
 #[derive(Debug)]
 pub struct Surroundings<'p, O> {
     pub project: &'p Project,
+    /// Runs the built-in hooks of a delivery.
+    pub steps: &'p dyn DeliverySteps,
     pub runner: &'p Runner,
     /// Where the session keeps what is its own.
     pub directory: PathBuf,
@@ -263,6 +273,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
     pub fn new(around: Surroundings<'p, O>, crew: Crew) -> std::io::Result<Real<'p, O>> {
         let Surroundings {
             project,
+            steps,
             runner,
             directory,
             template,
@@ -287,6 +298,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
             worktree: None,
             is_held: false,
             project,
+            steps,
             crew,
             template,
             onlooker,
@@ -314,7 +326,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
         &mut self.files
     }
 
-    pub(super) fn board(&self) -> &NowBoard {
+    pub(crate) fn board(&self) -> &NowBoard {
         &self.board
     }
 
@@ -357,7 +369,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
 
     /// Remembers what the files were when the session began, if one of its hooks wants to know.
     pub fn remember_base_for(&mut self, hooks: &Registry) {
-        if hooks.list().iter().any(crate::runner::needs_changes) {
+        if hooks.list().iter().any(crate::hook_context::needs_changes) {
             self.base_tree();
         }
     }
@@ -381,7 +393,7 @@ impl<'p, O: Onlooker> Real<'p, O> {
         id: &SessionId,
         place: impl FnOnce(&Timeline, &Names) -> Option<SpanId>,
     ) -> Option<String> {
-        self.project.tracing.as_ref()?;
+        self.project.traces.as_ref()?;
         let trace = self.trace.get_or_insert_with(|| Record::new(id.clone()));
         // Without it a process has a trace of its own.
         trace.look(self.project).ok()?;
@@ -553,7 +565,7 @@ impl<O: Onlooker> World for Real<'_, O> {
         let trace_parent = self.trace_parent(call.id, |timeline, names| {
             Some(names.part(timeline.part_at(call.point)))
         });
-        let needs_changes = hooks.iter().any(crate::runner::needs_changes);
+        let needs_changes = hooks.iter().any(crate::hook_context::needs_changes);
         let changes = if needs_changes { self.changes() } else { None };
         let cancel = if self.is_ending { &self.stop.end } else { &self.stop.cancel };
         let transcript = Some(self.transcript.as_path()).filter(|path| path.exists());
@@ -572,15 +584,16 @@ impl<O: Onlooker> World for Real<'_, O> {
             None => submitted.as_ref().map_or("", |submission| submission.branch.as_str()),
         };
         let left = Some(call.session.left());
-        let bench = self.shop.as_ref();
-        let bench = bench.map(|shop| Bench { project, shop, worktree, branch, left });
+        let shop = self.shop.as_ref();
+        let bench = shop.map(|shop| Bench { project, shop, worktree, branch, left });
+        let builtins = StepsInContext { steps: self.steps, runner: &self.place, bench };
         let occasion = Occasion {
             point: call.point,
             event: None,
             task: call.task,
             session: Some(&session),
             cancel: Some(cancel),
-            bench,
+            builtins: Some(&builtins),
             changes: changes.as_deref(),
             branches: bench.map(|bench| (bench.branch, bench.shop.base())),
             delivery: call.delivery,

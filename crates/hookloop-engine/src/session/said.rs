@@ -11,7 +11,7 @@ use hookloop_core::session::Session;
 
 use super::open::directory;
 use crate::agents::Update;
-use crate::runner::Runner;
+use crate::exec_context::ExecContext;
 
 const NAME: &str = "said-";
 /// The most that the file has. It begins anew then: what is said now matters to who looks on.
@@ -93,7 +93,7 @@ pub struct Hearing {
 
 impl Hearing {
     /// That of the turn that is under way in `session`, if it is taken on this machine.
-    pub fn new(runner: &Runner, id: &SessionId, session: &Session) -> Hearing {
+    pub fn new(runner: &ExecContext, id: &SessionId, session: &Session) -> Hearing {
         Hearing { path: directory(runner, id).join(name(session)), at: 0 }
     }
 

@@ -20,12 +20,15 @@ use hookloop_core::task::Task;
 use serde_json::Value;
 
 use super::drive::{Driver, US};
-use super::place::PlaceEntry;
-use super::point::{PIPED_MAX, REASON_MAX, piped};
-use super::world::{DeliveryFacts, Notice, PauseReason, Trouble, World, Wrapped, merge_context};
+use super::point::REASON_MAX;
+use super::world::{Notice, PauseReason, World};
 use crate::agents::clipped;
-use crate::project::EngineError;
-use crate::run::HookRun;
+use crate::error::EngineError;
+use crate::hook_context::{DeliveryFacts, merge_context};
+use crate::hook_run::HookRun;
+use crate::hook_run::{PIPED_MAX, piped};
+use crate::repo::worktree::PlaceEntry;
+use crate::step_error::{Trouble, Wrapped};
 
 /// How often hooks of a submission may change files that the gates had passed.
 const REGATES_MAX: u32 = 10;

@@ -1,93 +1,25 @@
 //! What there is outside of a session: hooks, an agent, files, time, and people. The loop itself touches
 //! nothing else, so it can be run in a world that is made up.
 
-use hookloop_core::delivery::Submission;
 use hookloop_core::hook::Hook;
 use hookloop_core::id::SessionId;
 use hookloop_core::point::Point;
-use hookloop_core::promise::Promise;
-use hookloop_core::session::stop::{ClaimJudge, Validated};
+use hookloop_core::session::stop::ClaimJudge;
 use hookloop_core::session::{Answer, Session, TurnKind};
 use hookloop_core::task::Task;
 use hookloop_store::log::StoredEvent;
-use serde_json::Value;
 
-pub use super::place::{PlaceDamage, PlaceEntry};
+pub use super::place::PlaceDamage;
 pub use super::prompt::PromptGate;
 use super::purse::Allowance;
 use crate::agents::Report;
-pub use crate::delivery::repo::WorktreeLoss;
 use crate::files::Look;
-use crate::run::HookRun;
-
-/// When hooks of a session run.
-#[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    pub id: &'a SessionId,
-    pub session: &'a Session,
-    pub point: &'a Point,
-    pub task: Option<&'a Task>,
-    pub error: Option<&'a str>,
-    pub validated: &'a [Validated],
-    /// The delivery that the hooks are part of, if they are part of one.
-    pub delivery: Option<&'a DeliveryFacts>,
-}
-
-/// Facts about a delivery that its hooks are given.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DeliveryFacts {
-    /// The address of the request, once there is one.
-    pub url: Option<String>,
-    pub number: Option<u64>,
-    /// The last commit of the branch.
-    pub head: Option<String>,
-    /// How many commits of the branch its base does not have.
-    pub commits: Option<u32>,
-    /// The agent that did the work.
-    pub agent: Option<String>,
-    /// The merged `context` of earlier hooks of the same point and run.
-    pub context: Value,
-}
-
-impl DeliveryFacts {
-    pub(crate) fn of_submission(submission: &Submission) -> DeliveryFacts {
-        DeliveryFacts {
-            url: submission.url.clone(),
-            number: submission.number,
-            head: Some(submission.head.clone()),
-            commits: submission.commits,
-            agent: submission.agent.clone(),
-            context: Value::Null,
-        }
-    }
-}
-
-/// Adds the values of a later hook: a name that both have gets the later value.
-pub(crate) fn merge_context(context: &mut Value, later: &Value) {
-    let Value::Object(later) = later else { return };
-    if !context.is_object() {
-        *context = Value::Object(serde_json::Map::new());
-    }
-    if let Value::Object(context) = context {
-        context.extend(later.iter().map(|(name, value)| (name.clone(), value.clone())));
-    }
-}
-
-impl Call<'_> {
-    /// The number of the iteration that the hooks belong to. Hooks of `pre_iteration` run before the
-    /// iteration is in the log, so they get the number that its prompt will have.
-    pub(crate) fn iteration(&self) -> u32 {
-        if *self.point == Point::PreIteration {
-            self.session.next_iteration()
-        } else {
-            self.session.iteration
-        }
-    }
-
-    pub(crate) fn promises(&self) -> &[Promise] {
-        self.session.last.as_ref().map_or(&[], |last| &last.promises)
-    }
-}
+use crate::hook_context::Call;
+use crate::hook_run::HookRun;
+pub use crate::repo::WorktreeLoss;
+pub use crate::repo::worktree::PlaceEntry;
+use crate::step_error::Trouble;
+use crate::step_error::Wrapped;
 
 /// A turn that is due.
 #[derive(Clone, Copy, Debug)]
@@ -140,54 +72,6 @@ pub enum PauseReason {
 
 /// Receives each hook's run when it ends, and returns the events that were stored because of it.
 pub type HookSink<'a> = &'a mut dyn FnMut(&HookRun) -> Vec<StoredEvent>;
-
-/// Why something about a task's place did not work out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// Something that the agent can mend, told so.
-    Block {
-        /// The reason in one line, for people.
-        why: String,
-        /// The instruction.
-        prompt: String,
-        /// What it is about, as data: conflicts, or the words of reviewers.
-        details: String,
-    },
-    /// It may another time.
-    Retry {
-        why: String,
-    },
-    NeedsHuman {
-        why: String,
-    },
-}
-
-impl Trouble {
-    /// A failure that the agent can correct. The first line of the instruction is the reason.
-    pub(crate) fn block(prompt: String) -> Trouble {
-        let why = prompt.lines().next().unwrap_or_default().to_owned();
-        Trouble::Block { why, prompt, details: String::new() }
-    }
-
-    pub(crate) fn reason(&self) -> &str {
-        match self {
-            Trouble::Block { prompt: reason, .. }
-            | Trouble::Retry { why: reason }
-            | Trouble::NeedsHuman { why: reason } => reason,
-        }
-    }
-}
-
-/// A task's work, all of it in commits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrapped {
-    pub branch: String,
-    pub head: String,
-    /// The branch that it is for.
-    pub base: String,
-    /// How many the base does not have.
-    pub commits: u32,
-}
 
 pub trait World {
     /// Goes to the task's worktree, which is made if it is not there, and made anew if it is damaged. Returns what

@@ -1,8 +1,8 @@
 //! Formatters, linters and checks of types that a repository is set up for.
 
 use super::Ground;
-use crate::delivery::tests_of::reading::Project;
-use crate::delivery::tests_of::{
+use crate::test_detection::reading::Project;
+use crate::test_detection::{
     InheritedTools, NoTests, TestCommand, is_there, javascript, python, recipes,
 };
 

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::delivery::tests_of::directories::is_plain;
-use crate::delivery::tests_of::members::{resolved, yaml};
-use crate::delivery::tests_of::reading::Project;
+use crate::test_detection::directories::is_plain;
+use crate::test_detection::members::{resolved, yaml};
+use crate::test_detection::reading::Project;
 
 const WORKFLOWS: &str = ".github/workflows";
 /// Workflows that are read, and steps that are kept.

@@ -7,11 +7,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::delivery::tests_of::cargo::{self, CargoManifest};
-use crate::delivery::tests_of::javascript::ScriptCommand;
-use crate::delivery::tests_of::members::{MemberPatterns, normal, resolved};
-use crate::delivery::tests_of::reading::Project;
-use crate::delivery::tests_of::{InheritedTools, NoTests, javascript, python};
+use crate::test_detection::cargo;
+use crate::test_detection::cargo::CargoManifest;
+use crate::test_detection::javascript::ScriptCommand;
+use crate::test_detection::members::{MemberPatterns, normal, resolved};
+use crate::test_detection::reading::Project;
+use crate::test_detection::{InheritedTools, NoTests, javascript, python};
 
 /// Packages of one Cargo workspace that are followed by their paths.
 const PACKAGES_MAX: usize = 10_000;

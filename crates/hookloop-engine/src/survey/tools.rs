@@ -1,8 +1,8 @@
 //! Tools that keep hooks or tasks in a repository, and what takes them over.
 
 use super::Ground;
-use crate::delivery::tests_of::is_there;
-use crate::delivery::tests_of::reading::Project;
+use crate::test_detection::is_there;
+use crate::test_detection::reading::Project;
 
 /// Something of another tool.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,14 +14,17 @@ use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 
 use super::{Gate, GateKind};
-use crate::delivery::tests_of::python::NO_TESTS;
+use crate::delivery::steps::DeliveryHooks;
+use crate::delivery_context::StepsInContext;
 use crate::environment;
+use crate::error::EngineError;
+use crate::hook_context::Occasion;
+use crate::hook_run::HookRun;
 use crate::kept::{self, Surroundings};
 use crate::process::Cancel;
-use crate::project::EngineError;
-use crate::run::HookRun;
-use crate::runner::{Occasion, Runner};
+use crate::runner::Runner;
 use crate::session::now::NowBoard;
+use crate::test_detection::python::NO_TESTS;
 use crate::trust::{HookOffer, Trust};
 use crate::turns;
 
@@ -150,14 +153,15 @@ impl Trials {
         };
         let point = Point::Stop;
         let (event, task, session, cancel) = (None, None, None, Some(cancel));
-        let (bench, changes, branches) = (None, None, None);
+        let builtins = StepsInContext { steps: &DeliveryHooks, runner: &self.runner, bench: None };
+        let (changes, branches) = (None, None);
         let occasion = Occasion {
             point: &point,
             event,
             task,
             session,
             cancel,
-            bench,
+            builtins: Some(&builtins),
             changes,
             branches,
             delivery: None,

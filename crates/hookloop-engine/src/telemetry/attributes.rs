@@ -4,7 +4,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 
 use crate::agents::clipped;
-use crate::runner::Runner;
+use crate::exec_context::ExecContext;
 
 /// The longest text of an attribute.
 const TEXT_MAX: usize = 8 * 1024;
@@ -13,11 +13,11 @@ const TEXT_MAX: usize = 8 * 1024;
 pub(super) struct Attributes<'r> {
     list: Vec<KeyValue>,
     /// What keeps secrets out.
-    runner: Option<&'r Runner>,
+    runner: Option<&'r ExecContext>,
 }
 
 impl<'r> Attributes<'r> {
-    pub(super) fn new(runner: Option<&'r Runner>) -> Attributes<'r> {
+    pub(super) fn new(runner: Option<&'r ExecContext>) -> Attributes<'r> {
         Attributes { list: Vec::new(), runner }
     }
 
@@ -53,7 +53,7 @@ impl<'r> Attributes<'r> {
 }
 
 /// A text as it may be sent; none if there is nothing to look for secrets with.
-pub(super) fn clean(runner: Option<&Runner>, text: &str) -> Option<String> {
+pub(super) fn clean(runner: Option<&ExecContext>, text: &str) -> Option<String> {
     let text = match runner {
         Some(runner) => runner.redacted(text)?,
         None => text.to_owned(),

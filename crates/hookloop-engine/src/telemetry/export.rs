@@ -11,10 +11,13 @@ use hookloop_core::id::SessionId;
 use opentelemetry_proto::tonic::trace::v1::Span;
 
 use super::otlp::{Collector, Failure};
-use super::record::Record;
 use super::settings::{Misfit, Target};
 use super::spans::{Given, Traced};
-use crate::project::{EngineError, Project};
+use crate::error::EngineError;
+use crate::project::Project;
+use crate::project::SpanExporter;
+use crate::project::WatchGuard;
+use crate::session_record::Record;
 
 /// How often the log is looked at while a session is under way.
 const LOOK: Duration = Duration::from_secs(1);
@@ -142,10 +145,10 @@ impl Exporter {
     }
 
     /// Shows a session for as long as what this gives is there, and then what is left of it.
-    pub(crate) fn watch(&self, project: &Project, id: &SessionId) -> Watch {
+    fn watch_session(&self, project: &Project, id: &SessionId) -> Watch {
         let is_over = Arc::new(AtomicBool::new(false));
         // What the log is read with needs no way to come back here.
-        let project = Project { tracing: None, ..project.clone() };
+        let project = project.clone().untraced();
         self.0.lock().arrivals.push(Followed {
             project,
             record: Record::new(id.clone()),
@@ -158,7 +161,7 @@ impl Exporter {
 
     /// Shows a session as far as the log has it.
     pub fn show(&self, project: &Project, id: &SessionId) {
-        drop(self.watch(project, id));
+        drop(self.watch_session(project, id));
     }
 
     pub fn figures(&self) -> Figures {
@@ -377,3 +380,11 @@ impl Sender {
         change(&mut self.shared.lock().figures)
     }
 }
+
+impl SpanExporter for Exporter {
+    fn watch(&self, project: &Project, id: &SessionId) -> Box<dyn WatchGuard> {
+        Box::new(self.watch_session(project, id))
+    }
+}
+
+impl WatchGuard for Watch {}

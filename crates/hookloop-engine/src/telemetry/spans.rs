@@ -102,7 +102,7 @@ impl Traced<'_> {
             says.text("hookloop.task", task.as_str());
         }
         if let (true, Work::Prompt(text) | Work::Review(text)) = (self.content, &plan.work)
-            && let Some(text) = clean(self.project.runner(), text)
+            && let Some(text) = clean(self.project.exec(), text)
         {
             let parts = json!([{"type": "text", "content": text}]);
             let messages = json!([{"role": "user", "parts": parts}]);
@@ -192,7 +192,7 @@ impl Traced<'_> {
             }
             _ => return None,
         };
-        let name = clean(self.project.runner(), &name).unwrap_or_default();
+        let name = clean(self.project.exec(), &name).unwrap_or_default();
         let ids = (self.names.step(place, number), Some(self.names.part(place)));
         // A clock that was set back must not make it begin before what it is part of.
         let times = (step.began.max(part.began), step.ended.unwrap_or(step.began));
@@ -232,7 +232,7 @@ impl Traced<'_> {
             says.text("error.type", result);
             says.maybe("hookloop.reason", self.content.then_some(error.as_str()));
         }
-        if let Some(text) = clean(self.project.runner(), &ended.message)
+        if let Some(text) = clean(self.project.exec(), &ended.message)
             && self.content
             && !text.is_empty()
         {
@@ -245,7 +245,7 @@ impl Traced<'_> {
 
     /// Something that takes no time.
     fn event(&self, step: &Step) -> Option<Event> {
-        let mut says = Attributes::new(self.project.runner());
+        let mut says = Attributes::new(self.project.exec());
         let name = match &step.what {
             What::Hook(_) | What::Turn { .. } => return None,
             What::Piped(piped) => {
@@ -315,7 +315,7 @@ impl Traced<'_> {
 
     /// What every span says.
     fn says(&self) -> Attributes<'_> {
-        let mut says = Attributes::new(self.project.runner());
+        let mut says = Attributes::new(self.project.exec());
         says.text("hookloop.project", self.project.name());
         says.text("hookloop.session", self.names.session().as_str());
         says

@@ -13,8 +13,8 @@ use hookloop_core::task::TaskState;
 use super::hand::seat;
 use super::{AFTER_ERROR, Desk, Post, Shift, Told};
 use crate::claim::{ClaimRequest, Claimed, Wanted};
-use crate::project::{EngineError, Project};
-use crate::session::actor;
+use crate::error::EngineError;
+use crate::project::Project;
 
 /// A project in which there was nothing to take is not looked at again for so long.
 const DRY: Duration = Duration::from_secs(1);
@@ -147,7 +147,7 @@ impl<'w> Shift<'w> {
             false => Wanted::Types(plan.types.clone()),
         };
         project.claim(&ClaimRequest {
-            agent: actor(session),
+            agent: session.actor(),
             worker: plan.agent.clone(),
             lease: plan.lease,
             wanted,

@@ -18,13 +18,16 @@ use hookloop_core::time::Timestamp;
 
 use super::{AFTER_ERROR, Desk, END_GRACE, Post, Shift, Told};
 use crate::claim::Claimed;
+use crate::error::EngineError;
 use crate::fleet::Fleet;
+use crate::launch;
+use crate::launch::{Attendance, PerformError};
 use crate::lifeline::Beats;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 use crate::session::checkout::CheckoutUse;
 use crate::session::open::{self, Opened, Resume, Wish, runner};
 use crate::session::real::{Onlooker, Rest, Stop};
-use crate::session::{Attendance, Notice, PerformError, StartError, actor, perform};
+use crate::session::{Notice, StartError};
 
 /// Who is told to wait and not for how long is left alone for so long.
 const SLOW_MS: i64 = 60_000;
@@ -76,7 +79,7 @@ impl Hand {
     pub(super) fn is_lost(&self, post: &Post) -> bool {
         let row = post.project().read(|view| view.task(&self.task));
         let claim = row.ok().flatten().and_then(|row| row.task.claim);
-        claim.is_some_and(|claim| claim.agent != actor(&self.session))
+        claim.is_some_and(|claim| claim.agent != self.session.actor())
     }
 
     /// Ends what runs, and after a moment what runs at its end.
@@ -183,7 +186,7 @@ impl<'w> Shift<'w> {
                 }
             }
             for session in found {
-                let held = project.read(|view| view.held_by(&actor(&session)));
+                let held = project.read(|view| view.held_by(&session.actor()));
                 let Ok(Some(row)) = held else { continue };
                 // Who is at work there now will end it, or its lease does.
                 let Some(seat) = seat(&project) else { continue };
@@ -280,7 +283,7 @@ impl<'w> Shift<'w> {
         };
         let config = served.place().config();
         let around = Attendance { onlooker, stop, rest, config: &config };
-        perform(project, &opened, around).into()
+        launch::perform(project, &opened, around).into()
     }
 
     fn start(

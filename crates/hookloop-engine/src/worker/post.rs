@@ -17,15 +17,17 @@ use crate::agents::crew::Roll;
 use crate::agents::readiness::check_ready;
 use crate::agents::repository::{self, Wanted};
 use crate::agents::{self, BadAgent};
-use crate::delivery::repo::mirror;
-use crate::delivery::repo::{Grounds, RepoError};
+use crate::error::EngineError;
 use crate::fleet::{Books, Fleet, Served};
 use crate::kept::{Kept, Surroundings};
+use crate::launch::PerformError;
+use crate::launch::template;
 use crate::process::{Cancel, KeeperPool};
-use crate::project::{EngineError, Project};
+use crate::project::Project;
+use crate::repo::mirror;
+use crate::repo::{Grounds, RepoError};
+use crate::session::StartError;
 use crate::session::open::check_gates;
-use crate::session::perform::template;
-use crate::session::{PerformError, StartError};
 
 /// How often a project of which nothing can be taken is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -101,7 +103,7 @@ impl Post {
         let Site { project, place, weight, source, surroundings } = site;
         let name = name_of(&project, &place);
         let stamp = stamps(&place, &surroundings);
-        let project = Arc::new(project.with_books(Books::new(fleet.clone(), &name)));
+        let project = Arc::new(project.with_books(Arc::new(Books::new(fleet.clone(), &name))));
         let (unfit, looked, is_ready, generation) = (None, Instant::now(), false, 0);
         let now = Now { project, stamp, unfit, looked, is_ready, generation };
         Post {

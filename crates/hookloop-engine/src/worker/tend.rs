@@ -17,13 +17,16 @@ use super::hand::OPEN_MAX;
 use super::{AFTER_ERROR, Shift, Told};
 use crate::delivery::train::{self, Arrival, TrainError};
 use crate::dispatcher::{Dispatcher, Round};
+use crate::error::EngineError;
+use crate::launch;
+use crate::launch::Attendance;
 use crate::lease::Expired;
 use crate::notify::Notifier;
 use crate::process::Cancel;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
 use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat};
+use crate::session::open;
 use crate::session::real::{Rest, Stop, Unwatched};
-use crate::session::{Attendance, open, perform, session_of};
 use crate::store::SessionRow;
 
 /// Between two looks for sessions that nobody has ended.
@@ -131,7 +134,7 @@ impl<'w> Shift<'w> {
             for Expired { id, claim } in dispatcher.take_expired() {
                 let name = served.name();
                 self.tell(&Told::Expired { project: name, task: &id, agent: &claim.agent });
-                if let Some(session) = session_of(&claim.agent) {
+                if let Some(session) = SessionId::of_actor(&claim.agent) {
                     self.bury_aside(scope, post, session);
                 }
             }
@@ -340,7 +343,7 @@ impl<'w> Shift<'w> {
         let config = served.place().config();
         let around =
             Attendance { onlooker: Unwatched, stop, rest: Rest::default(), config: &config };
-        if let Err(error) = perform(&project, &opened, around) {
+        if let Err(error) = launch::perform(&project, &opened, around) {
             self.trouble(post, &error);
         }
         drop(following);

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use hookloop_core::task::TaskState;
 use hookloop_core::urgency::Ageing;
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::Project;
 use hookloop_store::log::Seq;
 
 use crate::facts::Caused;

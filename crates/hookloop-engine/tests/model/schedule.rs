@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use hookloop_config::effective::Rules;
-use hookloop_engine::project::{Done, EngineError, Project};
+use hookloop_engine::command_outcome::Done;
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::Project;
 use hookloop_store::log::{AppendError, Appended, NewEvent, Seq, StoredEvent};
 use hookloop_store::store::Store;
 use tempfile::TempDir;

@@ -22,10 +22,11 @@ use hookloop_core::session::{
 use hookloop_core::task::Task;
 use hookloop_engine::agents::Report;
 use hookloop_engine::files::Look;
-use hookloop_engine::run::HookRun;
-use hookloop_engine::session::world::{
-    Call, HookSink, Notice, PlaceDamage, PlaceEntry, Trouble, Turn, WorktreeLoss, World, Wrapped,
-};
+use hookloop_engine::hook_context::Call;
+use hookloop_engine::hook_run::HookRun;
+use hookloop_engine::repo::worktree::PlaceEntry;
+use hookloop_engine::session::world::{HookSink, Notice, PlaceDamage, Turn, WorktreeLoss, World};
+use hookloop_engine::step_error::{Trouble, Wrapped};
 use hookloop_store::memory::MemoryLog;
 
 use crate::append;

@@ -6,12 +6,14 @@ mod notify;
 mod show;
 
 use hookloop_core::inbox::{About, Problem};
+use hookloop_engine::error::EngineError;
 use hookloop_engine::inbox;
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::project::Project;
 use serde::Serialize;
 
 use super::Context;
 use crate::output::Result;
+
 pub(super) use notify::tell;
 
 /// List the tasks and sessions that need a person, and decide about them

@@ -19,9 +19,10 @@ use hookloop_config::project_file::settings_from;
 use hookloop_engine::agents::command_access::claude_rule;
 use hookloop_engine::agents::readiness::{NotReady, check_ready};
 use hookloop_engine::agents::repository;
+use hookloop_engine::error::EngineError;
 use hookloop_engine::gate_agreement::{HookConsent, agree_to_agents};
 use hookloop_engine::kept::{AfterLoss, Surroundings};
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::project::Project;
 use hookloop_engine::runner::Runner;
 use hookloop_engine::session::now::NowBoard;
 use hookloop_engine::survey::trial::{Trial, Trials};
@@ -307,7 +308,7 @@ fn look(root: &Path, around: &Surroundings, place: &Place) -> Result<Plan> {
     let path = path.map_or(OsStr::new(""), |(_, path)| path);
     let survey = survey(Ground { root, path, variables: &variables });
     let trust = Trust::load(&place.state)?;
-    let ground = repository::Ground { root, trust: &trust, path };
+    let ground = hookloop_engine::trust::Ground { root, trust: &trust, path };
     let agents = repository::present(&Rules::default(), ground);
     let directory = root.file_name().unwrap_or_default().to_string_lossy();
     // A directory of that name may be empty; a file leads to a repository.

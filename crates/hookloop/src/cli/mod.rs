@@ -49,12 +49,13 @@ use clap::{Parser, Subcommand, ValueEnum};
 use hookloop_config::paths as place;
 use hookloop_config::paths::Place;
 use hookloop_config::policy::{PolicyFile, SYSTEM_FILE};
+use hookloop_config::user::{BadStoreName, User};
 use hookloop_core::authority::ControlledAction;
 use hookloop_engine::caller::{Caller, CallerScope};
+use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::{AfterLoss, Kept, Surroundings};
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::project::Project;
 
-use hookloop_config::user::{BadStoreName, User};
 pub(crate) use hookloop_engine::session::open::machine;
 use hookloop_engine::telemetry::Exporter;
 

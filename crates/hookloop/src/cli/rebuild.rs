@@ -1,5 +1,5 @@
+use hookloop_engine::error::EngineError;
 use hookloop_engine::kept::AfterLoss;
-use hookloop_engine::project::EngineError;
 use hookloop_engine::store::{Broken, LogError, Rebuilt, StoreError, UNREADABLE_VIEW};
 use serde_json::json;
 

@@ -6,7 +6,8 @@ use clap::Subcommand;
 use hookloop_core::command::Command as Order;
 use hookloop_core::schedule::{Ask, Came, Fired, ScheduleName, Standing};
 use hookloop_core::time::Timestamp;
-use hookloop_engine::project::{Done, Project};
+use hookloop_engine::command_outcome::Done;
+use hookloop_engine::project::Project;
 use serde::Serialize;
 
 use super::Context;

@@ -20,10 +20,12 @@ use hookloop_engine::agents;
 use hookloop_engine::agents::crew::Roll;
 use hookloop_engine::agents::readiness::check_ready;
 use hookloop_engine::agents::repository::Unfit;
+use hookloop_engine::launch;
+use hookloop_engine::launch::Attendance;
 use hookloop_engine::project::Project;
 use hookloop_engine::runner::Runner;
+use hookloop_engine::session::Opened;
 use hookloop_engine::session::real::{Rest, Stop};
-use hookloop_engine::session::{Attendance, Opened, perform as perform_session};
 use live::{Heading, Live};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -99,7 +101,7 @@ pub(super) fn drive(
     if let Some(logger) = context.log {
         let mut logged = Logged::new(logger, project, opened);
         let around = Attendance { onlooker: &mut logged, stop, rest: Rest::default(), config };
-        let session = perform_session(project, opened, around)?;
+        let session = launch::perform(project, opened, around)?;
         logged.conclude(&session);
         return Ok(session);
     }
@@ -125,7 +127,7 @@ pub(super) fn drive(
         live.show(|| Screen::open(showing, opened.id.clone()));
     }
     let around = Attendance { onlooker: &mut live, stop, rest: Rest::default(), config };
-    let session = perform_session(project, opened, around)?;
+    let session = launch::perform(project, opened, around)?;
     live.conclude(&session)?;
     Ok(session)
 }

@@ -38,7 +38,7 @@ impl Args {
         let weakened = gate_agreement::weakened_lines(&project);
         let foreign = project.foreign_messages()?.len();
         let replaced =
-            project.store().replaced().map_err(hookloop_engine::project::EngineError::from)?;
+            project.store().replaced().map_err(hookloop_engine::error::EngineError::from)?;
         let out = &mut context.out;
         if out.json {
             let tasks: serde_json::Map<String, serde_json::Value> =

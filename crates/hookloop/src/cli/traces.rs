@@ -4,10 +4,12 @@ use std::io::Write;
 
 use hookloop_core::trace::Names;
 use hookloop_engine::project::Project;
+use hookloop_engine::project::SessionTraces as Tracing;
 use hookloop_engine::session::open;
 use hookloop_engine::telemetry::export::Listener;
-use hookloop_engine::telemetry::{Exporter, Figures, Misfit, News, Target, Tracing, settings};
+use hookloop_engine::telemetry::{Exporter, Figures, Misfit, News, Target, settings};
 use serde_json::json;
+use std::sync::Arc;
 
 use super::{Context, machine};
 use crate::error::CliError;
@@ -21,7 +23,7 @@ pub(super) fn begin(context: &mut Context, project: Project) -> Result<Project> 
     // Who watches a session is told at its end what was not sent.
     let at_once = context.log.is_some();
     let Some(exporter) = start(context, at_once)? else { return Ok(project) };
-    Ok(project.traced(Tracing { exporter, parent }))
+    Ok(project.traced(Tracing { exporter: Arc::new(exporter), parent }))
 }
 
 /// What sends spans, if the user has a collector. One that can't be used keeps nobody from working.

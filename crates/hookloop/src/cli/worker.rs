@@ -16,14 +16,16 @@ use hookloop_core::fleet::WorkerName;
 use hookloop_core::id::TaskId;
 use hookloop_core::options::Length;
 use hookloop_engine::caller::{Caller, CallerIdentity};
-use hookloop_engine::delivery::repo::RepoError;
+use hookloop_engine::error::EngineError;
 use hookloop_engine::fleet::Fleet;
 use hookloop_engine::kept::{Kept, Surroundings};
 use hookloop_engine::lifeline;
 use hookloop_engine::process::Cancel;
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::project::Project;
+use hookloop_engine::project::SessionTraces as Tracing;
+use hookloop_engine::repo::RepoError;
 use hookloop_engine::store::Links;
-use hookloop_engine::telemetry::{Exporter, Tracing};
+use hookloop_engine::telemetry::Exporter;
 use hookloop_engine::worker::{Post, Quit, SLOTS_MAX, Site, Told, Worker, WorkerPlan, check_out};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -326,7 +328,7 @@ fn tell_beginning(context: &mut Context, plan: &WorkerPlan, posts: &[Post]) -> R
 fn shown(site: Site, exporter: Option<&Exporter>) -> Site {
     match exporter.cloned() {
         Some(exporter) => {
-            let tracing = Tracing { exporter, parent: None };
+            let tracing = Tracing { exporter: Arc::new(exporter), parent: None };
             Site { project: site.project.traced(tracing), ..site }
         }
         None => site,

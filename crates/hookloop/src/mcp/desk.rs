@@ -11,9 +11,11 @@ use std::time::Duration;
 use hookloop_config::paths::{Place, PlaceError};
 use hookloop_core::authority::ActorKind;
 use hookloop_engine::caller::{Caller, CallerIdentity};
+use hookloop_engine::command_outcome::Done;
+use hookloop_engine::error::EngineError;
 use hookloop_engine::guest::desk::{Bound, Desk};
 use hookloop_engine::kept::Surroundings;
-use hookloop_engine::project::{Done, EngineError, Project};
+use hookloop_engine::project::Project;
 use hookloop_engine::session::real::Stop;
 use hookloop_engine::trust;
 
@@ -96,7 +98,7 @@ impl Door {
     fn caller(&self) -> Caller {
         match &self.bound {
             Some(bound) => {
-                let name = hookloop_engine::session::actor(&bound.session);
+                let name = bound.session.actor();
                 Caller::known(&name, CallerIdentity::agent(ActorKind::SessionAgent))
             }
             None => {

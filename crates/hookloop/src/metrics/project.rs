@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use hookloop_core::purse::{Amount, Bounds};
 use hookloop_core::time::Day;
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::Project;
 use hookloop_engine::store::{HookTimes, LogError, UsageBy, View};
 
 use super::Page;

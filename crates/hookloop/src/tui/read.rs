@@ -11,8 +11,9 @@ use hookloop_core::inbox::{About, Kind, Problem};
 use hookloop_core::session::plan::CostFigure;
 use hookloop_core::task::{Task, TaskState};
 use hookloop_core::time::{Day, Timestamp};
+use hookloop_engine::error::EngineError;
 use hookloop_engine::inbox::{self, InboxError};
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::project::Project;
 use hookloop_engine::session::open;
 use hookloop_engine::store::{RUNNING, Seq, SessionRow, TaskFilter, UsageBy};
 

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hookloop_core::id::{SessionId, Subject};
 use hookloop_core::session::Session;
 use hookloop_core::session::timeline::Timeline;
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::error::EngineError;
+use hookloop_engine::project::Project;
 use hookloop_engine::store::{Seq, StoredEvent};
 
 /// Sessions that are kept.

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hookloop_config::paths::Place;
+use hookloop_engine::error::EngineError;
 use hookloop_engine::fleet::Fleet;
 use hookloop_engine::kept::{AfterLoss, Surroundings};
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::project::Project;
 use hookloop_engine::store::Links;
 use hookloop_engine::trust;
 

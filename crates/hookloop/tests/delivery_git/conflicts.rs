@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hookloop_engine::delivery::repo::{
+use hookloop_engine::repo::{
     Commit, Rebased, Repo, RepoError, Settled, Unfinished, WorkState, Worktree,
 };
 

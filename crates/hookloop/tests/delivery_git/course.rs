@@ -1,6 +1,6 @@
 //! All that is done with a repository, once.
 
-use hookloop_engine::delivery::repo::{
+use hookloop_engine::repo::{
     BranchFate, Commit, Landed, MergeHow, MergedOnto, Method, Pushed, Rebased, Removal, Removed,
     Repo, Settled, Unsaved, WorkState, Worktree,
 };

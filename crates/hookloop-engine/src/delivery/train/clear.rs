@@ -6,10 +6,10 @@ use hookloop_core::point::Point;
 
 use super::queue::Followed;
 use super::{Car, Place, Train, TrainError, is_of_branch, reason_of};
-use crate::delivery::protected;
-use crate::delivery::workshop::commit;
+use crate::delivery_context::commit;
 use crate::forge::{Checks, RequestState};
-use crate::session::world::Trouble;
+use crate::protected_files as protected;
+use crate::step_error::Trouble;
 
 impl Train<'_> {
     /// What somebody began and did not come to record. Answers whether the task is done with.

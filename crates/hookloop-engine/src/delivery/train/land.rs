@@ -5,10 +5,10 @@ use hookloop_store::crash;
 
 use super::stack::Coupled;
 use super::{Car, LOST_MAX, Train, TrainError};
-use crate::delivery::repo::{BranchFate, Commit, Landed, Removal, Unsaved};
-use crate::delivery::workshop::commit;
+use crate::delivery_context::commit;
 use crate::forge::ForgeError;
-use crate::session::world::Trouble;
+use crate::repo::{BranchFate, Commit, Landed, Removal, Unsaved};
+use crate::step_error::Trouble;
 
 impl Train<'_> {
     /// Makes these cars part of the base, which has to be what they were tested on. Answers whether any is.

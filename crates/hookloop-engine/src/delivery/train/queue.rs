@@ -10,7 +10,7 @@ use super::stack::Coupled;
 use super::{Car, Fate, Train, TrainError};
 use crate::agents::clipped;
 use crate::forge::{ForgeError, MergeStatus, MergeWish, QueueExit, QueueStatus};
-use crate::session::world::Trouble;
+use crate::step_error::Trouble;
 
 /// The longest text about a wait.
 const WAIT_MAX: usize = 2_000;

@@ -5,11 +5,11 @@ use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
 
 use super::{Car, Fate, Place, Train, TrainError, reason_of};
-use crate::delivery::repo::{Commit, MergeHow, MergedOnto};
-use crate::delivery::workshop::message;
-use crate::run::HookRun;
-use crate::runner::needs_changes;
-use crate::session::world::Trouble;
+use crate::delivery_context::message;
+use crate::hook_context::needs_changes;
+use crate::hook_run::HookRun;
+use crate::repo::{Commit, MergeHow, MergedOnto};
+use crate::step_error::Trouble;
 
 /// A car, and the base with it and all before it.
 #[derive(Clone, Debug)]

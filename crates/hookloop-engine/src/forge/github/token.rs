@@ -9,8 +9,8 @@ use hookloop_core::redact::SHORTEST_SECRET;
 
 use super::super::ForgeError;
 use crate::doctor::is_on_path;
+use crate::exec_context::ExecContext;
 use crate::process::{How, Job, KeeperPool};
-use crate::runner::Runner;
 
 /// Meant for us alone, so it goes wherever the user has us go.
 const OWN: &str = "HOOKLOOP_GITHUB_TOKEN";
@@ -41,7 +41,7 @@ impl Token {
     }
 
     /// The user's token for a host: from the environment, else from GitHub's own program.
-    pub fn find(runner: &Runner, host: &str) -> Result<Token, ForgeError> {
+    pub fn find(runner: &ExecContext, host: &str) -> Result<Token, ForgeError> {
         let (environment, cwd) = (runner.environment(), runner.root());
         Token::of_user(&Asked { environment, cwd, keepers: runner.keepers(), host })
     }

@@ -9,9 +9,9 @@ use hookloop_core::time::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::delivery::repo::{Conflicted, Diff};
 use crate::delivery::review::ReviewPrompt;
 use crate::delivery::steps::{conflict_details, conflict_prompt};
+use crate::repo::{Conflicted, Diff};
 
 /// Rewrites the golden prompts instead of comparing them.
 const RENEW: &str = "HOOKLOOP_RENEW";

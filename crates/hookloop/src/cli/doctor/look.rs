@@ -14,10 +14,11 @@ use hookloop_config::user::{StoreName, User};
 use hookloop_core::hook::Registry;
 use hookloop_core::time::Timestamp;
 use hookloop_engine::doctor::{self, Finding, FindingStatus, Group, Mend};
+use hookloop_engine::error::EngineError;
 use hookloop_engine::fleet::{Fleet, GONE_AFTER_MS, Presence};
 use hookloop_engine::kept::{Kept, Surroundings};
 use hookloop_engine::notify::trouble;
-use hookloop_engine::project::{EngineError, Project};
+use hookloop_engine::project::Project;
 use hookloop_engine::runner::Runner;
 use hookloop_http::HttpClient;
 

@@ -8,7 +8,8 @@ use hookloop_core::id::{EventId, TASK_ID_MAX, TaskId};
 use hookloop_core::task::{Priority, TaskState};
 use hookloop_core::time::Timestamp;
 use hookloop_engine::bulk::{self, Line};
-use hookloop_engine::project::{Done, Project};
+use hookloop_engine::command_outcome::Done;
+use hookloop_engine::project::Project;
 use sha2::{Digest, Sha256};
 
 use super::taken::Taken;

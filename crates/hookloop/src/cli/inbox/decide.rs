@@ -1,7 +1,8 @@
 use hookloop_core::inbox::Key;
 use hookloop_core::session::Answer as Told;
+use hookloop_engine::command_outcome::Done;
 use hookloop_engine::inbox::{self, InboxError, Settled};
-use hookloop_engine::project::{Done, Project};
+use hookloop_engine::project::Project;
 use serde_json::json;
 
 use super::Context;

@@ -1,6 +1,6 @@
 use hookloop_config::project_file as config;
 use hookloop_core::id::ProjectName;
-use hookloop_engine::project::EngineError;
+use hookloop_engine::error::EngineError;
 use hookloop_engine::store::{JetStream, Permissions, Role};
 use serde_json::json;
 

@@ -3,7 +3,7 @@ use std::io::{Read, Seek, Write};
 use std::path::PathBuf;
 
 use hookloop_engine::bulk;
-use hookloop_engine::project::Done;
+use hookloop_engine::command_outcome::Done;
 use serde_json::json;
 
 use super::Context;

@@ -5,8 +5,9 @@ use hookloop_core::session::timeline::Timeline;
 use hookloop_core::trace::Names;
 use hookloop_store::log::{Seq, StoredEvent};
 
-use crate::project::{EngineError, Project};
-use crate::session::journal::history;
+use crate::error::EngineError;
+use crate::project::Project;
+use crate::session_history::history;
 
 /// Events that are read back at first, when some are known.
 const READ_BACK: usize = 16;

@@ -3,21 +3,25 @@
 use std::ffi::OsString;
 
 use hookloop_config::effective::{DeliveryRules, ForgeName};
+use hookloop_core::hook::Hook;
 use hookloop_core::purse::Amount;
 use hookloop_core::task::Task;
 use hookloop_store::crash;
 
-use super::repo::names::without_user;
-use super::repo::{Commit, Repo, RepoError, RepoWish, Settled, Unfinished, WorkState, Worktree};
 use crate::forge::branches::Branches;
 use crate::forge::github::{Api, BadApi, GitHub, GitHubSettings, Token};
 use crate::forge::remote::{Repository, repository_of};
 use crate::forge::{Forge, ForgeError};
+use crate::hook_context::BuiltinHooks;
+use crate::hook_context::Occasion;
+use crate::hook_run::HookRun;
 use crate::process::Cancel;
 use crate::process::excerpt::plain_line;
 use crate::project::Project;
+use crate::repo::names::without_user;
+use crate::repo::{Commit, Repo, RepoError, RepoWish, Settled, Unfinished, WorkState, Worktree};
 use crate::runner::Runner;
-use crate::session::world::{Trouble, Wrapped};
+use crate::step_error::{Trouble, Wrapped};
 
 /// Where the API of GitHub is, if the user says so.
 const API_VARIABLE: &str = "HOOKLOOP_GITHUB_API";
@@ -27,7 +31,7 @@ const TITLE_MAX: usize = 120;
 
 /// What delivery works with.
 #[derive(Debug)]
-pub(crate) struct Workshop<'r> {
+pub struct Workshop<'r> {
     pub(crate) repo: Repo<'r>,
     pub(crate) forge: Box<dyn Forge + Send + Sync>,
     pub(crate) requests: RequestSupport,
@@ -36,7 +40,7 @@ pub(crate) struct Workshop<'r> {
 
 /// Whether requests can be made for branches of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RequestSupport {
+pub enum RequestSupport {
     /// A forge takes them.
     Forge,
     /// There is no remote, or the remote is a directory: no forge is possible.
@@ -86,7 +90,7 @@ fn is_local(url: &str) -> bool {
 
 /// A workshop, and what is being worked on in it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bench<'a> {
+pub struct Bench<'a> {
     pub(crate) project: &'a Project,
     pub(crate) shop: &'a Workshop<'a>,
     /// None where there is no worktree of the task's own at hand.
@@ -95,6 +99,31 @@ pub(crate) struct Bench<'a> {
     pub(crate) branch: &'a str,
     /// What the session that this is part of may still use.
     pub(crate) left: Option<Amount>,
+}
+
+/// Runs the built-in hooks of a delivery.
+pub trait DeliverySteps: std::fmt::Debug + Sync {
+    fn run(
+        &self,
+        bench: Option<Bench<'_>>,
+        runner: &Runner,
+        hook: &Hook,
+        occasion: &Occasion<'_>,
+    ) -> HookRun;
+}
+
+/// The steps of a delivery, and the delivery that they are for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepsInContext<'a> {
+    pub(crate) steps: &'a dyn DeliverySteps,
+    pub(crate) runner: &'a Runner,
+    pub(crate) bench: Option<Bench<'a>>,
+}
+
+impl BuiltinHooks for StepsInContext<'_> {
+    fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun {
+        self.steps.run(self.bench, self.runner, hook, occasion)
+    }
 }
 
 impl<'r> Workshop<'r> {

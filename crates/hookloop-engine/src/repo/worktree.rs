@@ -11,7 +11,6 @@ use super::place::is_directory;
 use super::slot::Slot;
 use super::{Commit, Repo, Worktree, copied, notes};
 use crate::git::copy_index;
-use crate::session::world::PlaceEntry;
 
 impl Repo<'_> {
     /// The worktree of a task, which is made if it is not there.
@@ -293,4 +292,12 @@ fn used_elsewhere(slot: &Slot, path: &Path) -> RepoError {
         why: format!("`{}` is checked out in {}", slot.branch, path.display()),
         hint: format!("git -C {} switch --detach", path.display()),
     }
+}
+
+/// Whether a task's worktree is entered for the first time in a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaceEntry {
+    First,
+    /// The session holds the task, and has worked in the worktree.
+    Again,
 }

@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 use hookloop_core::hook::Registry;
 use hookloop_core::session::{Session, Work};
 
-use super::drive::Driver;
-use super::now::NowWriter;
-use super::open::{Drift, Opened, StopWatch};
-use super::prompt;
-use super::real::{Onlooker, Real, Rest, Stop, Surroundings};
 use crate::agents::crew::Crew;
+use crate::delivery::steps::DeliveryHooks;
+use crate::error::EngineError;
 use crate::files::read_text;
-use crate::project::{EngineError, Project};
+use crate::project::Project;
+use crate::project::SessionTraces;
 use crate::runner::Runner;
-use crate::telemetry::Tracing;
+use crate::session::drive::Driver;
+use crate::session::now::NowWriter;
+use crate::session::open::{Drift, Opened, StopWatch};
+use crate::session::prompt;
+use crate::session::real::{Onlooker, Real, Rest, Stop, Surroundings};
 
 /// Why a session could not be performed to its end.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +67,7 @@ pub fn perform<O: Onlooker>(
     let Attendance { onlooker, stop, rest, config } = around;
     let surroundings = Surroundings {
         project,
+        steps: &DeliveryHooks,
         runner,
         directory: opened.directory.clone(),
         template: match opened.is_ending {
@@ -80,9 +83,10 @@ pub fn perform<O: Onlooker>(
         rest,
     };
     // Until it is over here: then the rest of it is shown.
-    let is_shown = |_: &&Tracing| opened.plan.trace_parent.is_none_or(|parent| parent.is_sampled);
-    let tracing = project.tracing.as_ref().filter(is_shown);
-    let _watch = tracing.map(|tracing| tracing.exporter.watch(project, &opened.id));
+    let is_shown =
+        |_: &&SessionTraces| opened.plan.trace_parent.is_none_or(|parent| parent.is_sampled);
+    let traces = project.traces.as_ref().filter(is_shown);
+    let _watch = traces.map(|traces| traces.exporter.watch(project, &opened.id));
     let _stop_watch = StopWatch::new(&opened.directory, surroundings.stop.clone())?;
     let mut world = Real::new(surroundings, crew)?;
     let _now = NowWriter::start(&opened.directory, world.board());

@@ -10,10 +10,10 @@ use hookloop_core::excerpt::first_names;
 use hookloop_core::hook::{Hook, Registry};
 use hookloop_core::point::{Kind, Point};
 
-use super::repo::Commit;
-use super::workshop::Workshop;
+use crate::delivery_context::Workshop;
+use crate::repo::Commit;
 use crate::runner::Runner;
-use crate::session::world::Trouble;
+use crate::step_error::Trouble;
 use crate::trust::Definition;
 
 /// Files that a reason names; others are counted.

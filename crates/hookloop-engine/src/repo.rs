@@ -44,7 +44,7 @@ mod slot;
 mod target;
 mod train;
 mod work;
-mod worktree;
+pub mod worktree;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -62,8 +62,8 @@ pub use error::{Operation, RepoError, Unfinished};
 pub use place::WorktreeLoss;
 pub use scratch::Scratch;
 
+use crate::exec_context::ExecContext;
 use crate::process::{Cancel, KeeperPool};
-use crate::runner::Runner;
 
 /// Held while the depot or refs of ours are changed.
 const LOCK: &str = "depot.lock";
@@ -285,7 +285,11 @@ pub enum Landed {
 
 impl<'r> Repo<'r> {
     /// The repository that a project is in.
-    pub fn open(runner: &'r Runner, wish: RepoWish, cancel: &Cancel) -> Result<Self, RepoError> {
+    pub fn open(
+        runner: &'r ExecContext,
+        wish: RepoWish,
+        cancel: &Cancel,
+    ) -> Result<Self, RepoError> {
         let (environment, keepers) = (runner.environment(), runner.keepers());
         let grounds = Grounds { root: runner.root(), state: runner.state(), environment, keepers };
         Repo::at(grounds, wish, cancel)

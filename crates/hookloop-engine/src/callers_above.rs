@@ -1,0 +1,37 @@
+//! The hooks and agents that this process is below, and the cause that they hand to their commands.
+
+use hookloop_core::cascade::Cause;
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::command_outcome::ReactionsLeft;
+use crate::error::EngineError;
+use crate::hook_context::CAUSE_VARIABLE;
+use crate::process::KeeperOwner;
+use crate::process::ancestry;
+
+/// The projects whose hooks and agents this process is below; none for keepers that name no project.
+pub(crate) fn owners_above() -> &'static [Option<KeeperOwner>] {
+    ancestry().as_ref().map_or(&[], |above| &above.keepers)
+}
+
+/// Why a process does not run the hooks of the project at `root`, if it is below one of them or of its agents.
+pub(crate) fn left_to_above(root: &Path, state: &Path) -> Option<ReactionsLeft> {
+    let is_ours = |owner: &Option<KeeperOwner>| match owner {
+        Some(owner) => owner.project == root || owner.state == state,
+        None => true,
+    };
+    match ancestry() {
+        Ok(above) => above.keepers.iter().any(is_ours).then_some(ReactionsLeft::Above),
+        Err(hidden) => Some(ReactionsLeft::Hidden(*hidden)),
+    }
+}
+
+/// The cause that a hook's command finds in its environment.
+pub(crate) fn cause_of(environment: &[(OsString, OsString)]) -> Result<Option<Cause>, EngineError> {
+    let Some((_, value)) = environment.iter().find(|(name, _)| name == CAUSE_VARIABLE) else {
+        return Ok(None);
+    };
+    let cause = value.to_str().and_then(|text| serde_json::from_str(text).ok());
+    cause.map(Some).ok_or_else(|| EngineError::BadCause(value.to_string_lossy().into_owned()))
+}

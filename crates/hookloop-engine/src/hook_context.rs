@@ -1,0 +1,193 @@
+//! The context that a hook runs in: the point, the event, the task, the session, the delivery.
+
+use std::ffi::OsString;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookloop_core::cascade::Cause;
+use hookloop_core::delivery::Submission;
+use hookloop_core::event::Event;
+use hookloop_core::hook::{Handler, Hook};
+use hookloop_core::id::{EventId, SessionId, TaskId};
+use hookloop_core::point::Point;
+use hookloop_core::promise::Promise;
+use hookloop_core::rule::Rule;
+use hookloop_core::session::Session;
+use hookloop_core::session::stop::Validated;
+use hookloop_core::task::Task;
+use serde_json::Value;
+
+use crate::hook_run::HookRun;
+use crate::process::{Cancel, JobObserver};
+
+/// A hook that begins to run, for the people who watch.
+#[derive(Clone, Debug)]
+pub struct HookStart {
+    pub name: String,
+    pub command: String,
+    pub attempt: u32,
+    pub timeout: Duration,
+}
+
+/// Shows running hooks to people.
+pub trait HookBoard: std::fmt::Debug + Sync {
+    /// Adds a hook to the board. The hook is removed when the observer is dropped.
+    fn show(&self, start: HookStart) -> Arc<dyn JobObserver>;
+}
+
+/// Runs the hooks that are part of hookloop itself and need more than a process.
+pub trait BuiltinHooks: std::fmt::Debug + Sync {
+    fn run(&self, hook: &Hook, occasion: &Occasion<'_>) -> HookRun;
+}
+
+/// When and for what a hook runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Occasion<'a> {
+    pub point: &'a Point,
+    pub event: Option<&'a Event>,
+    pub task: Option<&'a Task>,
+    pub session: Option<&'a SessionContext<'a>>,
+    /// Ends what runs.
+    pub cancel: Option<&'a Cancel>,
+    /// Runs built-in hooks.
+    pub builtins: Option<&'a dyn BuiltinHooks>,
+    /// What has changed since the work began, if a rule wants to know.
+    pub changes: Option<&'a [(String, u64)]>,
+    /// The branch that the work is on, and the one that it is for.
+    pub branches: Option<(&'a str, &'a str)>,
+    /// The delivery that it is part of, if it is part of one.
+    pub delivery: Option<&'a DeliveryFacts>,
+    /// The reaction that it is, if it is one to an event.
+    pub reaction: Option<ReactionRun<'a>>,
+    /// Where running hooks are shown.
+    pub board: Option<&'a dyn HookBoard>,
+}
+
+/// The session that a hook runs in.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionContext<'a> {
+    pub call: &'a Call<'a>,
+    /// A file with the conversation so far, if there was any.
+    pub transcript: Option<&'a Path>,
+    /// Where the agent works.
+    pub root: &'a Path,
+    /// The span that its hooks are in, if the session is shown to a collector.
+    pub trace_parent: Option<&'a str>,
+}
+
+/// Whether a hook looks at what has changed.
+pub fn needs_changes(hook: &Hook) -> bool {
+    matches!(hook.handler, Handler::Rule(Rule::Changed(_) | Rule::Diff(_)))
+}
+
+impl Occasion<'_> {
+    /// The task that it is about, also if that is gone by now.
+    pub fn task_id(&self) -> Option<&TaskId> {
+        let of_event = || self.event?.subject.task();
+        self.task.map(|task| &task.id).or_else(of_event)
+    }
+
+    /// The session that it is in, or that made the event.
+    pub fn session_id(&self) -> Option<String> {
+        let of_actor = || SessionId::of_actor(&self.event?.actor).map(|id| id.to_string());
+        self.session.map(|session| session.call.id.to_string()).or_else(of_actor)
+    }
+}
+
+/// When hooks of a session run.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    pub id: &'a SessionId,
+    pub session: &'a Session,
+    pub point: &'a Point,
+    pub task: Option<&'a Task>,
+    pub error: Option<&'a str>,
+    pub validated: &'a [Validated],
+    /// The delivery that the hooks are part of, if they are part of one.
+    pub delivery: Option<&'a DeliveryFacts>,
+}
+
+/// Facts about a delivery that its hooks are given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeliveryFacts {
+    /// The address of the request, once there is one.
+    pub url: Option<String>,
+    pub number: Option<u64>,
+    /// The last commit of the branch.
+    pub head: Option<String>,
+    /// How many commits of the branch its base does not have.
+    pub commits: Option<u32>,
+    /// The agent that did the work.
+    pub agent: Option<String>,
+    /// The merged `context` of earlier hooks of the same point and run.
+    pub context: Value,
+}
+
+impl DeliveryFacts {
+    pub fn of_submission(submission: &Submission) -> DeliveryFacts {
+        DeliveryFacts {
+            url: submission.url.clone(),
+            number: submission.number,
+            head: Some(submission.head.clone()),
+            commits: submission.commits,
+            agent: submission.agent.clone(),
+            context: Value::Null,
+        }
+    }
+}
+
+/// Adds the values of a later hook: a name that both have gets the later value.
+pub fn merge_context(context: &mut Value, later: &Value) {
+    let Value::Object(later) = later else { return };
+    if !context.is_object() {
+        *context = Value::Object(serde_json::Map::new());
+    }
+    if let Value::Object(context) = context {
+        context.extend(later.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+}
+
+impl Call<'_> {
+    /// The number of the iteration that the hooks belong to. Hooks of `pre_iteration` run before the
+    /// iteration is in the log, so they get the number that its prompt will have.
+    pub fn iteration(&self) -> u32 {
+        if *self.point == Point::PreIteration {
+            self.session.next_iteration()
+        } else {
+            self.session.iteration
+        }
+    }
+
+    pub fn promises(&self) -> &[Promise] {
+        self.session.last.as_ref().map_or(&[], |last| &last.promises)
+    }
+}
+
+/// The variable by which a hook's commands know the event that the hook runs for.
+pub const CAUSE_VARIABLE: &str = "HOOKLOOP_CAUSE";
+
+/// The run of a hook for an event: what its keeper holds, and what its commands are caused by.
+#[derive(Clone, Copy, Debug)]
+pub struct ReactionRun<'a> {
+    pub lock: Option<BorrowedFd<'a>>,
+    pub event: EventId,
+    pub root: EventId,
+    pub depth: u32,
+}
+
+impl ReactionRun<'_> {
+    /// The cause of what `hook` does, as its commands read it from the environment.
+    pub fn variable(&self, hook: &str) -> OsString {
+        let ReactionRun { event, root, depth, .. } = *self;
+        let cause = Cause { event, hook: hook.to_owned(), root, depth, count: 0 };
+        serde_json::to_string(&cause).unwrap_or_default().into()
+    }
+}
+
+/// A hook that has printed nothing for so long may wait for a change of files that never comes.
+pub const QUIET_AFTER: Duration = Duration::from_secs(4 * 60);
+
+/// What to think of such a hook.
+pub const WATCHER_HINT: &str = "does its command watch files or wait for input?";

@@ -78,7 +78,6 @@ pub mod lifeline;
 pub mod notify;
 pub mod place;
 pub mod policy;
-pub mod process;
 pub mod project;
 pub mod react;
 pub mod reactions;
@@ -103,6 +102,8 @@ pub mod user_database;
 mod webhook;
 pub mod work;
 pub mod worker;
+
+pub use hookloop_process as process;
 
 /// What callers of the engine see of the layers below it.
 pub mod store {

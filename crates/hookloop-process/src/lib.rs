@@ -37,27 +37,30 @@ mod ancestry;
 mod at_work;
 mod cancel;
 mod capture;
-mod care;
 #[cfg(target_os = "linux")]
 mod cgroup;
+#[path = "sandbox/support.rs"]
 mod confine;
-mod course;
+mod confined_exec;
 mod descendants;
 #[cfg(target_os = "linux")]
+#[path = "sandbox/landlock.rs"]
 mod enforce;
-pub(crate) mod excerpt;
-mod keep;
+pub mod excerpt;
 mod keeper;
+mod keeper_main;
 #[cfg(not(target_os = "linux"))]
 mod no_cgroup;
 mod orphans;
 mod os;
 mod pool;
 mod program;
-mod step;
+mod running_job;
 #[cfg(target_os = "linux")]
+#[path = "sandbox/syscalls.rs"]
 mod syscalls;
-mod watch;
+mod usage_watch;
+mod watchdog;
 mod wire;
 
 use std::ffi::OsString;
@@ -71,18 +74,18 @@ use hookloop_core::limits::{Limit, Limits};
 pub use ancestry::{
     Ancestry, HiddenAncestry, KeeperOwner, ProcessIdentity, agent_above, ancestry, is_kept,
 };
-pub(crate) use at_work::{GitLocks, is_git_at_work};
+pub use at_work::{GitLocks, is_git_at_work};
 pub use cancel::{Cancel, Linked};
 pub use capture::{Filter, HEAD, OUTPUT_MAX, Output, Stored, TAIL};
 pub use cgroup::home as cgroup_home;
 pub use confine::{Confinement, Support, Unconfined};
-pub use keep::{LEFTOVER_GRACE, keep};
+pub use confined_exec::{STEP_ARGUMENT, confine};
 pub use keeper::{KEEPER_ARGUMENT, Keeper, Turns};
+pub use keeper_main::{LEFTOVER_GRACE, keep};
 #[cfg(not(target_os = "linux"))]
 use no_cgroup as cgroup;
-pub(crate) use orphans::while_nothing_starts;
+pub use orphans::while_nothing_starts;
 pub use pool::{KeeperPool, PARALLEL_MAX};
-pub use step::{STEP_ARGUMENT, confine};
 
 /// Between the request to end and the kill.
 pub const KILL_GRACE: Duration = Duration::from_secs(1);

@@ -14,9 +14,9 @@ use rustix::process::Pid;
 
 use super::ancestry::KeeperOwner;
 use super::cgroup::Cgroup;
-use super::course::{Course, Finish, READ_SIZE};
 use super::descendants::MARK;
 use super::orphans::{self, Registered};
+use super::running_job::{Course, Finish, READ_SIZE};
 use super::wire::{self, Ended, ORDER_MAX, Order};
 use super::{
     Cancel, How, Job, KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, Outputs, ProcessError, Ran,

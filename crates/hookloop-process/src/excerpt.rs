@@ -6,13 +6,13 @@ use hookloop_core::excerpt::{self, LeftOut};
 use hookloop_core::redact::without_colours;
 
 /// Head and tail with a note between them of what is missing.
-pub(crate) fn around(head: &[u8], left_out: LeftOut, tail: &[u8]) -> String {
+pub fn around(head: &[u8], left_out: LeftOut, tail: &[u8]) -> String {
     excerpt::around(&plain(head), left_out, &plain(tail))
 }
 
 /// Colours are left out. Broken UTF-8 is replaced. Control characters other than newline and tab, and characters
 /// without a shape of their own, are shown as escapes. A newline may be written `\r\n`.
-pub(crate) fn plain(bytes: &[u8]) -> String {
+pub fn plain(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         // Most output is plain: that goes over as it is.
@@ -42,7 +42,7 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
 }
 
 /// The same on one line: a name or a title that ends its line could pose as what follows it.
-pub(crate) fn plain_line(text: &str) -> String {
+pub fn plain_line(text: &str) -> String {
     plain(text.as_bytes()).replace('\n', "\\n").replace('\t', "\\t")
 }
 
@@ -64,7 +64,7 @@ fn acts_or_hides(character: char) -> bool {
 }
 
 /// `bytes` without a character at the end of which only the beginning is there.
-pub(crate) fn without_cut_end(bytes: &[u8]) -> &[u8] {
+pub fn without_cut_end(bytes: &[u8]) -> &[u8] {
     let Some(last) = bytes.utf8_chunks().last() else { return bytes };
     let cut = last.invalid();
     // Only an end that could go on is cut; bytes that are broken in themselves stay and are shown so.
@@ -75,7 +75,7 @@ pub(crate) fn without_cut_end(bytes: &[u8]) -> &[u8] {
 }
 
 /// `bytes` without the rest of a character whose beginning is not there.
-pub(crate) fn without_cut_start(bytes: &[u8]) -> &[u8] {
+pub fn without_cut_start(bytes: &[u8]) -> &[u8] {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
     // A character has at most three such bytes; more are broken text, which is shown.
     let rest = bytes.iter().take(4).take_while(continues).count();
@@ -83,7 +83,7 @@ pub(crate) fn without_cut_start(bytes: &[u8]) -> &[u8] {
 }
 
 /// The whole lines that `bytes` begin with; if there is none, all of it but for a character that is cut.
-pub(crate) fn whole_lines_of_head(bytes: &[u8]) -> &[u8] {
+pub fn whole_lines_of_head(bytes: &[u8]) -> &[u8] {
     match bytes.iter().rposition(|byte| *byte == b'\n') {
         Some(end) => &bytes[..=end],
         None => without_cut_end(bytes),
@@ -92,7 +92,7 @@ pub(crate) fn whole_lines_of_head(bytes: &[u8]) -> &[u8] {
 
 /// The whole lines that `bytes` end with, if the first one is cut; without one, all of it but for a character that
 /// is cut.
-pub(crate) fn whole_lines_of_tail(bytes: &[u8]) -> &[u8] {
+pub fn whole_lines_of_tail(bytes: &[u8]) -> &[u8] {
     match bytes.iter().position(|byte| *byte == b'\n') {
         Some(end) if end + 1 < bytes.len() => &bytes[end + 1..],
         _ => without_cut_start(bytes),

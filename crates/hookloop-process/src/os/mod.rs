@@ -3,17 +3,17 @@
 //! Where orphans can't be adopted (everywhere but on Linux), a keeper gives its hooks a **mark**, a variable that
 //! their processes inherit, and finds by that who left it.
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
 #[cfg(any(not(target_os = "linux"), test))]
 mod table;
 
-#[cfg(not(target_os = "linux"))]
-pub(super) use elsewhere::*;
 #[cfg(target_os = "linux")]
 pub(super) use linux::*;
+#[cfg(not(target_os = "linux"))]
+pub(super) use other::*;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 

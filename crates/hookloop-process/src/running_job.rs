@@ -12,7 +12,7 @@ use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::process::Pid;
 
 use super::capture::{BothStreams, Capture};
-use super::care::Care;
+use super::watchdog::Care;
 use super::wire::{self, Ended, Reply};
 use super::{Job, Outputs, ProcessError, Stream, Unconfined, os};
 

@@ -81,7 +81,7 @@ impl Output {
     }
 
     /// The same, and what it leaves out.
-    pub(crate) fn excerpt_and_rest(&self, max: usize) -> (String, Option<LeftOut>) {
+    pub fn excerpt_and_rest(&self, max: usize) -> (String, Option<LeftOut>) {
         let whole = self.whole();
         let (head, tail) = match &whole {
             Some(whole) if whole.len() <= max => return (excerpt::plain(whole), None),

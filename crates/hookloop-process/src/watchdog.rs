@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::{descendants, os, watch};
+use super::{descendants, os, usage_watch};
 
 /// Between two looks. Most hooks end before the first.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -49,7 +49,7 @@ impl Care {
     }
 
     fn hold_a_crowd(&mut self) {
-        if !watch::has_grown(&mut self.threads, CROWD) {
+        if !usage_watch::has_grown(&mut self.threads, CROWD) {
             return;
         }
         // The oldest child is the hook's first process, and its group has the same id.

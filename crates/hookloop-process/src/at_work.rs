@@ -48,7 +48,7 @@ const WITH_VALUE: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namesp
 
 /// The locks that a git process may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GitLocks {
+pub enum GitLocks {
     All,
     /// All but those of an index.
     Repository,
@@ -56,7 +56,7 @@ pub(crate) enum GitLocks {
 
 /// Whether a git process that may hold such a lock works in one of these directories, as far as this user can see: it was
 /// told to by its environment or arguments, or stands there.
-pub(crate) fn is_git_at_work(places: &[&Path], locks: GitLocks) -> bool {
+pub fn is_git_at_work(places: &[&Path], locks: GitLocks) -> bool {
     let own = getpid();
     os::variables().any(|(pid, variables)| {
         let arguments = os::arguments(pid);

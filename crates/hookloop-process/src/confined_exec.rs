@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-use super::keep::{FIRST_FD, hook_command, not_started, pass_on_mark};
+use super::keeper_main::{FIRST_FD, hook_command, not_started, pass_on_mark};
 use super::wire::{self, Order, Reply, Request};
 use super::{Unconfined, os};
 

@@ -21,9 +21,9 @@ use signal_hook::consts::{
 use wait4::{ResUse, try_wait4_pid};
 
 use super::descendants::{Kept, MARK, Stat};
-use super::watch::{self, Watch};
+use super::usage_watch::{self, Watch};
 use super::wire::{self, Ended, Order, Reply, Request, SURVIVORS_TOLD};
-use super::{How, KILL_LIMIT, Usage, cgroup, os, step};
+use super::{How, KILL_LIMIT, Usage, cgroup, confined_exec, os};
 
 /// What is left when the first process ends by itself has this long to end too: `tee` at the end of a
 /// pipeline still writes what it was given.
@@ -77,7 +77,7 @@ fn settle() -> io::Result<Means> {
     if kept.mark.is_none() {
         os::adopt_orphans()?;
     }
-    watch::no_core_files();
+    usage_watch::no_core_files();
     // Neither the terminal's signals nor the terminal itself are for hooks.
     setsid()?;
     // Nor is what this program was started with.
@@ -127,9 +127,9 @@ fn start(order: &Order, stdin: OwnedFd, output: &[OwnedFd; 2]) -> Result<Child, 
     let [stdout, stderr] = output.each_ref().map(OwnedFd::try_clone);
     let failed = |error: io::Error| not_started(&error);
     let stdio = [stdin, stdout.map_err(failed)?, stderr.map_err(failed)?];
-    watch::limit_files(order.limits.disk_bytes);
+    usage_watch::limit_files(order.limits.disk_bytes);
     if order.confinement.is_some() {
-        return step::start(order, stdio);
+        return confined_exec::start(order, stdio);
     }
     hook_command(order, stdio).process_group(0).spawn().map_err(failed)
 }

@@ -40,7 +40,7 @@ pub(super) fn register<T>(
 
 /// Does something while no process is started: one that begins just then has a copy of every open file for a
 /// moment, and a script that is open for writing anywhere can't be run.
-pub(crate) fn while_nothing_starts<T>(act: impl FnOnce() -> T) -> T {
+pub fn while_nothing_starts<T>(act: impl FnOnce() -> T) -> T {
     let _keepers = keepers();
     act()
 }

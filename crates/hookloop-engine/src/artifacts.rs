@@ -11,7 +11,7 @@ use hookloop_core::excerpt::LeftOut;
 use hookloop_core::id::EventId;
 use rustix::fs::OFlags;
 
-use crate::process::excerpt;
+use crate::excerpt;
 use crate::project::fresh_id;
 
 const DIRECTORY: &str = "artifacts";

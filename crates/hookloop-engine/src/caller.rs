@@ -15,9 +15,8 @@ use std::sync::{Arc, OnceLock};
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
 
-use crate::process::{
-    Ancestry, HiddenAncestry, KeeperOwner, ProcessIdentity, agent_above, ancestry,
-};
+use crate::ancestry::{CallerAncestry, KeeperOwner, agent_above, ancestry};
+use crate::process::{HiddenAncestry, ProcessIdentity};
 use crate::session::actor;
 
 /// How the log names an agent whose session is not known, before the user's name.
@@ -144,7 +143,7 @@ impl CallerScope {
     }
 
     /// The nearest process above that is recorded as an agent's.
-    fn recorded_agent(&self, above: &Ancestry) -> Option<(ProcessIdentity, String)> {
+    fn recorded_agent(&self, above: &CallerAncestry) -> Option<(ProcessIdentity, String)> {
         let records = self.state_home.as_ref()?.join(AGENTS);
         if !records.exists() {
             return None;

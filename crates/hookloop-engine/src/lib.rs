@@ -45,12 +45,13 @@
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
 //! - `webhook`: the same by HTTP; `record`: what a hook said, as the log keeps it
 //! - [`telemetry`]: sessions as traces, for a collector
-//! - [`process`]: runs a hook's process, and ends all that it started
+//! - [`process`]: runs a hook's process, and ends all that it started; `ancestry`: the projects of keepers above this process
 //! - [`bulk`]: tasks by the million, in and out
 //!
 //! The engine never prints.
 
 pub mod agents;
+mod ancestry;
 pub mod artifacts;
 pub mod bulk;
 pub mod caller;
@@ -62,6 +63,7 @@ pub mod dispatch;
 pub mod dispatcher;
 pub mod doctor;
 mod environment;
+mod excerpt;
 pub mod explain;
 pub mod files;
 pub mod fleet;
@@ -82,6 +84,7 @@ pub mod project;
 pub mod react;
 pub mod reactions;
 mod record;
+mod resource_limits;
 pub mod rules;
 pub mod run;
 pub mod runner;

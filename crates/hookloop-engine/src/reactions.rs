@@ -18,9 +18,10 @@ use hookloop_core::id::{EventId, Subject};
 use hookloop_store::log::{EventLog, Seq};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::ancestry::{KeeperOwner, ancestry};
 use crate::kept::Kept;
 use crate::place::PlaceError;
-use crate::process::{HiddenAncestry, KeeperOwner, ancestry};
+use crate::process::HiddenAncestry;
 use crate::project::{Done, EngineError, Project, fresh_id, now};
 use crate::seat::SeatHold;
 use crate::session::StartError;

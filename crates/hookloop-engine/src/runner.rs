@@ -27,13 +27,15 @@ use serde_json::{Value, json};
 
 use crate::agents::Settings;
 use crate::agents::repository::Ground;
+use crate::ancestry::KeeperOwner;
 use crate::artifacts;
 use crate::delivery::workshop::Bench;
 use crate::explain::task_value;
 use crate::frozen_hooks::FrozenHooks;
-use crate::process::{Cancel, Filter, Job, KeeperOwner, KeeperPool, Ran, Stored};
+use crate::process::{Cancel, Job, JobResult, KeeperPool, OutputFilter, StoredOutput};
 use crate::reactions::{CAUSE_VARIABLE, ReactionRun};
 use crate::record::{self, Said};
+use crate::resource_limits;
 use crate::run::HookRun;
 use crate::sandbox::{Prepared, Surroundings};
 use crate::secrets::{Around, SecretError, Vault};
@@ -186,7 +188,7 @@ fn owner(
 
 /// Keepers that name the project to what they run.
 fn keepers_of(owner: KeeperOwner) -> Arc<KeeperPool> {
-    Arc::new(KeeperPool::of_this_program().working_for(owner))
+    Arc::new(KeeperPool::of_this_program().with_environment(owner.variables()))
 }
 
 /// Whether a hook looks at what has changed.
@@ -601,7 +603,7 @@ impl Runner {
         Job {
             env,
             confinement: sandbox.confinement.clone(),
-            limits: hook.options.limits,
+            limits: resource_limits::of_hook(hook.options.limits),
             cancel: occasion.cancel,
             hold: occasion.reaction.and_then(|reaction| reaction.lock),
             stdin: self.input(hook, occasion, (attempt, context), &cwd).to_string().into_bytes(),
@@ -799,15 +801,15 @@ fn add_session(input: &mut Value, context: &SessionContext<'_>, point: &Point) {
 }
 
 /// Where what was printed is kept, if anything was.
-pub(crate) fn kept(ran: &Ran, artifacts: &Path) -> Option<String> {
+pub(crate) fn kept(ran: &JobResult, artifacts: &Path) -> Option<String> {
     let streams = [&ran.output.stdout, &ran.output.stderr];
-    let is_kept = streams.into_iter().any(|stream| !matches!(stream.stored, Stored::Nothing));
+    let is_kept = streams.into_iter().any(|stream| !matches!(stream.stored, StoredOutput::Nothing));
     is_kept.then(|| artifacts.display().to_string())
 }
 
 /// Lets a stream through without secrets, those among them that are fetched while it goes on. An empty piece
 /// ends it.
-pub(crate) fn redacting(runner: &Runner) -> Filter<'_> {
+pub(crate) fn redacting(runner: &Runner) -> OutputFilter<'_> {
     let mut stream = runner.redactor().map(Redactor::stream);
     Box::new(move |piece: &[u8], out: &mut Vec<u8>| {
         // Without anything to look with, nothing passes.

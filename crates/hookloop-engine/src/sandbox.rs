@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use hookloop_core::options::Sandbox;
 
 use crate::place::{SCRATCH, WORKTREES};
-use crate::process::{Confinement, Support};
+use crate::process::{Confinement, SandboxSupport};
 use crate::project::fresh_id;
 
 /// The project's directory, among the places of a sandbox.
@@ -52,7 +52,7 @@ impl Prepared {
         around: Surroundings<'_>,
     ) -> Result<Prepared, String> {
         let Some(sandbox) = sandbox else { return Ok(Prepared::default()) };
-        if let Some(gap) = Support::of_this_system().gap() {
+        if let Some(gap) = SandboxSupport::of_this_system().gap() {
             return Err(format!(
                 "its sandbox can't be enforced, so it is not run: {gap}. Run it on another system, or take `sandbox:` out and trust it again"
             ));

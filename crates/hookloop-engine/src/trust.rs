@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::gate_agreement;
-use crate::process::while_nothing_starts;
+use crate::process::while_no_process_starts;
 use crate::project::fresh_id;
 use crate::rules::Rules;
 use crate::scripts::Named;
@@ -526,7 +526,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Tr
         file.set_permissions(fs::Permissions::from_mode(mode))?;
         file.sync_all()
     };
-    while_nothing_starts(write).map_err(|source| io(path, source))?;
+    while_no_process_starts(write).map_err(|source| io(path, source))?;
     fs::rename(&new, path).map_err(|source| io(path, source))
 }
 

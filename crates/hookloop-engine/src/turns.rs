@@ -17,7 +17,9 @@ use serde_json::Value;
 use crate::condition::Condition;
 use crate::delivery::steps;
 use crate::explain::values;
-use crate::process::{Filter, Job, JobObserver, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
+use crate::process::{
+    Job, JobObserver, JobResult, JobSource, OutputFilter, OutputStream, PARALLEL_MAX, ProcessError,
+};
 use crate::record::{self, Said};
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner, redacting};
@@ -143,7 +145,7 @@ fn in_turn(
             |hook| HookRun::unable(hook, occasion.point, Status::NotStarted, reason.to_owned());
         return hooks.iter().map(unable).collect();
     }
-    let filter = |_: Stream| redacting(runner);
+    let filter = |_: OutputStream| redacting(runner);
     let mut turns = InTurn {
         runner,
         hooks,
@@ -155,7 +157,7 @@ fn in_turn(
         under_way: VecDeque::new(),
         again: None,
     };
-    runner.keepers().run_in_turn(&mut turns);
+    runner.keepers().run_sequence(&mut turns);
     turns.runs.into_iter().flatten().collect()
 }
 
@@ -165,7 +167,7 @@ struct InTurn<'r, 'e> {
     hooks: &'r [Hook],
     occasion: &'r Occasion<'r>,
     before: &'r [HookRun],
-    filter: &'r dyn Fn(Stream) -> Filter<'r>,
+    filter: &'r dyn Fn(OutputStream) -> OutputFilter<'r>,
     /// Gets each run when it ends.
     ended: &'e mut dyn FnMut(&HookRun),
     /// What came of the first hooks; none where one is under way.
@@ -192,7 +194,7 @@ struct Begun {
     secrets: Vec<(OsString, OsString)>,
 }
 
-impl<'r> Turns<'r> for InTurn<'r, '_> {
+impl<'r> JobSource<'r> for InTurn<'r, '_> {
     fn next(&mut self) -> Option<Job<'r>> {
         if let Some(attempt) = self.again.take() {
             nap(pause(self.hooks[attempt.index].options.retry, attempt.number), self.occasion);
@@ -218,7 +220,7 @@ impl<'r> Turns<'r> for InTurn<'r, '_> {
         }
     }
 
-    fn done(&mut self, result: Result<Ran, ProcessError>) {
+    fn done(&mut self, result: Result<JobResult, ProcessError>) {
         let Some(attempt) = self.under_way.pop_front() else { return };
         let (hook, point) = (&self.hooks[attempt.index], self.occasion.point);
         let run = match result {

@@ -1,80 +1,58 @@
-//! The processes above this one, and which of them run hooks and agents.
+//! The processes above this one, and the keepers among them.
 //!
-//! A keeper carries the project that it works for in its own environment, which nobody below it can change.
-//! A process that can't see the processes above it is not taken for one that has none of interest there:
-//! whatever hides them fails closed.
+//! The environment of a keeper describes its jobs, and no process below the keeper can change it. A process that
+//! cannot see its ancestors gets an error, never an empty list: hiding them fails closed.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use rustix::process::{Pid, getpid, getuid};
 
-use super::descendants::MARK;
-use super::keeper::KEEPER_ARGUMENT;
-use super::os;
+use crate::descendants::MARK;
+use crate::keeper::KEEPER_ARGUMENT;
+use crate::os::{self, ProcessStat};
 
-/// How many processes up the search goes.
+/// The largest number of ancestors that are searched.
 const ANCESTORS_MAX: usize = 1_000;
 
-/// The variables by which a keeper names its project.
-const OWNER_PROJECT: &str = "HOOKLOOP_KEEPER_PROJECT";
-const OWNER_STATE: &str = "HOOKLOOP_KEEPER_STATE";
-const OWNER_HOME: &str = "HOOKLOOP_KEEPER_HOME";
-const OWNER_LOG: &str = "HOOKLOOP_KEEPER_LOG";
-
-/// The project whose hooks and agents a keeper runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeeperOwner {
-    /// The directory with `hookloop.yaml`.
-    pub project: PathBuf,
-    /// The directory of the project's state.
-    pub state: PathBuf,
-    /// The home directory of the user who runs it.
-    pub home: Option<PathBuf>,
-    /// A digest of what names the project's log: its store, and its name there.
-    pub log: String,
-}
-
-impl KeeperOwner {
-    /// The environment of a keeper that works for this project.
-    pub(super) fn variables(&self) -> impl Iterator<Item = (&'static str, OsString)> {
-        let home = self.home.iter().map(|home| (OWNER_HOME, home.clone().into()));
-        let named = [
-            (OWNER_PROJECT, self.project.clone().into()),
-            (OWNER_STATE, self.state.clone().into()),
-            (OWNER_LOG, self.log.clone().into()),
-        ];
-        named.into_iter().chain(home)
-    }
-
-    fn of_variables(variables: &[OsString]) -> Option<KeeperOwner> {
-        let value = |name: &str| variables.iter().find_map(|variable| os::value_of(variable, name));
-        let path = |name: &str| value(name).map(PathBuf::from);
-        let log = value(OWNER_LOG)?.to_str()?.to_owned();
-        let (project, state) = (path(OWNER_PROJECT)?, path(OWNER_STATE)?);
-        Some(KeeperOwner { project, state, log, home: path(OWNER_HOME) })
-    }
-}
-
-/// A process, told from another that has the same id later.
+/// A process, distinct from a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessIdentity {
     pub pid: u32,
-    /// When it was started, in units of the system.
+    /// Start time, in a unit of the system.
     pub started: u64,
 }
 
-/// What is above this process.
+/// A keeper above this process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeeperAncestor {
+    environment: Vec<OsString>,
+}
+
+impl KeeperAncestor {
+    /// Returns a variable that the keeper was started with.
+    pub fn variable(&self, name: &str) -> Option<OsString> {
+        self.environment.iter().find_map(|variable| os::value_of(variable, name))
+    }
+}
+
+/// A keeper with this environment of `NAME=value` pairs.
+impl FromIterator<OsString> for KeeperAncestor {
+    fn from_iter<I: IntoIterator<Item = OsString>>(variables: I) -> KeeperAncestor {
+        KeeperAncestor { environment: variables.into_iter().collect() }
+    }
+}
+
+/// The processes above this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ancestry {
     /// The processes of this user above this one, the nearest first.
     pub processes: Vec<ProcessIdentity>,
-    /// The projects of the keepers among them, the nearest first; none for a keeper that names no project.
-    pub keepers: Vec<Option<KeeperOwner>>,
+    /// The keepers among them, the nearest first. A keeper that is known by its mark alone has no environment.
+    pub keepers: Vec<KeeperAncestor>,
 }
 
-/// Why the processes above this one are not known.
+/// The reason why the processes above this one are unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HiddenAncestry {
     #[error("/proc does not show this process")]
@@ -87,30 +65,30 @@ pub enum HiddenAncestry {
     TooMany,
 }
 
-/// The processes above this one, as they were when this was first asked: one search serves a whole process.
+/// Returns the processes above this one at the time of the first call. Later calls return the same result.
 pub fn ancestry() -> &'static Result<Ancestry, HiddenAncestry> {
     static ABOVE: OnceLock<Result<Ancestry, HiddenAncestry>> = OnceLock::new();
     ABOVE.get_or_init(search)
 }
 
-/// Searches the processes above this one. The search ends at the first one that belongs to another user, as `sshd`, `sudo`
-/// and `login` do. Root has no such end: a process of root's can make itself one of any user's.
+/// Searches the processes above this one, up to the first of another user.
+///
+/// `sshd`, `sudo` and `login` run as another user. For root the search has no such end: a process of root can become
+/// any user.
 fn search() -> Result<Ancestry, HiddenAncestry> {
     if !os::sees_itself() {
         return Err(HiddenAncestry::NoProc);
     }
     let mut found = Ancestry::default();
-    // Where orphans can't be adopted, a process without parents is known by this alone.
+    // Where orphans cannot be adopted, only the mark shows that an orphan had a keeper.
     if std::env::var_os(MARK).is_some() {
-        found.keepers.push(None);
+        found.keepers.push(KeeperAncestor::default());
     }
     let mut below = getpid();
     for _ in 0..ANCESTORS_MAX {
         let Some(parent) = stat(below)?.parent else {
-            return match os::has_one_user() && below.is_init() {
-                true => Err(HiddenAncestry::Namespace),
-                false => Ok(found),
-            };
+            let is_hidden = os::has_one_user() && below.is_init();
+            return if is_hidden { Err(HiddenAncestry::Namespace) } else { Ok(found) };
         };
         if is_of_another_user(parent)? {
             return Ok(found);
@@ -118,20 +96,14 @@ fn search() -> Result<Ancestry, HiddenAncestry> {
         let started = stat(parent)?.started.unwrap_or_default();
         found.processes.push(ProcessIdentity { pid: number(parent), started });
         if os::arguments(parent).get(1).is_some_and(|word| word == KEEPER_ARGUMENT) {
-            found.keepers.push(KeeperOwner::of_variables(&os::variables_of(parent)));
+            found.keepers.push(KeeperAncestor { environment: os::variables_of(parent) });
         }
         below = parent;
     }
     Err(HiddenAncestry::TooMany)
 }
 
-/// Whether a hook or an agent started this process, by whatever way: a keeper is above it then, as the reaper of
-/// all that lost their parents. A process that can't tell counts as one that was.
-pub fn is_kept() -> bool {
-    ancestry().as_ref().map_or(true, |above| !above.keepers.is_empty())
-}
-
-fn stat(pid: Pid) -> Result<super::descendants::Stat, HiddenAncestry> {
+fn stat(pid: Pid) -> Result<ProcessStat, HiddenAncestry> {
     os::stat(pid).ok_or(HiddenAncestry::Masked(number(pid)))
 }
 
@@ -141,46 +113,12 @@ fn is_of_another_user(pid: Pid) -> Result<bool, HiddenAncestry> {
     }
     match os::real_user(pid) {
         Some(user) => Ok(user != getuid().as_raw()),
-        // The system itself says whose it is, whatever is mounted at /proc.
+        // The kernel checks the owner of a process, whatever is mounted at /proc.
         None => match rustix::process::test_kill_process(pid) {
             Err(rustix::io::Errno::PERM) => Ok(true),
             _ => Err(HiddenAncestry::Masked(number(pid))),
         },
     }
-}
-
-/// Processes that start others on a person's behalf: never an agent.
-const SESSION_PROGRAMS: [&str; 8] =
-    ["init", "systemd", "sshd", "login", "su", "sudo", "tmux: server", "screen"];
-const SHELLS: [&str; 9] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "mksh", "ash", "busybox"];
-
-/// The agent that runs this process as one of its hooks or tools: the nearest process above it that is not a shell
-/// with a command line (`sh -c …`). None if a person typed the command, or nobody above it can be an agent.
-pub fn agent_above() -> Option<ProcessIdentity> {
-    for &process in &ancestry().as_ref().ok()?.processes {
-        let pid = Pid::from_raw(process.pid.cast_signed())?;
-        let program = os::program_name(pid)?;
-        if pid.is_init() || SESSION_PROGRAMS.contains(&program.as_str()) {
-            return None;
-        }
-        if !SHELLS.contains(&program.as_str()) {
-            return Some(process);
-        }
-        let mut arguments = os::arguments(pid).into_iter().skip(1);
-        let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
-        let first = arguments.next()?;
-        let has_command = first.as_encoded_bytes().ends_with(b"c")
-            && !first.as_encoded_bytes().starts_with(b"--");
-        if is_option(&first) && !has_command {
-            // `bash -i`, `bash --login`: a person's.
-            return arguments.any(|word| !is_option(&word)).then_some(process);
-        }
-        // `sh script` is a program like any other.
-        if !is_option(&first) {
-            return Some(process);
-        }
-    }
-    None
 }
 
 fn number(pid: Pid) -> u32 {
@@ -197,22 +135,5 @@ mod tests {
         let parent = rustix::process::getppid().unwrap();
         assert_eq!(above.processes[0].pid, number(parent));
         assert!(above.processes[0].started > 0);
-    }
-
-    #[test]
-    fn a_keeper_names_its_project() {
-        let (log, home) = ("0123".to_owned(), Some("/h".into()));
-        let owner = KeeperOwner { project: "/p q".into(), state: "/s=t".into(), log, home };
-        let variables: Vec<OsString> = owner
-            .variables()
-            .map(|(name, value)| {
-                let mut variable = OsString::from(name);
-                variable.push("=");
-                variable.push(value);
-                variable
-            })
-            .collect();
-        assert_eq!(KeeperOwner::of_variables(&variables), Some(owner));
-        assert_eq!(KeeperOwner::of_variables(&variables[..1]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Ends jobs from another thread, or from a signal handler.
+//! A switch that ends jobs from another thread, or from a signal handler.
 
 use std::io::{PipeReader, PipeWriter};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,13 +9,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, retry_on_intr};
 
-/// A switch that stays on: every job that watches it is told to end.
+/// A switch that stays on. Every job that has it is asked to end.
 #[derive(Clone, Debug)]
-pub struct Cancel(Arc<Switch>);
+pub struct Cancel(Arc<SwitchPipe>);
 
-/// A pipe that nothing is read from: it is on once something is in it.
+/// A pipe that is never read. The switch is on once the pipe is not empty.
 #[derive(Debug)]
-struct Switch {
+struct SwitchPipe {
     read: PipeReader,
     write: PipeWriter,
 }
@@ -24,12 +24,12 @@ impl Cancel {
     pub fn new() -> std::io::Result<Cancel> {
         let (read, write) = std::io::pipe()?;
         fcntl_setfl(&write, OFlags::NONBLOCK)?;
-        Ok(Cancel(Arc::new(Switch { read, write })))
+        Ok(Cancel(Arc::new(SwitchPipe { read, write })))
     }
 
-    /// One write, which is allowed in a signal handler.
+    /// Turns the switch on, by one `write`: safe in a signal handler.
     pub fn trigger(&self) {
-        // It fails only when the pipe is full, and then the switch is on.
+        // A write fails only if the pipe is full. Then the switch is on.
         let _ = rustix::io::write(&self.0.write, &[1]);
     }
 
@@ -37,7 +37,7 @@ impl Cancel {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits for so long, unless it is on; answers whether it is.
+    /// Waits until the switch is on, at most for `timeout`. Returns whether it is on.
     pub fn wait(&self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         loop {
@@ -51,10 +51,8 @@ impl Cancel {
             }
         }
     }
-}
 
-impl Cancel {
-    /// Waits until it is on, or `over` is; answers whether it is.
+    /// Waits until this switch or `over` is on. Returns whether this one is.
     pub fn wait_unless(&self, over: &Cancel) -> bool {
         let mut fds = [self, over].map(|fd| PollFd::new(fd, PollFlags::IN));
         let _ = retry_on_intr(|| poll(&mut fds, None));
@@ -62,17 +60,19 @@ impl Cancel {
     }
 }
 
-/// A switch of its own that is on, too, when another one is.
+/// A switch that another one turns on as well.
 #[derive(Debug)]
-pub struct Linked {
+pub struct LinkedCancel {
     pub own: Cancel,
     over: Cancel,
 }
 
-impl Linked {
-    pub fn new(other: &Cancel) -> std::io::Result<Linked> {
-        let linked = Linked { own: Cancel::new()?, over: Cancel::new()? };
-        let (own, over, other) = (linked.own.clone(), linked.over.clone(), other.clone());
+impl LinkedCancel {
+    pub fn new(other: &Cancel) -> std::io::Result<LinkedCancel> {
+        let linked = LinkedCancel { own: Cancel::new()?, over: Cancel::new()? };
+        let own = linked.own.clone();
+        let over = linked.over.clone();
+        let other = other.clone();
         std::thread::Builder::new().name("cancel".to_owned()).spawn(move || {
             if other.wait_unless(&over) {
                 own.trigger();
@@ -82,7 +82,7 @@ impl Linked {
     }
 }
 
-impl Drop for Linked {
+impl Drop for LinkedCancel {
     fn drop(&mut self) {
         self.over.trigger();
     }

@@ -1,11 +1,11 @@
-//! A cgroup for each keeper, where the system lets this program make one: cgroup v2, delegated to the user.
+//! A cgroup for each keeper, where this program may create one: cgroup v2, delegated to the user.
 //!
-//! Who is started in a cgroup stays in it, whatever its session, its parent or its user become, and all that
-//! are in it can be killed at once. So it reaches what is out of a signal's reach, and what was left behind
-//! when keeper and program were killed in one moment: the next program in the same place finds it by its name.
+//! A process that starts in a cgroup stays in it when its session, parent or user changes, and all processes of a
+//! cgroup can be killed at once. This reaches processes that a signal cannot. It also reaches those that were left when
+//! keeper and program were killed at the same moment: the next program in the same cgroup finds them by the name.
 //!
-//! It has no limits of its own. Those would be the cgroup's above to give, which can't while it has processes
-//! itself: this program, and the shell that it was started from.
+//! The cgroup has no resource limits. Its parent would have to set them, and cannot while it has processes itself:
+//! this program, and the shell that started it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -19,53 +19,55 @@ use rustix::fs::{Access, access, statfs};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 
-use super::{KILL_PAUSE, descendants, os};
+use crate::os::{self, ProcessStat};
+use crate::timing::KILL_PAUSE;
 
-/// Where the cgroups are. Beside older ones they are elsewhere, and not used.
+/// The mount point of cgroup v2. Hybrid systems mount it elsewhere, and it is not used there.
 const MOUNT: &str = "/sys/fs/cgroup";
-/// What the file system of cgroups v2 calls itself.
+/// The type of the cgroup v2 file system.
 const CGROUP2: u64 = 0x6367_7270;
-/// What a keeper's cgroup begins with; the rest tells whose it is.
+/// The beginning of the name of a keeper's cgroup. The rest names its owner.
 const PREFIX: &str = "hookloop-";
-/// Who is in a cgroup; and where one writes to be in it.
+/// The file that lists the processes of a cgroup. Writing to it adds one.
 const MEMBERS: &str = "cgroup.procs";
-/// Kills all that are in a cgroup and in those below, from Linux 5.14 on.
+/// The file that kills all processes in a cgroup and below it, since Linux 5.14.
 const KILL: &str = "cgroup.kill";
-/// Killed processes are gone by then, or their cgroup is left for a later program.
+/// The longest wait for killed processes. After it, their cgroup is left to a later program.
 const REMOVE_LIMIT: Duration = Duration::from_millis(200);
-/// Cgroups that are looked at to remove one: those that a hook made in it.
+/// The largest number of cgroups within a keeper's cgroup that are removed with it.
 const REMOVED_MAX: usize = 1_024;
-/// Cgroups of dead programs that one start of a keeper deals with.
+/// The largest number of cgroups of dead programs that one start of a keeper removes.
 const ABANDONED_MAX: usize = 64;
 
-/// A keeper's cgroup. Who is in it ends with it.
+/// A keeper's cgroup. Dropping it ends its processes.
 #[derive(Debug)]
-pub(super) struct Cgroup(PathBuf);
+pub(crate) struct KeeperCgroup(PathBuf);
 
-impl Cgroup {
-    /// Makes one, if that can be done here, after ending what dead programs left.
-    pub(super) fn make() -> Option<Cgroup> {
+impl KeeperCgroup {
+    /// Creates a cgroup if this system allows it, after ending those of dead programs.
+    pub(crate) fn create() -> Option<KeeperCgroup> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let (home, owner) = (home()?, Owner::this_program()?);
+        let home = home()?;
+        let owner = CgroupOwner::this_program()?;
         end_all(&abandoned(&home, owner.namespace));
         let path = home.join(owner.name(NUMBER.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir(&path).ok()?;
-        let cgroup = Cgroup(path);
+        let cgroup = KeeperCgroup(path);
         cgroup.0.join(KILL).exists().then_some(cgroup)
     }
 
-    /// A file for a keeper to [`enter`] by.
-    pub(super) fn door(&self) -> Option<File> {
+    /// Opens the file by which a keeper can [`enter`].
+    pub(crate) fn members_file(&self) -> Option<File> {
         open(&self.0, MEMBERS).ok()
     }
 
-    /// Kills all that are in it, whoever they run as.
-    pub(super) fn kill(&self) {
+    /// Kills all processes in the cgroup, whichever user they run as.
+    pub(crate) fn kill(&self) {
         kill(&self.0);
     }
 }
 
-impl Drop for Cgroup {
+impl Drop for KeeperCgroup {
     fn drop(&mut self) {
         if !remove(&self.0) {
             end_all(std::slice::from_ref(&self.0));
@@ -73,12 +75,12 @@ impl Drop for Cgroup {
     }
 }
 
-/// Moves this process into the cgroup that its output leads to. If it leads nowhere, that has no effect.
-pub(super) fn enter() {
+/// Moves this process into the cgroup whose members file is its stdout. Has no effect if stdout is `/dev/null`.
+pub(crate) fn enter() {
     let _ = rustix::io::write(io::stdout(), b"0");
 }
 
-/// This program's own cgroup, if it can have others below it.
+/// Returns the cgroup of this program, if this program may create others below it.
 pub fn home() -> Option<PathBuf> {
     if u64::try_from(statfs(MOUNT).ok()?.f_type) != Ok(CGROUP2) {
         return None;
@@ -86,55 +88,57 @@ pub fn home() -> Option<PathBuf> {
     let home = Path::new(MOUNT).join(own_path(&fs::read_to_string("/proc/self/cgroup").ok()?)?);
     access(&home, Access::WRITE_OK | Access::EXEC_OK).ok()?;
     access(home.join(MEMBERS), Access::WRITE_OK).ok()?;
-    // In a name space of its own, a path can be that of another cgroup.
+    // In another cgroup namespace, the same path can be another cgroup.
     let members = fs::read_to_string(home.join(MEMBERS)).ok()?;
     let own = getpid().to_string();
     members.lines().any(|member| member == own).then_some(home)
 }
 
-/// What `/proc/self/cgroup` says of cgroups v2. A way up leads out of what this process can see.
+/// Parses the cgroup v2 path in `/proc/self/cgroup`. A path with `..` leads out of the visible tree and is refused.
 fn own_path(text: &str) -> Option<&Path> {
     let path = Path::new(text.lines().find_map(|line| line.strip_prefix("0::/"))?);
     path.components().all(|part| matches!(part, Component::Normal(_))).then_some(path)
 }
 
-/// A program that has keepers, so that no other can be taken for it: ids are used again.
+/// A program that has keepers, distinct from a later one with the same process id.
 #[derive(Debug, PartialEq, Eq)]
-struct Owner {
-    /// In which the id holds.
+struct CgroupOwner {
+    /// The pid namespace of the id.
     namespace: u64,
     pid: Pid,
-    /// In the kernel's ticks.
+    /// Start time in clock ticks.
     started: u64,
 }
 
-impl Owner {
-    fn this_program() -> Option<Owner> {
+impl CgroupOwner {
+    fn this_program() -> Option<CgroupOwner> {
         let pid = getpid();
-        // With another world's `/proc`, neither would be this process's.
+        // In the `/proc` of another namespace, both values would belong to another process.
         if !os::sees_itself() {
             return None;
         }
         let namespace = fs::metadata("/proc/self/ns/pid").ok()?.ino();
-        Some(Owner { namespace, pid, started: os::stat(pid)?.started? })
+        Some(CgroupOwner { namespace, pid, started: os::stat(pid)?.started? })
     }
 
     fn name(&self, number: u64) -> String {
-        let Owner { namespace, pid, started } = self;
+        let CgroupOwner { namespace, pid, started } = self;
         format!("{PREFIX}{namespace}-{pid}-{started}-{number}")
     }
 
-    fn of(name: &str) -> Option<Owner> {
+    fn of(name: &str) -> Option<CgroupOwner> {
         let mut numbers = name.strip_prefix(PREFIX)?.split('-').map(|part| part.parse().ok());
-        let (namespace, pid, started) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        let namespace = numbers.next()??;
+        let pid = numbers.next()??;
+        let started = numbers.next()??;
         numbers.next()??;
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-        numbers.next().is_none().then_some(Owner { namespace, pid, started })
+        numbers.next().is_none().then_some(CgroupOwner { namespace, pid, started })
     }
 
-    /// If in doubt, it is not.
+    /// Returns whether the program has ended. In doubt it has not.
     fn is_dead(&self) -> bool {
-        let is_another = |stat: descendants::Stat| {
+        let is_another = |stat: ProcessStat| {
             stat.dead || stat.started.is_some_and(|started| started != self.started)
         };
         test_kill_process(self.pid) == Err(Errno::SRCH)
@@ -142,17 +146,17 @@ impl Owner {
     }
 }
 
-/// Cgroups of programs that are dead. Those of another name space can't be asked for, and are left.
+/// Cgroups of dead programs. Those of another pid namespace are left alone: their owners cannot be checked.
 fn abandoned(home: &Path, namespace: u64) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
-        let owner = name.and_then(Owner::of).filter(|owner| owner.namespace == namespace);
+        let owner = name.and_then(CgroupOwner::of).filter(|owner| owner.namespace == namespace);
         owner.is_some_and(|owner| owner.is_dead())
     };
     below(home).filter(is_abandoned).take(ABANDONED_MAX).collect()
 }
 
-/// Kills all that are in these cgroups, and removes them.
+/// Kills all processes in these cgroups, and removes the cgroups.
 fn end_all(cgroups: &[PathBuf]) {
     cgroups.iter().for_each(|cgroup| kill(cgroup));
     let start = Instant::now();
@@ -167,7 +171,7 @@ fn kill(cgroup: &Path) {
     let _ = open(cgroup, KILL).and_then(|file| Ok(rustix::io::write(file, b"1")?));
 }
 
-/// Whether a cgroup is gone, with those below it. One that has processes stays.
+/// Removes a cgroup and those below it. Returns whether it is gone: one with processes stays.
 fn remove(cgroup: &Path) -> bool {
     if is_removed(cgroup) {
         return true;
@@ -189,7 +193,7 @@ fn is_removed(cgroup: &Path) -> bool {
     }
 }
 
-/// Cgroups directly below another.
+/// The cgroups directly below another.
 fn below(cgroup: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(cgroup).into_iter().flatten().flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -207,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_cgroup_is_found() {
+    fn the_cgroup_path_of_this_process_is_parsed() {
         let check = |text, expected: Option<&str>| {
             assert_eq!(own_path(text), expected.map(Path::new), "{text}");
         };
@@ -220,33 +224,33 @@ mod tests {
     }
 
     #[test]
-    fn a_name_tells_whose_it_is() {
-        let own = Owner::this_program().unwrap();
-        assert_eq!(Owner::of(&own.name(7)), Some(own));
+    fn a_cgroup_name_identifies_its_owner() {
+        let own = CgroupOwner::this_program().unwrap();
+        assert_eq!(CgroupOwner::of(&own.name(7)), Some(own));
         for other in
             ["hookloop-1-2-3", "hookloop-1-2-3-4-5", "hookloop-1-0-3-4", "hookloop-a-2-3-4"]
         {
-            assert_eq!(Owner::of(other), None, "{other}");
+            assert_eq!(CgroupOwner::of(other), None, "{other}");
         }
         for other in ["hookloop-tests", "hookloop-", "1-2-3-4", ""] {
-            assert_eq!(Owner::of(other), None, "{other}");
+            assert_eq!(CgroupOwner::of(other), None, "{other}");
         }
     }
 
     #[test]
-    fn the_living_are_not_dead_and_their_ids_are_not_enough() {
-        let own = Owner::this_program().unwrap();
+    fn a_live_owner_is_not_dead_and_a_reused_id_is_another_owner() {
+        let own = CgroupOwner::this_program().unwrap();
         assert!(!own.is_dead());
-        assert!(Owner { started: own.started - 1, ..own }.is_dead());
+        assert!(CgroupOwner { started: own.started - 1, ..own }.is_dead());
     }
 
-    /// Also while nobody has waited for it.
+    /// A zombie counts as dead.
     #[test]
-    fn the_dead_are_dead() {
+    fn an_ended_owner_is_dead() {
         let mut child = Command::new("true").spawn().unwrap();
         let pid = Pid::from_child(&child);
         let started = os::stat(pid).unwrap().started.unwrap();
-        let owner = Owner { namespace: 0, pid, started };
+        let owner = CgroupOwner { namespace: 0, pid, started };
         let start = Instant::now();
         while !owner.is_dead() {
             assert!(start.elapsed() < Duration::from_secs(10));
@@ -255,13 +259,13 @@ mod tests {
         assert!(owner.is_dead());
     }
 
-    /// Cgroups and directories are removed in the same way, but that files are in the way of directories.
+    /// Plain directories stand in for cgroups: `rmdir` removes both.
     #[test]
-    fn what_is_abandoned_is_found_and_removed_with_what_is_below() {
+    fn cgroups_of_dead_programs_are_removed_with_those_below() {
         let home = tempfile::tempdir().unwrap();
-        let own = Owner::this_program().unwrap();
-        let dead = Owner { started: own.started - 1, ..own };
-        let elsewhere = Owner { namespace: own.namespace + 1, ..dead };
+        let own = CgroupOwner::this_program().unwrap();
+        let dead = CgroupOwner { started: own.started - 1, ..own };
+        let elsewhere = CgroupOwner { namespace: own.namespace + 1, ..dead };
         let make = |name: &str| fs::create_dir_all(home.path().join(name)).unwrap();
         make(&own.name(0));
         make(&elsewhere.name(0));

@@ -1,4 +1,4 @@
-//! Who a process started, and who those started; who is in a session; and all that belong to a keeper's hook.
+//! Finds the descendants of a process, the members of a session, and all processes of a keeper's job.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -6,67 +6,58 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-use super::{KILL_PAUSE, os};
+use crate::os::{self, ProcessStat};
+use crate::timing::KILL_PAUSE;
 
-/// The variable that marks the processes of a keeper's hook where orphans can't be adopted.
-pub(super) const MARK: &str = "HOOKLOOP_KEEPER";
+/// The variable that marks the processes of a job where orphans cannot be adopted.
+pub(crate) const MARK: &str = "HOOKLOOP_KEEPER";
 
-/// How long a process is waited for that has no variables.
-const UNTOLD_LIMIT: Duration = Duration::from_millis(50);
+/// The longest wait for the environment of a process that has none yet.
+const UNKNOWN_LIMIT: Duration = Duration::from_millis(50);
 
-/// What is known of a process.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub(super) dead: bool,
-    pub(super) stopped: bool,
-    pub(super) parent: Option<Pid>,
-    /// None for one that began outside of this process's world, as a container's first process has it.
-    pub(super) session: Option<Pid>,
-    /// In whatever the system counts.
-    pub(super) started: Option<u64>,
-}
-
-/// All that belong to the hook of this process, which is its keeper.
+/// All processes of the job of this process, which is the job's keeper.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    /// What those have who lost their parents; none where they become this process's children.
-    pub(super) mark: Option<OsString>,
+pub(crate) struct JobProcesses {
+    /// The mark by which orphans are found. `None` where orphans become children of this process.
+    pub(crate) mark: Option<OsString>,
 }
 
-impl Kept {
-    /// Gives `visit` everybody, dead ones that nobody waited for included, and each before their own children are looked
-    /// for: who is stopped by `visit` has no further children.
+impl JobProcesses {
+    /// Calls `visit` for every process, zombies included.
     ///
-    /// What forks or loses its parent meanwhile may be missing, so look again until there is none.
-    pub(super) fn visit(&self, visit: impl FnMut(Pid)) {
+    /// Each process is visited before the search for its children, so one that `visit` stops has no further children.
+    /// A process that forks or loses its parent meanwhile may be missed: repeat until there is none.
+    pub(crate) fn visit(&self, visit: impl FnMut(Pid)) {
         self.walk(usize::MAX, visit);
     }
 
-    /// No more than `max` of them, each after `visit` was given it.
-    pub(super) fn up_to(&self, max: usize, visit: impl FnMut(Pid)) -> Vec<Pid> {
+    /// Returns at most `max` processes, after calling `visit` for each.
+    pub(crate) fn up_to(&self, max: usize, visit: impl FnMut(Pid)) -> Vec<Pid> {
         let mut found = self.walk(max, visit);
         found.truncate(max);
         found
     }
 
-    /// Stops all, parents before their children, so that what forks all the time does not get away; tells who they are.
-    pub(super) fn stopped(&self) -> Vec<Pid> {
+    /// Stops all processes, parents before children, and returns them. One that forks without pause is caught, too.
+    pub(crate) fn stop_all(&self) -> Vec<Pid> {
         self.walk(usize::MAX, stop)
     }
 
-    /// Whether some of them may live and be nobody's child here. Who began with the hook or later and can't be told yet
-    /// is one of them until it can, and no longer than for [`UNTOLD_LIMIT`].
-    pub(super) fn has_strays(&self, began: Option<u64>) -> bool {
+    /// Returns whether marked processes may be alive that are no descendants of this one.
+    ///
+    /// A process without a readable environment that started with the job or later counts as marked, for at most
+    /// [`UNKNOWN_LIMIT`].
+    pub(crate) fn has_strays(&self, began: Option<u64>) -> bool {
         let Some(mark) = &self.mark else { return false };
-        let until = Instant::now() + UNTOLD_LIMIT;
+        let until = Instant::now() + UNKNOWN_LIMIT;
         loop {
-            let look = Look::new(mark);
-            if look.marked.into_iter().any(is_alive) {
+            let search = MarkSearch::new(mark);
+            if search.marked.into_iter().any(is_alive) {
                 return true;
             }
-            let is_of_hook = |stat: Stat| !stat.dead && stat.started >= began;
-            let is_untold = |pid: &Pid| os::stat(*pid).is_some_and(is_of_hook);
-            if Instant::now() >= until || !look.untold.iter().any(is_untold) {
+            let is_of_job = |stat: ProcessStat| !stat.dead && stat.started >= began;
+            let is_unknown = |pid: &Pid| os::stat(*pid).is_some_and(is_of_job);
+            if Instant::now() >= until || !search.unknown.iter().any(is_unknown) {
                 return false;
             }
             std::thread::sleep(KILL_PAUSE);
@@ -74,49 +65,49 @@ impl Kept {
     }
 
     fn walk(&self, max: usize, visit: impl FnMut(Pid)) -> Vec<Pid> {
-        walk(&[getpid()], self.mark.as_ref().map(marked).unwrap_or_default(), max, visit)
+        walk(getpid(), self.mark.as_ref().map(marked).unwrap_or_default(), max, visit)
     }
 }
 
-/// Those that have a keeper's mark, but for that keeper.
-pub(super) fn marked(mark: &OsString) -> Vec<Pid> {
-    Look::new(mark).marked
+/// Processes that have a keeper's mark, other than this one.
+pub(crate) fn marked(mark: &OsString) -> Vec<Pid> {
+    MarkSearch::new(mark).marked
 }
 
-/// What a look at all processes finds.
-struct Look {
+/// The result of a search of all processes for a mark.
+struct MarkSearch {
     marked: Vec<Pid>,
-    /// Those that have no variables: who is about to become another program has none for a moment.
-    untold: Vec<Pid>,
+    /// Processes with an empty environment. During `exec` that is so for a moment.
+    unknown: Vec<Pid>,
 }
 
-impl Look {
-    fn new(mark: &OsString) -> Look {
+impl MarkSearch {
+    fn new(mark: &OsString) -> MarkSearch {
         let mut wanted = OsString::from(format!("{MARK}="));
         wanted.push(mark);
-        let mut look = Look { marked: Vec::new(), untold: Vec::new() };
+        let mut search = MarkSearch { marked: Vec::new(), unknown: Vec::new() };
         for (pid, variables) in os::variables().filter(|(pid, _)| *pid != getpid()) {
             if variables.is_empty() {
-                look.untold.push(pid);
+                search.unknown.push(pid);
             } else if variables.contains(&wanted) {
-                look.marked.push(pid);
+                search.marked.push(pid);
             }
         }
-        look
+        search
     }
 }
 
-/// Stops all descendants of a process, parents before their children; tells who they are.
-pub(super) fn stopped(ancestor: Pid) -> Vec<Pid> {
-    walk(&[ancestor], Vec::new(), usize::MAX, stop)
+/// Stops all descendants of a process, parents before children, and returns them.
+pub(crate) fn stop_below(ancestor: Pid) -> Vec<Pid> {
+    walk(ancestor, Vec::new(), usize::MAX, stop)
 }
 
 fn stop(pid: Pid) {
     let _ = kill_process(pid, Signal::STOP);
 }
 
-/// The descendants of some, and others with theirs. Stops to look when it has found `max`.
-fn walk(of: &[Pid], others: Vec<Pid>, max: usize, mut visit: impl FnMut(Pid)) -> Vec<Pid> {
+/// Returns the descendants of `root`, and `others` with their descendants. The search ends after `max`.
+fn walk(root: Pid, others: Vec<Pid>, max: usize, mut visit: impl FnMut(Pid)) -> Vec<Pid> {
     let mut table = None;
     let mut children = |pid: Pid| match os::children(pid) {
         Some(children) => children,
@@ -126,7 +117,7 @@ fn walk(of: &[Pid], others: Vec<Pid>, max: usize, mut visit: impl FnMut(Pid)) ->
         }
     };
     let mut known = HashSet::new();
-    let mut found: Vec<Pid> = of.iter().flat_map(|pid| children(*pid)).chain(others).collect();
+    let mut found: Vec<Pid> = children(root).into_iter().chain(others).collect();
     found.retain(|pid| known.insert(*pid));
     let mut next = 0;
     while let Some(pid) = found.get(next).copied() {
@@ -139,12 +130,12 @@ fn walk(of: &[Pid], others: Vec<Pid>, max: usize, mut visit: impl FnMut(Pid)) ->
     found
 }
 
-/// The children of a process, dead ones that nobody waited for included.
-pub(super) fn children(pid: Pid) -> Vec<Pid> {
+/// The children of a process, zombies included.
+pub(crate) fn children(pid: Pid) -> Vec<Pid> {
     os::children(pid).unwrap_or_else(|| children_by_parent().remove(&pid).unwrap_or_default())
 }
 
-/// The same for all processes of the machine.
+/// The children of every process of the machine, zombies included.
 fn children_by_parent() -> HashMap<Pid, Vec<Pid>> {
     let mut table: HashMap<Pid, Vec<Pid>> = HashMap::new();
     for (pid, stat) in os::all_processes() {
@@ -156,19 +147,19 @@ fn children_by_parent() -> HashMap<Pid, Vec<Pid>> {
 }
 
 /// The living processes of a session.
-pub(super) fn in_session(session: Pid) -> Vec<Pid> {
+pub(crate) fn in_session(session: Pid) -> Vec<Pid> {
     let all = os::all_processes().into_iter();
     let members = all.filter(|(_, stat)| stat.session == Some(session) && !stat.dead);
     members.map(|(pid, _)| pid).collect()
 }
 
-/// Whether a process does nothing because somebody stopped it.
-pub(super) fn is_stopped(pid: Pid) -> bool {
+/// Returns whether a process is stopped by a signal.
+pub(crate) fn is_stopped(pid: Pid) -> bool {
     os::stat(pid).is_some_and(|stat| stat.stopped)
 }
 
-/// Whether a process is there and has not ended.
-pub(super) fn is_alive(pid: Pid) -> bool {
+/// Returns whether a process exists and has not ended.
+pub(crate) fn is_alive(pid: Pid) -> bool {
     os::stat(pid).is_some_and(|stat| !stat.dead)
 }
 
@@ -183,20 +174,21 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_find_a_child() {
+    fn a_child_is_found_by_its_file_and_by_the_table() {
         let mut child = sleeper();
-        let (own, pid) = (getpid(), Pid::from_child(&child));
+        let own = getpid();
+        let pid = Pid::from_child(&child);
         assert!(children_by_parent()[&own].contains(&pid));
         assert!(os::children(own).is_none_or(|children| children.contains(&pid)));
         let mut visited = Vec::new();
-        Kept::default().visit(|pid| visited.push(pid));
+        JobProcesses::default().visit(|pid| visited.push(pid));
         assert!(visited.contains(&pid));
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
     #[test]
-    fn members_of_a_session_are_found_while_they_live() {
+    fn the_living_members_of_a_session_are_found() {
         let mut child =
             Command::new("setsid").args(["sh", "-c", "sleep 60 & wait"]).spawn().unwrap();
         let session = Pid::from_child(&child);

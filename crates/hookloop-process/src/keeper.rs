@@ -1,5 +1,4 @@
-//! This program's side of a keeper: starts it when it is needed, gives it one job after the other, and
-//! replaces it when it is gone.
+//! The program's side of a keeper: starts the keeper, sends it one job after another, and replaces a lost one.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,184 +11,192 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use super::ancestry::KeeperOwner;
-use super::cgroup::Cgroup;
-use super::descendants::MARK;
-use super::orphans::{self, Registered};
-use super::running_job::{Course, Finish, READ_SIZE};
-use super::wire::{self, Ended, ORDER_MAX, Order};
-use super::{
-    Cancel, How, Job, KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, Outputs, ProcessError, Ran,
-    TIMEOUT_MAX, descendants, os, program,
-};
+use crate::cancel::Cancel;
+use crate::cgroup::KeeperCgroup;
+use crate::descendants::{self, MARK};
+use crate::error::ProcessError;
+use crate::job::{ExitReason, Job, JobResult, JobSource};
+use crate::orphans::{self, KeeperRegistration};
+use crate::output::JobOutputs;
+use crate::running_job::{JobEnd, READ_SIZE, RunningJob};
+use crate::timing::{KILL_GRACE, KILL_LIMIT, LEFTOVER_GRACE, TIMEOUT_MAX};
+use crate::wire::{self, EndReport, JobOrder, ORDER_MAX};
+use crate::{os, program};
 
-/// The argument that makes the program a keeper.
+/// The first argument of a keeper. A program that gets it calls [`keeper_main`](crate::keeper_main()).
 pub const KEEPER_ARGUMENT: &str = "__keeper";
-/// A keeper takes a large order as fast as it comes; one that does not is not there.
+/// `argv[0]` of a keeper.
+const KEEPER_NAME: &str = "hookloop";
+/// The longest time to send an order. A keeper that takes longer counts as lost.
 const SEND_LIMIT: Duration = Duration::from_secs(5);
-/// A keeper that is this late is lost.
+/// A keeper that reports so late counts as lost.
 const LATE_MAX: Duration = Duration::from_secs(5);
-/// A keeper that is not needed any more ends by itself within this, or is killed.
+/// Time for a keeper to end by itself before it is killed.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// The one that ran the job before may be gone; if so, a new one.
+/// Number of keepers that are tried for one job: the present one, and a new one if that is gone.
 const KEEPERS_TRIED: usize = 2;
 
-/// Runs one job after the other; nothing that a job starts outlives it.
+/// Runs one job after another. No process that a job starts outlives the job.
 #[derive(Debug)]
 pub struct Keeper {
-    kind: Kind,
-    process: Option<Process>,
+    settings: KeeperSettings,
+    process: Option<KeeperProcess>,
     buffer: Vec<u8>,
-    /// Of the last order that was given.
+    /// The number of the last order.
     number: u64,
 }
 
-/// How keepers are started.
+/// Settings with which keepers are started.
 #[derive(Clone, Debug)]
-pub(super) struct Kind {
-    /// None for this program, wherever it is.
+pub(crate) struct KeeperSettings {
+    /// `None` for this program.
     executable: Option<PathBuf>,
-    /// Whether its hooks are marked, so that who leaves it is found again.
+    /// Whether the processes of jobs are marked, so that orphans are found.
     marks: bool,
-    /// The project that it works for.
-    owner: Option<KeeperOwner>,
+    /// The environment of the keeper itself.
+    environment: Vec<(OsString, OsString)>,
 }
 
-impl Kind {
-    pub(super) fn new(executable: Option<PathBuf>) -> Kind {
-        Kind { executable, marks: !os::ADOPTS, owner: None }
+impl KeeperSettings {
+    pub(crate) fn new(executable: Option<PathBuf>) -> KeeperSettings {
+        KeeperSettings { executable, marks: !os::ADOPTS, environment: Vec::new() }
     }
 
-    pub(super) fn marking(self) -> Kind {
-        Kind { marks: true, ..self }
+    pub(crate) fn marking(self) -> KeeperSettings {
+        KeeperSettings { marks: true, ..self }
     }
 
-    pub(super) fn working_for(self, owner: KeeperOwner) -> Kind {
-        Kind { owner: Some(owner), ..self }
+    pub(crate) fn with_environment(self, environment: Vec<(OsString, OsString)>) -> Self {
+        KeeperSettings { environment, ..self }
     }
 }
 
-/// Jobs that run one after the other.
-pub trait Turns<'a> {
-    /// The next job. It is asked for while the one before runs; none if there is no other, or if what
-    /// comes next depends on that one.
-    fn next(&mut self) -> Option<Job<'a>>;
-    /// What came of the first job that has not been heard of.
-    fn done(&mut self, result: Result<Ran, ProcessError>);
-}
-
-/// A job that was given to the keeper, or what came of it without that.
-enum Begun<'a> {
-    Given {
-        order: Order,
-        course: Box<Course<'a>>,
-        /// Which keeper's it is.
+/// A job that was sent to the keeper, or its result without that.
+enum BegunJob<'a> {
+    Sent {
+        order: JobOrder,
+        running: Box<RunningJob<'a>>,
+        /// The number of the keeper that has it.
         keeper: u64,
     },
-    /// The keeper is gone, and did not take it.
-    NotTaken {
-        order: Order,
+    /// The keeper is gone and had not accepted the job.
+    NotAccepted {
+        order: JobOrder,
         job: Job<'a>,
     },
-    Over(Result<Ran, ProcessError>),
+    Over(Result<JobResult, ProcessError>),
 }
 
 impl Keeper {
-    /// A keeper that is this program, which has to call [`super::keep()`] when it is started with
-    /// [`KEEPER_ARGUMENT`].
+    /// A keeper that runs this program.
+    ///
+    /// The program must call [`keeper_main`](crate::keeper_main()) when its first argument is [`KEEPER_ARGUMENT`], and
+    /// [`confined_exec`](crate::confined_exec()) when it is [`CONFINED_ARGUMENT`](crate::CONFINED_ARGUMENT).
     pub fn of_this_program() -> Keeper {
-        Keeper::of(Kind::new(None))
+        Keeper::with(KeeperSettings::new(None))
     }
 
-    /// A keeper that is the program at `executable`.
+    /// A keeper that runs the program at `executable`.
     pub fn new(executable: PathBuf) -> Keeper {
-        Keeper::of(Kind::new(Some(executable)))
+        Keeper::with(KeeperSettings::new(Some(executable)))
     }
 
-    pub(super) fn of(kind: Kind) -> Keeper {
-        Keeper { kind, process: None, buffer: Vec::new(), number: 0 }
+    pub(crate) fn with(settings: KeeperSettings) -> Keeper {
+        Keeper { settings, process: None, buffer: Vec::new(), number: 0 }
     }
 
-    /// A keeper as it is where orphans can't be adopted, also where they can.
+    /// Makes the keeper mark its jobs, as on systems where a process cannot adopt orphans.
+    #[must_use]
     pub fn marking(self) -> Keeper {
-        Keeper { kind: self.kind.clone().marking(), ..self }
+        Keeper { settings: self.settings.clone().marking(), ..self }
     }
 
-    /// The process, if there is one at the moment.
+    /// Sets the environment of the keeper itself, which is empty otherwise.
+    ///
+    /// Processes of a job can read it ([`KeeperAncestor::variable`](crate::KeeperAncestor::variable)) and cannot
+    /// change it.
+    #[must_use]
+    pub fn with_environment(self, variables: Vec<(OsString, OsString)>) -> Keeper {
+        Keeper { settings: self.settings.clone().with_environment(variables), ..self }
+    }
+
+    /// Returns the id of the keeper's process, if it is running.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(|process| process.child.id())
     }
 
-    /// Starts the process ahead of the first job. That it can't be started is told then.
+    /// Starts the process ahead of the first job, which reports an error of the start.
     pub fn get_ready(&mut self) {
         if self.process.is_none() {
             self.process = self.start(self.number + 1).ok();
         }
     }
 
-    fn start(&self, number: u64) -> std::io::Result<Process> {
-        let mark = self.kind.marks.then(|| uuid::Uuid::new_v4().simple().to_string().into());
-        match &self.kind.executable {
-            Some(executable) => Process::start(executable, mark, self.kind.owner.as_ref(), number),
-            None => Process::start(&os::this_program()?, mark, self.kind.owner.as_ref(), number),
-        }
+    fn start(&self, number: u64) -> std::io::Result<KeeperProcess> {
+        let executable = match &self.settings.executable {
+            Some(executable) => executable.clone(),
+            None => os::this_program()?,
+        };
+        KeeperProcess::start(&executable, &self.settings, number)
     }
 
-    /// Runs a job to its end. One that was cancelled before is not started.
-    pub fn run(&mut self, job: Job<'_>) -> Result<Ran, ProcessError> {
+    /// Runs a job to its end. A job that was cancelled before is not started.
+    pub fn run(&mut self, job: Job<'_>) -> Result<JobResult, ProcessError> {
         let begun = self.begin(job);
         self.end(begun)
     }
 
-    /// Runs jobs one after the other. The next one is with the keeper before the last one ends, so that
-    /// between them nobody waits for this side.
-    pub fn run_in_turn<'a>(&mut self, turns: &mut impl Turns<'a>) {
+    /// Runs jobs one after another.
+    ///
+    /// The keeper gets the next job before the last one ends, so it does not wait for this program between them.
+    pub fn run_sequence<'a>(&mut self, jobs: &mut impl JobSource<'a>) {
         let mut waiting = None;
         loop {
             let begun = match waiting.take() {
-                Some(begun) => self.renewed(begun),
-                None => match turns.next() {
+                Some(begun) => self.renew(begun),
+                None => match jobs.next() {
                     Some(job) => self.begin(job),
                     None => return,
                 },
             };
-            // Without a keeper there is none to be ahead of.
-            if matches!(begun, Begun::Given { .. }) {
-                waiting = turns.next().map(|job| self.begin(job));
+            // Without a running job there is nothing to be ahead of.
+            if matches!(begun, BegunJob::Sent { .. }) {
+                waiting = jobs.next().map(|job| self.begin(job));
             }
-            turns.done(self.end(begun));
+            jobs.done(self.end(begun));
         }
     }
 
-    /// Gives a job to the keeper, which runs it when the one before has ended.
-    fn begin<'a>(&mut self, job: Job<'a>) -> Begun<'a> {
+    /// Sends a job to the keeper, which runs it when the one before has ended.
+    fn begin<'a>(&mut self, job: Job<'a>) -> BegunJob<'a> {
         if job.cancel.is_some_and(Cancel::is_triggered) {
-            return Begun::Over(Ok(not_run()));
+            return BegunJob::Over(Ok(not_run()));
         }
-        match self.prepared(&job).and_then(|order| self.give(order, job)) {
+        match self.prepare(&job).and_then(|order| self.send(order, job)) {
             Ok(begun) => begun,
-            Err(error) => Begun::Over(Err(error)),
+            Err(error) => BegunJob::Over(Err(error)),
         }
     }
 
-    /// What was given to a keeper that is gone is given to another.
-    fn renewed<'a>(&mut self, begun: Begun<'a>) -> Begun<'a> {
+    /// Sends a job again if its keeper is gone.
+    fn renew<'a>(&mut self, begun: BegunJob<'a>) -> BegunJob<'a> {
         match begun {
-            Begun::Given { order, course, keeper }
+            BegunJob::Sent { order, running, keeper }
                 if self.process.as_ref().map(|p| p.number) != Some(keeper) =>
             {
-                self.give(order, course.into_job()).unwrap_or_else(|error| Begun::Over(Err(error)))
+                self.send(order, running.into_job())
+                    .unwrap_or_else(|error| BegunJob::Over(Err(error)))
             }
             begun => begun,
         }
     }
 
-    fn prepared(&mut self, job: &Job<'_>) -> Result<Order, ProcessError> {
+    fn prepare(&mut self, job: &Job<'_>) -> Result<JobOrder, ProcessError> {
         let cwd = std::path::absolute(&job.cwd)
             .map_err(|source| ProcessError::Io { doing: "can't tell where a hook runs", source })?;
         let program = program::find(job, &cwd)?;
         self.number += 1;
-        Ok(Order {
+        Ok(JobOrder {
             number: self.number,
             program,
             cwd,
@@ -202,15 +209,15 @@ impl Keeper {
         })
     }
 
-    /// Gives an order to the keeper, or to a new one if there is none.
-    fn give<'a>(&mut self, order: Order, job: Job<'a>) -> Result<Begun<'a>, ProcessError> {
+    /// Sends an order to the keeper, or to a new one if there is none.
+    fn send<'a>(&mut self, order: JobOrder, job: Job<'a>) -> Result<BegunJob<'a>, ProcessError> {
         let encoded = order.encode();
         if encoded.len() > ORDER_MAX {
             return Err(program::explain(order.program, &order.cwd, Errno::TOOBIG.raw_os_error()));
         }
         let hold = job.hold;
-        let (mut course, theirs) = Course::new(job, order.number)?;
-        let stdio = [theirs.stdin.as_fd(), theirs.stdout.as_fd(), theirs.stderr.as_fd()];
+        let (mut running, ends) = RunningJob::new(job, order.number)?;
+        let stdio = [ends.stdin.as_fd(), ends.stdout.as_fd(), ends.stderr.as_fd()];
         let process = match &self.process {
             Some(process) => process,
             None => {
@@ -221,145 +228,161 @@ impl Keeper {
         };
         match wire::send_order(process.socket.as_fd(), &encoded, stdio, hold) {
             Ok(()) => {
-                course.feed();
-                let (course, keeper) = (Box::new(course), process.number);
-                Ok(Begun::Given { order, course, keeper })
+                running.feed();
+                Ok(BegunJob::Sent { order, running: Box::new(running), keeper: process.number })
             }
-            Err(_) => Ok(Begun::NotTaken { order, job: course.into_job() }),
+            Err(_) => Ok(BegunJob::NotAccepted { order, job: running.into_job() }),
         }
     }
 
-    /// Waits for the end of a job; those before it have ended.
-    fn end(&mut self, begun: Begun<'_>) -> Result<Ran, ProcessError> {
+    /// Waits for the end of a job. The jobs before it have ended.
+    fn end(&mut self, begun: BegunJob<'_>) -> Result<JobResult, ProcessError> {
         let mut begun = begun;
         for tried in 1.. {
             let (order, job) = match begun {
-                Begun::Over(result) => return result,
-                Begun::NotTaken { order, job } => (order, job),
-                Begun::Given { order, course, .. } => match self.wait(&order, *course)? {
-                    Finish::NotTaken(job) => (order, job),
-                    finish => return result(order, finish),
+                BegunJob::Over(result) => return result,
+                BegunJob::NotAccepted { order, job } => (order, job),
+                BegunJob::Sent { order, running, .. } => match self.wait(&order, *running)? {
+                    JobEnd::NotAccepted(job) => (order, job),
+                    end => return result(order, end),
                 },
             };
-            // A keeper that is gone did not start it, so another does.
+            // The lost keeper did not start the job, so another one may.
             self.process = None;
             if tried == KEEPERS_TRIED {
                 break;
             }
-            begun = self.give(order, job)?;
+            begun = self.send(order, job)?;
         }
         Err(ProcessError::KeeperLost { output: Box::default() })
     }
 
-    fn wait<'a>(&mut self, order: &Order, course: Course<'a>) -> Result<Finish<'a>, ProcessError> {
-        // Until it is put back, the keeper ends with this call, whatever happens in it.
+    fn wait<'a>(
+        &mut self,
+        order: &JobOrder,
+        running: RunningJob<'a>,
+    ) -> Result<JobEnd<'a>, ProcessError> {
+        // Unless it is put back, the keeper is dropped with this call, even by a panic.
         let Some(process) = self.process.take() else {
-            return Ok(Finish::NotTaken(course.into_job()));
+            return Ok(JobEnd::NotAccepted(running.into_job()));
         };
         let deadline = Instant::now() + order.timeout + order.grace + LEFTOVER_GRACE;
         let deadline = deadline + 2 * KILL_LIMIT + LATE_MAX;
         self.buffer.resize(READ_SIZE, 0);
-        let line = (process.socket.as_fd(), Pid::from_child(&process.child));
-        let mut finish = course.run(line, deadline, &mut self.buffer)?;
-        match &mut finish {
-            Finish::NotStarted { .. } | Finish::NotConfined(_) => self.process = Some(process),
-            // Survivors would be taken for the next job's.
-            Finish::Ended(ended, _) if !ended.survivors.is_empty() => process.end_survivors(ended),
-            Finish::Ended(..) => self.process = Some(process),
-            Finish::KeeperLost(_) | Finish::NotTaken(_) => process.lose(),
+        let keeper = (process.socket.as_fd(), Pid::from_child(&process.child));
+        let mut end = running.run(keeper, deadline, &mut self.buffer)?;
+        match &mut end {
+            JobEnd::NotStarted { .. } | JobEnd::NotConfined(_) => self.process = Some(process),
+            // A keeper with survivors would count them as the next job's.
+            JobEnd::Ended(ended, _) if !ended.survivors.is_empty() => process.end_survivors(ended),
+            JobEnd::Ended(..) => self.process = Some(process),
+            JobEnd::KeeperLost(_) | JobEnd::NotAccepted(_) => process.lose(),
         }
-        Ok(finish)
+        Ok(end)
     }
 }
 
-fn result(order: Order, finish: Finish<'_>) -> Result<Ran, ProcessError> {
-    match finish {
-        Finish::Ended(ended, output) => Ok(Ran {
-            how: ended.how,
+fn result(order: JobOrder, end: JobEnd<'_>) -> Result<JobResult, ProcessError> {
+    match end {
+        JobEnd::Ended(ended, output) => Ok(JobResult {
+            exit: ended.exit,
             duration: ended.duration,
             usage: ended.usage,
             leftovers_killed: ended.leftovers_killed,
             survivors: ended.survivors,
             output,
         }),
-        Finish::NotStarted { errno } => Err(program::explain(order.program, &order.cwd, errno)),
-        Finish::NotConfined(why) => Err(ProcessError::NotConfined { why }),
-        Finish::KeeperLost(output) => Err(ProcessError::KeeperLost { output: Box::new(output) }),
-        Finish::NotTaken(_) => Err(ProcessError::KeeperLost { output: Box::default() }),
+        JobEnd::NotStarted { errno } => Err(program::explain(order.program, &order.cwd, errno)),
+        JobEnd::NotConfined(why) => Err(ProcessError::NotConfined { why }),
+        JobEnd::KeeperLost(output) => Err(ProcessError::KeeperLost { output: Box::new(output) }),
+        JobEnd::NotAccepted(_) => Err(ProcessError::KeeperLost { output: Box::default() }),
     }
 }
 
-fn not_run() -> Ran {
-    Ran {
-        how: How::Cancelled,
+/// Returns 32 random hexadecimal digits.
+fn random_mark() -> std::io::Result<OsString> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+}
+
+fn not_run() -> JobResult {
+    JobResult {
+        exit: ExitReason::Cancelled,
         duration: Duration::ZERO,
         usage: None,
         leftovers_killed: 0,
         survivors: Vec::new(),
-        output: Outputs::default(),
+        output: JobOutputs::default(),
     }
 }
 
-/// A keeper that was started.
+/// The running process of a keeper.
 #[derive(Debug)]
-struct Process {
-    /// That of its first order, which no other keeper was started for.
+struct KeeperProcess {
+    /// The number of its first order. No two keepers have the same.
     number: u64,
     child: Child,
     socket: OwnedFd,
-    /// What its hooks' processes are known by.
+    /// The mark of its jobs' processes.
     mark: Option<OsString>,
-    _registered: Registered,
-    /// After the others: it can't be removed while the keeper is in it.
-    cgroup: Option<Cgroup>,
+    _registered: KeeperRegistration,
+    /// The last field, so that it is dropped last: a cgroup with processes cannot be removed.
+    cgroup: Option<KeeperCgroup>,
 }
 
-impl Process {
+impl KeeperProcess {
     fn start(
         executable: &Path,
-        mark: Option<OsString>,
-        owner: Option<&KeeperOwner>,
+        settings: &KeeperSettings,
         number: u64,
-    ) -> std::io::Result<Process> {
+    ) -> std::io::Result<KeeperProcess> {
+        let mark = if settings.marks { Some(random_mark()?) } else { None };
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_write_timeout(Some(SEND_LIMIT))?;
         let mut command = Command::new(executable);
-        // Hooks can read the environment of the process above them: it holds nothing but the keeper's own names.
-        command.arg0("hookloop").arg(KEEPER_ARGUMENT).env_clear();
-        command.envs(owner.into_iter().flat_map(KeeperOwner::variables));
+        // Jobs can read the environment of their keeper, so it inherits no variable.
+        command.arg0(KEEPER_NAME).arg(KEEPER_ARGUMENT).env_clear();
+        command.envs(settings.environment.iter().map(|(name, value)| (name, value)));
         command.envs(mark.iter().map(|mark| (MARK, mark)));
-        let cgroup = Cgroup::make();
-        let door = cgroup.as_ref().and_then(Cgroup::door).map_or_else(Stdio::null, Stdio::from);
-        command.stdin(OwnedFd::from(theirs)).stdout(door).stderr(Stdio::null());
+        let cgroup = KeeperCgroup::create();
+        let members = cgroup.as_ref().and_then(KeeperCgroup::members_file);
+        let members = members.map_or_else(Stdio::null, Stdio::from);
+        command.stdin(OwnedFd::from(theirs)).stdout(members).stderr(Stdio::null());
         let (child, registered) =
             orphans::register(mark.is_some(), || command.spawn(), Pid::from_child)?;
-        Ok(Process { number, child, socket: socket.into(), mark, _registered: registered, cgroup })
+        Ok(KeeperProcess {
+            number,
+            child,
+            socket: socket.into(),
+            mark,
+            _registered: registered,
+            cgroup,
+        })
     }
-}
 
-impl Process {
-    /// Ends what a keeper kept that can't.
+    /// Ends a keeper that cannot end its job, and the job.
     fn lose(mut self) {
-        // All at once, so that nobody gets away; then who is elsewhere.
+        // All processes of the cgroup at once, so that none forks out of reach. Then those elsewhere.
         if let Some(cgroup) = &self.cgroup {
             cgroup.kill();
         }
         let _ = self.child.kill();
-        // Before its end is known, its children are not this program's.
+        // The children of the keeper become this program's only when it has ended.
         self.wait_for_end();
         orphans::end(Pid::from_child(&self.child), self.mark.as_ref());
     }
 
-    /// Ends those that the keeper could not, such as who runs as another user.
-    fn end_survivors(self, ended: &mut Ended) {
+    /// Ends processes that the keeper could not, such as those of another user, and updates the report.
+    fn end_survivors(self, ended: &mut EndReport) {
         if self.cgroup.is_none() {
             return;
         }
         self.lose();
-        let told = ended.survivors.len();
+        let reported = ended.survivors.len();
         let pid = |survivor: u32| Pid::from_raw(survivor.cast_signed());
         ended.survivors.retain(|survivor| pid(*survivor).is_some_and(descendants::is_alive));
-        ended.leftovers_killed += (told - ended.survivors.len()) as u64;
+        ended.leftovers_killed += (reported - ended.survivors.len()) as u64;
     }
 
     fn wait_for_end(&self) {
@@ -367,10 +390,10 @@ impl Process {
     }
 }
 
-impl Drop for Process {
-    /// Ends the keeper, and with it what it keeps.
+impl Drop for KeeperProcess {
+    /// Ends the keeper and its job.
     fn drop(&mut self) {
-        // The socket's end is what it ends for.
+        // A keeper ends when its socket is closed.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         self.wait_for_end();
         let _ = self.child.kill();

@@ -1,29 +1,29 @@
-//! Where there are no cgroups.
+//! Systems without cgroups.
 
 use std::fs::File;
 use std::path::PathBuf;
 
-/// There is none.
+/// A cgroup, which does not exist here.
 #[derive(Debug)]
-pub(super) enum Cgroup {}
+pub(crate) enum KeeperCgroup {}
 
-impl Cgroup {
-    pub(super) fn make() -> Option<Cgroup> {
+impl KeeperCgroup {
+    pub(crate) fn create() -> Option<KeeperCgroup> {
         None
     }
 
-    pub(super) fn door(&self) -> Option<File> {
+    pub(crate) fn members_file(&self) -> Option<File> {
         match *self {}
     }
 
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         match *self {}
     }
 }
 
-pub(super) fn enter() {}
+pub(crate) fn enter() {}
 
-/// No cgroup is this program's own.
+/// Returns `None`: this system has no cgroups.
 pub fn home() -> Option<PathBuf> {
     None
 }

@@ -1,11 +1,10 @@
-//! What a keeper left behind that was killed.
+//! Ends the processes that a killed keeper left behind.
 //!
-//! This program is the next reaper above its keepers, so those processes become its children. What is its
-//! child, is not in its session and is no keeper was a hook's: a process can leave a session but not join
-//! one, and a keeper begins a session of its own. So whatever else this program starts is safe, as long as
-//! it stays in the session that it was started in.
+//! This program is the next subreaper above its keepers, so those processes become its children. A child that is not
+//! in the program's session and is no keeper belonged to a job: a process can leave a session but not join one, and a
+//! keeper begins a session of its own. Other children of this program are safe as long as they stay in its session.
 //!
-//! Where this program can't be a reaper, they are known by the keeper's session and its mark.
+//! Where this program cannot be a subreaper, they are found by the keeper's session and its mark.
 
 use std::ffi::OsString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,21 +12,22 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
-use super::{KILL_LIMIT, KILL_PAUSE, descendants, os};
+use crate::timing::{KILL_LIMIT, KILL_PAUSE};
+use crate::{descendants, os};
 
-/// The keepers that this program has.
+/// The keepers of this program.
 static KEEPERS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// A keeper's place among those that are not orphans.
+/// Keeps a keeper from being taken for an orphan until it is dropped.
 #[derive(Debug)]
-pub(super) struct Registered(Pid);
+pub(crate) struct KeeperRegistration(Pid);
 
-/// Starts a keeper. Nobody looks for orphans before it is known as one.
-pub(super) fn register<T>(
+/// Starts a keeper and registers it. No search for orphans runs in between.
+pub(crate) fn register<T>(
     is_marked: bool,
     start: impl FnOnce() -> std::io::Result<T>,
     pid: impl Fn(&T) -> Pid,
-) -> std::io::Result<(T, Registered)> {
+) -> std::io::Result<(T, KeeperRegistration)> {
     let mut keepers = keepers();
     if keepers.is_empty() && !is_marked {
         os::adopt_orphans()?;
@@ -35,28 +35,31 @@ pub(super) fn register<T>(
     let started = start()?;
     let pid = pid(&started);
     keepers.push(pid);
-    Ok((started, Registered(pid)))
+    Ok((started, KeeperRegistration(pid)))
 }
 
-/// Does something while no process is started: one that begins just then has a copy of every open file for a
-/// moment, and a script that is open for writing anywhere can't be run.
-pub fn while_nothing_starts<T>(act: impl FnOnce() -> T) -> T {
+/// Calls `act` while this program starts no keeper.
+///
+/// A process that is being started has a copy of every open file for a moment, and the kernel refuses to run a script
+/// that is open for writing. Write scripts that a job will run within this.
+pub fn while_no_process_starts<T>(act: impl FnOnce() -> T) -> T {
     let _keepers = keepers();
     act()
 }
 
-impl Drop for Registered {
+impl Drop for KeeperRegistration {
     fn drop(&mut self) {
         keepers().retain(|keeper| *keeper != self.0);
     }
 }
 
-/// Ends the processes that a dead keeper left: those in its session, and those that left it. The keeper was
-/// not waited for yet, so its id is the session's.
-pub(super) fn end(keeper: Pid, mark: Option<&OsString>) {
+/// Ends the processes that a dead keeper left, within its session and outside.
+///
+/// The keeper must not be reaped yet, so that no other session has its id.
+pub(crate) fn end(keeper: Pid, mark: Option<&OsString>) {
     let start = Instant::now();
     while start.elapsed() < KILL_LIMIT {
-        // While this is held no keeper is started.
+        // No keeper starts while this lock is held.
         let keepers = keepers();
         let orphans = if mark.is_some() { Vec::new() } else { orphans(&keepers) };
         let mut left = descendants::in_session(keeper);
@@ -71,28 +74,27 @@ pub(super) fn end(keeper: Pid, mark: Option<&OsString>) {
     }
 }
 
-/// Children of this program that were a hook's, dead or alive.
+/// Children of this program that belonged to a job, zombies included.
 fn orphans(keepers: &[Pid]) -> Vec<Pid> {
     let own = os::stat(getpid()).and_then(|stat| stat.session);
-    // Who is gone is nobody's.
     let left = |pid: Pid| os::stat(pid).is_some_and(|stat| stat.session != own);
     let is_orphan = |pid: &Pid| !keepers.contains(pid) && left(*pid);
     descendants::children(getpid()).into_iter().filter(is_orphan).collect()
 }
 
-/// They are stopped first, with those below them.
+/// Stops orphans and their descendants, then kills them with `left`.
 fn kill(orphans: Vec<Pid>, left: Vec<Pid>) {
     let mut stopped = left;
     for orphan in &orphans {
         let _ = kill_process(*orphan, Signal::STOP);
         stopped.push(*orphan);
-        stopped.extend(descendants::stopped(*orphan));
+        stopped.extend(descendants::stop_below(*orphan));
     }
     for pid in stopped {
         let _ = kill_process(pid, Signal::KILL);
     }
     for orphan in orphans {
-        // Who lives is an answer too.
+        // The result does not matter: the search is repeated.
         let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
     }
 }

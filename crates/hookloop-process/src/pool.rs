@@ -1,61 +1,65 @@
-//! Jobs at the same time: a keeper for each, used again for later ones.
+//! Runs jobs at the same time, each with a keeper of its own. Keepers are reused.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::ancestry::KeeperOwner;
-use super::keeper::Kind;
-use super::{Job, Keeper, ProcessError, Ran, Turns};
+use crate::error::ProcessError;
+use crate::job::{Job, JobResult, JobSource};
+use crate::keeper::{Keeper, KeeperSettings};
 
-/// Hooks of one point at the same time; the next one waits.
+/// A sensible number of short jobs at the same time. So many idle keepers stay for later jobs.
 pub const PARALLEL_MAX: usize = 8;
-/// Jobs at the same time. More than the sessions of a worker have under way: an agent has a keeper for as long as its
-/// turn lasts, and whoever waits for one must not wait for a turn.
+/// The largest number of jobs at the same time. Later ones wait.
+///
+/// It is far above the number of long jobs that a program has, so that a short job does not wait for a long one.
 const JOBS_MAX: usize = 4_096;
-/// Keepers that stay for later jobs.
+/// The largest number of idle keepers.
 const IDLE_MAX: usize = PARALLEL_MAX;
 
 /// Runs jobs at the same time, from any thread.
 #[derive(Debug)]
 pub struct KeeperPool {
-    kind: Kind,
-    keepers: Mutex<Keepers>,
+    settings: KeeperSettings,
+    keepers: Mutex<PooledKeepers>,
     returned: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Keepers {
+struct PooledKeepers {
     idle: Vec<Keeper>,
     lent: usize,
 }
 
 impl KeeperPool {
-    /// A pool of keepers that are this program.
+    /// A pool whose keepers run this program. See [`Keeper::of_this_program`].
     pub fn of_this_program() -> KeeperPool {
-        KeeperPool::of(Kind::new(None))
+        KeeperPool::with(KeeperSettings::new(None))
     }
 
-    /// A pool of keepers that are the program at `executable`.
+    /// A pool whose keepers run the program at `executable`.
     pub fn new(executable: PathBuf) -> KeeperPool {
-        KeeperPool::of(Kind::new(Some(executable)))
+        KeeperPool::with(KeeperSettings::new(Some(executable)))
     }
 
-    fn of(kind: Kind) -> KeeperPool {
-        KeeperPool { kind, keepers: Mutex::default(), returned: Condvar::new() }
+    fn with(settings: KeeperSettings) -> KeeperPool {
+        KeeperPool { settings, keepers: Mutex::default(), returned: Condvar::new() }
     }
 
-    /// A pool of keepers as they are where orphans can't be adopted, also where they can.
-    pub fn marking(self) -> KeeperPool {
-        KeeperPool::of(self.kind.marking())
-    }
-
-    /// A pool of keepers that name the project they work for to what they run.
+    /// Makes keepers mark their jobs, as on systems where a process cannot adopt orphans.
     #[must_use]
-    pub fn working_for(self, owner: KeeperOwner) -> KeeperPool {
-        KeeperPool::of(self.kind.working_for(owner))
+    pub fn marking(self) -> KeeperPool {
+        KeeperPool::with(self.settings.marking())
     }
 
-    pub fn run(&self, job: Job<'_>) -> Result<Ran, ProcessError> {
+    /// Sets the environment of the keepers. See [`Keeper::with_environment`].
+    #[must_use]
+    pub fn with_environment(self, variables: Vec<(OsString, OsString)>) -> KeeperPool {
+        KeeperPool::with(self.settings.with_environment(variables))
+    }
+
+    /// Runs a job to its end. A job that was cancelled before is not started.
+    pub fn run(&self, job: Job<'_>) -> Result<JobResult, ProcessError> {
         self.lend().keeper.run(job)
     }
 
@@ -64,50 +68,49 @@ impl KeeperPool {
         self.lend().keeper.get_ready();
     }
 
-    /// Runs jobs one after the other, without a gap between them.
-    pub fn run_in_turn<'a>(&self, turns: &mut impl Turns<'a>) {
-        self.lend().keeper.run_in_turn(turns);
+    /// Runs jobs one after another, without a gap between them.
+    pub fn run_sequence<'a>(&self, jobs: &mut impl JobSource<'a>) {
+        self.lend().keeper.run_sequence(jobs);
     }
 
-    fn lend(&self) -> Lent<'_> {
+    fn lend(&self) -> LentKeeper<'_> {
         let mut keepers = self.lock();
         while keepers.lent >= JOBS_MAX {
             keepers = self.returned.wait(keepers).unwrap_or_else(PoisonError::into_inner);
         }
         keepers.lent += 1;
-        // The last one back is the one that is most likely to have its process.
+        // The last one returned is the most likely to have a running process.
         let idle = keepers.idle.pop();
-        // A keeper costs nothing before its first job.
-        let keeper = idle.unwrap_or_else(|| Keeper::of(self.kind.clone()));
-        Lent { pool: self, keeper }
+        // A keeper starts no process before its first job.
+        let keeper = idle.unwrap_or_else(|| Keeper::with(self.settings.clone()));
+        LentKeeper { pool: self, keeper }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Keepers> {
+    fn lock(&self) -> MutexGuard<'_, PooledKeepers> {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A keeper that goes back to its pool, also when a job's filter panics.
-struct Lent<'a> {
+/// A keeper that returns to its pool, even if a filter of the job panics.
+struct LentKeeper<'a> {
     pool: &'a KeeperPool,
     keeper: Keeper,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for LentKeeper<'_> {
     fn drop(&mut self) {
         let keeper = std::mem::replace(&mut self.keeper, Keeper::new(PathBuf::new()));
         let mut keepers = self.pool.lock();
         keepers.lent -= 1;
-        let surplus = match keepers.idle.len() < IDLE_MAX {
-            true => {
-                keepers.idle.push(keeper);
-                None
-            }
-            false => Some(keeper),
-        };
+        let mut surplus = None;
+        if keepers.idle.len() < IDLE_MAX {
+            keepers.idle.push(keeper);
+        } else {
+            surplus = Some(keeper);
+        }
         drop(keepers);
         self.pool.returned.notify_one();
-        // It takes a moment to end.
+        // Ending a keeper takes a moment, so the pool is not locked meanwhile.
         drop(surplus);
     }
 }

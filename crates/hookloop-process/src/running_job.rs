@@ -1,7 +1,6 @@
-//! A job from its start to its end: feeds its input, takes its output and the keeper's word, all as they
-//! come.
+//! The program's side of a running job: writes its input, reads its output and the keeper's replies.
 //!
-//! The keeper's word ends the job, never the end of a pipe: somebody else may hold that open.
+//! Only a reply of the keeper ends the job. The end of a pipe does not: another process may hold the pipe open.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -11,55 +10,59 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, read, retry_on_intr, write};
 use rustix::process::Pid;
 
-use super::capture::{BothStreams, Capture};
-use super::watchdog::Care;
-use super::wire::{self, Ended, Reply};
-use super::{Job, Outputs, ProcessError, Stream, Unconfined, os};
+use crate::capture::{BothStreams, StreamCapture};
+use crate::error::ProcessError;
+use crate::job::Job;
+use crate::os;
+use crate::output::{JobOutputs, OutputStream};
+use crate::sandbox::ConfinementError;
+use crate::watchdog::Watchdog;
+use crate::wire::{self, EndReport, KeeperReply};
 
-/// Output is read in pieces of this size.
-pub(super) const READ_SIZE: usize = 256 * 1024;
-/// A pipe that is found this full is made larger.
+/// Bytes of output that are read at once.
+pub(crate) const READ_SIZE: usize = 256 * 1024;
+/// A pipe with so many bytes waiting is enlarged.
 const PIPE_FULL: usize = 64 * 1024;
-/// What a user may make of a pipe.
+/// The largest pipe that an unprivileged user may have by default.
 const PIPE_LARGE: usize = 1024 * 1024;
 
-/// The hook's ends of its pipes.
-pub(super) struct Theirs {
-    pub(super) stdin: OwnedFd,
-    pub(super) stdout: OwnedFd,
-    pub(super) stderr: OwnedFd,
+/// The job's ends of its pipes.
+pub(crate) struct JobEnds {
+    pub(crate) stdin: OwnedFd,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
 }
 
-/// This side's part of a job that runs, or waits for its turn.
-pub(super) struct Course<'a> {
+/// A job that runs, or waits for the one before to end.
+pub(crate) struct RunningJob<'a> {
     job: Job<'a>,
-    /// What the keeper knows it by.
+    /// The number of the job's order.
     number: u64,
-    stdin: Feed,
-    stdout: Tap<'a>,
-    stderr: Tap<'a>,
+    stdin: InputFeed,
+    stdout: OutputPipe<'a>,
+    stderr: OutputPipe<'a>,
     both: BothStreams,
-    /// Whether the keeper was told to cancel.
+    /// Whether the cancellation was sent to the keeper.
     cancelled: bool,
-    /// Whether the keeper took the order.
-    taken: bool,
+    /// Whether the keeper has accepted the order.
+    accepted: bool,
 }
 
-/// How a course ended.
-pub(super) enum Finish<'a> {
+/// The end of a running job.
+pub(crate) enum JobEnd<'a> {
     NotStarted {
         errno: i32,
     },
-    NotConfined(Unconfined),
-    Ended(Ended, Outputs),
-    /// The keeper is gone, or does not answer.
-    KeeperLost(Outputs),
-    /// The keeper is gone, and did not take the order.
-    NotTaken(Job<'a>),
+    NotConfined(ConfinementError),
+    Ended(EndReport, JobOutputs),
+    /// The keeper is gone or does not reply.
+    KeeperLost(JobOutputs),
+    /// The keeper is gone and had not accepted the order.
+    NotAccepted(Job<'a>),
 }
 
-/// What can be done without waiting.
-struct Ready {
+/// The ends that can be used without waiting.
+struct ReadyEnds {
     stdin: bool,
     stdout: bool,
     stderr: bool,
@@ -67,55 +70,58 @@ struct Ready {
     cancel: bool,
 }
 
-impl<'a> Course<'a> {
-    pub(super) fn new(job: Job<'a>, number: u64) -> Result<(Course<'a>, Theirs), ProcessError> {
+impl<'a> RunningJob<'a> {
+    pub(crate) fn new(
+        job: Job<'a>,
+        number: u64,
+    ) -> Result<(RunningJob<'a>, JobEnds), ProcessError> {
         let failed = |errno: Errno| no_pipe(errno.into());
         let (their_stdin, stdin) = input_of(&job)?;
         let (stdout, their_stdout) = pipe()?;
         let (stderr, their_stderr) = pipe()?;
         for ours in stdin.iter().chain([&stdout, &stderr]) {
-            // The ends of a pipe are apart in this: the hook's own stay as programs expect them.
+            // Each end of a pipe has its own flags: the job's ends stay blocking, as programs expect.
             fcntl_setfl(ours, OFlags::NONBLOCK).map_err(failed)?;
         }
-        let course = Course {
+        let running = RunningJob {
             number,
-            stdin: Feed { pipe: stdin, written: 0 },
-            stdout: Tap::new(stdout, Stream::Stdout, &job),
-            stderr: Tap::new(stderr, Stream::Stderr, &job),
+            stdin: InputFeed { pipe: stdin, written: 0 },
+            stdout: OutputPipe::new(stdout, OutputStream::Stdout, &job),
+            stderr: OutputPipe::new(stderr, OutputStream::Stderr, &job),
             both: BothStreams::new(job.observer.clone()),
             cancelled: false,
-            taken: false,
+            accepted: false,
             job,
         };
-        let theirs = Theirs { stdin: their_stdin, stdout: their_stdout, stderr: their_stderr };
-        Ok((course, theirs))
+        let ends = JobEnds { stdin: their_stdin, stdout: their_stdout, stderr: their_stderr };
+        Ok((running, ends))
     }
 
-    /// The job, of which the keeper knows nothing.
-    pub(super) fn into_job(self) -> Job<'a> {
+    /// Returns the job, to send it to another keeper.
+    pub(crate) fn into_job(self) -> Job<'a> {
         self.job
     }
 
-    /// Gives the job as much of its input as there is room for.
-    pub(super) fn feed(&mut self) {
+    /// Writes as much of the input as the pipe has room for.
+    pub(crate) fn feed(&mut self) {
         self.stdin.feed(&self.job.stdin);
     }
 
-    /// Runs until the keeper says how the job ended, or is gone, or is silent at `deadline`.
-    pub(super) fn run(
+    /// Runs until the keeper reports the end of the job, is gone, or has not reported by `deadline`.
+    pub(crate) fn run(
         mut self,
         (keeper, pid): (BorrowedFd<'_>, Pid),
         deadline: Instant,
         buffer: &mut [u8],
-    ) -> Result<Finish<'a>, ProcessError> {
-        let mut care = Care::new(pid);
+    ) -> Result<JobEnd<'a>, ProcessError> {
+        let mut watchdog = Watchdog::new(pid);
         self.both.begin();
         loop {
             let now = Instant::now();
-            if now >= deadline || now >= care.next() && care.look(now) {
-                return Ok(Finish::KeeperLost(self.finish(buffer)));
+            if now >= deadline || now >= watchdog.next() && watchdog.check(now) {
+                return Ok(JobEnd::KeeperLost(self.finish(buffer)));
             }
-            let ready = self.wait(keeper, care.next().min(deadline) - now)?;
+            let ready = self.wait(keeper, watchdog.next().min(deadline) - now)?;
             if ready.stdin {
                 self.feed();
             }
@@ -127,29 +133,31 @@ impl<'a> Course<'a> {
             }
             if ready.cancel {
                 self.cancelled = true;
-                // A keeper that is gone is heard of.
+                // The loss of a keeper shows as the end of its socket.
                 let _ = wire::send_cancel(keeper, self.number);
             }
             if ready.keeper {
                 match wire::receive_reply(keeper) {
-                    Some(Reply::Taken) => {
-                        self.taken = true;
-                        // Who writes to it is to see when nobody reads any more.
+                    Some(KeeperReply::Accepted) => {
+                        self.accepted = true;
+                        // Only the job reads from it now, so that a writer gets EPIPE when the job ends.
                         self.job.stdin_from = None;
                     }
-                    Some(Reply::NotStarted { errno }) => return Ok(Finish::NotStarted { errno }),
-                    Some(Reply::NotConfined(why)) => return Ok(Finish::NotConfined(why)),
-                    Some(Reply::Ended(ended)) => {
-                        return Ok(Finish::Ended(ended, self.finish(buffer)));
+                    Some(KeeperReply::NotStarted { errno }) => {
+                        return Ok(JobEnd::NotStarted { errno });
                     }
-                    None if self.taken => return Ok(Finish::KeeperLost(self.finish(buffer))),
-                    None => return Ok(Finish::NotTaken(self.job)),
+                    Some(KeeperReply::NotConfined(why)) => return Ok(JobEnd::NotConfined(why)),
+                    Some(KeeperReply::Ended(ended)) => {
+                        return Ok(JobEnd::Ended(ended, self.finish(buffer)));
+                    }
+                    None if self.accepted => return Ok(JobEnd::KeeperLost(self.finish(buffer))),
+                    None => return Ok(JobEnd::NotAccepted(self.job)),
                 }
             }
         }
     }
 
-    fn wait(&self, keeper: BorrowedFd<'_>, timeout: Duration) -> Result<Ready, ProcessError> {
+    fn wait(&self, keeper: BorrowedFd<'_>, timeout: Duration) -> Result<ReadyEnds, ProcessError> {
         let wanted = [
             (self.stdin.pipe.as_ref().map(AsFd::as_fd), PollFlags::OUT),
             (self.stdout.pipe.as_ref().map(AsFd::as_fd), PollFlags::IN),
@@ -157,7 +165,7 @@ impl<'a> Course<'a> {
             (Some(keeper), PollFlags::IN),
             (self.job.cancel.filter(|_| !self.cancelled).map(AsFd::as_fd), PollFlags::IN),
         ];
-        // What is not there gives its place to the keeper, which is watched anyway.
+        // The keeper's socket stands in for an absent one, with no events of interest.
         let mut fds = wanted.map(|(fd, events)| match fd {
             Some(fd) => PollFd::from_borrowed_fd(fd, events),
             None => PollFd::from_borrowed_fd(keeper, PollFlags::empty()),
@@ -172,31 +180,37 @@ impl<'a> Course<'a> {
             .zip(wanted)
             .map(|(fd, (wanted, _))| wanted.is_some() && !fd.revents().is_empty());
         let mut next = || ready.next().unwrap_or(false);
-        Ok(Ready { stdin: next(), stdout: next(), stderr: next(), keeper: next(), cancel: next() })
+        Ok(ReadyEnds {
+            stdin: next(),
+            stdout: next(),
+            stderr: next(),
+            keeper: next(),
+            cancel: next(),
+        })
     }
 
-    /// What is still in the pipes is the job's last word.
-    fn finish(mut self, buffer: &mut [u8]) -> Outputs {
+    /// Reads the rest of the pipes and returns the outputs.
+    fn finish(mut self, buffer: &mut [u8]) -> JobOutputs {
         let mut both = self.both;
         self.stdout.drain(buffer, &mut both);
         self.stderr.drain(buffer, &mut both);
         let stdout = self.stdout.capture.finish(&mut both);
         let stderr = self.stderr.capture.finish(&mut both);
         let (both, quiet_for) = both.finish();
-        Outputs { stdout, stderr, both, quiet_for }
+        JobOutputs { stdout, stderr, both, quiet_for }
     }
 }
 
-/// What a job reads, and the end that is written to here.
+/// Returns the job's stdin, and the end that this side writes to.
 fn input_of(job: &Job<'_>) -> Result<(OwnedFd, Option<OwnedFd>), ProcessError> {
     match &job.stdin_from {
-        // The job keeps its own: it may have to be given to another keeper.
+        // The job keeps its own copy: it may have to be sent to another keeper.
         Some(theirs) => theirs.try_clone().map(|theirs| (theirs, None)).map_err(no_pipe),
         None => pipe().map(|(theirs, ours)| (theirs, Some(ours))),
     }
 }
 
-/// The end to read from, and the one to write to.
+/// Returns the end to read from and the end to write to.
 fn pipe() -> Result<(OwnedFd, OwnedFd), ProcessError> {
     let (read, write) = std::io::pipe().map_err(no_pipe)?;
     Ok((read.into(), write.into()))
@@ -206,14 +220,14 @@ fn no_pipe(source: std::io::Error) -> ProcessError {
     ProcessError::Io { doing: "can't make pipes for a hook", source }
 }
 
-/// A job's input, written as it is read.
-struct Feed {
-    /// None once there is nothing left to write, or nobody who reads.
+/// The input of a job, written as fast as the job reads.
+struct InputFeed {
+    /// `None` once everything is written, or no process reads.
     pipe: Option<OwnedFd>,
     written: usize,
 }
 
-impl Feed {
+impl InputFeed {
     fn feed(&mut self, input: &[u8]) {
         while let Some(pipe) = &self.pipe {
             let rest = &input[self.written..];
@@ -224,36 +238,36 @@ impl Feed {
             match retry_on_intr(|| write(pipe, rest)) {
                 Ok(written) => self.written += written,
                 Err(Errno::AGAIN) => return,
-                // A hook need not read its input.
+                // A job may leave its input unread.
                 Err(_) => self.pipe = None,
             }
         }
     }
 }
 
-/// One of a job's outputs.
-struct Tap<'a> {
-    /// None once nobody can write to it any more.
+/// An output stream of a job.
+struct OutputPipe<'a> {
+    /// `None` once no process can write to it.
     pipe: Option<OwnedFd>,
-    capture: Capture<'a>,
-    large: bool,
+    capture: StreamCapture<'a>,
+    is_large: bool,
 }
 
-impl<'a> Tap<'a> {
-    fn new(pipe: OwnedFd, stream: Stream, job: &Job<'a>) -> Tap<'a> {
+impl<'a> OutputPipe<'a> {
+    fn new(pipe: OwnedFd, stream: OutputStream, job: &Job<'a>) -> OutputPipe<'a> {
         let filter = job.filter.map(|filter| filter(stream));
-        let capture = Capture::new(stream, job.artifacts.as_deref(), filter);
-        Tap { pipe: Some(pipe), capture, large: false }
+        let capture = StreamCapture::new(stream, job.artifacts.as_deref(), filter);
+        OutputPipe { pipe: Some(pipe), capture, is_large: false }
     }
 
-    /// Takes what is there, at most a buffer of it, and returns how much.
+    /// Reads at most a buffer of what is there, and returns the number of bytes.
     fn take(&mut self, buffer: &mut [u8], both: &mut BothStreams) -> usize {
         let Some(pipe) = &self.pipe else { return 0 };
         match retry_on_intr(|| read(pipe, &mut *buffer)) {
             Ok(0) => self.pipe = None,
             Ok(length) => {
-                if length >= PIPE_FULL && !self.large {
-                    self.large = true;
+                if length >= PIPE_FULL && !self.is_large {
+                    self.is_large = true;
                     os::widen(pipe, PIPE_LARGE);
                 }
                 self.capture.take(&buffer[..length], both);
@@ -265,7 +279,7 @@ impl<'a> Tap<'a> {
         0
     }
 
-    /// Takes what is in the pipe, and no more than fits one: a survivor could write for ever.
+    /// Reads the rest of the pipe, at most its size: a survivor could write without end.
     fn drain(&mut self, buffer: &mut [u8], both: &mut BothStreams) {
         let size = self.pipe.as_ref().and_then(os::pipe_size);
         let mut room = size.unwrap_or(PIPE_LARGE);

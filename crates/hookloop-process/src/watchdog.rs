@@ -1,46 +1,51 @@
-//! What this program does for a keeper that can't: it lets one go on that somebody stopped, and holds a hook
-//! that has so many processes that its keeper has no turn.
+//! Helps a keeper that cannot act: continues one that was stopped, and pauses a job whose many processes starve it.
 //!
-//! A keeper is in the session of its hook, and the system shares time among sessions first: this program has
-//! its turns when a keeper has none.
+//! A keeper is in the session of its job, and the scheduler divides time among sessions first. This program runs even
+//! when the keeper does not.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use super::{descendants, os, usage_watch};
+use crate::{descendants, os, usage_watch};
 
-/// Between two looks. Most hooks end before the first.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// New threads on this machine that could be a hook's and too many.
-const CROWD: u64 = 512;
+/// Time between two checks. Most jobs end before the first.
+const CHECK_EVERY: Duration = Duration::from_millis(250);
+/// Number of new threads on this machine from which on the job is paused.
+const THREADS_GROWTH: u64 = 512;
 
-pub(super) struct Care {
+/// Checks a keeper at intervals while its job runs.
+pub(crate) struct Watchdog {
     keeper: Pid,
     next: Instant,
     was_stopped: bool,
-    /// Threads on this machine, when there were no more than there should be.
+    /// Threads on this machine at the last check without growth.
     threads: u16,
-    /// A hook's process group that stands still, so that its keeper has a turn.
-    held: Option<Pid>,
+    /// The process group of a job that is paused until the next check.
+    paused: Option<Pid>,
 }
 
-impl Care {
-    pub(super) fn new(keeper: Pid) -> Care {
-        let (next, threads) = (Instant::now() + LOOK_EVERY, os::threads());
-        Care { keeper, next, was_stopped: false, threads, held: None }
+impl Watchdog {
+    pub(crate) fn new(keeper: Pid) -> Watchdog {
+        Watchdog {
+            keeper,
+            next: Instant::now() + CHECK_EVERY,
+            was_stopped: false,
+            threads: os::threads(),
+            paused: None,
+        }
     }
 
-    /// When to look next.
-    pub(super) fn next(&self) -> Instant {
+    /// The time of the next check.
+    pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Does what the keeper needs. Whether it is lost: it was stopped again.
-    pub(super) fn look(&mut self, now: Instant) -> bool {
-        self.next = now + LOOK_EVERY;
-        self.let_go();
-        self.hold_a_crowd();
+    /// Helps the keeper if necessary. Returns whether the keeper is lost: it was stopped a second time.
+    pub(crate) fn check(&mut self, now: Instant) -> bool {
+        self.next = now + CHECK_EVERY;
+        self.continue_job();
+        self.pause_growing_job();
         if !descendants::is_stopped(self.keeper) {
             return false;
         }
@@ -48,20 +53,20 @@ impl Care {
         std::mem::replace(&mut self.was_stopped, true)
     }
 
-    fn hold_a_crowd(&mut self) {
-        if !usage_watch::has_grown(&mut self.threads, CROWD) {
+    fn pause_growing_job(&mut self) {
+        if !usage_watch::has_grown(&mut self.threads, THREADS_GROWTH) {
             return;
         }
-        // The oldest child is the hook's first process, and its group has the same id.
-        self.held = descendants::children(self.keeper).first().copied();
-        if let Some(group) = self.held {
+        // The oldest child is the first process of the job, and its process group has the same id.
+        self.paused = descendants::children(self.keeper).first().copied();
+        if let Some(group) = self.paused {
             let _ = kill_process_group(group, Signal::STOP);
         }
     }
 
-    /// The keeper had its turn.
-    fn let_go(&mut self) {
-        if let Some(group) = self.held.take()
+    /// Continues a paused job: the keeper has had time to run.
+    fn continue_job(&mut self) {
+        if let Some(group) = self.paused.take()
             && descendants::children(self.keeper).contains(&group)
         {
             let _ = kill_process_group(group, Signal::CONT);

@@ -1,7 +1,7 @@
-//! What the program and its keeper say to each other, on a socket: an order comes with the files that become the
-//! hook's input and output.
+//! The protocol between the program and its keeper, on a socket.
 //!
-//! Both ends are the same executable, so there is no version and no text.
+//! An order carries the files that become the job's input and output. Both ends are the same executable, so the
+//! protocol is binary and has no version.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -11,92 +11,93 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hookloop_core::limits::{Limit, Limits};
 use rustix::io::{Errno, FdFlags, fcntl_setfd, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recv, recvmsg, send, sendmsg,
 };
 
-use super::{Confinement, How, Unconfined, Usage};
+use crate::job::{ExitReason, ResourceUsage};
+use crate::limits::{ExceededLimit, ResourceLimits};
+use crate::sandbox::{Confinement, ConfinementError};
 
-/// The largest order: more than any system gives to a process.
-pub(super) const ORDER_MAX: usize = 16 * 1024 * 1024;
-/// Survivors that are named.
-pub(super) const SURVIVORS_TOLD: usize = 16;
+/// The largest order, in bytes: more than any system passes to a process.
+pub(crate) const ORDER_MAX: usize = 16 * 1024 * 1024;
+/// The largest number of survivors in a reply.
+pub(crate) const SURVIVORS_MAX: usize = 16;
 
-/// Who writes to somebody who is gone is told so, and not ended for it: elsewhere, programs ignore that signal.
+/// Makes a write to a closed socket return EPIPE instead of raising SIGPIPE. Elsewhere, the program ignores SIGPIPE.
 #[cfg(target_os = "linux")]
-const QUIETLY: SendFlags = SendFlags::NOSIGNAL;
+const NO_SIGPIPE: SendFlags = SendFlags::NOSIGNAL;
 #[cfg(not(target_os = "linux"))]
-const QUIETLY: SendFlags = SendFlags::empty();
+const NO_SIGPIPE: SendFlags = SendFlags::empty();
 
 const CANCEL: u8 = 0;
 const RUN: u8 = 1;
-/// Files that come with an order: input, output, errors, and the file that the keeper holds.
+/// The largest number of files of an order: stdin, stdout, stderr, and the file that the keeper holds.
 const FILES_MAX: usize = 4;
-/// The kind, and how long the order is.
+/// Bytes before an order: its kind and its length.
 const HEADER: usize = 5;
 const CONFINED: u64 = 1;
 const NO_NETWORK: u64 = 2;
 const WRITE_LIMITED: u64 = 4;
 const WORD: usize = size_of::<u64>();
-const REPLY_WORDS: usize = 8 + SURVIVORS_TOLD;
+const REPLY_WORDS: usize = 8 + SURVIVORS_MAX;
 
-/// By their numbers.
-const UNCONFINED: [Unconfined; 5] = [
-    Unconfined::Landlock,
-    Unconfined::Place,
-    Unconfined::Capabilities,
-    Unconfined::Filter,
-    Unconfined::Silent,
+/// Errors by their number in a reply.
+const CONFINEMENT_ERRORS: [ConfinementError; 5] = [
+    ConfinementError::Landlock,
+    ConfinementError::Place,
+    ConfinementError::Capabilities,
+    ConfinementError::Filter,
+    ConfinementError::Silent,
 ];
 
-/// What to start.
+/// The command to start.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Order {
-    /// What a cancellation names: it may come when the next order already runs.
-    pub(super) number: u64,
-    /// The file, by an absolute path.
-    pub(super) program: PathBuf,
-    pub(super) cwd: PathBuf,
-    pub(super) argv: Vec<OsString>,
-    pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) timeout: Duration,
-    pub(super) grace: Duration,
-    pub(super) confinement: Option<Confinement>,
-    pub(super) limits: Limits,
+pub(crate) struct JobOrder {
+    /// Identifies the order in a cancellation, which may arrive when the next order already runs.
+    pub(crate) number: u64,
+    /// The absolute path of the program.
+    pub(crate) program: PathBuf,
+    pub(crate) cwd: PathBuf,
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) timeout: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) confinement: Option<Confinement>,
+    pub(crate) limits: ResourceLimits,
 }
 
 #[derive(Debug)]
-pub(super) enum Request {
-    Run { order: Box<Order>, stdio: [OwnedFd; 3], hold: Option<OwnedFd> },
+pub(crate) enum KeeperRequest {
+    Run { order: Box<JobOrder>, stdio: [OwnedFd; 3], hold: Option<OwnedFd> },
     Cancel { number: u64 },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
-    /// The order was read. Whoever dies before saying so has started nothing.
-    Taken,
+pub(crate) enum KeeperReply {
+    /// The keeper has read the order. A keeper that dies before this reply has started nothing.
+    Accepted,
     NotStarted {
         errno: i32,
     },
-    /// It was to be confined and could not be, so it was not started.
-    NotConfined(Unconfined),
-    Ended(Ended),
+    /// The confinement could not be enforced, so the job was not started.
+    NotConfined(ConfinementError),
+    Ended(EndReport),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ended {
-    pub(super) how: How,
-    pub(super) duration: Duration,
-    pub(super) usage: Option<Usage>,
-    pub(super) leftovers_killed: u64,
-    pub(super) survivors: Vec<u32>,
+pub(crate) struct EndReport {
+    pub(crate) exit: ExitReason,
+    pub(crate) duration: Duration,
+    pub(crate) usage: Option<ResourceUsage>,
+    pub(crate) leftovers_killed: u64,
+    pub(crate) survivors: Vec<u32>,
 }
 
-/// Sends an order with the job's input and output, and the file that the keeper has open while the job runs.
-pub(super) fn send_order(
+/// Sends an order with the job's stdin, stdout and stderr, and the file that the keeper holds open.
+pub(crate) fn send_order(
     socket: BorrowedFd<'_>,
     order: &[u8],
     stdio: [BorrowedFd<'_>; 3],
@@ -111,13 +112,13 @@ pub(super) fn send_order(
     let sent_files: Vec<BorrowedFd<'_>> = stdio.into_iter().chain(hold).collect();
     files.push(SendAncillaryMessage::ScmRights(&sent_files));
     let parts = [IoSlice::new(&header), IoSlice::new(order)];
-    let sent = retry_on_intr(|| sendmsg(socket, &parts, &mut files, QUIETLY))?;
+    let sent = retry_on_intr(|| sendmsg(socket, &parts, &mut files, NO_SIGPIPE))?;
     let of_header = sent.min(HEADER);
     send_all(socket, &header[of_header..])?;
     send_all(socket, &order[sent - of_header..])
 }
 
-pub(super) fn send_cancel(socket: BorrowedFd<'_>, number: u64) -> rustix::io::Result<()> {
+pub(crate) fn send_cancel(socket: BorrowedFd<'_>, number: u64) -> rustix::io::Result<()> {
     let mut request = [CANCEL; 1 + WORD];
     request[1..].copy_from_slice(&number.to_le_bytes());
     send_all(socket, &request)
@@ -125,18 +126,18 @@ pub(super) fn send_cancel(socket: BorrowedFd<'_>, number: u64) -> rustix::io::Re
 
 fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8]) -> rustix::io::Result<()> {
     while !bytes.is_empty() {
-        let sent = retry_on_intr(|| send(socket, bytes, QUIETLY))?;
+        let sent = retry_on_intr(|| send(socket, bytes, NO_SIGPIPE))?;
         bytes = &bytes[sent..];
     }
     Ok(())
 }
 
-/// The next request; none if the program is gone.
-pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Request>> {
+/// Receives the next request. Returns `None` if the program is gone.
+pub(crate) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<KeeperRequest>> {
     let mut kind = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
     let mut files = RecvAncillaryBuffer::new(&mut space);
-    // The files come with the first byte.
+    // The files arrive with the first byte.
     let flags = RecvFlags::empty();
     let got =
         retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(&mut kind)], &mut files, flags))?;
@@ -147,7 +148,7 @@ pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Reque
         [CANCEL] => {
             let mut number = [0; WORD];
             let received = receive_all(socket, &mut number)?;
-            Ok(received.map(|()| Request::Cancel { number: u64::from_le_bytes(number) }))
+            Ok(received.map(|()| KeeperRequest::Cancel { number: u64::from_le_bytes(number) }))
         }
         [RUN] => {
             let stdio = files.drain().flat_map(|message| match message {
@@ -155,13 +156,13 @@ pub(super) fn receive_request(socket: BorrowedFd<'_>) -> io::Result<Option<Reque
                 _ => Vec::new(),
             });
             let mut stdio: Vec<OwnedFd> = stdio.collect();
-            // What another hook has is not for this one, and the held file is for none.
+            // No other job may inherit these files, and no job the held file.
             stdio.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::CLOEXEC))?;
             let hold = if stdio.len() == FILES_MAX { stdio.pop() } else { None };
             let stdio = stdio.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
             let Some(order) = receive_order(socket)? else { return Ok(None) };
-            let order = Box::new(Order::decode(&order).ok_or(io::ErrorKind::InvalidData)?);
-            Ok(Some(Request::Run { order, stdio, hold }))
+            let order = Box::new(JobOrder::decode(&order).ok_or(io::ErrorKind::InvalidData)?);
+            Ok(Some(KeeperRequest::Run { order, stdio, hold }))
         }
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
@@ -180,7 +181,7 @@ fn receive_order(socket: BorrowedFd<'_>) -> io::Result<Option<Vec<u8>>> {
     Ok(receive_all(socket, &mut order)?.map(|()| order))
 }
 
-/// Fills `bytes`; none if the other side is gone.
+/// Fills `bytes`. Returns `None` if the other side is gone.
 fn receive_all(socket: BorrowedFd<'_>, mut bytes: &mut [u8]) -> rustix::io::Result<Option<()>> {
     while !bytes.is_empty() {
         let (got, _) = retry_on_intr(|| recv(socket, &mut *bytes, RecvFlags::empty()))?;
@@ -192,18 +193,18 @@ fn receive_all(socket: BorrowedFd<'_>, mut bytes: &mut [u8]) -> rustix::io::Resu
     Ok(Some(()))
 }
 
-pub(super) fn send_reply(socket: impl AsFd, reply: &Reply) -> rustix::io::Result<()> {
+pub(crate) fn send_reply(socket: impl AsFd, reply: &KeeperReply) -> rustix::io::Result<()> {
     let words = reply.words();
     let words = [words.len() as u64].into_iter().chain(words);
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
     send_all(socket.as_fd(), &bytes)
 }
 
-/// The next reply; none if the keeper is gone, or says what no keeper says.
-pub(super) fn receive_reply(socket: BorrowedFd<'_>) -> Option<Reply> {
+/// Receives the next reply. Returns `None` if the keeper is gone or the reply is malformed.
+pub(crate) fn receive_reply(socket: BorrowedFd<'_>) -> Option<KeeperReply> {
     let mut count = [0; WORD];
     let received = match receive_all(socket, &mut count) {
-        // It died with something unread, which is told once and before what it had said.
+        // The peer died with unread data. The error is reported once, before the replies that it had sent.
         Err(Errno::CONNRESET) => receive_all(socket, &mut count),
         received => received,
     };
@@ -213,18 +214,18 @@ pub(super) fn receive_reply(socket: BorrowedFd<'_>) -> Option<Reply> {
     receive_all(socket, &mut bytes).ok()??;
     let (words, _) = bytes.as_chunks::<WORD>();
     let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    Reply::from_words(&words)
+    KeeperReply::from_words(&words)
 }
 
-impl Order {
-    pub(super) fn encode(&self) -> Vec<u8> {
+impl JobOrder {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(4096);
         for word in [self.number, nanos(self.timeout), nanos(self.grace)] {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend((self.argv.len() as u64).to_le_bytes());
-        let Limits { processes, memory_bytes, disk_bytes } = self.limits;
-        // No limit is 0.
+        let ResourceLimits { processes, memory_bytes, disk_bytes } = self.limits;
+        // 0 stands for no limit.
         let limits = [processes, memory_bytes, disk_bytes].map(Option::unwrap_or_default);
         for word in confinement_words(self.confinement.as_ref()).into_iter().chain(limits) {
             bytes.extend(word.to_le_bytes());
@@ -240,15 +241,17 @@ impl Order {
         bytes
     }
 
-    fn decode(mut bytes: &[u8]) -> Option<Order> {
+    fn decode(mut bytes: &[u8]) -> Option<JobOrder> {
         let bytes = &mut bytes;
         let number = take_word(bytes)?;
         let timeout = Duration::from_nanos(take_word(bytes)?);
         let grace = Duration::from_nanos(take_word(bytes)?);
         let arguments = take_word(bytes)?;
-        let (confined, places) = (take_word(bytes)?, take_word(bytes)?);
+        let confined = take_word(bytes)?;
+        let places = take_word(bytes)?;
         let mut limit = || take_word(bytes).map(|word| Some(word).filter(|word| *word > 0));
-        let limits = Limits { processes: limit()?, memory_bytes: limit()?, disk_bytes: limit()? };
+        let limits =
+            ResourceLimits { processes: limit()?, memory_bytes: limit()?, disk_bytes: limit()? };
         let program = take_text(bytes)?.into();
         let cwd = take_text(bytes)?.into();
         let write =
@@ -262,11 +265,11 @@ impl Order {
         while !bytes.is_empty() {
             env.push((take_text(bytes)?, take_text(bytes)?));
         }
-        Some(Order { number, program, cwd, argv, env, timeout, grace, confinement, limits })
+        Some(JobOrder { number, program, cwd, argv, env, timeout, grace, confinement, limits })
     }
 }
 
-/// What is told of a confinement before its places, and how many of those there are.
+/// Encodes a confinement: its flags, and the number of its places.
 fn confinement_words(confinement: Option<&Confinement>) -> [u64; 2] {
     let Some(Confinement { no_network, write }) = confinement else { return [0, 0] };
     let no_network = if *no_network { NO_NETWORK } else { 0 };
@@ -287,72 +290,74 @@ fn take_text(bytes: &mut &[u8]) -> Option<OsString> {
     Some(OsStr::from_bytes(text).to_owned())
 }
 
-/// Five hundred years fit.
+/// Returns nanoseconds, which fit for 500 years.
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-impl Reply {
+impl KeeperReply {
     fn words(&self) -> Vec<u64> {
         match self {
-            Reply::Taken => vec![5, 0],
-            Reply::NotStarted { errno } => vec![0, u64::from(errno.cast_unsigned())],
-            Reply::NotConfined(unconfined) => {
-                vec![6, UNCONFINED.iter().position(|one| one == unconfined).unwrap_or(0) as u64]
+            KeeperReply::Accepted => vec![5, 0],
+            KeeperReply::NotStarted { errno } => vec![0, u64::from(errno.cast_unsigned())],
+            KeeperReply::NotConfined(unconfined) => {
+                vec![
+                    6,
+                    CONFINEMENT_ERRORS.iter().position(|one| one == unconfined).unwrap_or(0) as u64,
+                ]
             }
-            Reply::Ended(ended) => {
-                let (how, detail) = match ended.how {
-                    How::Exited(code) => (1, u64::from(code.cast_unsigned())),
-                    How::Signalled(signal) => (2, u64::from(signal.cast_unsigned())),
-                    How::TimedOut => (3, 0),
-                    How::Cancelled => (4, 0),
-                    How::OverLimit(Limit::Processes(count)) => (7, count),
-                    How::OverLimit(Limit::Memory { bytes }) => (8, bytes),
-                    How::OverLimit(Limit::Disk { bytes }) => (9, bytes),
+            KeeperReply::Ended(ended) => {
+                let (kind, detail) = match ended.exit {
+                    ExitReason::Exited(code) => (1, u64::from(code.cast_unsigned())),
+                    ExitReason::Signalled(signal) => (2, u64::from(signal.cast_unsigned())),
+                    ExitReason::TimedOut => (3, 0),
+                    ExitReason::Cancelled => (4, 0),
+                    ExitReason::OverLimit(ExceededLimit::Processes(count)) => (7, count),
+                    ExitReason::OverLimit(ExceededLimit::Memory { bytes }) => (8, bytes),
+                    ExitReason::OverLimit(ExceededLimit::Disk { bytes }) => (9, bytes),
                 };
                 let usage = ended.usage.map_or([0; 4], |usage| {
                     [1, nanos(usage.user), nanos(usage.system), usage.max_rss_bytes]
                 });
-                let mut words = vec![how, detail];
+                let mut words = vec![kind, detail];
                 words.extend([nanos(ended.duration), ended.leftovers_killed]);
                 words.extend(usage);
-                words
-                    .extend(ended.survivors.iter().take(SURVIVORS_TOLD).map(|pid| u64::from(*pid)));
+                words.extend(ended.survivors.iter().take(SURVIVORS_MAX).map(|pid| u64::from(*pid)));
                 words
             }
         }
     }
 
-    fn from_words(words: &[u64]) -> Option<Reply> {
+    fn from_words(words: &[u64]) -> Option<KeeperReply> {
         let (&[kind, detail], rest) = words.split_first_chunk()?;
         let number = || u32::try_from(detail).map(u32::cast_signed).ok();
-        let how = match kind {
-            0 => return Some(Reply::NotStarted { errno: number()? }),
-            1 => How::Exited(number()?),
-            2 => How::Signalled(number()?),
-            3 => How::TimedOut,
-            4 => How::Cancelled,
-            5 => return Some(Reply::Taken),
+        let exit = match kind {
+            0 => return Some(KeeperReply::NotStarted { errno: number()? }),
+            1 => ExitReason::Exited(number()?),
+            2 => ExitReason::Signalled(number()?),
+            3 => ExitReason::TimedOut,
+            4 => ExitReason::Cancelled,
+            5 => return Some(KeeperReply::Accepted),
             6 => {
-                return UNCONFINED
+                return CONFINEMENT_ERRORS
                     .get(usize::try_from(detail).ok()?)
                     .copied()
-                    .map(Reply::NotConfined);
+                    .map(KeeperReply::NotConfined);
             }
-            7 => How::OverLimit(Limit::Processes(detail)),
-            8 => How::OverLimit(Limit::Memory { bytes: detail }),
-            9 => How::OverLimit(Limit::Disk { bytes: detail }),
+            7 => ExitReason::OverLimit(ExceededLimit::Processes(detail)),
+            8 => ExitReason::OverLimit(ExceededLimit::Memory { bytes: detail }),
+            9 => ExitReason::OverLimit(ExceededLimit::Disk { bytes: detail }),
             _ => return None,
         };
         let (&[duration, leftovers_killed, known, user, system, max_rss_bytes], survivors) =
             rest.split_first_chunk()?;
-        let usage = Usage {
+        let usage = ResourceUsage {
             user: Duration::from_nanos(user),
             system: Duration::from_nanos(system),
             max_rss_bytes,
         };
-        Some(Reply::Ended(Ended {
-            how,
+        Some(KeeperReply::Ended(EndReport {
+            exit,
             duration: Duration::from_nanos(duration),
             usage: (known == 1).then_some(usage),
             leftovers_killed,
@@ -369,8 +374,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_arrive_as_they_were_given() {
-        let order = Order {
+    fn an_order_is_decoded_as_it_was_encoded() {
+        let order = JobOrder {
             number: u64::MAX,
             program: "/bin/sh".into(),
             cwd: "/".into(),
@@ -379,50 +384,54 @@ mod tests {
             timeout: Duration::from_millis(1_500),
             grace: Duration::ZERO,
             confinement: Some(Confinement { no_network: true, write: Some(vec!["/a".into()]) }),
-            limits: Limits { processes: Some(7), memory_bytes: None, disk_bytes: Some(1 << 40) },
+            limits: ResourceLimits {
+                processes: Some(7),
+                memory_bytes: None,
+                disk_bytes: Some(1 << 40),
+            },
         };
         let bytes = order.encode();
-        assert_eq!(Order::decode(&bytes), Some(order));
+        assert_eq!(JobOrder::decode(&bytes), Some(order));
         for end in 0..bytes.len() {
-            // Cut short it is nothing, or fewer variables.
-            assert!(Order::decode(&bytes[..end]).is_none_or(|order| order.env.len() < 2));
+            // A truncated order is invalid, or has fewer variables.
+            assert!(JobOrder::decode(&bytes[..end]).is_none_or(|order| order.env.len() < 2));
         }
     }
 
     #[test]
-    fn replies_arrive_as_they_were_given() {
-        let usage = Usage {
+    fn a_reply_is_decoded_as_it_was_encoded() {
+        let usage = ResourceUsage {
             user: Duration::from_micros(7),
             system: Duration::from_secs(9),
             max_rss_bytes: 1 << 40,
         };
-        let ended = |how, usage, survivors| {
+        let ended = |exit, usage, survivors| {
             let duration = Duration::from_nanos(123);
-            Reply::Ended(Ended { how, duration, usage, leftovers_killed: 3, survivors })
+            KeeperReply::Ended(EndReport { exit, duration, usage, leftovers_killed: 3, survivors })
         };
         for reply in [
-            Reply::Taken,
-            Reply::NotStarted { errno: 2 },
-            Reply::NotConfined(Unconfined::Place),
-            Reply::NotConfined(Unconfined::Silent),
-            ended(How::Exited(255), Some(usage), vec![]),
-            ended(How::Signalled(9), None, vec![1, 2, 3]),
-            ended(How::TimedOut, None, vec![]),
-            ended(How::OverLimit(Limit::Memory { bytes: 1 << 40 }), None, vec![]),
-            ended(How::OverLimit(Limit::Processes(9)), Some(usage), vec![]),
-            ended(How::Cancelled, Some(usage), vec![8]),
+            KeeperReply::Accepted,
+            KeeperReply::NotStarted { errno: 2 },
+            KeeperReply::NotConfined(ConfinementError::Place),
+            KeeperReply::NotConfined(ConfinementError::Silent),
+            ended(ExitReason::Exited(255), Some(usage), vec![]),
+            ended(ExitReason::Signalled(9), None, vec![1, 2, 3]),
+            ended(ExitReason::TimedOut, None, vec![]),
+            ended(ExitReason::OverLimit(ExceededLimit::Memory { bytes: 1 << 40 }), None, vec![]),
+            ended(ExitReason::OverLimit(ExceededLimit::Processes(9)), Some(usage), vec![]),
+            ended(ExitReason::Cancelled, Some(usage), vec![8]),
         ] {
-            assert_eq!(Reply::from_words(&reply.words()), Some(reply));
+            assert_eq!(KeeperReply::from_words(&reply.words()), Some(reply));
         }
     }
 
     #[test]
-    fn the_last_words_of_a_keeper_that_left_something_unread_are_heard() {
+    fn replies_are_received_from_a_keeper_that_died_with_unread_data() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        send_reply(&theirs, &Reply::Taken).unwrap();
+        send_reply(&theirs, &KeeperReply::Accepted).unwrap();
         send_cancel(ours.as_fd(), 1).unwrap();
         drop(theirs);
-        assert_eq!(receive_reply(ours.as_fd()), Some(Reply::Taken));
+        assert_eq!(receive_reply(ours.as_fd()), Some(KeeperReply::Accepted));
         assert_eq!(receive_reply(ours.as_fd()), None);
     }
 }

@@ -8,7 +8,8 @@ use hookloop_core::session::{TurnResult, Usage};
 use super::{
     Agent, MESSAGE_MAX, Order, Report, Settings, Update, environment, failure, stderr_line, why,
 };
-use crate::process::{How, Job, Ran, Stream};
+use crate::excerpt;
+use crate::process::{ExitReason, Job, JobResult, OutputStream};
 use crate::runner::{Runner, kept, redacting};
 
 /// A program that knows nothing of us.
@@ -34,14 +35,14 @@ impl Agent for Command {
             return Report::failed("the secrets of the environment are too many to look for");
         }
         let (scanner, updates) = (RefCell::new(Scanner::default()), RefCell::new(updates));
-        let filter = |stream: Stream| {
+        let filter = |stream: OutputStream| {
             let mut redact = redacting(runner);
             let (scanner, updates) = (&scanner, &updates);
-            let filter: crate::process::Filter<'_> = Box::new(move |piece, out| {
+            let filter: crate::process::OutputFilter<'_> = Box::new(move |piece, out| {
                 let before = out.len();
                 redact(piece, out);
                 let passed = &out[before..];
-                if stream == Stream::Stdout {
+                if stream == OutputStream::Stdout {
                     scanner.borrow_mut().push(passed);
                 }
                 (updates.borrow_mut())(Update::Output(passed));
@@ -65,7 +66,7 @@ impl Agent for Command {
         };
         Report {
             result: result(&ran, order),
-            message: ran.output.stdout.excerpt_within(MESSAGE_MAX).trim().to_owned(),
+            message: excerpt::of_output_within(&ran.output.stdout, MESSAGE_MAX).trim().to_owned(),
             promises: scanner.into_inner().finish(),
             usage: Usage::default(),
             is_partial: false,
@@ -79,10 +80,10 @@ impl Agent for Command {
     }
 }
 
-fn result(ran: &Ran, order: &Order<'_>) -> TurnResult {
-    match ran.how {
-        How::Exited(0) => TurnResult::Finished,
-        How::Cancelled => TurnResult::Cancelled,
+fn result(ran: &JobResult, order: &Order<'_>) -> TurnResult {
+    match ran.exit {
+        ExitReason::Exited(0) => TurnResult::Finished,
+        ExitReason::Cancelled => TurnResult::Cancelled,
         how => failure(ran, why(how, order)),
     }
 }

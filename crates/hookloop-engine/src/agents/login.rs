@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use super::Settings;
 use super::known::Known;
-use crate::process::{How, Job};
+use crate::excerpt;
+use crate::process::{ExitReason, Job};
 use crate::runner::Runner;
 
 /// An agent that has not said by then whether it is logged in counts as one that does not say.
@@ -155,8 +156,12 @@ fn says_logged_out(signs: &LoginSigns, settings: &Settings, runner: &Runner) -> 
     }
     let job = Job { env, ..Job::new(argv, runner.root().to_owned(), STATUS_WITHIN) };
     runner.keepers().run(job).is_ok_and(|ran| {
-        let said = format!("{}{}", ran.output.stdout.excerpt(), ran.output.stderr.excerpt());
-        ran.how == How::Exited(1) && said.contains(answer)
+        let said = format!(
+            "{}{}",
+            excerpt::of_output(&ran.output.stdout),
+            excerpt::of_output(&ran.output.stderr)
+        );
+        ran.exit == ExitReason::Exited(1) && said.contains(answer)
     })
 }
 

@@ -20,8 +20,9 @@ use hookloop_core::session::{TurnResult, Usage};
 use serde::Deserialize;
 
 use super::{Agent, BadAgent, MESSAGE_MAX, Order, Report, Update, clipped, shell};
+use crate::excerpt;
 use crate::files::read_text;
-use crate::process::How;
+use crate::process::ExitReason;
 use crate::runner::Runner;
 
 const FILE_MAX: u64 = 4 * 1024 * 1024;
@@ -177,11 +178,11 @@ impl Turn {
     fn run(&self, line: &str, runner: &Runner, order: &Order<'_>) -> Result<TurnResult, String> {
         let ran =
             runner.keepers().run(shell(line, runner, order)).map_err(|error| error.to_string())?;
-        match ran.how {
-            How::Exited(0) => Ok(TurnResult::Finished),
-            How::Cancelled => Ok(TurnResult::Cancelled),
+        match ran.exit {
+            ExitReason::Exited(0) => Ok(TurnResult::Finished),
+            ExitReason::Cancelled => Ok(TurnResult::Cancelled),
             how => {
-                let said = format!("`{line}`: {how:?}\n{}", ran.output.stderr.excerpt());
+                let said = format!("`{line}`: {how:?}\n{}", excerpt::of_output(&ran.output.stderr));
                 Err(runner.redactor().map_or_else(String::new, |redactor| redactor.text(&said)))
             }
         }

@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 use super::Settings;
 use super::known::Known;
 use crate::doctor::program_on_path;
+use crate::excerpt;
 use crate::files::read_text;
-use crate::process::{How, Job};
+use crate::process::{ExitReason, Job};
 use crate::project::now;
 use crate::runner::Runner;
 
@@ -74,8 +75,8 @@ pub(crate) fn version_line(settings: &Settings, runner: &Runner) -> Option<Strin
     let argv = [word, "--version"].map(Into::into).to_vec();
     let env = runner.environment().to_vec();
     let job = Job { env, ..Job::new(argv, runner.root().to_owned(), VERSION_WITHIN) };
-    let ran = runner.keepers().run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
-    let said = ran.output.stdout.excerpt();
+    let ran = runner.keepers().run(job).ok().filter(|ran| ran.exit == ExitReason::Exited(0))?;
+    let said = excerpt::of_output(&ran.output.stdout);
     said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 

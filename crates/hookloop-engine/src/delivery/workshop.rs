@@ -8,12 +8,12 @@ use hookloop_store::crash;
 
 use super::repo::names::without_user;
 use super::repo::{Commit, Repo, RepoError, RepoWish, Settled, Unfinished, WorkState, Worktree};
+use crate::excerpt::plain_line;
 use crate::forge::branches::Branches;
 use crate::forge::github::{Api, BadApi, GitHub, GitHubSettings, Token};
 use crate::forge::remote::{Repository, repository_of};
 use crate::forge::{Forge, ForgeError};
 use crate::process::Cancel;
-use crate::process::excerpt::plain_line;
 use crate::project::Project;
 use crate::rules::{DeliveryRules, ForgeName};
 use crate::runner::Runner;

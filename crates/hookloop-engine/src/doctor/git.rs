@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Finding, Group, is_on_path, owned};
+use crate::excerpt;
 use crate::git::{HARMLESS, variables};
-use crate::process::{How, Job, KeeperPool, Ran};
+use crate::process::{ExitReason, Job, JobResult, KeeperPool};
 
 const WITHIN: Duration = Duration::from_secs(5);
 /// Older ones can't merge without a worktree, which trains do.
@@ -121,7 +122,7 @@ impl Asked<'_> {
         if let Some(top) = well(&ran) {
             return Some(Group::Git.ok("repository", top.trim().to_owned()));
         }
-        let why = ran.output.stderr.excerpt();
+        let why = excerpt::of_output(&ran.output.stderr);
         let why = why.lines().next().unwrap_or("git does not say why").trim().to_owned();
         if why.contains("not a git repository") && !self.root.join(".git").exists() {
             // Something above it only looks like one.
@@ -134,7 +135,7 @@ impl Asked<'_> {
         })
     }
 
-    fn ask(&self, args: &[&str], own: Own) -> Option<Ran> {
+    fn ask(&self, args: &[&str], own: Own) -> Option<JobResult> {
         let argv = std::iter::once("git").chain(args.iter().copied()).map(OsString::from).collect();
         let is_needed = |(name, _): &&(OsString, OsString)| match own {
             // Where the user's own settings are.
@@ -162,6 +163,6 @@ enum Own {
 }
 
 /// What it said, if it did what it was asked to.
-fn well(ran: &Ran) -> Option<String> {
-    (ran.how == How::Exited(0)).then(|| ran.output.stdout.excerpt())
+fn well(ran: &JobResult) -> Option<String> {
+    (ran.exit == ExitReason::Exited(0)).then(|| excerpt::of_output(&ran.output.stdout))
 }

@@ -12,7 +12,7 @@ use crate::condition::Condition;
 use crate::environment;
 use crate::gate_agreement;
 use crate::policy::Policies;
-use crate::process::{Support, cgroup_home};
+use crate::process::{SandboxSupport, cgroup_home};
 use crate::project::{EngineError, Project};
 use crate::rules::{MissingAgent, Rules};
 use crate::runner::{BASE, Runner};
@@ -75,7 +75,7 @@ pub fn examine_gates(project: &Project) -> Result<Option<Finding>, EngineError> 
 
 /// What keeps hooks' processes, and what of it this system has.
 pub fn examine_keeping() -> Vec<Finding> {
-    let support = Support::of_this_system();
+    let support = SandboxSupport::of_this_system();
     let sandbox = match support.gap() {
         None => Group::Machine.ok("sandbox", support.to_string()),
         // Only hooks that ask for one need it, and those say so themselves.
@@ -165,7 +165,7 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
         let message = "it prints text beside its JSON answer, which is then no answer".to_owned();
         found(Warning, message, done("print the text to standard error: `echo … >&2`"));
     }
-    if let (Some(_), Some(gap)) = (&hook.options.sandbox, Support::of_this_system().gap()) {
+    if let (Some(_), Some(gap)) = (&hook.options.sandbox, SandboxSupport::of_this_system().gap()) {
         let message = format!("its sandbox can't be enforced, so it is not run: {gap}");
         found(
             Error,

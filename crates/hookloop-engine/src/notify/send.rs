@@ -17,7 +17,7 @@ use super::given::Secret;
 use super::message::Message;
 use super::{Channel, Mail, Security, Way};
 use crate::doctor::is_on_path;
-use crate::process::{How, Job};
+use crate::process::{ExitReason, Job};
 use crate::runner::Runner;
 use crate::session::open::machine;
 use crate::webhook;
@@ -104,8 +104,8 @@ impl<'c> Door<'c> {
         let env = self.runner.environment().to_vec();
         let job = Job { env, ..Job::new(argv, self.runner.state().to_owned(), WITHIN) };
         match self.runner.keepers().run(job) {
-            Ok(ran) if ran.how == How::Exited(0) => Ok(()),
-            Ok(ran) => Err(format!("{NOTIFY_SEND} ended with {:?}", ran.how)),
+            Ok(ran) if ran.exit == ExitReason::Exited(0) => Ok(()),
+            Ok(ran) => Err(format!("{NOTIFY_SEND} ended with {:?}", ran.exit)),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -11,7 +11,7 @@ use hookloop_core::task::Task;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
-use crate::process::excerpt::{plain, plain_line};
+use crate::excerpt::{plain, plain_line};
 
 /// Steps that a template may take.
 const FUEL: u64 = 1_000_000;

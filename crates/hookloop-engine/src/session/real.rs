@@ -37,7 +37,7 @@ use crate::delivery::workshop::{Bench, Workshop, commit};
 use crate::files::{Files, Look, read_text};
 use crate::git::Git;
 use crate::lifeline::Beats;
-use crate::process::{Cancel, Linked};
+use crate::process::{Cancel, LinkedCancel};
 use crate::project::Project;
 use crate::run::HookRun;
 use crate::runner::{Occasion, Runner, SessionContext, TRACE_PARENT};
@@ -653,7 +653,8 @@ impl<O: Onlooker> World for Real<'_, O> {
         });
         env.extend(trace_parent.map(|parent| (TRACE_PARENT, parent)));
         // A turn that uses too much is ended, and nothing else with it.
-        let linked = match turn.allowance.map(|_| Linked::new(&self.stop.cancel)).transpose() {
+        let linked = match turn.allowance.map(|_| LinkedCancel::new(&self.stop.cancel)).transpose()
+        {
             Ok(linked) => linked,
             Err(error) => return Report::failed(format!("can't watch what it uses: {error}")),
         };

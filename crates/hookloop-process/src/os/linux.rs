@@ -1,4 +1,4 @@
-//! Linux: `/proc` tells who there is, and orphans can be adopted.
+//! Linux: `/proc` is the process table, and a process can adopt orphans.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,70 +14,70 @@ use rustix::io::retry_on_intr;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open, set_child_subreaper};
 
-use super::super::descendants::Stat;
+use super::ProcessStat;
 
-/// Whether processes that lose their parents can be had as children.
-pub(in super::super) const ADOPTS: bool = true;
-/// Fields of a process's line between its session and its start.
+/// Whether orphans below a process can become its children.
+pub(crate) const ADOPTS: bool = true;
+/// Number of fields between session and start time in `/proc/PID/stat`.
 const BETWEEN_SESSION_AND_START: usize = 15;
 
-/// This program, also when its file was replaced since it was started.
-pub(in super::super) fn this_program() -> io::Result<PathBuf> {
+/// The path of this program, valid even if its file was replaced since the start.
+pub(crate) fn this_program() -> io::Result<PathBuf> {
     Ok("/proc/self/exe".into())
 }
 
-/// From now on, whoever loses their parents below this process becomes its child.
-pub(in super::super) fn adopt_orphans() -> io::Result<()> {
+/// Makes orphans below this process its children from now on.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Waits until a child has ended, or for so long.
-pub(in super::super) fn wait_for_end(child: Pid, limit: Duration) {
+/// Waits until a child has ended, at most for `limit`.
+pub(crate) fn wait_for_end(child: Pid, limit: Duration) {
     if let Ok(end) = pidfd_open(child, PidfdFlags::empty()) {
         let limit = Timespec::try_from(limit).unwrap_or_default();
         let _ = retry_on_intr(|| poll(&mut [PollFd::new(&end, PollFlags::IN)], Some(&limit)));
     }
 }
 
-/// How `ps` shows this process.
-pub(in super::super) fn be_called(name: &str) {
+/// Sets the name under which `ps` shows this process.
+pub(crate) fn set_process_name(name: &str) {
     let _ = fs::write("/proc/self/comm", name);
 }
 
-/// Whether `/proc` is there, and that of this process's own world.
-pub(in super::super) fn sees_itself() -> bool {
+/// Returns whether `/proc` is mounted and shows this process's own pid namespace.
+pub(crate) fn sees_itself() -> bool {
     let own = std::process::id().to_string();
     let is_shown = fs::read_link("/proc/self").is_ok_and(|link| link.as_os_str() == own.as_str());
     is_shown && stat(getpid()).is_some()
 }
 
-/// The user that started a process, whatever the process has become since.
-pub(in super::super) fn real_user(pid: Pid) -> Option<u32> {
+/// Returns the real user of a process, which `setuid` programs keep.
+pub(crate) fn real_user(pid: Pid) -> Option<u32> {
     let status = String::from_utf8(read_of(pid, "status")?).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Whether this process is in a namespace with one user, as an unprivileged process makes it.
-pub(in super::super) fn has_one_user() -> bool {
+/// Returns whether this process is in a user namespace with one user, as unprivileged processes create.
+pub(crate) fn has_one_user() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let counts =
         map.lines().filter_map(|line| line.split_ascii_whitespace().nth(2)?.parse::<u64>().ok());
     counts.sum::<u64>() <= 1
 }
 
-/// What a process runs, as `ps` names it.
-pub(in super::super) fn program_name(pid: Pid) -> Option<String> {
+/// The program name of a process, as `ps` shows it.
+pub(crate) fn program_name(pid: Pid) -> Option<String> {
     let name = String::from_utf8_lossy(&read_of(pid, "comm")?).trim_end().to_owned();
     Some(name)
 }
 
-/// The variables that a process was started with.
-pub(in super::super) fn variables_of(pid: Pid) -> Vec<OsString> {
+/// The environment that a process was started with.
+pub(crate) fn variables_of(pid: Pid) -> Vec<OsString> {
     words(&read_of(pid, "environ").unwrap_or_default())
 }
 
-/// A file of a process in `/proc`; none if anything else is mounted there.
+/// Reads a file of a process in `/proc`. Returns `None` if another file system is mounted over it.
 fn read_of(pid: Pid, name: &str) -> Option<Vec<u8>> {
     let mut file = fs::File::open(format!("/proc/{pid}/{name}")).ok()?;
     if rustix::fs::fstatfs(&file).ok()?.f_type != rustix::fs::PROC_SUPER_MAGIC {
@@ -88,17 +88,17 @@ fn read_of(pid: Pid, name: &str) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// Makes a pipe larger. Who may not goes on with what it has.
-pub(in super::super) fn widen(pipe: &OwnedFd, bytes: usize) {
+/// Enlarges a pipe. A failure leaves its size as it is.
+pub(crate) fn widen(pipe: &OwnedFd, bytes: usize) {
     let _ = fcntl_setpipe_size(pipe, bytes);
 }
 
-pub(in super::super) fn pipe_size(pipe: impl AsFd) -> Option<usize> {
+pub(crate) fn pipe_size(pipe: impl AsFd) -> Option<usize> {
     fcntl_getpipe_size(pipe).ok()
 }
 
-/// The children of a process, if the kernel was built with the files that name a thread's.
-pub(in super::super) fn children(pid: Pid) -> Option<Vec<Pid>> {
+/// The children of a process. Returns `None` if this kernel has no `children` files.
+pub(crate) fn children(pid: Pid) -> Option<Vec<Pid>> {
     if !has_children_files() {
         return None;
     }
@@ -116,67 +116,68 @@ fn has_children_files() -> bool {
     *HAS.get_or_init(|| Path::new("/proc/thread-self/children").exists())
 }
 
-pub(in super::super) fn stat(pid: Pid) -> Option<Stat> {
+pub(crate) fn stat(pid: Pid) -> Option<ProcessStat> {
     let line = read_of(pid, "stat")?;
-    // The file of another process may be mounted in the place of this one's.
+    // Another process's file may be mounted over this one.
     let is_its_own = line.starts_with(format!("{pid} ").as_bytes());
     parse(&line).filter(|_| is_its_own)
 }
 
-/// All processes of the machine, dead ones that nobody waited for included.
-pub(in super::super) fn all_processes() -> Vec<(Pid, Stat)> {
-    // Who has ended meanwhile has none.
+/// All processes of the machine, zombies included.
+pub(crate) fn all_processes() -> Vec<(Pid, ProcessStat)> {
+    // A process that has ended meanwhile is left out.
     pids().filter_map(|pid| Some((pid, stat(pid)?))).collect()
 }
 
-/// Processes with the variables that they were started with, as far as this user may know. One that is about to become
-/// another program has none for a moment.
-pub(in super::super) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
+/// Processes with the environment that they were started with, as far as this user may read it.
+///
+/// During `exec` a process has an empty environment for a moment.
+pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
     let variables = |pid| fs::read(format!("/proc/{pid}/environ")).ok().map(|text| words(&text));
     pids().filter_map(move |pid| Some((pid, variables(pid)?)))
 }
 
-/// The arguments of a process, its own name first.
-pub(in super::super) fn arguments(pid: Pid) -> Vec<OsString> {
+/// The arguments of a process, beginning with its own name.
+pub(crate) fn arguments(pid: Pid) -> Vec<OsString> {
     words(&fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default())
 }
 
-/// The directory that a process is in, as far as this user may know.
-pub(in super::super) fn working_directory(pid: Pid) -> Option<PathBuf> {
+/// The working directory of a process, as far as this user may read it.
+pub(crate) fn working_directory(pid: Pid) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// What ends with a zero byte each.
+/// Splits text into words that each end with a zero byte.
 fn words(text: &[u8]) -> Vec<OsString> {
     let words = text.split_inclusive(|byte| *byte == 0);
     words.map(|word| OsString::from_vec(word.strip_suffix(&[0]).unwrap_or(word).to_vec())).collect()
 }
 
-/// The threads of this machine, in so far as they fit the number.
-pub(in super::super) fn threads() -> u16 {
+/// Number of threads on this machine, modulo 65,536.
+pub(crate) fn threads() -> u16 {
     rustix::system::sysinfo().procs
 }
 
-/// The memory of this machine.
-pub(in super::super) fn machine_memory() -> u64 {
+/// Bytes of memory of this machine.
+pub(crate) fn machine_memory() -> u64 {
     let machine = rustix::system::sysinfo();
     machine.totalram.saturating_mul(machine.mem_unit.into())
 }
 
-/// What a process has of memory that is not a file's.
-pub(in super::super) fn own_memory(pid: Pid) -> u64 {
+/// Bytes of anonymous memory of a process.
+pub(crate) fn own_memory(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     number(&text, "RssAnon:").saturating_mul(1024)
 }
 
-/// The same with what is shared in equal parts. It takes the kernel a while to find that out.
-pub(in super::super) fn proportional_memory(pid: Pid) -> u64 {
+/// Bytes of anonymous memory of a process, shared pages divided among their users. Slow: the kernel walks all pages.
+pub(crate) fn proportional_memory(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"));
     text.map_or_else(|_| own_memory(pid), |text| number(&text, "Pss_Anon:").saturating_mul(1024))
 }
 
-/// What a process has written to disks, with those that it waited for.
-pub(in super::super) fn written(pid: Pid) -> u64 {
+/// Bytes that a process and its reaped children wrote to disks.
+pub(crate) fn written(pid: Pid) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
     number(&text, "write_bytes:").saturating_sub(number(&text, "cancelled_write_bytes:"))
 }
@@ -187,16 +188,17 @@ fn number(text: &str, name: &str) -> u64 {
     word.and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// `7 (name) S 1 7 7 …`: state, parent, group, session; and a name may hold anything.
-fn parse(line: &[u8]) -> Option<Stat> {
+/// Parses `7 (name) S 1 7 7 …`: state, parent, group, session. The name may hold any byte.
+fn parse(line: &[u8]) -> Option<ProcessStat> {
     let after_name = line.iter().rposition(|byte| *byte == b')')? + 1;
     let mut fields = std::str::from_utf8(&line[after_name..]).ok()?.split_ascii_whitespace();
     let state = fields.next()?;
-    let (dead, stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
+    let dead = matches!(state, "Z" | "X");
+    let stopped = matches!(state, "T" | "t");
     let parent = pid_of(fields.next()?);
     let session = pid_of(fields.nth(1)?);
     let started = fields.nth(BETWEEN_SESSION_AND_START).and_then(|ticks| ticks.parse().ok());
-    Some(Stat { dead, stopped, parent, session, started })
+    Some(ProcessStat { dead, stopped, parent, session, started })
 }
 
 fn pids() -> impl Iterator<Item = Pid> {
@@ -213,11 +215,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_found_behind_any_name() {
+    fn a_session_is_parsed_after_any_process_name() {
         let check = |line: &[u8], dead, parent: i32, session: i32| {
             let (parent, session) = (Pid::from_raw(parent), Pid::from_raw(session));
             let (stopped, started) = (false, None);
-            let expected = Stat { dead, stopped, parent, session, started };
+            let expected = ProcessStat { dead, stopped, parent, session, started };
             assert_eq!(parse(line), Some(expected));
         };
         check(b"7 (sh) S 12 7 5 0", false, 12, 5);
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_uses_is_found() {
+    fn the_memory_of_a_process_is_measured() {
         let memory = vec![1_u8; 64 << 20];
         assert!(own_memory(getpid()) > memory.len() as u64 / 2);
         assert!(proportional_memory(getpid()) > memory.len() as u64 / 2);
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_by_their_whole_name() {
+    fn a_number_is_found_by_its_whole_name() {
         let text = "wchar: 1\nwrite_bytes: 4096\ncancelled_write_bytes: 96\n";
         assert_eq!(number(text, "write_bytes:"), 4096);
         assert_eq!(number(text, "cancelled_write_bytes:"), 96);

@@ -1,4 +1,4 @@
-//! Everywhere but on Linux: nobody adopts orphans.
+//! Systems other than Linux, where a process cannot adopt orphans.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -7,57 +7,57 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use super::super::KILL_PAUSE;
-pub(in super::super) use super::table::{
+pub(crate) use super::table::{
     all_processes, arguments, machine_memory, own_memory, program_name, real_user, sees_itself,
     stat, variables, variables_of, working_directory, written,
 };
+use crate::timing::KILL_PAUSE;
 
-/// Whether processes that lose their parents can be had as children.
-pub(in super::super) const ADOPTS: bool = false;
+/// Whether orphans below a process can become its children.
+pub(crate) const ADOPTS: bool = false;
 
-pub(in super::super) fn this_program() -> io::Result<PathBuf> {
+pub(crate) fn this_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-pub(in super::super) fn adopt_orphans() -> io::Result<()> {
+pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until a child has ended, or for so long.
-pub(in super::super) fn wait_for_end(child: Pid, limit: Duration) {
+/// Waits until a child has ended, at most for `limit`.
+pub(crate) fn wait_for_end(child: Pid, limit: Duration) {
     let until = Instant::now() + limit;
     while !super::has_ended(child) && Instant::now() < until {
         std::thread::sleep(KILL_PAUSE);
     }
 }
 
-/// There are no namespaces of users here.
-pub(in super::super) fn has_one_user() -> bool {
+/// Returns false: these systems have no user namespaces.
+pub(crate) fn has_one_user() -> bool {
     false
 }
 
-/// A process has the name of its program here.
-pub(in super::super) fn be_called(_: &str) {}
+/// Does nothing: a process has the name of its program here.
+pub(crate) fn set_process_name(_: &str) {}
 
-/// A pipe is as large as it is.
-pub(in super::super) fn widen(_: &OwnedFd, _: usize) {}
+/// Does nothing: the size of a pipe is fixed here.
+pub(crate) fn widen(_: &OwnedFd, _: usize) {}
 
-pub(in super::super) fn pipe_size(_: impl AsFd) -> Option<usize> {
+pub(crate) fn pipe_size(_: impl AsFd) -> Option<usize> {
     None
 }
 
-/// They are only known by their parents.
-pub(in super::super) fn children(_: Pid) -> Option<Vec<Pid>> {
+/// Returns `None`: children are only found through the process table.
+pub(crate) fn children(_: Pid) -> Option<Vec<Pid>> {
     None
 }
 
-/// How many there are is not told in passing: nobody is held for being too many before they are counted.
-pub(in super::super) fn threads() -> u16 {
+/// Returns 0: the number of threads is unknown here, so no job is paused for a growing number.
+pub(crate) fn threads() -> u16 {
     0
 }
 
-/// What is shared is not told apart.
-pub(in super::super) fn proportional_memory(pid: Pid) -> u64 {
+/// Memory of a process. Shared memory is not told apart.
+pub(crate) fn proportional_memory(pid: Pid) -> u64 {
     own_memory(pid)
 }

@@ -1,82 +1,83 @@
-//! A table of processes, by a library that knows how to ask each system.
+//! The process table as the `sysinfo` library reads it, for systems other than Linux.
 
 use std::ffi::OsString;
 
 use rustix::process::{Pid, getpid};
 use sysinfo::{Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
 
-use super::super::descendants::Stat;
+use super::ProcessStat;
 
-/// Whether there is a table of processes that this one is in.
-pub(in super::super) fn sees_itself() -> bool {
+/// Returns whether the process table shows this process.
+pub(crate) fn sees_itself() -> bool {
     stat(getpid()).is_some()
 }
 
-pub(in super::super) fn stat(pid: Pid) -> Option<Stat> {
+pub(crate) fn stat(pid: Pid) -> Option<ProcessStat> {
     one(pid, ProcessRefreshKind::nothing(), stat_of)
 }
 
 /// All processes of the machine.
-pub(in super::super) fn all_processes() -> Vec<(Pid, Stat)> {
+pub(crate) fn all_processes() -> Vec<(Pid, ProcessStat)> {
     let table = table(ProcessRefreshKind::nothing());
     let all = table.processes().values().filter(|process| process.thread_kind().is_none());
     all.filter_map(|process| Some((pid_of(process.pid())?, stat_of(process)))).collect()
 }
 
-/// Processes with the variables that they were started with, as far as this user may know. One that is about to become
-/// another program has none for a moment.
-pub(in super::super) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
+/// Processes with the environment that they were started with, as far as this user may read it.
+///
+/// During `exec` a process has an empty environment for a moment.
+pub(crate) fn variables() -> impl Iterator<Item = (Pid, Vec<OsString>)> {
     let table = table(ProcessRefreshKind::nothing().with_environ(UpdateKind::Always));
     let of = |process: &Process| Some((pid_of(process.pid())?, process.environ().to_vec()));
     let found: Vec<_> = table.processes().values().filter_map(of).collect();
     found.into_iter()
 }
 
-/// The arguments of a process, its own name first.
-pub(in super::super) fn arguments(pid: Pid) -> Vec<OsString> {
+/// The arguments of a process, beginning with its own name.
+pub(crate) fn arguments(pid: Pid) -> Vec<OsString> {
     let wanted = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
     one(pid, wanted, |process| process.cmd().to_vec()).unwrap_or_default()
 }
 
-/// The directory that a process is in, as far as this user may know.
+/// The working directory of a process, as far as this user may read it.
 #[cfg(not(target_os = "linux"))]
-pub(in super::super) fn working_directory(pid: Pid) -> Option<std::path::PathBuf> {
+pub(crate) fn working_directory(pid: Pid) -> Option<std::path::PathBuf> {
     let wanted = ProcessRefreshKind::nothing().with_cwd(UpdateKind::Always);
     one(pid, wanted, |process| process.cwd().map(std::path::Path::to_owned)).flatten()
 }
 
-/// The user that started a process.
-pub(in super::super) fn real_user(pid: Pid) -> Option<u32> {
+/// Returns the user of a process.
+pub(crate) fn real_user(pid: Pid) -> Option<u32> {
     let wanted = ProcessRefreshKind::nothing().with_user(UpdateKind::Always);
     one(pid, wanted, |process| process.user_id().map(|user| **user)).flatten()
 }
 
-/// What a process runs, as `ps` names it.
-pub(in super::super) fn program_name(pid: Pid) -> Option<String> {
+/// The program name of a process, as `ps` shows it.
+pub(crate) fn program_name(pid: Pid) -> Option<String> {
     let name = |process: &Process| process.name().to_string_lossy().into_owned();
     one(pid, ProcessRefreshKind::nothing(), name)
 }
 
-/// The variables that a process was started with.
-pub(in super::super) fn variables_of(pid: Pid) -> Vec<OsString> {
+/// The environment that a process was started with.
+pub(crate) fn variables_of(pid: Pid) -> Vec<OsString> {
     let wanted = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
     one(pid, wanted, |process| process.environ().to_vec()).unwrap_or_default()
 }
 
-/// The memory of this machine.
-pub(in super::super) fn machine_memory() -> u64 {
+/// Bytes of memory of this machine.
+pub(crate) fn machine_memory() -> u64 {
     let mut system = System::new();
     system.refresh_memory();
     system.total_memory()
 }
 
-/// What a process has of memory.
-pub(in super::super) fn own_memory(pid: Pid) -> u64 {
+/// Bytes of memory of a process.
+pub(crate) fn own_memory(pid: Pid) -> u64 {
     one(pid, ProcessRefreshKind::nothing().with_memory(), Process::memory).unwrap_or(0)
 }
 
-/// What a process has written to disks.
-pub(in super::super) fn written(pid: Pid) -> u64 {
+/// Bytes that a process wrote to disks.
+pub(crate) fn written(pid: Pid) -> u64 {
     let wanted = ProcessRefreshKind::nothing().with_disk_usage();
     one(pid, wanted, |process| process.disk_usage().total_written_bytes).unwrap_or(0)
 }
@@ -98,8 +99,8 @@ fn table(wanted: ProcessRefreshKind) -> System {
     system
 }
 
-fn stat_of(process: &Process) -> Stat {
-    Stat {
+fn stat_of(process: &Process) -> ProcessStat {
+    ProcessStat {
         dead: matches!(process.status(), ProcessStatus::Zombie | ProcessStatus::Dead),
         stopped: matches!(process.status(), ProcessStatus::Stop),
         parent: process.parent().and_then(pid_of),
@@ -112,7 +113,7 @@ fn pid_of(pid: sysinfo::Pid) -> Option<Pid> {
     Pid::from_raw(i32::try_from(pid.as_u32()).ok()?)
 }
 
-/// Held against what this system says itself.
+/// Compares the table with `/proc`.
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::process::Command;
@@ -123,13 +124,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_tell_the_same() {
+    fn the_table_agrees_with_proc() {
         let mut command = Command::new("sleep");
         let mut child = command.arg("60").env_clear().env("HOOKLOOP_TABLE", "x y").spawn().unwrap();
         let pid = Pid::from_child(&child);
-        let same = |stat: Stat| Stat { started: None, ..stat };
+        let same = |stat: ProcessStat| ProcessStat { started: None, ..stat };
         let start = std::time::Instant::now();
-        // A process has its variables a moment after its arguments.
+        // `exec` sets the environment a moment after the arguments.
         let own = Some((pid, vec!["HOOKLOOP_TABLE=x y".into()]));
         while linux::variables().find(|(of, _)| *of == pid) != own {
             assert!(start.elapsed() < std::time::Duration::from_secs(10));

@@ -1,4 +1,4 @@
-//! How a confinement is put on: by Landlock and a filter of system calls.
+//! Enforces a confinement on this process, by Landlock and the system call filter.
 
 use std::path::Path;
 
@@ -9,16 +9,14 @@ use landlock::{
 use rustix::fs::{Mode, OFlags, open};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-use super::confine::{Confinement, Support, Unconfined};
+use super::confinement::{Confinement, ConfinementError};
 use super::syscalls;
 
-/// What the kernel can answer to a system call.
-const ACTIONS: &str = "/proc/sys/kernel/seccomp/actions_avail";
-/// Devices that programs expect to be able to write to.
+/// Devices that programs expect to be writable.
 const DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// What is left to an administrator's hook: to work on files as whoever they belong to, and as others.
+/// Capabilities that a job of root keeps: access to files of other users, and changing to another user.
 const CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)
@@ -28,18 +26,10 @@ const CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETGID)
     .union(CapabilitySet::SETUID);
 
-/// What this kernel can do.
-pub(super) fn support() -> Support {
-    let actions = std::fs::read_to_string(ACTIONS).unwrap_or_default();
-    let has = |name| actions.split_ascii_whitespace().any(|action| action == name);
-    let seccomp = syscalls::ARCHITECTURE.is_some() && has("errno") && has("kill_process");
-    Support { landlock: landlock_version(), seccomp }
-}
-
-/// The newest version whose marks the kernel knows.
-fn landlock_version() -> u32 {
-    type Mark = fn(Ruleset) -> Result<Ruleset, RulesetError>;
-    const MARKS: [(u32, Mark); 7] = [
+/// Returns the newest known version of Landlock that the kernel has; 0 if it has none.
+pub(super) fn version() -> u32 {
+    type VersionProbe = fn(Ruleset) -> Result<Ruleset, RulesetError>;
+    const PROBES: [(u32, VersionProbe); 7] = [
         (9, |rules| rules.handle_access(AccessFs::ResolveUnix)),
         (6, |rules| rules.scope(Scope::Signal)),
         (5, |rules| rules.handle_access(AccessFs::IoctlDev)),
@@ -49,60 +39,60 @@ fn landlock_version() -> u32 {
         (1, |rules| rules.handle_access(AccessFs::Execute)),
     ];
     let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
-    let known = MARKS.iter().find(|(_, mark)| mark(strict()).is_ok());
+    let known = PROBES.iter().find(|(_, probe)| probe(strict()).is_ok());
     known.map_or(0, |(version, _)| *version)
 }
 
-impl Confinement {
-    /// Holds for this process and all that it starts from now on, for ever. There must be one thread.
-    pub(super) fn enforce(&self) -> Result<(), Unconfined> {
-        let rules = self.rules()?;
-        let status = rules.restrict_self().map_err(|_| Unconfined::Landlock)?;
-        if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
-            return Err(Unconfined::Landlock);
-        }
-        drop_capabilities().map_err(|_| Unconfined::Capabilities)?;
-        syscalls::filter(self.no_network).ok_or(Unconfined::Filter)
+/// Confines this process, which has one thread, and every process that it starts from now on.
+///
+/// A confinement cannot be lifted.
+pub(crate) fn enforce(confinement: &Confinement) -> Result<(), ConfinementError> {
+    let rules = rules(confinement)?;
+    let status = rules.restrict_self().map_err(|_| ConfinementError::Landlock)?;
+    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+        return Err(ConfinementError::Landlock);
     }
-
-    /// What has to be there is required; what newer kernels have is used if it is there.
-    fn rules(&self) -> Result<RulesetCreated, Unconfined> {
-        let failed = |_| Unconfined::Landlock;
-        // Handled is what is forbidden where no rule allows it. One thing has to be, for there to be
-        // rules: with them, processes outside can be neither traced nor written to.
-        let handled = match self.write {
-            Some(_) => AccessFs::from_write(ABI::V3),
-            None => AccessFs::MakeBlock.into(),
-        };
-        let mut rules = Ruleset::default()
-            .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(handled)
-            .map_err(failed)?
-            .set_compatibility(CompatLevel::BestEffort)
-            .scope(Scope::from_all(ABI::V6))
-            .map_err(failed)?
-            .handle_access(AccessFs::ResolveUnix)
-            .map_err(failed)?;
-        if self.write.is_some() {
-            rules = rules.handle_access(AccessFs::IoctlDev).map_err(failed)?;
-        }
-        if self.no_network {
-            rules = rules.handle_access(AccessNet::from_all(ABI::V4)).map_err(failed)?;
-        }
-        let mut rules = rules.create().map_err(failed)?;
-        for place in self.write.iter().flatten() {
-            rules = allow(rules, place, AccessFs::from_write(ABI::V5))?;
-        }
-        let devices = DEVICES.iter().map(Path::new).filter(|device| device.exists());
-        for device in devices.filter(|_| self.write.is_some()) {
-            let access = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
-            rules = allow(rules, device, access)?;
-        }
-        Ok(rules)
-    }
+    drop_capabilities().map_err(|_| ConfinementError::Capabilities)?;
+    syscalls::filter(confinement.no_network).ok_or(ConfinementError::Filter)
 }
 
-/// Gives up what an administrator has beyond files. It does not come back: no program gains rights now.
+/// Builds the rules. Necessary features are required; features of newer kernels are used where they exist.
+fn rules(confinement: &Confinement) -> Result<RulesetCreated, ConfinementError> {
+    let failed = |_| ConfinementError::Landlock;
+    // A handled access is forbidden where no rule allows it. A ruleset needs at least one. Every ruleset also
+    // keeps its processes from tracing and writing to those outside.
+    let handled = match confinement.write {
+        Some(_) => AccessFs::from_write(ABI::V3),
+        None => AccessFs::MakeBlock.into(),
+    };
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(handled)
+        .map_err(failed)?
+        .set_compatibility(CompatLevel::BestEffort)
+        .scope(Scope::from_all(ABI::V6))
+        .map_err(failed)?
+        .handle_access(AccessFs::ResolveUnix)
+        .map_err(failed)?;
+    if confinement.write.is_some() {
+        rules = rules.handle_access(AccessFs::IoctlDev).map_err(failed)?;
+    }
+    if confinement.no_network {
+        rules = rules.handle_access(AccessNet::from_all(ABI::V4)).map_err(failed)?;
+    }
+    let mut rules = rules.create().map_err(failed)?;
+    for place in confinement.write.iter().flatten() {
+        rules = allow(rules, place, AccessFs::from_write(ABI::V5))?;
+    }
+    let devices = DEVICES.iter().map(Path::new).filter(|device| device.exists());
+    for device in devices.filter(|_| confinement.write.is_some()) {
+        let access = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+        rules = allow(rules, device, access)?;
+    }
+    Ok(rules)
+}
+
+/// Drops the capabilities of root that are not about files. `no_new_privs` keeps them from coming back.
 fn drop_capabilities() -> rustix::io::Result<()> {
     let CapabilitySets { effective, permitted, .. } = capabilities(None)?;
     let kept = CapabilitySets {
@@ -117,12 +107,12 @@ fn allow(
     rules: RulesetCreated,
     place: &Path,
     access: BitFlags<AccessFs>,
-) -> Result<RulesetCreated, Unconfined> {
-    // Not `landlock::PathFd`: with musl, the standard library drops `O_PATH`, and a device such as /dev/tty can't be opened
-    // for reading where there is no terminal.
+) -> Result<RulesetCreated, ConfinementError> {
+    // Not `landlock::PathFd`: with musl, the standard library drops `O_PATH`, and without a terminal a device such as
+    // /dev/tty cannot be opened for reading.
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let parent = open(place, flags, Mode::empty()).map_err(|_| Unconfined::Place)?;
-    // A place that is one file takes what is for files of this.
+    let parent = open(place, flags, Mode::empty()).map_err(|_| ConfinementError::Place)?;
+    // A rule for a single file takes only the accesses of files.
     let access = if place.is_dir() { access } else { access & AccessFs::from_file(ABI::V5) };
-    rules.add_rule(PathBeneath::new(parent, access)).map_err(|_| Unconfined::Landlock)
+    rules.add_rule(PathBeneath::new(parent, access)).map_err(|_| ConfinementError::Landlock)
 }

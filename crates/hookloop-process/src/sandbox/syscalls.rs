@@ -1,8 +1,7 @@
-//! The filter of system calls for confined hooks.
+//! The system call filter of confined jobs.
 //!
-//! It lists what is refused: ways around Landlock (rings of requests, other processes' memory and files,
-//! name spaces, mounts), what only an administrator's hook could do to the machine, and sockets. A
-//! refusal is an error to the program that asked, which may go on.
+//! It refuses ways around Landlock (io_uring, memory and files of other processes, namespaces, mounts), calls by which
+//! root could change the machine, and sockets. A refused call returns an error, and the program continues.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +11,8 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
-/// What the system calls of this program are those of; none where no filter is known.
-pub(super) const ARCHITECTURE: Option<TargetArch> = if cfg!(target_arch = "x86_64") {
+/// The architecture of this program's system calls. `None` where the filter does not know it.
+const ARCHITECTURE: Option<TargetArch> = if cfg!(target_arch = "x86_64") {
     Some(TargetArch::x86_64)
 } else if cfg!(target_arch = "aarch64") {
     Some(TargetArch::aarch64)
@@ -21,14 +20,17 @@ pub(super) const ARCHITECTURE: Option<TargetArch> = if cfg!(target_arch = "x86_6
     None
 };
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+/// The kernel's list of filter actions.
+const ACTIONS: &str = "/proc/sys/kernel/seccomp/actions_avail";
+
+type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
 const REFUSED: [c_long; 46] = [
-    // Done by the kernel later, past every filter.
+    // Requests that the kernel performs later, past every filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
-    // Other processes: their memory, their files.
+    // Memory and files of other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -36,14 +38,14 @@ const REFUSED: [c_long; 46] = [
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
     libc::SYS_perf_event_open,
-    // The kernel's own memory and programs.
+    // Memory and programs of the kernel.
     libc::SYS_bpf,
     libc::SYS_userfaultfd,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    // Keys of the session, which other processes share.
+    // Keys of the session, which are shared with other processes.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
@@ -78,11 +80,11 @@ const REFUSED: [c_long; 46] = [
     libc::SYS_vhangup,
 ];
 
-/// Ways to take a socket somewhere, for what could still have one.
+/// Calls that connect a socket, for a job that has inherited one.
 const SOCKET_USES: [c_long; 3] = [libc::SYS_connect, libc::SYS_bind, libc::SYS_listen];
 
-/// Name spaces that a new process could be put in.
-const NAME_SPACES: [i32; 8] = [
+/// Flags that put a new process into other namespaces.
+const NAMESPACE_FLAGS: [i32; 8] = [
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
     libc::CLONE_NEWNET,
@@ -93,27 +95,34 @@ const NAME_SPACES: [i32; 8] = [
     CLONE_NEWTIME,
 ];
 const CLONE_NEWTIME: i32 = 0x80;
-/// Types a key for whoever reads the terminal.
+/// Requests that simulate input on a terminal.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 /// The type of a socket without its flags.
 const SOCKET_TYPE: u64 = 0xf;
 
-/// Filters the system calls of this thread and of what it starts from now on; none if it can't.
+/// Returns whether this kernel has the filter actions that are used here.
+pub(super) fn is_supported() -> bool {
+    let actions = std::fs::read_to_string(ACTIONS).unwrap_or_default();
+    let has = |name| actions.split_ascii_whitespace().any(|action| action == name);
+    ARCHITECTURE.is_some() && has("errno") && has("kill_process")
+}
+
+/// Filters the system calls of this thread and of its future children. Returns `None` if that fails.
 pub(super) fn filter(no_network: bool) -> Option<()> {
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    // The flags are in memory, where a filter does not see them. Who is told that this does not exist
-    // uses its predecessor, whose flags are seen.
+    // The flags of `clone3` are in memory, where a filter cannot see them. With ENOSYS, programs fall back to `clone`,
+    // whose flags are an argument.
     let unknown = SeccompAction::Errno(libc::ENOSYS.cast_unsigned());
-    let clone3 = Rules::from([(libc::SYS_clone3, Vec::new())]);
+    let clone3 = SyscallRules::from([(libc::SYS_clone3, Vec::new())]);
     apply_filter(&other_numbers()).ok()?;
     apply_filter(&program(clone3, unknown)?).ok()?;
     apply_filter(&program(rules(no_network)?, refused)?).ok()
 }
 
-fn rules(no_network: bool) -> Option<Rules> {
-    let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+fn rules(no_network: bool) -> Option<SyscallRules> {
+    let mut rules: SyscallRules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     for call in [libc::SYS_clone, libc::SYS_unshare] {
-        let bits = NAME_SPACES.map(|bit| u64::from(bit.cast_unsigned()));
+        let bits = NAMESPACE_FLAGS.map(|bit| u64::from(bit.cast_unsigned()));
         let any: Option<_> =
             bits.iter().map(|bit| when(0, SeccompCmpOp::MaskedEq(*bit), *bit)).collect();
         rules.insert(call, any?);
@@ -123,14 +132,10 @@ fn rules(no_network: bool) -> Option<Rules> {
     rules.insert(libc::SYS_ioctl, terminal?);
 
     let local = u64::from(libc::AF_UNIX.cast_unsigned());
-    // Services that do what they are asked, outside of the sandbox, listen on local sockets; so those
-    // are refused also where the network is not.
-    let sockets = match no_network {
-        true => Vec::new(),
-        false => vec![when(0, SeccompCmpOp::Eq, local)?],
-    };
+    // Services outside of the sandbox listen on local sockets, so those are refused even if the network is allowed.
+    let sockets = if no_network { Vec::new() } else { vec![when(0, SeccompCmpOp::Eq, local)?] };
     rules.insert(libc::SYS_socket, sockets);
-    // A pair is for the processes of the hook alone, unless its ends can be given another address.
+    // A socket pair stays within the job, unless its ends can get another address.
     let of_type =
         |kind: i32| when(1, SeccompCmpOp::MaskedEq(SOCKET_TYPE), u64::from(kind.cast_unsigned()));
     let pairs = vec![
@@ -150,13 +155,13 @@ fn when(argument: u8, op: SeccompCmpOp, value: u64) -> Option<SeccompRule> {
     SeccompRule::new(vec![condition]).ok()
 }
 
-/// Calls of another architecture end the process.
-fn program(rules: Rules, action: SeccompAction) -> Option<BpfProgram> {
+/// Compiles rules into a filter. Calls of another architecture kill the process.
+fn program(rules: SyscallRules, action: SeccompAction) -> Option<BpfProgram> {
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, ARCHITECTURE?).ok()?;
     filter.try_into().ok()
 }
 
-/// Refuses the calls with a high number, which on some machines mean the same as those with a low one.
+/// Refuses calls with high numbers, which on x86-64 are aliases of those with low numbers (x32).
 fn other_numbers() -> BpfProgram {
     const LOAD_NUMBER: u16 = 0x20;
     const JUMP_IF_AT_LEAST: u16 = 0x35;

@@ -9,7 +9,7 @@ use hookloop_core::redact::SHORTEST_SECRET;
 
 use super::super::ForgeError;
 use crate::doctor::is_on_path;
-use crate::process::{How, Job, KeeperPool};
+use crate::process::{ExitReason, Job, KeeperPool};
 use crate::runner::Runner;
 
 /// Meant for us alone, so it goes wherever the user has us go.
@@ -96,7 +96,7 @@ impl Asked<'_> {
         let mut env = self.environment.to_vec();
         env.push(("GH_PROMPT_DISABLED".into(), "1".into()));
         let job = Job { env, ..Job::new(argv, self.cwd.to_owned(), GH_WITHIN) };
-        let ran = self.keepers.run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
+        let ran = self.keepers.run(job).ok().filter(|ran| ran.exit == ExitReason::Exited(0))?;
         let said = ran.output.stdout.whole()?;
         Token::new(std::str::from_utf8(&said).ok()?.trim())
     }

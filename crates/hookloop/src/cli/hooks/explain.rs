@@ -6,7 +6,7 @@ use hookloop_core::options::Length;
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_engine::explain::{Explained, List, Runs, explain};
 use hookloop_engine::policy::Policies;
-use hookloop_engine::process::Support;
+use hookloop_engine::process::SandboxSupport;
 use hookloop_engine::sandbox::in_words;
 use hookloop_engine::trust::Standing;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ fn print(
         why(format!("ends after {timeout} at the latest"))?;
     }
     if let Some(sandbox) = &hook.options.sandbox {
-        why(format!("sandbox: {}; {}", in_words(sandbox), Support::of_this_system()))?;
+        why(format!("sandbox: {}; {}", in_words(sandbox), SandboxSupport::of_this_system()))?;
     }
     if hook.options.limits != Limits::default() {
         why(format!("at most {}", hook.options.limits))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hookloop_core::hook::AGENT_LIST;
 use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::AfterLoss;
-use hookloop_engine::process::Support;
+use hookloop_engine::process::SandboxSupport;
 use hookloop_engine::trust::{Definition, Seen, Standing};
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
@@ -147,7 +147,7 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
         ))?;
     }
     if seen.iter().any(|one| one.definition.sandbox.is_some()) {
-        out.line(format_args!("{DIM}sandbox: {}{DIM:#}", Support::of_this_system()))?;
+        out.line(format_args!("{DIM}sandbox: {}{DIM:#}", SandboxSupport::of_this_system()))?;
     }
     let (weaker, stronger): (Vec<_>, Vec<_>) =
         consent.changes.iter().partition(|change| change.needs_consent());

@@ -1,18 +1,18 @@
-//! What a keeper costs: the same processes with and without one.
+//! The cost of a keeper: the same processes with and without one.
 
 use std::fs;
 use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use hookloop_engine::process::{Confinement, How};
+use hookloop_process::{Confinement, ExitReason};
 
 use super::{keeper, script};
 
 const JOBS: u32 = 200;
-/// Far above what it is, for machines that do other things too.
+/// Far above the usual ratio, for busy machines.
 const RATIO_MAX: f64 = 3.0;
-/// What a sandbox adds to a hook; far above what it is, too.
+/// The time that a sandbox may add to a job, far above the usual.
 const SANDBOX_MAX: Duration = Duration::from_millis(50);
 
 #[test]
@@ -27,13 +27,17 @@ fn a_keeper_costs_little() {
     bare();
 
     let used = || on_cpu("thread-self") + on_cpu(&keeper_id);
-    let mut kept = || assert_eq!(keeper.run(script("true")).unwrap().how, How::Exited(0));
-    let (used_before, start) = (used(), Instant::now());
+    let mut kept = || assert_eq!(keeper.run(script("true")).unwrap().exit, ExitReason::Exited(0));
+    let used_before = used();
+    let start = Instant::now();
     (0..JOBS).for_each(|_| kept());
-    let (kept_wall, kept_cpu) = (start.elapsed() / JOBS, (used() - used_before) / JOBS);
-    let (used_before, start) = (used(), Instant::now());
+    let kept_wall = start.elapsed() / JOBS;
+    let kept_cpu = (used() - used_before) / JOBS;
+    let used_before = used();
+    let start = Instant::now();
     (0..JOBS).for_each(|_| bare());
-    let (bare_wall, bare_cpu) = (start.elapsed() / JOBS, (used() - used_before) / JOBS);
+    let bare_wall = start.elapsed() / JOBS;
+    let bare_cpu = (used() - used_before) / JOBS;
 
     let ratio = kept_wall.as_secs_f64() / bare_wall.as_secs_f64();
     writeln!(
@@ -45,14 +49,14 @@ fn a_keeper_costs_little() {
     assert!(ratio < RATIO_MAX, "{ratio}");
 }
 
-/// Only hooks in a sandbox pay for it.
+/// Jobs without a sandbox do not pay for it.
 #[test]
 fn a_sandbox_costs_little() {
     let mut keeper = keeper();
     let mut run = |confinement: Option<Confinement>| {
         let mut job = script("true");
         job.confinement = confinement;
-        assert_eq!(keeper.run(job).unwrap().how, How::Exited(0));
+        assert_eq!(keeper.run(job).unwrap().exit, ExitReason::Exited(0));
     };
     let everything = Confinement { no_network: true, write: Some(vec!["/tmp".into()]) };
     run(None);
@@ -67,7 +71,7 @@ fn a_sandbox_costs_little() {
     assert!(confined < open + SANDBOX_MAX, "{confined:?} and {open:?}");
 }
 
-/// The time that a process's main thread had a processor.
+/// CPU time of the main thread of a process.
 fn on_cpu(process: &str) -> Duration {
     let text = fs::read_to_string(format!("/proc/{process}/schedstat")).unwrap();
     Duration::from_nanos(text.split_ascii_whitespace().next().unwrap().parse().unwrap())

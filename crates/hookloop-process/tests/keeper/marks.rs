@@ -1,15 +1,15 @@
-//! Finds processes by a mark that nobody else has, in their environment or their arguments.
+//! Finds processes by a unique mark in their environment or their arguments.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Digits only, so that it can be part of a number.
+/// Returns a new mark, of digits only, so that it can be part of a number.
 pub(crate) fn new() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("7{:08}{:08}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Living processes that have the mark, told by id and command line.
+/// Live processes that have the mark, as id and command line.
 pub(crate) fn bearers(mark: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -25,14 +25,14 @@ pub(crate) fn bearers(mark: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_bearer_is_found_while_it_lives() {
+fn a_marked_process_is_found_while_it_lives() {
     let (in_environment, in_arguments) = (new(), new());
     let mut bearer = std::process::Command::new("sleep")
         .arg(format!("600.{in_arguments}"))
         .env("MARK", &in_environment)
         .spawn()
         .unwrap();
-    // A process has its environment a moment after its name.
+    // `exec` sets the environment a moment after the name.
     let is_found = || bearers(&in_environment).len() == 1 && bearers(&in_arguments).len() == 1;
     super::eventually("a bearer", super::AMPLE, || is_found().then_some(()));
     bearer.kill().unwrap();

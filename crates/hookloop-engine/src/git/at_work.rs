@@ -1,16 +1,14 @@
-//! Whether a git process is at work in a repository, so that its lock files are not taken for leftovers.
+//! Finds out whether a git process works in a repository, so that its lock files are not removed as leftovers.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::process::{Pid, getpid};
+use crate::process::inspect;
 
-use super::os;
-
-/// Variables by which git is told where it works.
+/// Variables that tell git where to work.
 const PLACES: [&str; 4] = ["GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"];
-/// Commands that take no lock: hookloop asks them all the time, in every session.
+/// Commands that take no lock. Every session of hookloop runs them often.
 const READERS: [&str; 14] = [
     "cat-file",
     "config",
@@ -27,7 +25,7 @@ const READERS: [&str; 14] = [
     "show",
     "var",
 ];
-/// Commands that take no lock but that of an index.
+/// Commands that take no lock except that of an index.
 const INDEX_WRITERS: [&str; 13] = [
     "add",
     "check-ignore",
@@ -43,29 +41,30 @@ const INDEX_WRITERS: [&str; 13] = [
     "update-index",
     "write-tree",
 ];
-/// Options of git's whose value is the next word.
+/// Options of git whose value is the next argument.
 const WITH_VALUE: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
 
 /// The locks that a git process may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GitLocks {
+pub(crate) enum GitLocks {
     All,
-    /// All but those of an index.
+    /// All except those of an index.
     Repository,
 }
 
-/// Whether a git process that may hold such a lock works in one of these directories, as far as this user can see: it was
-/// told to by its environment or arguments, or stands there.
-pub fn is_git_at_work(places: &[&Path], locks: GitLocks) -> bool {
-    let own = getpid();
-    os::variables().any(|(pid, variables)| {
-        let arguments = os::arguments(pid);
+/// Returns whether a git process that may hold such a lock works in one of these directories.
+///
+/// Its environment, its arguments or its working directory name the directory, as far as this user may read them.
+pub(crate) fn is_git_at_work(places: &[&Path], locks: GitLocks) -> bool {
+    let own = std::process::id();
+    inspect::environments().any(|(pid, variables)| {
+        let arguments = inspect::arguments(pid);
         let arguments: Vec<&OsStr> = arguments.iter().map(|word| word.as_os_str()).collect();
         if pid == own || !may_lock(&arguments, locks) {
             return false;
         }
         let is_told = PLACES.iter().any(|name| {
-            let value = variables.iter().find_map(|variable| os::value_of(variable, name));
+            let value = inspect::value_in(&variables, name);
             value.is_some_and(|value| is_within(Path::new(&value), places))
         });
         is_told || (is_git(&arguments) && (is_there(pid, places) || names(&arguments, places)))
@@ -76,8 +75,8 @@ fn is_within(path: &Path, places: &[&Path]) -> bool {
     places.iter().any(|place| path.starts_with(place))
 }
 
-fn is_there(pid: Pid, places: &[&Path]) -> bool {
-    os::working_directory(pid).is_some_and(|directory| is_within(&directory, places))
+fn is_there(pid: u32, places: &[&Path]) -> bool {
+    inspect::working_directory(pid).is_some_and(|directory| is_within(&directory, places))
 }
 
 fn names(arguments: &[&OsStr], places: &[&Path]) -> bool {
@@ -88,7 +87,7 @@ fn names(arguments: &[&OsStr], places: &[&Path]) -> bool {
     arguments.iter().any(|word| places.iter().any(|place| holds(word.as_bytes(), place)))
 }
 
-/// Whether the program is git, or a script in its place.
+/// Returns whether the program is git, or a script of that name.
 fn is_git(arguments: &[&OsStr]) -> bool {
     let is_named = |word: &&OsStr| {
         let name = Path::new(word).file_name().unwrap_or_default();
@@ -97,7 +96,7 @@ fn is_git(arguments: &[&OsStr]) -> bool {
     arguments.iter().take(2).any(is_named)
 }
 
-/// Whether it is any command but one that is known to take no lock.
+/// Returns whether a command may take such a lock. Unknown commands may.
 fn may_lock(arguments: &[&OsStr], locks: GitLocks) -> bool {
     let mut words = arguments.iter().skip(1).map(|word| word.to_string_lossy());
     while let Some(word) = words.next() {
@@ -147,11 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_stands_in_a_directory_is_at_work_there() {
+    fn git_works_in_its_working_directory() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().canonicalize().unwrap();
         assert!(!is_git_at_work(&[&place], GitLocks::All));
-        // A program by the name of git that waits for its input.
+        // A program named git that waits for its input.
         let program = place.join("git");
         std::os::unix::fs::symlink("/bin/cat", &program).unwrap();
         let mut command = std::process::Command::new(&program);

@@ -1,7 +1,7 @@
-//! Keepers in cgroups of their own: what that reaches, and that none is left behind.
+//! Keepers with a cgroup each: the processes that it reaches, and that no cgroup is left behind.
 //!
-//! Each of these tests runs another one of this file in a cgroup as one that is delegated: root mounts the file
-//! system for it, where it is not mounted, in a name space of its own; anybody else needs a cgroup that is theirs.
+//! Each `delegated_` test runs another test of this file in a delegated cgroup. Root mounts the file system for it if
+//! necessary, in a mount namespace of its own. Another user needs a delegated cgroup.
 
 use std::fs;
 use std::io::Write;
@@ -11,48 +11,35 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::Duration;
 
-use hookloop_engine::process::{How, Keeper, ProcessError, cgroup_home};
+use hookloop_process::{ExitReason, Keeper, ProcessError, cgroup_home};
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use super::{eventually, executable, keeper, marks, number_in, script};
 
-/// After its keeper's death everything is gone by then.
+/// Time within which all processes are gone after the end of their keeper.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
-/// What somebody who is not ended has to live.
+/// Time after which a process that is not ended must be alive.
 const A_WHILE: Duration = Duration::from_millis(300);
 const RUNS: u32 = 20;
-/// Runs a program as another user; a copy that is root's and set-user-ID makes anybody root, as `sudo` does.
+/// Runs a program as another user. A set-user-ID copy of root makes any user root, as `sudo` does.
 const SETPRIV: &str = "/usr/bin/setpriv";
-/// A user who owns nothing.
+/// The id of a user who owns no files.
 const NOBODY: u32 = 65534;
-/// Neither parent, group, session nor environment of these are the hook's.
+/// Processes whose parent, group, session and environment are not the job's.
 const DAEMON: &str = "(env -i setsid sh -c \"sleep 600.$MARK & sleep 600.$MARK\" &); ";
 
-/// Runs `$@` in a new cgroup, which is empty after.
-const IN_A_CGROUP: &str = r#"
-    [ "$(stat -fc %T /sys/fs/cgroup)" = cgroup2fs ] || $MOUNT -t cgroup2 none /sys/fs/cgroup || exit 77
-    place=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/hookloop_tests.$$
-    mkdir "$place" && (echo 0 > "$place/cgroup.procs") || exit 77
-    sh -c 'echo $$ > "$0/cgroup.procs"; exec "$@"' "$place" "$@"
-    status=$?
-    rmdir "$place" && exit $status
-    find "$place" -mindepth 1 -type d >&2
-    echo 1 > "$place/cgroup.kill"
-    sleep 1
-    find "$place" -depth -type d -exec rmdir {} +
-    exit 78"#;
-/// What that ends with if there can't be one.
+/// Runs a command in a new cgroup, which must be empty afterwards.
+const IN_A_CGROUP: &str = include_str!("in_a_cgroup.sh");
+/// The exit code of the script if there can be no such cgroup.
 const NO_CGROUP: i32 = 77;
 
-/// Runs tests of this program in a cgroup, one after the other.
+/// Runs tests of this program in a cgroup, one after another.
 fn delegated(arguments: &[&str]) {
-    // What is mounted is mounted for this test alone, or not at all.
-    let (program, first): (_, &[_]) = match can_mount() {
-        true => ("unshare", &["--mount", "env", "MOUNT=mount", "sh"]),
-        false => ("env", &["MOUNT=false", "sh"]),
-    };
-    let mut command = Command::new(program);
-    command.args(first);
+    // A mount is for this test alone, in a namespace.
+    let mut command = Command::new(if can_mount() { "unshare" } else { "env" });
+    let first: &[&str] =
+        if can_mount() { &["--mount", "env", "MOUNT=mount"] } else { &["MOUNT=false"] };
+    command.args(first).arg("sh");
     command.args(["-c", IN_A_CGROUP, "sh"]).arg(std::env::current_exe().unwrap()).args(arguments);
     let run = command.arg("--test-threads=1").output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
@@ -69,7 +56,7 @@ fn can_mount() -> bool {
 }
 
 fn not_tested(why: &str) {
-    // Past the test harness, which keeps what passing tests print to itself.
+    // Written directly: the test harness hides the output of tests that pass.
     let mut terminal = std::io::stderr();
     writeln!(terminal, "NOT TESTED: {why}").unwrap();
 }
@@ -94,11 +81,6 @@ fn delegated_programs_leave_each_other_alone() {
 }
 
 #[test]
-fn delegated_nothing_is_left_of_ordinary_runs() {
-    inside("nothing_is_left_of_ordinary_runs");
-}
-
-#[test]
 fn delegated_another_users_process_is_ended() {
     let flags = rustix::fs::statvfs(std::env::temp_dir()).unwrap().f_flag;
     let no_setuid = flags.contains(rustix::fs::StatVfsMountFlags::NOSUID);
@@ -108,10 +90,10 @@ fn delegated_another_users_process_is_ended() {
     inside("another_users_process_is_ended");
 }
 
-/// What holds without a cgroup holds with one. The last of these removes what killed programs have left.
+/// These tests pass with a cgroup as they do without. The last ones remove the cgroups of killed programs.
 #[test]
 fn delegated_keepers_are_lost() {
-    delegated(&["lost::", "turns::", "plain::"]);
+    delegated(&["lost::", "sequence::", "plain::"]);
 }
 
 fn home() -> PathBuf {
@@ -124,17 +106,17 @@ fn cgroups() -> Vec<PathBuf> {
     entries.filter(|path| path.is_dir()).collect()
 }
 
-/// A job that starts a daemon, tells its keeper's id, and stays.
-fn daemon<'a>(mark: &str, ready: &Path) -> hookloop_engine::process::Job<'a> {
+/// A job that starts a daemon, writes its keeper's id to a file, and stays.
+fn daemon<'a>(mark: &str, ready: &Path) -> hookloop_process::Job<'a> {
     let mut job = script(&format!("{DAEMON}echo $PPID > $READY; exec sleep 600"));
     job.env.push(("MARK".into(), mark.into()));
     job.env.push(("READY".into(), ready.into()));
     job
 }
 
-/// The keeper of such a job, and the daemon's processes with the two that sleep, when all of them are there.
+/// Waits for the processes of such a job. Returns its keeper, and the ids of the daemon.
 fn started(mark: &str, ready: &Path) -> (Pid, Vec<String>) {
-    let keeper = eventually("a hook", super::AMPLE, || number_in(ready));
+    let keeper = eventually("a job", super::AMPLE, || number_in(ready));
     let asleep = format!("sleep 600.{mark} ");
     let all = eventually("a daemon", super::AMPLE, || {
         let all = marks::bearers(mark);
@@ -148,7 +130,8 @@ fn started(mark: &str, ready: &Path) -> (Pid, Vec<String>) {
 #[test]
 #[ignore = "in a cgroup that another test makes"]
 fn the_keeper_is_killed() {
-    let (mark, directory) = (marks::new(), tempfile::tempdir().unwrap());
+    let mark = marks::new();
+    let directory = tempfile::tempdir().unwrap();
     let ready = directory.path().join("ready");
     let job = daemon(&mark, &ready);
     let mut keeper = keeper();
@@ -157,7 +140,9 @@ fn the_keeper_is_killed() {
             let (keeper, processes) = started(&mark, &ready);
             processes.iter().for_each(|pid| assert_is_in_a_keepers_cgroup(pid));
             kill_process(keeper, Signal::KILL).unwrap();
-            eventually("nobody", GONE_WITHIN, || marks::bearers(&mark).is_empty().then_some(()));
+            eventually("no process left", GONE_WITHIN, || {
+                marks::bearers(&mark).is_empty().then_some(())
+            });
         });
         let lost = keeper.run(job).unwrap_err();
         killed.join().unwrap();
@@ -165,7 +150,7 @@ fn the_keeper_is_killed() {
     });
     assert!(matches!(lost, ProcessError::KeeperLost { .. }), "{lost:?}");
     assert_eq!(cgroups(), [""; 0].map(PathBuf::from));
-    assert_eq!(keeper.run(script("exit 3")).unwrap().how, How::Exited(3));
+    assert_eq!(keeper.run(script("exit 3")).unwrap().exit, ExitReason::Exited(3));
 }
 
 fn assert_is_in_a_keepers_cgroup(pid: &str) {
@@ -176,11 +161,12 @@ fn assert_is_in_a_keepers_cgroup(pid: &str) {
 #[test]
 #[ignore = "in a cgroup that another test makes"]
 fn program_and_keeper_are_killed_together() {
-    let (mark, directory) = (marks::new(), tempfile::tempdir().unwrap());
+    let mark = marks::new();
+    let directory = tempfile::tempdir().unwrap();
     let ready = directory.path().join("ready");
     let mut program = program_with_a_daemon(&mark, &ready);
     let (keeper, _) = started(&mark, &ready);
-    // Neither sees the other die: a thread runs on until the signal has reached it.
+    // Both are stopped first, so that neither sees the end of the other.
     let both = [keeper, Pid::from_child(&program)];
     both.iter().for_each(|pid| kill_process(*pid, Signal::STOP).unwrap());
     eventually("both stopped", super::AMPLE, || {
@@ -190,12 +176,12 @@ fn program_and_keeper_are_killed_together() {
     program.wait().unwrap();
     thread::sleep(A_WHILE);
     assert!(!marks::bearers(&mark).is_empty());
-    assert_eq!(super::keeper().run(script("exit 3")).unwrap().how, How::Exited(3));
+    assert_eq!(super::keeper().run(script("exit 3")).unwrap().exit, ExitReason::Exited(3));
     assert_eq!(marks::bearers(&mark), [""; 0]);
     assert_eq!(cgroups(), [""; 0].map(PathBuf::from));
 }
 
-/// Whether every thread of a process has stopped.
+/// Returns whether every thread of a process has stopped.
 fn is_stopped(pid: Pid) -> bool {
     let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).unwrap();
     threads.flatten().all(|thread| {
@@ -224,54 +210,27 @@ fn a_program_with_a_daemon() {
 #[test]
 #[ignore = "in a cgroup that another test makes"]
 fn programs_leave_each_other_alone() {
-    let (mark, directory) = (marks::new(), tempfile::tempdir().unwrap());
+    let mark = marks::new();
+    let directory = tempfile::tempdir().unwrap();
     let ready = directory.path().join("ready");
     let mut program = program_with_a_daemon(&mark, &ready);
     let (_, before) = started(&mark, &ready);
     for _ in 0..RUNS {
-        assert_eq!(keeper().run(script("exit 3")).unwrap().how, How::Exited(3));
+        assert_eq!(keeper().run(script("exit 3")).unwrap().exit, ExitReason::Exited(3));
         keeper().run(script("kill -KILL $PPID; sleep 600")).unwrap_err();
     }
     let (_, after) = started(&mark, &ready);
     assert_eq!(after, before);
     assert_eq!(cgroups().len(), 1);
-    // Its keeper ends with the program; the empty cgroup is the next one's to remove.
+    // The keeper ends with its program. The next keeper removes the empty cgroup.
     program.kill().unwrap();
     program.wait().unwrap();
-    eventually("nobody left", GONE_WITHIN, || marks::bearers(&mark).is_empty().then_some(()));
+    eventually("no process left", GONE_WITHIN, || marks::bearers(&mark).is_empty().then_some(()));
     keeper().run(script("exit 3")).unwrap();
     assert_eq!(cgroups(), [""; 0].map(PathBuf::from));
 }
 
-/// Of the program as it is, with a hook that leaves a daemon and a cgroup of its own.
-#[test]
-#[ignore = "in a cgroup that another test makes"]
-fn nothing_is_left_of_ordinary_runs() {
-    let (directory, mark) = (tempfile::tempdir().unwrap(), marks::new());
-    let hookloop = |arguments: &[&str]| {
-        let mut command = Command::new(executable());
-        command.args(arguments).current_dir(directory.path()).env("HOME", directory.path());
-        let run = command.env_remove("XDG_STATE_HOME").output().unwrap();
-        assert!(run.status.success(), "{arguments:?}: {run:?}");
-        String::from_utf8(run.stdout).unwrap()
-    };
-    hookloop(&["init", "--yes"]);
-    let below = "mkdir /sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/own";
-    let command = format!("(setsid sleep 600.{mark} &); {below} && echo made");
-    let hook = format!("hooks:\n  task_completed:\n    - {{name: check, command: {command:?}}}\n");
-    let mut file = fs::OpenOptions::new().append(true).open(directory.path().join("hookloop.yaml"));
-    file.as_mut().unwrap().write_all(hook.as_bytes()).unwrap();
-    hookloop(&["hooks", "trust", "--yes"]);
-    assert!(hookloop(&["doctor"]).contains("cgroup: hooks' processes are in one of their own"));
-    for _ in 0..RUNS {
-        let ran = hookloop(&["hooks", "run", "check"]);
-        assert!(ran.contains("made"), "{ran}");
-        assert_eq!(marks::bearers(&mark), [""; 0]);
-        assert_eq!(cgroups(), [""; 0].map(PathBuf::from));
-    }
-}
-
-/// A keeper can't kill what has root's rights, and a cgroup can.
+/// A keeper cannot kill a process of root, and a cgroup can.
 #[test]
 #[ignore = "in a cgroup that another test makes"]
 fn another_users_process_is_ended() {
@@ -284,23 +243,24 @@ fn another_users_process_is_ended() {
     };
     allow(directory.path(), 0o777).unwrap();
     copy(&std::env::current_exe().unwrap(), "tests", 0o755);
-    copy(&executable(), "hookloop", 0o755);
+    copy(&executable(), "keeper", 0o755);
     copy(SETPRIV.as_ref(), "as", 0o4755);
     chown(home(), Some(NOBODY), Some(NOBODY)).unwrap();
     chown(home().join("cgroup.procs"), Some(NOBODY), Some(NOBODY)).unwrap();
     let id = NOBODY.to_string();
     let mut command = Command::new(SETPRIV);
     command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(at("tests"));
-    command.args(["--ignored", "--exact", "cgroup::a_program_of_nobodys"]);
+    command.args(["--ignored", "--exact", "cgroup::a_program_of_another_user"]);
     let run = command.current_dir(directory.path()).output().unwrap();
     assert!(run.status.success(), "{run:?}");
 }
 
 #[test]
 #[ignore = "the process of another user"]
-fn a_program_of_nobodys() {
+fn a_program_of_another_user() {
     assert_eq!(getuid().as_raw(), NOBODY);
-    let (mark, own) = (marks::new(), std::env::current_dir().unwrap());
+    let mark = marks::new();
+    let own = std::env::current_dir().unwrap();
     let mut job =
         script(&format!("setsid ./as --reuid 0 sleep 600.{mark} & sleep 0.3; echo $! > pid"));
     job.cwd.clone_from(&own);
@@ -309,9 +269,9 @@ fn a_program_of_nobodys() {
             let pid = eventually("a pid", super::AMPLE, || number_in(&own.join("pid")));
             assert_eq!(fs::metadata(format!("/proc/{pid}")).unwrap().uid(), 0);
         });
-        Keeper::new(own.join("hookloop")).run(job).unwrap()
+        Keeper::new(own.join("keeper")).run(job).unwrap()
     });
-    assert_eq!((ran.how, &ran.survivors[..]), (How::Exited(0), &[][..]), "{ran:?}");
+    assert_eq!((ran.exit, &ran.survivors[..]), (ExitReason::Exited(0), &[][..]), "{ran:?}");
     assert_eq!(ran.leftovers_killed, 1);
     assert_eq!(marks::bearers(&mark), [""; 0]);
     assert_eq!(cgroups(), [""; 0].map(PathBuf::from));

@@ -1,4 +1,4 @@
-//! Ways to outlive one's hook, each many times: none works, and none takes longer than it may.
+//! Ways for a process to outlive its job, each tried many times: none succeeds, and each ends in time.
 
 use std::io::Write;
 use std::process::Command;
@@ -6,33 +6,35 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hookloop_engine::process::{How, Job, ProcessError, Ran};
+use hookloop_process::{ExitReason, Job, JobResult, ProcessError};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{eventually, is_marking, keeper, marks, number_from_env, number_in, pool, script};
+use super::{
+    eventually, is_marking, keeper, marks, number_from_env, number_in, pool, script, text_of,
+};
 
 const TIMES: u64 = 20;
-/// Hooks at the same time.
+/// Jobs at the same time.
 const LANES: u64 = 4;
 const TIMEOUT: Duration = Duration::from_millis(150);
-/// Shorter than usual, so that many can be tried.
+/// Shorter than the default, so that many can be tried.
 const GRACE: Duration = Duration::from_millis(100);
-/// After the timeout, or after the program's death, everything is gone by then.
+/// Time within which all processes are gone after the timeout, or after the end of the program.
 const GONE_WITHIN: Duration = Duration::from_secs(2);
-/// The longest timeout that a script gets when the machine is too busy to start it within the usual one.
+/// The longest timeout of a script on a machine that is too busy for the usual one.
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The first lines of each script.
 const HELLO: &str = "echo out; echo err >&2; ";
-/// The file exists as soon as both outputs are written.
+/// Creates a file once both outputs are written.
 const WRITTEN: &str = ": > $WRITTEN; ";
-/// A hook in four processes: its group, and another session.
+/// A job of four processes, one of them in another session.
 const FAMILY: &str = "sleep 600 & setsid sleep 600 & echo $PPID > $READY; sleep 600";
 
 fn times() -> u64 {
     number_from_env("HOOKLOOP_ESCAPES", TIMES)
 }
 
-/// Does `once` as often as asked, in several threads.
+/// Calls `once` many times, in several threads.
 fn many_times(once: impl Fn() + Sync) {
     let left = AtomicU64::new(times());
     let take =
@@ -48,9 +50,10 @@ fn many_times(once: impl Fn() + Sync) {
     });
 }
 
-/// Runs a script that tries to leave something behind, and checks that it did not.
-fn check(text: &str, prepare: impl Fn(&mut Job<'_>) + Sync, expect: impl Fn(&Ran) + Sync) {
-    let (pool, directory) = (pool(), tempfile::tempdir().unwrap());
+/// Runs a script that tries to leave processes behind, and checks that none is left.
+fn check(text: &str, prepare: impl Fn(&mut Job<'_>) + Sync, expect: impl Fn(&JobResult) + Sync) {
+    let pool = pool();
+    let directory = tempfile::tempdir().unwrap();
     let once = |timeout: Duration| {
         let mark = marks::new();
         let written = directory.path().join(&mark);
@@ -59,7 +62,7 @@ fn check(text: &str, prepare: impl Fn(&mut Job<'_>) + Sync, expect: impl Fn(&Ran
         job.env.push(("WRITTEN".into(), written.clone().into()));
         (job.timeout, job.grace) = (timeout, GRACE);
         prepare(&mut job);
-        // Who has to look for marks takes longer.
+        // The search for marks takes longer.
         let limit = job.timeout + if is_marking() { 4 * GONE_WITHIN } else { GONE_WITHIN };
 
         let start = Instant::now();
@@ -69,12 +72,11 @@ fn check(text: &str, prepare: impl Fn(&mut Job<'_>) + Sync, expect: impl Fn(&Ran
         assert_eq!(marks::bearers(&mark), [""; 0], "{ran:?}");
         assert!(took < limit, "{took:?}: {ran:?}");
         assert!(ran.survivors.is_empty(), "{ran:?}");
-        if ran.how == How::TimedOut && !written.exists() && timeout < LONGEST_TIMEOUT {
+        if ran.exit == ExitReason::TimedOut && !written.exists() && timeout < LONGEST_TIMEOUT {
             return false;
         }
-        let told = |output: &hookloop_engine::process::Output| output.excerpt();
-        assert!(told(&ran.output.stdout).starts_with("out\n"), "{ran:?}");
-        assert!(told(&ran.output.stderr).starts_with("err\n"), "{ran:?}");
+        assert!(text_of(&ran.output.stdout).starts_with("out\n"), "{ran:?}");
+        assert!(text_of(&ran.output.stderr).starts_with("err\n"), "{ran:?}");
         expect(&ran);
         true
     };
@@ -88,13 +90,13 @@ fn check(text: &str, prepare: impl Fn(&mut Job<'_>) + Sync, expect: impl Fn(&Ran
 
 fn as_it_is(_: &mut Job<'_>) {}
 
-fn timed_out(ran: &Ran) {
-    assert_eq!(ran.how, How::TimedOut);
+fn timed_out(ran: &JobResult) {
+    assert_eq!(ran.exit, ExitReason::TimedOut);
 }
 
-/// The hook itself was content; what it left was killed.
-fn left_something(ran: &Ran) {
-    assert_eq!(ran.how, How::Exited(0));
+/// The first process succeeded, and the processes that it left were killed.
+fn left_something(ran: &JobResult) {
+    assert_eq!(ran.exit, ExitReason::Exited(0));
     assert!(ran.leftovers_killed > 0, "{ran:?}");
 }
 
@@ -114,23 +116,24 @@ fn a_double_fork_into_a_session_of_its_own_that_holds_stdout() {
 }
 
 #[test]
-fn requests_to_end_are_ignored() {
+fn sigterm_is_ignored() {
     check("trap '' TERM; while :; do sleep 600; done", as_it_is, timed_out);
 }
 
 #[test]
-fn stopped() {
+fn stopped_processes() {
     check("sleep 600 & kill -STOP $!; kill -STOP $$", as_it_is, timed_out);
 }
 
 #[test]
-fn stopped_and_requests_to_end_are_ignored() {
+fn stopped_processes_that_ignore_sigterm() {
     let text = "trap '' TERM; sleep 600 & kill -STOP $!; kill -STOP $$; sleep 600";
     check(text, as_it_is, timed_out);
 }
 
-/// A tree of 127 processes, and one that is another process every moment: it starts its successor in a
-/// new session and ends. Who looks for marks may not keep up with that, nor may the first process with the dead.
+/// A tree of 127 processes, and one that starts its successor in a new session and exits, without pause.
+///
+/// A search for marks may not keep up with that, nor may init with reaping.
 #[test]
 fn a_storm_of_forks() {
     if is_marking() {
@@ -157,9 +160,9 @@ fn output_is_written_before_input_is_read() {
         job.stdin = vec![b'x'; 1 << 20];
     };
     check(text, prepare, |ran| {
-        assert_eq!(ran.how, How::Exited(0));
+        assert_eq!(ran.exit, ExitReason::Exited(0));
         assert_eq!(ran.output.stdout.bytes, (1 << 20) + "out\n".len() as u64);
-        assert_eq!(ran.output.stderr.excerpt(), "err\n1048576\n");
+        assert_eq!(text_of(&ran.output.stderr), "err\n1048576\n");
     });
 }
 
@@ -173,7 +176,7 @@ fn without_hangup_and_disowned() {
     check(text, prepare, left_something);
 }
 
-/// But for marks, which are in the environment: docs/install.md says so.
+/// Marks are in the environment, so marking keepers miss this one. docs/install.md documents that.
 #[test]
 fn without_an_environment() {
     if is_marking() {
@@ -191,35 +194,38 @@ fn a_grandchild_goes_on_writing() {
     check(text, long_enough, left_something);
 }
 
-/// A pipeline's end may still write what it was given.
+/// The end of a pipeline may still write its input.
 #[test]
-fn what_ends_by_itself_is_not_killed() {
+fn a_leftover_that_ends_by_itself_is_not_killed() {
     let patient = |job: &mut Job<'_>| (job.timeout, job.grace) = (super::AMPLE, super::AMPLE);
     check("(sleep 0.02; echo late) & exit 0", patient, |ran| {
-        assert_eq!(ran.how, How::Exited(0));
+        assert_eq!(ran.exit, ExitReason::Exited(0));
         assert_eq!(ran.leftovers_killed, 0);
-        assert_eq!(ran.output.stdout.excerpt(), "out\nlate\n");
+        assert_eq!(text_of(&ran.output.stdout), "out\nlate\n");
     });
 }
 
 #[test]
 fn the_program_is_killed() {
     many_times(|| {
-        let (mark, directory) = (marks::new(), tempfile::tempdir().unwrap());
+        let mark = marks::new();
+        let directory = tempfile::tempdir().unwrap();
         let ready = directory.path().join("ready");
         let mut program = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "escapes::a_program_with_a_hook", "--nocapture"])
+            .args(["--ignored", "--exact", "escapes::a_program_with_a_job", "--nocapture"])
             .env("MARK", &mark)
             .env("READY", &ready)
             .spawn()
             .unwrap();
-        let keeper = eventually("a hook", super::AMPLE, || number_in(&ready));
+        let keeper = eventually("a job", super::AMPLE, || number_in(&ready));
         let all = || (marks::bearers(&mark).len() >= 4).then_some(());
-        eventually("the hook's four processes", super::AMPLE, all);
+        eventually("the job's four processes", super::AMPLE, all);
         program.kill().unwrap();
         program.wait().unwrap();
-        eventually("nobody left", GONE_WITHIN, || marks::bearers(&mark).is_empty().then_some(()));
-        // Who is dead has no command line; when it is waited for is up to init.
+        eventually("no process left", GONE_WITHIN, || {
+            marks::bearers(&mark).is_empty().then_some(())
+        });
+        // A zombie has no command line. Init reaps it at some time.
         let command_line = || std::fs::read(format!("/proc/{keeper}/cmdline")).unwrap_or_default();
         eventually("no keeper left", GONE_WITHIN, || command_line().is_empty().then_some(()));
     });
@@ -227,7 +233,7 @@ fn the_program_is_killed() {
 
 #[test]
 #[ignore = "the process that another test kills"]
-fn a_program_with_a_hook() {
+fn a_program_with_a_job() {
     let mut job = script(FAMILY);
     for name in ["MARK", "READY"] {
         job.env.push((name.into(), std::env::var_os(name).unwrap()));
@@ -236,12 +242,12 @@ fn a_program_with_a_hook() {
     writeln!(std::io::stderr(), "not killed: {ran:?}").unwrap();
 }
 
-/// What is in the keeper's session is killed without it; who left that is out of reach, and not in this
-/// test.
+/// The program kills the processes in the session of a lost keeper.
 #[test]
 fn the_keeper_is_killed() {
     many_times(|| {
-        let (mark, directory) = (marks::new(), tempfile::tempdir().unwrap());
+        let mark = marks::new();
+        let directory = tempfile::tempdir().unwrap();
         let ready = directory.path().join("ready");
         let mut job = script(&format!("{HELLO}sleep 600 & echo $PPID > $READY; sleep 600 | cat"));
         job.env.push(("MARK".into(), mark.clone().into()));
@@ -249,25 +255,27 @@ fn the_keeper_is_killed() {
         let mut keeper = keeper();
         let error = thread::scope(|scope| {
             scope.spawn(|| {
-                let pid = eventually("a hook", super::AMPLE, || number_in(&ready));
+                let pid = eventually("a job", super::AMPLE, || number_in(&ready));
                 kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
             });
             keeper.run(job).unwrap_err()
         });
         let ProcessError::KeeperLost { output } = &error else { panic!("{error:?}") };
-        assert_eq!(output.stdout.excerpt(), "out\n");
-        assert_eq!(output.stderr.excerpt(), "err\n");
-        eventually("nobody left", GONE_WITHIN, || marks::bearers(&mark).is_empty().then_some(()));
-        assert_eq!(keeper.run(script("exit 3")).unwrap().how, How::Exited(3));
+        assert_eq!(text_of(&output.stdout), "out\n");
+        assert_eq!(text_of(&output.stderr), "err\n");
+        eventually("no process left", GONE_WITHIN, || {
+            marks::bearers(&mark).is_empty().then_some(())
+        });
+        assert_eq!(keeper.run(script("exit 3")).unwrap().exit, ExitReason::Exited(3));
     });
 }
 
-/// Between two jobs a keeper's death costs nothing.
+/// A keeper that dies between two jobs is replaced.
 #[test]
 fn an_idle_keeper_is_killed() {
     let mut keeper = keeper();
     for _ in 0..times() {
-        assert_eq!(keeper.run(script("exit 3")).unwrap().how, How::Exited(3));
+        assert_eq!(keeper.run(script("exit 3")).unwrap().exit, ExitReason::Exited(3));
         let pid = keeper.pid().unwrap();
         kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
     }

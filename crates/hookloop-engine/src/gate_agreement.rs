@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use hookloop_core::authority::ControlledAction;
@@ -29,18 +29,18 @@ use hookloop_core::id::Subject;
 use hookloop_core::options::{Length, OnFailure, Options};
 use hookloop_core::point::{Kind, Point};
 use hookloop_core::time::Timestamp;
-use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::delivery::repo::found::Found;
+use crate::process::lock_file;
 use crate::project::{EngineError, Project, now};
 use crate::rules::Rules;
 use crate::runner::Runner;
 use crate::trust::{
-    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, what, write_whole,
+    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, what, write,
 };
 
 const FILE: &str = "ledger.json";
@@ -261,13 +261,7 @@ impl RepositoryEntry {
     /// Keeps other processes from writing until the file is dropped.
     fn lock(&self) -> Result<File, TrustError> {
         let path = self.directory.join(LOCK);
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let locked = options.open(&path).and_then(|file| {
-            flock(&file, FlockOperation::LockExclusive)?;
-            Ok(file)
-        });
-        locked.map_err(|source| TrustError::Io { path, source })
+        lock_file(&path).map_err(|source| TrustError::Io { path, source })
     }
 }
 
@@ -493,7 +487,7 @@ fn store(path: &Path, ledger: &impl Serialize) -> Result<(), TrustError> {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;
-    write_whole(path, &text, 0o600)
+    write(path, &text, 0o600)
 }
 
 fn make_directory(path: &Path) -> Result<(), TrustError> {

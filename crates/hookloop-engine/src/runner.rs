@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,7 +20,6 @@ use hookloop_core::rule::Rule;
 use hookloop_core::task::Task;
 use hookloop_http::settings::UserNetwork;
 use hookloop_http::{HttpClient, proxy_passwords};
-use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 
 use crate::agents::Settings;
@@ -32,7 +29,10 @@ use crate::artifacts;
 use crate::delivery::workshop::Bench;
 use crate::explain::task_value;
 use crate::frozen_hooks::FrozenHooks;
-use crate::process::{Cancel, Job, JobResult, KeeperPool, OutputFilter, StoredOutput};
+use crate::process::{
+    Cancel, Job, JobResult, KeeperPool, OutputFilter, StoredOutput, find_program, lock_file,
+    try_lock_file,
+};
 use crate::reactions::{CAUSE_VARIABLE, ReactionRun};
 use crate::record::{self, Said};
 use crate::resource_limits;
@@ -349,29 +349,14 @@ impl Runner {
 
     /// Has something of the project's state to itself until what this gives is dropped.
     pub(crate) fn alone(&self, name: &str) -> Result<File, StartError> {
-        self.lock(name, FlockOperation::LockExclusive)
+        let path = self.state.join(name);
+        lock_file(&path).map_err(|source| StartError::Io { path, source })
     }
 
     /// The same without waiting; none if somebody else has it.
     pub(crate) fn alone_now(&self, name: &str) -> Result<Option<File>, StartError> {
-        match self.lock(name, FlockOperation::NonBlockingLockExclusive) {
-            Ok(file) => Ok(Some(file)),
-            Err(StartError::Io { source, .. }) if source.kind() == ErrorKind::WouldBlock => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    fn lock(&self, name: &str, how: FlockOperation) -> Result<File, StartError> {
         let path = self.state.join(name);
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let locked = options.open(&path).and_then(|file| {
-            flock(&file, how)?;
-            Ok(file)
-        });
-        locked.map_err(|source| StartError::Io { path, source })
+        try_lock_file(&path).map_err(|source| StartError::Io { path, source })
     }
 
     /// How a hook stands, as it is now.
@@ -447,7 +432,7 @@ impl Runner {
         let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
         let is_there = match word.contains('/') {
             true => base.join(word).is_file(),
-            false => crate::doctor::is_on_path(word, &path),
+            false => find_program(word, &path).is_some(),
         };
         (!is_there).then(|| word.to_owned())
     }

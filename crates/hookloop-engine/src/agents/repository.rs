@@ -18,8 +18,8 @@ use serde_json::json;
 use super::known::{KNOWN, Known};
 use super::readiness::NotReady;
 use super::{Permissions, Program, Settings};
-use crate::doctor::is_on_path;
 use crate::policy::Forbidden;
+use crate::process::find_program;
 use crate::rules::Rules;
 use crate::trust::{Definition, Seen, Trust, TrustError, hex};
 
@@ -189,7 +189,7 @@ fn others_than(name: &str, rules: &Rules, ground: Ground<'_>) -> Vec<String> {
 fn is_there(program: &str, ground: Ground<'_>) -> bool {
     match program.contains('/') {
         true => ground.root.join(program).is_file(),
-        false => is_on_path(program, ground.path),
+        false => find_program(program, ground.path).is_some(),
     }
 }
 

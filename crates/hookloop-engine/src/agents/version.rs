@@ -16,10 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Settings;
 use super::known::Known;
-use crate::doctor::program_on_path;
 use crate::excerpt;
 use crate::files::read_text;
-use crate::process::{ExitReason, Job};
+use crate::process::{ExitReason, Job, WriteOptions, find_program, write_whole};
 use crate::project::now;
 use crate::runner::Runner;
 
@@ -131,7 +130,7 @@ struct ExecutableStamp {
 
 impl ExecutableStamp {
     fn of(program: &str, path: &OsStr) -> Option<ExecutableStamp> {
-        let path = program_on_path(program, path)?.canonicalize().ok()?;
+        let path = find_program(program, path)?.canonicalize().ok()?;
         let file = fs::metadata(&path).ok()?;
         Some(ExecutableStamp {
             path,
@@ -175,12 +174,8 @@ impl KeptVersions {
         }
         let at_ms = now().0;
         self.0.insert(stamp.path.clone(), KeptVersion { stamp, line, at_ms });
-        let write = || -> std::io::Result<()> {
-            let fresh = state.join(format!("{KEPT}.{}", std::process::id()));
-            fs::write(&fresh, serde_json::to_vec(&self)?)?;
-            fs::rename(fresh, state.join(KEPT))
-        };
-        let _ = write();
+        let Ok(text) = serde_json::to_vec(&self) else { return };
+        let _ = write_whole(&state.join(KEPT), &text, WriteOptions::CACHE);
     }
 }
 

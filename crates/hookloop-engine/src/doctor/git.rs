@@ -4,10 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Finding, Group, is_on_path, owned};
+use super::{Finding, Group, owned};
 use crate::excerpt;
 use crate::git::{HARMLESS, variables};
-use crate::process::{ExitReason, Job, JobResult, KeeperPool};
+use crate::process::{ExitReason, Job, JobResult, KeeperPool, find_program};
 
 const WITHIN: Duration = Duration::from_secs(5);
 /// Older ones can't merge without a worktree, which trains do.
@@ -26,8 +26,9 @@ const INSTALLERS: [(&str, &str); 6] = [
 pub fn examine_git(root: &Path, environment: &[(OsString, OsString)]) -> Vec<Finding> {
     let path = environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or(OsStr::new(""), |(_, path)| path);
-    if !is_on_path("git", path) {
-        let installer = INSTALLERS.iter().find(|(program, _)| is_on_path(program, path));
+    if find_program("git", path).is_none() {
+        let installer =
+            INSTALLERS.iter().find(|(program, _)| find_program(program, path).is_some());
         let message = "it is not installed: nothing that is proven can be named or delivered";
         let finding = Group::Git.error("git", message);
         return vec![match installer {

@@ -8,7 +8,8 @@ use std::time::Duration;
 use hookloop_store::view::Notice;
 use serde::{Deserialize, Serialize};
 
-use crate::project::{Project, fresh_id};
+use crate::process::{WriteOptions, write_whole};
+use crate::project::Project;
 
 const FILE: &str = "notices.json";
 /// Messages that are watched at a time.
@@ -59,11 +60,8 @@ impl Seen {
             }
         }
         let Some(path) = path.filter(|_| looked != known) else { return };
-        let new = path.with_extension(format!("{}.new", fresh_id()));
         let bytes = serde_json::to_vec(&looked).unwrap_or_default();
-        let written = fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path));
-        if written.is_err() {
-            let _ = fs::remove_file(&new);
-        }
+        // A lost record only begins the count again.
+        let _ = write_whole(&path, &bytes, WriteOptions::CACHE);
     }
 }

@@ -16,8 +16,7 @@ use serde_json::Value;
 use super::given::Secret;
 use super::message::Message;
 use super::{Channel, Mail, Security, Way};
-use crate::doctor::is_on_path;
-use crate::process::{ExitReason, Job};
+use crate::process::{ExitReason, Job, find_program};
 use crate::runner::Runner;
 use crate::session::open::machine;
 use crate::webhook;
@@ -55,7 +54,7 @@ impl<'c> Door<'c> {
             }
             Way::Desktop => {
                 let path = environment.iter().find(|(name, _)| name == "PATH");
-                if !path.is_some_and(|(_, path)| is_on_path(NOTIFY_SEND, path)) {
+                if !path.is_some_and(|(_, path)| find_program(NOTIFY_SEND, path).is_some()) {
                     return Err(format!("there is no {NOTIFY_SEND} in PATH"));
                 }
                 None

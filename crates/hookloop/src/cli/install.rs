@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use hookloop_engine::process::is_program;
 use serde_json::json;
 
 use super::hooks::trust::ask;
@@ -136,11 +137,6 @@ fn found_on_path(name: &str) -> Option<PathBuf> {
     // What is found in the current directory is whoever's repository this is.
     let directories = env::split_paths(&path).filter(|directory| directory.is_absolute());
     directories.map(|directory| directory.join(name)).find(|file| is_program(file))
-}
-
-fn is_program(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 fn place_of(path: &Path) -> String {

@@ -8,8 +8,7 @@ use std::time::Duration;
 use hookloop_core::redact::SHORTEST_SECRET;
 
 use super::super::ForgeError;
-use crate::doctor::is_on_path;
-use crate::process::{ExitReason, Job, KeeperPool};
+use crate::process::{ExitReason, Job, KeeperPool, find_program};
 use crate::runner::Runner;
 
 /// Meant for us alone, so it goes wherever the user has us go.
@@ -89,7 +88,7 @@ impl Asked<'_> {
 
     /// What GitHub's own program has for this host, if it is there.
     fn of_gh(&self) -> Option<Token> {
-        if !is_on_path("gh", self.variable("PATH")?) {
+        if find_program("gh", self.variable("PATH")?).is_none() {
             return None;
         }
         let argv = ["gh", "auth", "token", "--hostname", self.host].map(OsString::from).to_vec();

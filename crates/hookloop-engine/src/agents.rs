@@ -41,10 +41,15 @@ use hookloop_config::agents::Settings;
 use hookloop_core::excerpt::{ExcerptRules, head_and_tail};
 use hookloop_core::promise::Promise;
 use hookloop_core::session::{AgentFault, Talk, TurnResult, Usage};
+use hookloop_process::Cancel;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::JobResult;
 
+use crate::excerpt;
 use crate::exec_context::ExecContext;
 use crate::hook_context::CAUSE_VARIABLE;
-use crate::process::{Cancel, How, Job, Ran};
+use crate::resource_limits;
 
 pub use command_access::CommandAccess;
 pub use tools::Tools;
@@ -226,28 +231,30 @@ fn environment(
 }
 
 /// Why a turn has no good end.
-fn why(how: How, order: &Order<'_>) -> String {
+fn why(how: ExitReason, order: &Order<'_>) -> String {
     match how {
-        How::Exited(code) => format!("the agent ended with exit code {code}"),
-        How::Signalled(signal) => format!("the agent was killed by signal {signal}"),
-        How::TimedOut => format!("the agent did not end within {:?}", order.timeout),
-        How::OverLimit(limit) => format!("the agent used too much: {limit}"),
-        How::Cancelled => "the agent was told to end".to_owned(),
+        ExitReason::Exited(code) => format!("the agent ended with exit code {code}"),
+        ExitReason::Signalled(signal) => format!("the agent was killed by signal {signal}"),
+        ExitReason::TimedOut => format!("the agent did not end within {:?}", order.timeout),
+        ExitReason::OverLimit(limit) => {
+            format!("the agent used too much: {}", resource_limits::exceeded(limit))
+        }
+        ExitReason::Cancelled => "the agent was told to end".to_owned(),
     }
 }
 
 /// The line of an agent's stderr that says most about a failure; none if it ended well. Redacted by its filter, and
 /// safe for a terminal.
-fn stderr_line(ran: &Ran) -> Option<String> {
-    if ran.how == How::Exited(0) {
+fn stderr_line(ran: &JobResult) -> Option<String> {
+    if ran.exit == ExitReason::Exited(0) {
         return None;
     }
-    faults::telling_line(&ran.output.stderr.excerpt())
+    faults::telling_line(&excerpt::of_output(&ran.output.stderr))
 }
 
 /// A failure, with what the agent said about it.
-fn failure(ran: &Ran, why: String) -> TurnResult {
-    let said = ran.output.stderr.excerpt_within(ERROR_MAX);
+fn failure(ran: &JobResult, why: String) -> TurnResult {
+    let said = excerpt::of_output_within(&ran.output.stderr, ERROR_MAX);
     let said = said.trim();
     let error = if said.is_empty() { why } else { format!("{why}\n{said}") };
     TurnResult::Failed { error }

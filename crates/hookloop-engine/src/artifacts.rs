@@ -12,7 +12,7 @@ use hookloop_core::excerpt::LeftOut;
 use hookloop_core::id::EventId;
 use rustix::fs::OFlags;
 
-use crate::process::excerpt;
+use crate::excerpt;
 
 const DIRECTORY: &str = "artifacts";
 /// Runs whose output is kept, and bytes of it in all.

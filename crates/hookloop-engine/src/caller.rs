@@ -15,10 +15,14 @@ use std::sync::{Arc, OnceLock};
 
 use hookloop_core::authority::{ActorKind, ControlledAction};
 use hookloop_core::id::SessionId;
+use hookloop_process::ProcessIdentity;
 
+use crate::ancestry::CallerAncestry;
+use crate::ancestry::KeeperOwner;
+use crate::ancestry::agent_above;
+use crate::ancestry::ancestry;
 use crate::error::NotPerson;
 use crate::error::Unauthorized;
-use crate::process::{Ancestry, KeeperOwner, ProcessIdentity, agent_above, ancestry};
 
 /// How the log names an agent whose session is not known, before the user's name.
 const AGENT: &str = "agent:";
@@ -119,7 +123,7 @@ impl CallerScope {
     }
 
     /// The nearest process above that is recorded as an agent's.
-    fn recorded_agent(&self, above: &Ancestry) -> Option<(ProcessIdentity, String)> {
+    fn recorded_agent(&self, above: &CallerAncestry) -> Option<(ProcessIdentity, String)> {
         let records = self.state_home.as_ref()?.join(AGENTS);
         if !records.exists() {
             return None;

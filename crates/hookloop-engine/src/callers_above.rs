@@ -1,14 +1,15 @@
 //! The hooks and agents that this process is below, and the cause that they hand to their commands.
 
-use hookloop_core::cascade::Cause;
 use std::ffi::OsString;
 use std::path::Path;
 
+use hookloop_core::cascade::Cause;
+
+use crate::ancestry::KeeperOwner;
+use crate::ancestry::ancestry;
 use crate::command_outcome::ReactionsLeft;
 use crate::error::EngineError;
 use crate::hook_context::CAUSE_VARIABLE;
-use crate::process::KeeperOwner;
-use crate::process::ancestry;
 
 /// The projects whose hooks and agents this process is below; none for keepers that name no project.
 pub(crate) fn owners_above() -> &'static [Option<KeeperOwner>] {

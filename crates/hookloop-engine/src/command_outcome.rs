@@ -5,9 +5,9 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::EventId;
 use hookloop_core::id::TaskId;
 use hookloop_core::task::Task;
+use hookloop_process::HiddenAncestry;
 
 use crate::hook_run::command_for;
-use crate::process::HiddenAncestry;
 
 /// What a command came to.
 #[derive(Clone, Debug, Default)]

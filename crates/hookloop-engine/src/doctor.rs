@@ -17,8 +17,7 @@ mod log;
 mod network;
 mod state;
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use agents::examine_agents;
 pub use git::examine_git;
@@ -177,18 +176,4 @@ fn quoted(path: &Path) -> String {
 fn owned(path: &Path) -> String {
     let is_root = rustix::process::geteuid().is_root();
     format!("{}chown -R {} {}", if is_root { "" } else { "sudo " }, "\"$(id -u)\"", quoted(path))
-}
-
-/// Whether there is a program of that name on `path`.
-pub(crate) fn is_on_path(name: &str, path: &std::ffi::OsStr) -> bool {
-    program_on_path(name, path).is_some()
-}
-
-/// The first program of that name on `path`.
-pub(crate) fn program_on_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
-    let is_program = |file: &PathBuf| {
-        std::fs::metadata(file)
-            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    std::env::split_paths(path).map(|directory| directory.join(name)).find(is_program)
 }

@@ -1,5 +1,7 @@
 //! Errors of commands.
 
+use std::path::PathBuf;
+
 use hookloop_config::ConfigError;
 use hookloop_config::paths::PlaceError;
 use hookloop_config::policy::Forbidden;
@@ -7,11 +9,10 @@ use hookloop_config::user::Unlisted;
 use hookloop_core::authority::ControlledAction;
 use hookloop_core::cascade::CascadeLimit;
 use hookloop_core::refusal::Refusal;
+use hookloop_process::HiddenAncestry;
 use hookloop_store::log::LogError;
 use hookloop_store::store::StoreError;
-use std::path::PathBuf;
 
-use crate::process::HiddenAncestry;
 use crate::trust::TrustError;
 
 #[derive(Debug, thiserror::Error)]

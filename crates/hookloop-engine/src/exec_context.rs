@@ -7,14 +7,20 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use hookloop_process::JobResult;
+use hookloop_process::KeeperPool;
+use hookloop_process::OutputFilter;
+use hookloop_process::StoredOutput;
+use hookloop_process::lock_file;
+use hookloop_process::try_lock_file;
 use hookloop_config::agents::Settings;
 use hookloop_core::redact::Redactor;
 use hookloop_http::settings::UserNetwork;
 use hookloop_http::{HttpClient, proxy_passwords};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::ancestry::KeeperOwner;
 use crate::artifacts;
-use crate::process::{Filter, KeeperOwner, KeeperPool, Ran, Stored};
 use crate::secrets::{Around, SecretError, Vault};
 
 /// Parts of the names of variables whose values are secret.
@@ -88,7 +94,7 @@ fn owner(
 
 /// Keepers that name the project to what they run.
 fn keepers_of(owner: KeeperOwner) -> Arc<KeeperPool> {
-    Arc::new(KeeperPool::of_this_program().working_for(owner))
+    Arc::new(KeeperPool::of_this_program().with_environment(owner.variables()))
 }
 
 impl ExecContext {
@@ -209,29 +215,16 @@ impl ExecContext {
         Redactor::new(secrets).ok()
     }
 
-    /// Has something of the project's state to itself until what this gives is dropped.
+    /// Locks a file of the project's state until the returned file is dropped.
     pub fn alone(&self, name: &str) -> Result<File, LockError> {
-        self.lock(name, FlockOperation::LockExclusive)
-    }
-
-    /// The same without waiting; none if somebody else has it.
-    pub fn alone_now(&self, name: &str) -> Result<Option<File>, LockError> {
-        match self.lock(name, FlockOperation::NonBlockingLockExclusive) {
-            Ok(file) => Ok(Some(file)),
-            Err(LockError { source, .. }) if source.kind() == ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn lock(&self, name: &str, how: FlockOperation) -> Result<File, LockError> {
         let path = self.state.join(name);
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let locked = options.open(&path).and_then(|file| {
-            flock(&file, how)?;
-            Ok(file)
-        });
-        locked.map_err(|source| LockError { path, source })
+        lock_file(&path).map_err(|source| LockError { path, source })
+    }
+
+    /// The same without waiting; none if another process holds the lock.
+    pub fn alone_now(&self, name: &str) -> Result<Option<File>, LockError> {
+        let path = self.state.join(name);
+        try_lock_file(&path).map_err(|source| LockError { path, source })
     }
 
     /// The user's environment.
@@ -264,15 +257,15 @@ impl ExecContext {
 }
 
 /// Where what was printed is kept, if anything was.
-pub fn kept(ran: &Ran, artifacts: &Path) -> Option<String> {
+pub fn kept(ran: &JobResult, artifacts: &Path) -> Option<String> {
     let streams = [&ran.output.stdout, &ran.output.stderr];
-    let is_kept = streams.into_iter().any(|stream| !matches!(stream.stored, Stored::Nothing));
+    let is_kept = streams.into_iter().any(|stream| !matches!(stream.stored, StoredOutput::Nothing));
     is_kept.then(|| artifacts.display().to_string())
 }
 
 /// Lets a stream through without secrets, those among them that are fetched while it goes on. An empty piece
 /// ends it.
-pub fn redacting(context: &ExecContext) -> Filter<'_> {
+pub fn redacting(context: &ExecContext) -> OutputFilter<'_> {
     let mut stream = context.redactor().map(Redactor::stream);
     Box::new(move |piece: &[u8], out: &mut Vec<u8>| {
         // Without anything to look with, nothing passes.

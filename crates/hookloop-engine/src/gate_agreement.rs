@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use hookloop_config::clock::now;
@@ -30,7 +30,7 @@ use hookloop_core::id::Subject;
 use hookloop_core::options::{Length, Options};
 use hookloop_core::point::{Kind, Point};
 use hookloop_core::time::Timestamp;
-use rustix::fs::{FlockOperation, flock};
+use hookloop_process::lock_file;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,7 +42,7 @@ use crate::repo::found::Found;
 use crate::runner::Runner;
 use crate::trust::gates_now::gates;
 use crate::trust::{
-    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, write_whole,
+    Definition, DigestConsent, HookOffer, Seen, Standing, Trust, TrustError, hex, write,
 };
 
 const FILE: &str = "ledger.json";
@@ -263,13 +263,7 @@ impl RepositoryEntry {
     /// Keeps other processes from writing until the file is dropped.
     fn lock(&self) -> Result<File, TrustError> {
         let path = self.directory.join(LOCK);
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let locked = options.open(&path).and_then(|file| {
-            flock(&file, FlockOperation::LockExclusive)?;
-            Ok(file)
-        });
-        locked.map_err(|source| TrustError::Io { path, source })
+        lock_file(&path).map_err(|source| TrustError::Io { path, source })
     }
 }
 
@@ -410,7 +404,7 @@ fn store(path: &Path, ledger: &impl Serialize) -> Result<(), TrustError> {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;
-    write_whole(path, &text, 0o600)
+    write(path, &text, 0o600)
 }
 
 fn make_directory(path: &Path) -> Result<(), TrustError> {

@@ -4,6 +4,7 @@
 //! What is not committed is read through an index and an object directory of our own: the user's index,
 //! branches and objects are not touched.
 
+mod at_work;
 mod call;
 pub(crate) mod paths;
 mod settings;
@@ -16,10 +17,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use at_work::{GitLocks, is_git_at_work};
 pub(crate) use call::{Answer, Call, Said};
 pub(crate) use settings::{HARMLESS, Variable, variables};
 
-use crate::process::{Cancel, GitLocks, KeeperPool, is_git_at_work};
+use hookloop_process::{Cancel, KeeperPool};
 
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Names of changed files, together.

@@ -17,10 +17,10 @@ use hookloop_core::rule::Rule;
 use hookloop_core::session::Session;
 use hookloop_core::session::stop::Validated;
 use hookloop_core::task::Task;
+use hookloop_process::{Cancel, JobObserver};
 use serde_json::Value;
 
 use crate::hook_run::HookRun;
-use crate::process::{Cancel, JobObserver};
 
 /// A hook that begins to run, for the people who watch.
 #[derive(Clone, Debug)]

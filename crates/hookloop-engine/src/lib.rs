@@ -39,12 +39,13 @@
 //! - [`dispatcher`]: one dispatcher at a time, on one of many machines
 //! - `webhook`: the same by HTTP; `record`: what a hook said, as the log keeps it
 //! - [`telemetry`]: sessions as traces, for a collector
-//! - [`process`]: runs a hook's process, and ends all that it started
+//! - [`process`]: runs a hook's process, and ends all that it started; `ancestry`: the projects of keepers above this process
 //! - [`bulk`]: tasks by the million, in and out
 //!
 //! The engine never prints.
 
 pub mod agents;
+mod ancestry;
 pub mod artifacts;
 pub mod bulk;
 pub mod caller;
@@ -58,6 +59,7 @@ pub mod dispatcher;
 pub mod doctor;
 mod environment;
 pub mod error;
+mod excerpt;
 pub mod exec_context;
 pub mod explain;
 pub mod files;
@@ -76,13 +78,13 @@ pub mod launch;
 pub mod lease;
 pub mod lifeline;
 pub mod notify;
-pub mod process;
 pub mod project;
 mod protected_files;
 pub mod react;
 pub mod reactions;
 mod record;
 pub mod repo;
+mod resource_limits;
 mod rule_check;
 pub mod runner;
 pub mod sandbox;
@@ -105,6 +107,7 @@ pub mod user_database;
 mod webhook;
 pub mod work;
 pub mod worker;
+
 
 /// What callers of the engine see of the layers below it.
 pub mod store {

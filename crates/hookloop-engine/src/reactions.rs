@@ -19,6 +19,8 @@ use hookloop_core::id::Subject;
 use hookloop_store::log::{EventLog, Seq};
 use rustix::fs::{FlockOperation, flock};
 
+use crate::ancestry::KeeperOwner;
+use crate::ancestry::ancestry;
 use crate::callers_above::left_to_above;
 use crate::command_outcome::Done;
 use crate::command_outcome::ReactionsLeft;

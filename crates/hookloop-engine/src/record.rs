@@ -14,10 +14,16 @@ use hookloop_core::excerpt::LeftOut;
 use hookloop_core::hook::Hook;
 use hookloop_core::options::Length;
 use hookloop_core::point::Point;
+use hookloop_process::ExitReason;
+use hookloop_process::JobResult;
+use hookloop_process::StoredOutput;
+use hookloop_process::StreamOutput;
 
-use crate::hook_context::{QUIET_AFTER, WATCHER_HINT};
+use crate::excerpt;
+use crate::hook_context::QUIET_AFTER;
+use crate::hook_context::WATCHER_HINT;
 use crate::hook_run::HookRun;
-use crate::process::{How, Output, Ran, Stored};
+use crate::resource_limits;
 
 const REASON_MAX: usize = 2_000;
 /// Lines of a failed hook's output that its record keeps, and characters of each.
@@ -46,21 +52,21 @@ pub(crate) struct Said {
 
 impl Said {
     /// By a process whose output is in the directory `artifacts`.
-    pub(crate) fn of(ran: &Ran, artifacts: &Path) -> Said {
+    pub(crate) fn of(ran: &JobResult, artifacts: &Path) -> Said {
         let (stdout, stderr) = (&ran.output.stdout, &ran.output.stderr);
-        let has_file = |output: &Output| !matches!(output.stored, Stored::Nothing);
+        let has_file = |output: &StreamOutput| !matches!(output.stored, StoredOutput::Nothing);
         let is_kept = has_file(stdout) || has_file(stderr);
-        let stdout_text = stdout.excerpt();
-        let (stderr_text, stderr_rest) = stderr.excerpt_and_rest(usize::MAX);
-        let (both, both_rest) = ran.output.both.excerpt_and_rest(usize::MAX);
+        let stdout_text = excerpt::of_output(stdout);
+        let (stderr_text, stderr_rest) = excerpt::of_output_and_rest(stderr, usize::MAX);
+        let (both, both_rest) = excerpt::of_output_and_rest(&ran.output.both, usize::MAX);
         let is_answer = looks_like_answer(&stdout_text);
         Said {
-            ended: match ran.how {
-                How::Exited(code) => Ended::Exited(code),
-                How::Signalled(signal) => Ended::Killed(signal),
-                How::TimedOut => Ended::TimedOut,
-                How::Cancelled => Ended::Cancelled,
-                How::OverLimit(limit) => Ended::OverLimit(limit),
+            ended: match ran.exit {
+                ExitReason::Exited(code) => Ended::Exited(code),
+                ExitReason::Signalled(signal) => Ended::Killed(signal),
+                ExitReason::TimedOut => Ended::TimedOut,
+                ExitReason::Cancelled => Ended::Cancelled,
+                ExitReason::OverLimit(limit) => Ended::OverLimit(resource_limits::exceeded(limit)),
             },
             duration: ran.duration,
             stdout: stdout_text,
@@ -93,12 +99,12 @@ impl Said {
 }
 
 /// All of the output, from its file if it is an answer that memory has no room for.
-fn whole(stdout: &Output) -> Option<Cow<'_, [u8]>> {
+fn whole(stdout: &StreamOutput) -> Option<Cow<'_, [u8]>> {
     match &stdout.stored {
-        Stored::Whole(path)
+        StoredOutput::Whole(path)
             if stdout.bytes <= ANSWER_MAX as u64
                 && stdout.left_out_bytes() > 0
-                && looks_like_answer(&stdout.excerpt()) =>
+                && looks_like_answer(&excerpt::of_output(stdout)) =>
         {
             fs::read(path).ok().map(Cow::Owned)
         }

@@ -63,7 +63,7 @@ pub use place::WorktreeLoss;
 pub use scratch::Scratch;
 
 use crate::exec_context::ExecContext;
-use crate::process::{Cancel, KeeperPool};
+use hookloop_process::{Cancel, KeeperPool};
 
 /// Held while the depot or refs of ours are changed.
 const LOCK: &str = "depot.lock";

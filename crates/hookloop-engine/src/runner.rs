@@ -21,8 +21,16 @@ use hookloop_core::options::EnvEntry;
 use hookloop_core::point::{Kind, Point};
 use hookloop_core::rule::Rule;
 use hookloop_http::settings::UserNetwork;
+use hookloop_process::Job;
+use hookloop_process::JobResult;
+use hookloop_process::OutputFilter;
+use hookloop_process::StoredOutput;
+use hookloop_process::find_program;
+use hookloop_process::lock_file;
+use hookloop_process::try_lock_file;
 use serde_json::{Value, json};
 
+use crate::ancestry::KeeperOwner;
 use crate::exec_context::ExecContext;
 use crate::explain::task_value;
 use crate::frozen_hooks::FrozenHooks;
@@ -34,8 +42,8 @@ use crate::hook_run::CHANGED;
 use crate::hook_run::HookRun;
 use crate::hook_run::NOT_TRUSTED;
 use crate::hook_run::RunRefusal;
-use crate::process::Job;
 use crate::record::{self, Said};
+use crate::resource_limits;
 use crate::rule_check as validate;
 use crate::sandbox::{Prepared, Surroundings};
 use crate::secrets::{SecretError, Vault};
@@ -186,7 +194,7 @@ impl Runner {
         let path = path.map(|(_, path)| path.clone()).unwrap_or_default();
         let is_there = match word.contains('/') {
             true => base.join(word).is_file(),
-            false => crate::doctor::is_on_path(word, &path),
+            false => find_program(word, &path).is_some(),
         };
         (!is_there).then(|| word.to_owned())
     }
@@ -328,7 +336,7 @@ impl Runner {
         Job {
             env,
             confinement: sandbox.confinement.clone(),
-            limits: hook.options.limits,
+            limits: resource_limits::of_hook(hook.options.limits),
             cancel: occasion.cancel,
             hold: occasion.reaction.and_then(|reaction| reaction.lock),
             stdin: self.input(hook, occasion, (attempt, context), &cwd).to_string().into_bytes(),

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use hookloop_config::ids::fresh_id;
 use hookloop_config::paths::{SCRATCH, WORKTREES};
 use hookloop_core::options::Sandbox;
-
-use crate::process::{Confinement, Support};
+use hookloop_process::Confinement;
+use hookloop_process::SandboxSupport;
 
 /// The project's directory, among the places of a sandbox.
 pub(crate) const WORKTREE: &str = "worktree";
@@ -52,7 +52,7 @@ impl Prepared {
         around: Surroundings<'_>,
     ) -> Result<Prepared, String> {
         let Some(sandbox) = sandbox else { return Ok(Prepared::default()) };
-        if let Some(gap) = Support::of_this_system().gap() {
+        if let Some(gap) = SandboxSupport::of_this_system().gap() {
             return Err(format!(
                 "its sandbox can't be enforced, so it is not run: {gap}. Run it on another system, or take `sandbox:` out and trust it again"
             ));

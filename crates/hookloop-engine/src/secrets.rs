@@ -21,9 +21,12 @@ use hookloop_config::secret_references::Entry;
 use hookloop_config::secret_references::Reference;
 use hookloop_config::secret_references::Whose;
 use hookloop_core::redact::SHORTEST_SECRET;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::KeeperPool;
+use hookloop_process::ProcessError;
+use hookloop_process::WhyNotStarted;
 use rustix::fs::OFlags;
-
-use crate::process::{How, Job, KeeperPool, ProcessError, WhyNotStarted};
 
 /// The longest that one may be.
 pub const LENGTH_MAX: usize = 64 * 1024;
@@ -146,12 +149,18 @@ impl Vault {
             ProcessError::NotStarted { why, .. } => why.to_string(),
             error => error.to_string(),
         })?;
-        match ran.how {
-            How::Exited(0) => {}
-            How::Exited(code) => return Err(format!("it ended with exit code {code}")),
-            How::TimedOut => return Err(format!("it did not end within {COMMAND_WITHIN:?}")),
-            How::Signalled(signal) => return Err(format!("it was killed by signal {signal}")),
-            How::Cancelled | How::OverLimit(_) => return Err("it was ended".to_owned()),
+        match ran.exit {
+            ExitReason::Exited(0) => {}
+            ExitReason::Exited(code) => return Err(format!("it ended with exit code {code}")),
+            ExitReason::TimedOut => {
+                return Err(format!("it did not end within {COMMAND_WITHIN:?}"));
+            }
+            ExitReason::Signalled(signal) => {
+                return Err(format!("it was killed by signal {signal}"));
+            }
+            ExitReason::Cancelled | ExitReason::OverLimit(_) => {
+                return Err("it was ended".to_owned());
+            }
         }
         let said = ran.output.stdout.whole().ok_or_else(too_long)?;
         Ok(said.into_owned())

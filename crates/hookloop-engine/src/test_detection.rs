@@ -22,7 +22,7 @@ pub(crate) mod recipes;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::doctor::is_on_path;
+use hookloop_process::find_program;
 use reading::Project;
 
 /// The target or recipe that is looked for.
@@ -114,7 +114,7 @@ pub(crate) fn detect_with(
 pub(crate) fn is_there(program: &str, root: &Path, path: &OsStr) -> bool {
     match program.contains('/') {
         true => root.join(program).is_file(),
-        false => is_on_path(program, path),
+        false => find_program(program, path).is_some(),
     }
 }
 

@@ -8,9 +8,9 @@
 pub(crate) mod gates_now;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use hookloop_config::effective::Rules;
@@ -22,12 +22,13 @@ use hookloop_core::hook::{
 use hookloop_core::options::{AllowedAnswers, EnvEntry, Length, Options, PipeOutput, Retry};
 use hookloop_core::point::Point;
 use hookloop_core::review::Quorum;
+use hookloop_process::WriteOptions;
+use hookloop_process::while_no_process_starts;
+use hookloop_process::write_whole;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::ffi::OsStr;
 
-use crate::process::while_nothing_starts;
 use crate::scripts::Named;
 
 const FILE: &str = "trust.json";
@@ -273,7 +274,7 @@ impl Trust {
     fn save(&self) -> Result<(), TrustError> {
         let (agreed, agents) = (self.agreed.clone(), self.agents.clone());
         let text = serde_json::to_vec_pretty(&File { version: 1, agreed, agents });
-        write_whole(&self.state.join(FILE), &text.unwrap_or_default(), 0o600)
+        write(&self.state.join(FILE), &text.unwrap_or_default(), 0o600)
     }
 
     /// The files that a trusted hook runs: its scripts as they were seen, where nobody else writes.
@@ -288,7 +289,7 @@ impl Trust {
                 let mut builder = fs::DirBuilder::new();
                 builder.recursive(true).mode(0o700);
                 builder.create(directory).map_err(|source| io(directory, source))?;
-                write_whole(&path, bytes, 0o700)?;
+                write(&path, bytes, 0o700)?;
             }
             kept.insert(name.clone(), path);
         }
@@ -530,19 +531,10 @@ fn file_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Writes a file that appears whole or not at all.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
-    // Several hooks may name one script, and keep it at the same time.
-    let new = path.with_extension(format!("{}.new", fresh_id()));
-    let write = || -> std::io::Result<()> {
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(mode).open(&new)?;
-        file.write_all(bytes)?;
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-        file.sync_all()
-    };
-    while_nothing_starts(write).map_err(|source| io(path, source))?;
-    fs::rename(&new, path).map_err(|source| io(path, source))
+/// Writes a record or a script whole or not at all. A script can be run at once.
+pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), TrustError> {
+    let options = WriteOptions { mode, ..WriteOptions::DURABLE };
+    while_no_process_starts(|| write_whole(path, bytes, options)).map_err(|source| io(path, source))
 }
 
 fn io(path: &Path, source: std::io::Error) -> TrustError {

@@ -13,6 +13,14 @@ use hookloop_core::builtin::Builtin;
 use hookloop_core::command_line::Invocation;
 use hookloop_core::hook::{Handler, Hook};
 use hookloop_core::options::Retry;
+use hookloop_process::Job;
+use hookloop_process::JobObserver;
+use hookloop_process::JobResult;
+use hookloop_process::JobSource;
+use hookloop_process::OutputFilter;
+use hookloop_process::OutputStream;
+use hookloop_process::PARALLEL_MAX;
+use hookloop_process::ProcessError;
 use serde_json::Value;
 
 use crate::exec_context::redacting;
@@ -22,7 +30,6 @@ use crate::hook_context::Occasion;
 use crate::hook_context::merge_context;
 use crate::hook_run::HookRun;
 use crate::hook_run::describe;
-use crate::process::{Filter, Job, JobObserver, PARALLEL_MAX, ProcessError, Ran, Stream, Turns};
 use crate::record::{self, Said};
 use crate::runner::Runner;
 use crate::sandbox::Prepared;
@@ -144,7 +151,7 @@ fn in_turn(
             |hook| HookRun::unable(hook, occasion.point, Status::NotStarted, reason.to_owned());
         return hooks.iter().map(unable).collect();
     }
-    let filter = |_: Stream| redacting(runner);
+    let filter = |_: OutputStream| redacting(runner);
     let mut turns = InTurn {
         runner,
         hooks,
@@ -156,7 +163,7 @@ fn in_turn(
         under_way: VecDeque::new(),
         again: None,
     };
-    runner.keepers().run_in_turn(&mut turns);
+    runner.keepers().run_sequence(&mut turns);
     turns.runs.into_iter().flatten().collect()
 }
 
@@ -166,7 +173,7 @@ struct InTurn<'r, 'e> {
     hooks: &'r [Hook],
     occasion: &'r Occasion<'r>,
     before: &'r [HookRun],
-    filter: &'r dyn Fn(Stream) -> Filter<'r>,
+    filter: &'r dyn Fn(OutputStream) -> OutputFilter<'r>,
     /// Gets each run when it ends.
     ended: &'e mut dyn FnMut(&HookRun),
     /// What came of the first hooks; none where one is under way.
@@ -193,7 +200,7 @@ struct Begun {
     secrets: Vec<(OsString, OsString)>,
 }
 
-impl<'r> Turns<'r> for InTurn<'r, '_> {
+impl<'r> JobSource<'r> for InTurn<'r, '_> {
     fn next(&mut self) -> Option<Job<'r>> {
         if let Some(attempt) = self.again.take() {
             nap(pause(self.hooks[attempt.index].options.retry, attempt.number), self.occasion);
@@ -219,7 +226,7 @@ impl<'r> Turns<'r> for InTurn<'r, '_> {
         }
     }
 
-    fn done(&mut self, result: Result<Ran, ProcessError>) {
+    fn done(&mut self, result: Result<JobResult, ProcessError>) {
         let Some(attempt) = self.under_way.pop_front() else { return };
         let (hook, point) = (&self.hooks[attempt.index], self.occasion.point);
         let run = match result {

@@ -24,11 +24,11 @@ use hookloop_core::event::FORMAT;
 use hookloop_core::fleet::{Order, Orders, Scope, Standing, WorkerName};
 use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::time::Timestamp;
+use hookloop_process::Cancel;
 
 use crate::delivery::train::Arrival;
 use crate::error::EngineError;
 use crate::fleet::{Fleet, Presence, Running, WorkerState};
-use crate::process::Cancel;
 use crate::project::Project;
 
 pub use hand::End;

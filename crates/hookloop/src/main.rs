@@ -19,15 +19,15 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
-use hookloop_engine::process::{KEEPER_ARGUMENT, STEP_ARGUMENT, confine, keep};
+use hookloop_process::{CONFINED_ARGUMENT, KEEPER_ARGUMENT, confined_exec, keeper_main};
 
 /// The exit code of a command line that is not understood.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     match std::env::args_os().nth(1) {
-        Some(argument) if argument == KEEPER_ARGUMENT => return keep(),
-        Some(argument) if argument == STEP_ARGUMENT => return confine(),
+        Some(argument) if argument == KEEPER_ARGUMENT => return keeper_main(),
+        Some(argument) if argument == CONFINED_ARGUMENT => return confined_exec(),
         _ => {}
     }
     // As `Cli::parse()`, but the parser is not taken apart again: the process ends soon enough.

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use hookloop_engine::forge::ForgeError;
 use hookloop_engine::forge::github::{Asked, Token};
-use hookloop_engine::process::KeeperPool;
+use hookloop_process::KeeperPool;
 use tempfile::TempDir;
 
 /// Says which host it was asked for, and what it was told to say.

@@ -31,6 +31,13 @@ use agent_client_protocol::v1::schema::{
 use hookloop_config::agents::{Permissions, Settings};
 use hookloop_core::redact::Redactor;
 use hookloop_core::session::{AgentFault, Talk, TurnResult};
+use hookloop_process::Cancel;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::JobResult;
+use hookloop_process::OutputFilter;
+use hookloop_process::OutputStream;
+use hookloop_process::ProcessError;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::unix::pipe;
@@ -38,15 +45,24 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::excerpt;
+use crate::exec_context::ExecContext;
+use crate::exec_context::kept;
+use crate::exec_context::redacting;
+use crate::resource_limits;
 use self::account::{Account, Said};
 use self::client::{EVENTS_WAITING, Event, Outcome, Wanted};
 use self::permission::Guard;
 use self::wire::{Cutter, LINES_WAITING, Line};
+use super::Agent;
+use super::ERROR_MAX;
+use super::Order;
+use super::Report;
+use super::Update;
+use super::clipped;
+use super::environment;
 use super::faults::{FailedTurn, error_line, telling_line};
 use super::limits::rate_limit;
-use super::{Agent, ERROR_MAX, Order, Report, Update, clipped, environment};
-use crate::exec_context::{ExecContext, kept, redacting};
-use crate::process::{Cancel, Filter, How, Job, ProcessError, Ran, Stream};
 
 /// What an agent has to end by itself when it was answered and its input is closed.
 const END_GRACE: Duration = Duration::from_secs(1);
@@ -207,7 +223,7 @@ impl Drop for Over<'_> {
 struct Course<'a> {
     account: Account<'a>,
     outcome: Outcome,
-    ran: Result<Ran, ProcessError>,
+    ran: Result<JobResult, ProcessError>,
 }
 
 impl Turn<'_> {
@@ -252,11 +268,11 @@ impl Turn<'_> {
     }
 
     /// Runs the agent's process to its end.
-    fn run(&self, theirs: Theirs<'_>) -> Result<Ran, ProcessError> {
+    fn run(&self, theirs: Theirs<'_>) -> Result<JobResult, ProcessError> {
         let Theirs { stdin, lines, cancel, artifacts } = theirs;
-        let filter = |stream: Stream| -> Filter<'_> {
+        let filter = |stream: OutputStream| -> OutputFilter<'_> {
             let mut redact = redacting(self.runner);
-            if stream == Stream::Stderr {
+            if stream == OutputStream::Stderr {
                 return redact;
             }
             // What is kept has no secrets; what is understood is what was said.
@@ -374,7 +390,7 @@ impl Turn<'_> {
     fn result(
         &self,
         outcome: Outcome,
-        ran: Result<Ran, ProcessError>,
+        ran: Result<JobResult, ProcessError>,
         said: &Said,
     ) -> (TurnResult, Option<AgentFault>) {
         // What we say ourselves of an answer is not searched for a provider's words.
@@ -395,10 +411,14 @@ impl Turn<'_> {
         let why = match (told, ran) {
             (_, Err(error)) => error.to_string(),
             // What an agent says when it is told to end is not why.
-            (Ok(why), Ok(ran)) if !matches!(ran.how, How::TimedOut | How::OverLimit(_)) => why,
+            (Ok(why), Ok(ran))
+                if !matches!(ran.exit, ExitReason::TimedOut | ExitReason::OverLimit(_)) =>
+            {
+                why
+            }
             (told, Ok(ran)) => {
-                let stderr = ran.output.stderr.excerpt();
-                let has_exited = matches!(ran.how, How::Exited(_));
+                let stderr = excerpt::of_output(&ran.output.stderr);
+                let has_exited = matches!(ran.exit, ExitReason::Exited(_));
                 let turn = FailedTurn { base, error: "", stderr: &stderr };
                 let fault = turn.fault().filter(|_| has_exited);
                 return (failed(self.ended(&ran, told.err().flatten())), fault);
@@ -416,27 +436,33 @@ impl Turn<'_> {
     }
 
     /// What is to be said of a process that ended, or had to, without an answer.
-    fn ended(&self, ran: &Ran, why: Option<String>) -> String {
+    fn ended(&self, ran: &JobResult, why: Option<String>) -> String {
         let without = "without a final answer";
-        let why = match ran.how {
-            How::TimedOut => format!("the agent did not end within {:?}", self.order.timeout),
-            How::OverLimit(limit) => format!("the agent used too much: {limit}"),
-            How::Exited(code) => format!("the agent ended {without}, with exit code {code}"),
-            How::Signalled(signal) => format!("the agent ended {without}, by signal {signal}"),
-            How::Cancelled => match why {
+        let why = match ran.exit {
+            ExitReason::TimedOut => {
+                format!("the agent did not end within {:?}", self.order.timeout)
+            }
+            ExitReason::OverLimit(limit) => {
+                format!("the agent used too much: {}", resource_limits::exceeded(limit))
+            }
+            ExitReason::Exited(code) => format!("the agent ended {without}, with exit code {code}"),
+            ExitReason::Signalled(signal) => {
+                format!("the agent ended {without}, by signal {signal}")
+            }
+            ExitReason::Cancelled => match why {
                 Some(why) => format!("the agent can't be understood any more: {why}"),
                 None => format!("the agent closed its output {without}"),
             },
         };
-        let said = ran.output.stderr.excerpt_within(ERROR_MAX).trim().to_owned();
+        let said = excerpt::of_output_within(&ran.output.stderr, ERROR_MAX).trim().to_owned();
         if said.is_empty() { why } else { format!("{why}\n{said}") }
     }
 }
 
 /// The line of stderr that says most about a failure. Agents log a lot there, so where one reports an error by the
 /// protocol only a line that states an error counts.
-fn stderr_of(outcome: &Outcome, ran: Option<&Ran>) -> Option<String> {
-    let stderr = ran?.output.stderr.excerpt();
+fn stderr_of(outcome: &Outcome, ran: Option<&JobResult>) -> Option<String> {
+    let stderr = excerpt::of_output(&ran?.output.stderr);
     match outcome {
         Outcome::Ended(_) => telling_line(&stderr),
         Outcome::Answered(_) | Outcome::Failed(_) => error_line(&stderr),

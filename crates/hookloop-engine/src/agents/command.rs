@@ -5,10 +5,24 @@ use std::cell::RefCell;
 use hookloop_config::agents::Settings;
 use hookloop_core::promise::Scanner;
 use hookloop_core::session::{TurnResult, Usage};
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::JobResult;
+use hookloop_process::OutputStream;
 
-use super::{Agent, MESSAGE_MAX, Order, Report, Update, environment, failure, stderr_line, why};
-use crate::exec_context::{ExecContext, kept, redacting};
-use crate::process::{How, Job, Ran, Stream};
+use crate::excerpt;
+use crate::exec_context::ExecContext;
+use crate::exec_context::kept;
+use crate::exec_context::redacting;
+use super::Agent;
+use super::MESSAGE_MAX;
+use super::Order;
+use super::Report;
+use super::Update;
+use super::environment;
+use super::failure;
+use super::stderr_line;
+use super::why;
 
 /// A program that knows nothing of us.
 #[derive(Debug)]
@@ -33,14 +47,14 @@ impl Agent for Command {
             return Report::failed("the secrets of the environment are too many to look for");
         }
         let (scanner, updates) = (RefCell::new(Scanner::default()), RefCell::new(updates));
-        let filter = |stream: Stream| {
+        let filter = |stream: OutputStream| {
             let mut redact = redacting(runner);
             let (scanner, updates) = (&scanner, &updates);
-            let filter: crate::process::Filter<'_> = Box::new(move |piece, out| {
+            let filter: hookloop_process::OutputFilter<'_> = Box::new(move |piece, out| {
                 let before = out.len();
                 redact(piece, out);
                 let passed = &out[before..];
-                if stream == Stream::Stdout {
+                if stream == OutputStream::Stdout {
                     scanner.borrow_mut().push(passed);
                 }
                 (updates.borrow_mut())(Update::Output(passed));
@@ -64,7 +78,7 @@ impl Agent for Command {
         };
         Report {
             result: result(&ran, order),
-            message: ran.output.stdout.excerpt_within(MESSAGE_MAX).trim().to_owned(),
+            message: excerpt::of_output_within(&ran.output.stdout, MESSAGE_MAX).trim().to_owned(),
             promises: scanner.into_inner().finish(),
             usage: Usage::default(),
             is_partial: false,
@@ -78,10 +92,10 @@ impl Agent for Command {
     }
 }
 
-fn result(ran: &Ran, order: &Order<'_>) -> TurnResult {
-    match ran.how {
-        How::Exited(0) => TurnResult::Finished,
-        How::Cancelled => TurnResult::Cancelled,
+fn result(ran: &JobResult, order: &Order<'_>) -> TurnResult {
+    match ran.exit {
+        ExitReason::Exited(0) => TurnResult::Finished,
+        ExitReason::Cancelled => TurnResult::Cancelled,
         how => failure(ran, why(how, order)),
     }
 }

@@ -8,14 +8,21 @@ use std::ffi::OsString;
 use hookloop_config::clock::now;
 use hookloop_core::promise::promises;
 use hookloop_core::session::{AgentFault, TurnResult, Usage};
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::JobResult;
+use hookloop_process::OutputFilter;
+use hookloop_process::OutputStream;
 use serde_json::Value;
 
+use crate::excerpt;
+use crate::exec_context::ExecContext;
+use crate::exec_context::kept;
+use crate::exec_context::redacting;
 use super::faults::FailedTurn;
 use super::{
     MESSAGE_MAX, Order, REFUSED_MAX, Report, Update, clipped, failure, limits, stderr_line,
 };
-use crate::exec_context::{ExecContext, kept, redacting};
-use crate::process::{Filter, How, Job, Ran, Stream};
 
 /// A line that is longer is not read: it is in the artifact.
 const LINE_MAX: usize = 16 * 1024 * 1024;
@@ -101,23 +108,23 @@ pub(super) fn turn(
     };
     let told = RefCell::new(Told::default());
     let hearing = RefCell::new((ear, updates));
-    let filter = |stream: Stream| {
+    let filter = |stream: OutputStream| {
         let mut redact = redacting(runner);
         let (told, hearing) = (&told, &hearing);
         let mut lines = Lines::default();
-        let filter: Filter<'_> = Box::new(move |piece, out| {
+        let filter: OutputFilter<'_> = Box::new(move |piece, out| {
             let before = out.len();
             redact(piece, out);
             let mut hear = |line: &[u8]| {
                 let (ear, updates) = &mut *hearing.borrow_mut();
                 let told = &mut told.borrow_mut();
                 match stream {
-                    Stream::Stdout => {
+                    OutputStream::Stdout => {
                         if let Ok(event) = serde_json::from_slice(line) {
                             ear.event(&event, told, updates);
                         }
                     }
-                    Stream::Stderr => ear.aside(&String::from_utf8_lossy(line), told),
+                    OutputStream::Stderr => ear.aside(&String::from_utf8_lossy(line), told),
                 }
             };
             lines.push(&out[before..], &mut hear);
@@ -162,29 +169,29 @@ pub(super) fn turn(
 }
 
 /// The fault of the agent, if the turn failed for one.
-fn fault(ran: &Ran, base: Option<&'static str>, end: Option<&End>) -> Option<AgentFault> {
-    let stderr = ran.output.stderr.excerpt();
-    let error = match (ran.how, end) {
-        (How::Exited(_), Some(End::Failed { error })) => error,
-        (How::Exited(_), None) => "",
+fn fault(ran: &JobResult, base: Option<&'static str>, end: Option<&End>) -> Option<AgentFault> {
+    let stderr = excerpt::of_output(&ran.output.stderr);
+    let error = match (ran.exit, end) {
+        (ExitReason::Exited(_), Some(End::Failed { error })) => error,
+        (ExitReason::Exited(_), None) => "",
         _ => return None,
     };
     FailedTurn { base, error, stderr: &stderr }.fault()
 }
 
-fn result(ran: &Ran, order: &Order<'_>, end: Option<End>) -> TurnResult {
-    match (ran.how, end) {
-        (How::Cancelled, _) => TurnResult::Cancelled,
-        (How::Exited(0), Some(End::Finished)) => TurnResult::Finished,
-        (How::Exited(_), Some(End::Spent)) => TurnResult::Cancelled,
-        (How::Exited(0), None) => {
+fn result(ran: &JobResult, order: &Order<'_>, end: Option<End>) -> TurnResult {
+    match (ran.exit, end) {
+        (ExitReason::Cancelled, _) => TurnResult::Cancelled,
+        (ExitReason::Exited(0), Some(End::Finished)) => TurnResult::Finished,
+        (ExitReason::Exited(_), Some(End::Spent)) => TurnResult::Cancelled,
+        (ExitReason::Exited(0), None) => {
             failure(ran, "the agent ended without a word about how its turn ended".to_owned())
         }
-        (How::Exited(_), Some(End::Failed { error })) => TurnResult::Failed { error },
-        (How::Exited(_), Some(End::RateLimited { error, until_ms })) => {
+        (ExitReason::Exited(_), Some(End::Failed { error })) => TurnResult::Failed { error },
+        (ExitReason::Exited(_), Some(End::RateLimited { error, until_ms })) => {
             TurnResult::RateLimited { error, until_ms }
         }
-        _ => failure(ran, super::why(ran.how, order)),
+        _ => failure(ran, super::why(ran.exit, order)),
     }
 }
 

@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use hookloop_config::agents::Settings;
 use hookloop_config::agents::profile::Known;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
 
+use crate::excerpt;
 use crate::exec_context::ExecContext;
-use crate::process::{How, Job};
 
 /// An agent that has not said by then whether it is logged in counts as one that does not say.
 const STATUS_WITHIN: Duration = Duration::from_secs(5);
@@ -156,8 +158,12 @@ fn says_logged_out(signs: &LoginSigns, settings: &Settings, runner: &ExecContext
     }
     let job = Job { env, ..Job::new(argv, runner.root().to_owned(), STATUS_WITHIN) };
     runner.keepers().run(job).is_ok_and(|ran| {
-        let said = format!("{}{}", ran.output.stdout.excerpt(), ran.output.stderr.excerpt());
-        ran.how == How::Exited(1) && said.contains(answer)
+        let said = format!(
+            "{}{}",
+            excerpt::of_output(&ran.output.stdout),
+            excerpt::of_output(&ran.output.stderr)
+        );
+        ran.exit == ExitReason::Exited(1) && said.contains(answer)
     })
 }
 

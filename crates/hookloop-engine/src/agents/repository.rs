@@ -16,12 +16,15 @@ use hookloop_config::policy::Forbidden;
 use hookloop_core::hook::{CommandText, Handler, Hook, Metadata, Source};
 use hookloop_core::options::Options;
 use hookloop_core::session::{AgentFault, FaultCause};
+use hookloop_process::find_program;
 use serde_json::json;
 
-use super::readiness::NotReady;
-use crate::doctor::is_on_path;
+use crate::trust::Definition;
 use crate::trust::Ground;
-use crate::trust::{Definition, Seen, TrustError, hex};
+use crate::trust::Seen;
+use crate::trust::TrustError;
+use crate::trust::hex;
+use super::readiness::NotReady;
 
 /// Files of one agent that are looked at.
 const FILES_MAX: usize = 1_000;
@@ -180,7 +183,7 @@ fn others_than(name: &str, rules: &Rules, ground: Ground<'_>) -> Vec<String> {
 fn is_there(program: &str, ground: Ground<'_>) -> bool {
     match program.contains('/') {
         true => ground.root.join(program).is_file(),
-        false => is_on_path(program, ground.path),
+        false => find_program(program, ground.path).is_some(),
     }
 }
 

@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use hookloop_core::promise::promises;
 use hookloop_core::session::{TurnResult, Usage};
+use hookloop_process::ExitReason;
 use serde::Deserialize;
 
-use super::{Agent, BadAgent, MESSAGE_MAX, Order, Report, Update, clipped, shell};
+use crate::excerpt;
 use crate::exec_context::ExecContext;
 use crate::files::read_text;
-use crate::process::How;
+use super::{Agent, BadAgent, MESSAGE_MAX, Order, Report, Update, clipped, shell};
 
 const FILE_MAX: u64 = 4 * 1024 * 1024;
 
@@ -182,11 +183,11 @@ impl Turn {
     ) -> Result<TurnResult, String> {
         let ran =
             runner.keepers().run(shell(line, runner, order)).map_err(|error| error.to_string())?;
-        match ran.how {
-            How::Exited(0) => Ok(TurnResult::Finished),
-            How::Cancelled => Ok(TurnResult::Cancelled),
+        match ran.exit {
+            ExitReason::Exited(0) => Ok(TurnResult::Finished),
+            ExitReason::Cancelled => Ok(TurnResult::Cancelled),
             how => {
-                let said = format!("`{line}`: {how:?}\n{}", ran.output.stderr.excerpt());
+                let said = format!("`{line}`: {how:?}\n{}", excerpt::of_output(&ran.output.stderr));
                 Err(runner.redactor().map_or_else(String::new, |redactor| redactor.text(&said)))
             }
         }

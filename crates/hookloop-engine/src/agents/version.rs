@@ -15,12 +15,16 @@ use hookloop_config::agents::Settings;
 use hookloop_config::agents::profile::AgentVersion;
 use hookloop_config::agents::profile::Known;
 use hookloop_config::clock::now;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::WriteOptions;
+use hookloop_process::find_program;
+use hookloop_process::write_whole;
 use serde::{Deserialize, Serialize};
 
-use crate::doctor::program_on_path;
+use crate::excerpt;
 use crate::exec_context::ExecContext;
 use crate::files::read_text;
-use crate::process::{How, Job};
 
 /// An agent that has not said its version by then counts as one that does not say.
 pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(10);
@@ -47,8 +51,8 @@ pub(crate) fn version_line(settings: &Settings, runner: &ExecContext) -> Option<
     let argv = [word, "--version"].map(Into::into).to_vec();
     let env = runner.environment().to_vec();
     let job = Job { env, ..Job::new(argv, runner.root().to_owned(), VERSION_WITHIN) };
-    let ran = runner.keepers().run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
-    let said = ran.output.stdout.excerpt();
+    let ran = runner.keepers().run(job).ok().filter(|ran| ran.exit == ExitReason::Exited(0))?;
+    let said = excerpt::of_output(&ran.output.stdout);
     said.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
 }
 
@@ -106,7 +110,7 @@ struct ExecutableStamp {
 
 impl ExecutableStamp {
     fn of(program: &str, path: &OsStr) -> Option<ExecutableStamp> {
-        let path = program_on_path(program, path)?.canonicalize().ok()?;
+        let path = find_program(program, path)?.canonicalize().ok()?;
         let file = fs::metadata(&path).ok()?;
         Some(ExecutableStamp {
             path,
@@ -150,12 +154,8 @@ impl KeptVersions {
         }
         let at_ms = now().0;
         self.0.insert(stamp.path.clone(), KeptVersion { stamp, line, at_ms });
-        let write = || -> std::io::Result<()> {
-            let fresh = state.join(format!("{KEPT}.{}", std::process::id()));
-            fs::write(&fresh, serde_json::to_vec(&self)?)?;
-            fs::rename(fresh, state.join(KEPT))
-        };
-        let _ = write();
+        let Ok(text) = serde_json::to_vec(&self) else { return };
+        let _ = write_whole(&state.join(KEPT), &text, WriteOptions::CACHE);
     }
 }
 

@@ -15,12 +15,11 @@ use hookloop_core::inbox::one_line;
 use hookloop_core::review::{self, Quorum};
 use hookloop_core::session::{ConversationPolicy, Limits, StopWhen, TurnEnded, TurnResult, Work};
 use hookloop_core::task::Task;
+use hookloop_process::Cancel;
 use serde_json::json;
 
-use super::steps::{DeliveryHooks, Done};
 use crate::agents::crew::Crew;
 use crate::delivery_context::{Bench, commit, title};
-use crate::process::Cancel;
 use crate::repo::{Commit, Diff};
 use crate::runner::Runner;
 use crate::session::checkout::CheckoutUse;
@@ -28,6 +27,7 @@ use crate::session::open::{self, Drift, Wish, machine, random_word};
 use crate::session::real::{Real, Rest, Stop, Surroundings, Unwatched};
 use crate::session::{Driver, StartError, prompt};
 use crate::step_error::Trouble;
+use super::steps::{DeliveryHooks, Done};
 
 /// How often one that gives no verdict is asked.
 const ASKED_MAX: u32 = 2;

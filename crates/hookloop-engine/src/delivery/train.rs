@@ -27,10 +27,10 @@ use hookloop_core::id::{Subject, TaskId};
 use hookloop_core::point::Point;
 use hookloop_core::session::plan::counted;
 use hookloop_core::task::{Obstacle, Outcome, Task};
+use hookloop_process::Cancel;
 use hookloop_store::view::Waiting;
 use serde_json::Value;
 
-use super::steps::{DeliveryHooks, Done};
 use crate::agents::clipped;
 use crate::command_outcome::Done as CommandDone;
 use crate::delivery_context::StepsInContext;
@@ -40,13 +40,13 @@ use crate::exec_context::LockError;
 use crate::hook_context::Occasion;
 use crate::hook_context::{DeliveryFacts, merge_context};
 use crate::hook_run::HookRun;
-use crate::process::Cancel;
 use crate::project::Project;
 use crate::repo::Commit;
 use crate::runner::Runner;
 use crate::session::{StartError, open};
 use crate::step_error::Trouble;
 use crate::turns;
+use super::steps::{DeliveryHooks, Done};
 
 /// Tasks that are looked at in one ride.
 const WAITING_MAX: usize = 256;

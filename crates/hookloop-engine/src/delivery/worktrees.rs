@@ -4,14 +4,14 @@ use std::time::SystemTime;
 
 use hookloop_core::id::TaskId;
 use hookloop_core::task::TaskState;
+use hookloop_process::Cancel;
 
-use super::train::TrainError;
-use crate::process::Cancel;
 use crate::project::Project;
 use crate::repo::{BranchFate, Commit, Removal, Removed, Repo, Unsaved, WorktreeInfo};
 use crate::runner::Runner;
 use crate::session::checkout::{is_of_session, repo_wish};
 use crate::step_error::Trouble;
+use super::train::TrainError;
 
 /// A worktree and its task.
 #[derive(Clone, Debug, PartialEq, Eq)]

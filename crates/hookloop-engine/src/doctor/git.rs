@@ -4,9 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Finding, Group, is_on_path, owned};
+use hookloop_process::{ExitReason, Job, JobResult, KeeperPool, find_program};
+
+use crate::excerpt;
 use crate::git::{HARMLESS, variables};
-use crate::process::{How, Job, KeeperPool, Ran};
+use super::{Finding, Group, owned};
 
 const WITHIN: Duration = Duration::from_secs(5);
 /// Older ones can't merge without a worktree, which trains do.
@@ -25,8 +27,9 @@ const INSTALLERS: [(&str, &str); 6] = [
 pub fn examine_git(root: &Path, environment: &[(OsString, OsString)]) -> Vec<Finding> {
     let path = environment.iter().find(|(name, _)| name == "PATH");
     let path = path.map_or(OsStr::new(""), |(_, path)| path);
-    if !is_on_path("git", path) {
-        let installer = INSTALLERS.iter().find(|(program, _)| is_on_path(program, path));
+    if find_program("git", path).is_none() {
+        let installer =
+            INSTALLERS.iter().find(|(program, _)| find_program(program, path).is_some());
         let message = "it is not installed: nothing that is proven can be named or delivered";
         let finding = Group::Git.error("git", message);
         return vec![match installer {
@@ -121,7 +124,7 @@ impl Asked<'_> {
         if let Some(top) = well(&ran) {
             return Some(Group::Git.ok("repository", top.trim().to_owned()));
         }
-        let why = ran.output.stderr.excerpt();
+        let why = excerpt::of_output(&ran.output.stderr);
         let why = why.lines().next().unwrap_or("git does not say why").trim().to_owned();
         if why.contains("not a git repository") && !self.root.join(".git").exists() {
             // Something above it only looks like one.
@@ -134,7 +137,7 @@ impl Asked<'_> {
         })
     }
 
-    fn ask(&self, args: &[&str], own: Own) -> Option<Ran> {
+    fn ask(&self, args: &[&str], own: Own) -> Option<JobResult> {
         let argv = std::iter::once("git").chain(args.iter().copied()).map(OsString::from).collect();
         let is_needed = |(name, _): &&(OsString, OsString)| match own {
             // Where the user's own settings are.
@@ -162,6 +165,6 @@ enum Own {
 }
 
 /// What it said, if it did what it was asked to.
-fn well(ran: &Ran) -> Option<String> {
-    (ran.how == How::Exited(0)).then(|| ran.output.stdout.excerpt())
+fn well(ran: &JobResult) -> Option<String> {
+    (ran.exit == ExitReason::Exited(0)).then(|| excerpt::of_output(&ran.output.stdout))
 }

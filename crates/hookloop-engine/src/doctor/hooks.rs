@@ -10,17 +10,18 @@ use hookloop_core::environment::EnvironmentGap;
 use hookloop_core::hook::{CommandText, Handler, Hook, Registry};
 use hookloop_core::options::{EnvEntry, Length, OnFailure};
 use hookloop_core::point::{Kind, Point};
+use hookloop_process::SandboxSupport;
+use hookloop_process::cgroup_home;
 
-use super::{Finding, FindingStatus, Group, Mend, quoted};
 use crate::environment;
 use crate::error::EngineError;
 use crate::gate_agreement;
-use crate::process::{Support, cgroup_home};
 use crate::project::Project;
 use crate::runner::Runner;
 use crate::scripts::Named;
 use crate::session::open::weakened_words;
 use crate::trust::{self, Standing};
+use super::{Finding, FindingStatus, Group, Mend, quoted};
 
 /// A timeout that is longer was meant in milliseconds, probably.
 const SUSPICIOUS_TIMEOUT_MS: u64 = 1_000_000;
@@ -77,7 +78,7 @@ pub fn examine_gates(project: &Project) -> Result<Option<Finding>, EngineError> 
 
 /// What keeps hooks' processes, and what of it this system has.
 pub fn examine_keeping() -> Vec<Finding> {
-    let support = Support::of_this_system();
+    let support = SandboxSupport::of_this_system();
     let sandbox = match support.gap() {
         None => Group::Machine.ok("sandbox", support.to_string()),
         // Only hooks that ask for one need it, and those say so themselves.
@@ -167,7 +168,7 @@ fn look_at(hook: &Hook, runner: &Runner, found: &mut dyn FnMut(FindingStatus, St
         let message = "it prints text beside its JSON answer, which is then no answer".to_owned();
         found(Warning, message, done("print the text to standard error: `echo … >&2`"));
     }
-    if let (Some(_), Some(gap)) = (&hook.options.sandbox, Support::of_this_system().gap()) {
+    if let (Some(_), Some(gap)) = (&hook.options.sandbox, SandboxSupport::of_this_system().gap()) {
         let message = format!("its sandbox can't be enforced, so it is not run: {gap}");
         found(
             Error,

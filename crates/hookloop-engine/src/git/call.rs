@@ -6,8 +6,10 @@ use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hookloop_process::{Cancel, ExitReason, Job, JobResult, KeeperPool, ProcessError, StoredOutput};
+
+use crate::excerpt;
 use super::GitError;
-use crate::process::{Cancel, How, Job, KeeperPool, ProcessError, Ran, Stored};
 
 /// Of what git says where it fails, this much is told.
 const WHY_MAX: usize = 2_000;
@@ -80,19 +82,21 @@ impl Call {
     }
 }
 
-fn said(ran: &Ran, max: u64, command: &str) -> Result<Said, GitError> {
+fn said(ran: &JobResult, max: u64, command: &str) -> Result<Said, GitError> {
     let not_run = |why: &str| GitError::NotRun { command: command.to_owned(), why: why.to_owned() };
-    let code = match ran.how {
-        How::Exited(code) => code,
-        How::Cancelled => return Err(GitError::Cancelled),
-        How::TimedOut => return Err(not_run("it took too long")),
-        How::OverLimit(limit) => return Err(not_run(&format!("it was ended for {limit}"))),
-        How::Signalled(signal) => return Err(not_run(&format!("it was ended by signal {signal}"))),
+    let code = match ran.exit {
+        ExitReason::Exited(code) => code,
+        ExitReason::Cancelled => return Err(GitError::Cancelled),
+        ExitReason::TimedOut => return Err(not_run("it took too long")),
+        ExitReason::OverLimit(limit) => return Err(not_run(&format!("it was ended for {limit}"))),
+        ExitReason::Signalled(signal) => {
+            return Err(not_run(&format!("it was ended by signal {signal}")));
+        }
     };
     let output = &ran.output.stdout;
     let mut stdout = match (output.whole(), &output.stored) {
         (Some(whole), _) => whole.into_owned(),
-        (None, Stored::Whole(path) | Stored::Cut(path)) => {
+        (None, StoredOutput::Whole(path) | StoredOutput::Cut(path)) => {
             let mut bytes = Vec::new();
             let read = fs::File::open(path).and_then(|file| file.take(max).read_to_end(&mut bytes));
             read.map_err(|error| not_run(&error.to_string()))?;
@@ -109,7 +113,7 @@ fn said(ran: &Ran, max: u64, command: &str) -> Result<Said, GitError> {
     let left_out_bytes = output.bytes.saturating_sub(stdout.len() as u64);
     let ends = stdout.iter().filter(|byte| **byte == b'\n').count() as u64;
     let left_out_lines = output.lines.saturating_sub(ends);
-    let stderr = ran.output.stderr.excerpt_within(WHY_MAX);
+    let stderr = excerpt::of_output_within(&ran.output.stderr, WHY_MAX);
     Ok(Said { code, stdout, left_out_bytes, left_out_lines, stderr })
 }
 

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 
+use hookloop_process::{WriteOptions, write_whole};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{Files, SeenFiles};
@@ -36,8 +37,7 @@ impl TurnBaseline {
 pub(super) fn write(directory: &Path, turns: u32, files: &Files) {
     let Some(files) = files.seen(FILES_MAX) else { return forget(directory) };
     let Ok(text) = serde_json::to_vec(&TurnBaseline { turns, files }) else { return };
-    let (path, new) = (directory.join(NAME), directory.join(format!("{NAME}.new")));
-    let _ = fs::write(&new, text).and_then(|()| fs::rename(&new, &path));
+    let _ = write_whole(&directory.join(NAME), &text, WriteOptions::CACHE);
 }
 
 /// Removes the record of a session that is over.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hookloop_config::ids::fresh_id;
+use hookloop_process::WriteOptions;
+use hookloop_process::write_whole;
 use hookloop_store::view::Notice;
 use serde::{Deserialize, Serialize};
 
@@ -60,11 +62,8 @@ impl Seen {
             }
         }
         let Some(path) = path.filter(|_| looked != known) else { return };
-        let new = path.with_extension(format!("{}.new", fresh_id()));
         let bytes = serde_json::to_vec(&looked).unwrap_or_default();
-        let written = fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path));
-        if written.is_err() {
-            let _ = fs::remove_file(&new);
-        }
+        // A lost record only begins the count again.
+        let _ = write_whole(&path, &bytes, WriteOptions::CACHE);
     }
 }

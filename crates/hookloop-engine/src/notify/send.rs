@@ -8,6 +8,9 @@ use hookloop_config::secret_text::Secret;
 use hookloop_core::inbox::{LINE_MAX, one_line};
 use hookloop_core::redact::Redactor;
 use hookloop_http::HttpClient;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::find_program;
 use lettre::message::header::{ContentType, Header, HeaderName, HeaderValue};
 use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
@@ -15,12 +18,10 @@ use lettre::transport::smtp::extension::ClientId;
 use lettre::{SmtpTransport, Transport};
 use serde_json::Value;
 
-use super::message::Message;
-use crate::doctor::is_on_path;
 use crate::exec_context::ExecContext;
-use crate::process::{How, Job};
 use crate::session::open::machine;
 use crate::webhook;
+use super::message::Message;
 
 /// How long a message may take by HTTP, and each step of a conversation by SMTP.
 const WITHIN: Duration = Duration::from_secs(10);
@@ -55,7 +56,7 @@ impl<'c> Door<'c> {
             }
             Way::Desktop => {
                 let path = environment.iter().find(|(name, _)| name == "PATH");
-                if !path.is_some_and(|(_, path)| is_on_path(NOTIFY_SEND, path)) {
+                if !path.is_some_and(|(_, path)| find_program(NOTIFY_SEND, path).is_some()) {
                     return Err(format!("there is no {NOTIFY_SEND} in PATH"));
                 }
                 None
@@ -104,8 +105,8 @@ impl<'c> Door<'c> {
         let env = self.runner.environment().to_vec();
         let job = Job { env, ..Job::new(argv, self.runner.state().to_owned(), WITHIN) };
         match self.runner.keepers().run(job) {
-            Ok(ran) if ran.how == How::Exited(0) => Ok(()),
-            Ok(ran) => Err(format!("{NOTIFY_SEND} ended with {:?}", ran.how)),
+            Ok(ran) if ran.exit == ExitReason::Exited(0) => Ok(()),
+            Ok(ran) => Err(format!("{NOTIFY_SEND} ended with {:?}", ran.exit)),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hookloop_process::Cancel;
+
+use crate::git::{Answer, Call, HARMLESS, Said, Variable, variables};
 use super::error::RepoError;
 use super::locks::LockWait;
 use super::{Commit, Grounds};
-use crate::git::{Answer, Call, HARMLESS, Said, Variable, variables};
-use crate::process::Cancel;
 
 /// For what only looks, or moves refs.
 const QUICK: Duration = Duration::from_secs(120);

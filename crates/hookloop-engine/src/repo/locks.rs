@@ -17,7 +17,7 @@ use super::error::RepoError;
 use super::notes::{self, Held};
 use super::{Repo, Worktree};
 use crate::git::Said;
-use crate::process::{GitLocks, is_git_at_work};
+use crate::git::{GitLocks, is_git_at_work};
 
 /// How long a lock is waited for before that is an error.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);

@@ -8,13 +8,13 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use hookloop_config::repository::Source;
+use hookloop_process::Cancel;
 use sha2::{Digest, Sha256};
 
 use super::asking::{Asker, Scope, Ssh};
 use super::depot::quoted;
 use super::error::RepoError;
 use super::{Commit, Grounds, Held, names, notes};
-use crate::process::Cancel;
 
 const LOCK: &str = "mirror.lock";
 

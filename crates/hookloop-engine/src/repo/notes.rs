@@ -1,16 +1,14 @@
 //! Small files of our own beside what they are about: written whole, or not at all.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use hookloop_process::{Cancel, WriteOptions, try_lock_file, write_whole};
 
 use super::error::RepoError;
-use crate::process::Cancel;
 
 /// What is read of a file that somebody else may have written.
 const READ_MAX: u64 = 1024 * 1024;
@@ -31,20 +29,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), RepoError> {
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     make_directory(directory)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = directory.join(format!("{name}.{}.new", uuid::Uuid::new_v4().simple()));
-    let written = (|| {
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o600).open(&new)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&new, path)?;
-        File::open(directory)?.sync_all()
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&new);
-    }
-    written.map_err(RepoError::io(path))
+    write_whole(path, bytes, WriteOptions::DURABLE).map_err(RepoError::io(path))
 }
 
 /// What is in a file; none if there is none. Neither a link nor a pipe is followed.
@@ -135,13 +120,7 @@ impl Held {
     pub(super) fn now(path: &Path) -> Result<Option<Held>, RepoError> {
         let directory: PathBuf = path.parent().unwrap_or(Path::new("/")).to_owned();
         make_directory(&directory)?;
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true).mode(0o600);
-        let file = options.open(path).map_err(RepoError::io(path))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Held { _file: file })),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(RepoError::io(path)(errno.into())),
-        }
+        let locked = try_lock_file(path).map_err(RepoError::io(path))?;
+        Ok(locked.map(|file| Held { _file: file }))
     }
 }

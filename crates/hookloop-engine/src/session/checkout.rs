@@ -16,14 +16,14 @@ use hookloop_core::id::{SessionId, TaskId};
 use hookloop_core::session::Work;
 use hookloop_core::session::plan::{GUEST, Plan};
 use hookloop_core::time::Timestamp;
+use hookloop_process::Cancel;
 use rustix::fs::{FlockOperation, flock};
 
-use super::open::{Opened, StartError};
 use crate::files;
-use crate::process::Cancel;
 use crate::project::Project;
 use crate::repo::{BranchFate, Removal, Repo, RepoError, RepoWish, Unsaved};
 use crate::runner::Runner;
+use super::open::{Opened, StartError};
 
 /// The lock of the checkout, in the directory of the project's state.
 const LOCK: &str = "checkout.lock";

@@ -17,16 +17,16 @@ use hookloop_core::event::EventBody;
 use hookloop_core::id::SessionId;
 use hookloop_core::session::TurnKind;
 use hookloop_core::time::Timestamp;
+use hookloop_process::JobObserver;
 use serde::{Deserialize, Serialize};
 
-use super::open;
-use super::world::{Notice, PauseReason};
 use crate::agents::Update;
 use crate::exec_context::ExecContext;
 use crate::hook_context::HookBoard;
 use crate::hook_context::HookStart;
 use crate::hook_context::QUIET_AFTER;
-use crate::process::JobObserver;
+use super::open;
+use super::world::{Notice, PauseReason};
 
 const NAME: &str = "now.json";
 /// The file before it gets its name.

@@ -5,9 +5,9 @@
 //! counted there, and who is not the last can store nothing.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,12 +32,10 @@ use hookloop_core::session::{
 };
 use hookloop_core::task::TaskState;
 use hookloop_core::trace::{Names, TraceId};
+use hookloop_process::try_lock_file;
 use hookloop_store::view::{PAUSED, REVIEW, RUNNING, SessionRow};
 use rustix::fs::{FlockOperation, flock};
 
-use super::checkout::{self, CheckoutHolder, CheckoutUse};
-use super::journal::Journal;
-use super::said;
 use crate::error::EngineError;
 use crate::exec_context::ExecContext;
 use crate::exec_context::LockError;
@@ -48,6 +46,9 @@ use crate::project::Project;
 use crate::runner::Runner;
 use crate::trust::{self, Standing};
 use crate::work::{Origin, Work as Batch};
+use super::checkout::{self, CheckoutHolder, CheckoutUse};
+use super::journal::Journal;
+use super::said;
 
 const LOCK: &str = "lock";
 /// Which start of it was here last.
@@ -1066,18 +1067,11 @@ fn lock(runner: &Runner, id: &SessionId) -> Result<Option<(PathBuf, File)>, Star
     let failed = |source: std::io::Error| StartError::Io { path: directory.clone(), source };
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(&directory).map_err(failed)?;
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o600);
-    let file = options.open(directory.join(LOCK)).map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {
-            // Only a hint: who can't write it is taken for alive.
-            let _ = file.set_len(0).and_then(|()| write!(&file, "{}", std::process::id()));
-            Ok(Some((directory, file)))
-        }
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(errno) => Err(failed(errno.into())),
-    }
+    let locked = try_lock_file(&directory.join(LOCK)).map_err(failed)?;
+    let Some(file) = locked else { return Ok(None) };
+    // Only a hint: who can't write it is taken for alive.
+    let _ = file.set_len(0).and_then(|()| write!(&file, "{}", std::process::id()));
+    Ok(Some((directory, file)))
 }
 
 /// The same for one who wants it: whoever looks whether somebody has the lock has it for a moment.

@@ -11,8 +11,9 @@ use hookloop_core::task::Task;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
+use crate::excerpt::plain;
+use crate::excerpt::plain_line;
 use crate::hook_run::describe;
-use crate::process::excerpt::{plain, plain_line};
 
 /// Steps that a template may take.
 const FUEL: u64 = 1_000_000;

@@ -19,17 +19,11 @@ use hookloop_core::session::timeline::Timeline;
 use hookloop_core::session::{Answer, Phase, Session, TurnKind, Usage, Work};
 use hookloop_core::task::Task;
 use hookloop_core::trace::{Names, SpanId};
+use hookloop_process::{Cancel, LinkedCancel};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 use serde_json::json;
 
-use super::drive::LEASE;
-use super::now::{NowBoard, NowStep};
-use super::open::{Clock, Drift, GIT};
-use super::place::{DirectoryIdentity, PlaceDamage};
-use super::prompt::{self, Parts};
-use super::said::Said;
-use super::world::{HookSink, Notice, Turn, World};
 use crate::agents::crew::Crew;
 use crate::agents::{Order, Report, Tools, Update, clipped};
 use crate::delivery_context::DeliverySteps;
@@ -41,7 +35,6 @@ use crate::hook_context::Call;
 use crate::hook_context::{Occasion, SessionContext};
 use crate::hook_run::HookRun;
 use crate::lifeline::Beats;
-use crate::process::{Cancel, Linked};
 use crate::project::Project;
 use crate::protected_files as protected;
 use crate::repo::worktree::PlaceEntry;
@@ -50,6 +43,13 @@ use crate::runner::Runner;
 use crate::session_record::Record;
 use crate::step_error::{Trouble, Wrapped};
 use crate::turns;
+use super::drive::LEASE;
+use super::now::{NowBoard, NowStep};
+use super::open::{Clock, Drift, GIT};
+use super::place::{DirectoryIdentity, PlaceDamage};
+use super::prompt::{self, Parts};
+use super::said::Said;
+use super::world::{HookSink, Notice, Turn, World};
 
 /// The most of a spec that a prompt has.
 pub(crate) const SPEC_MAX: u64 = 512 * 1024;
@@ -667,7 +667,8 @@ impl<O: Onlooker> World for Real<'_, O> {
         });
         env.extend(trace_parent.map(|parent| (TRACE_PARENT, parent)));
         // A turn that uses too much is ended, and nothing else with it.
-        let linked = match turn.allowance.map(|_| Linked::new(&self.stop.cancel)).transpose() {
+        let linked = match turn.allowance.map(|_| LinkedCancel::new(&self.stop.cancel)).transpose()
+        {
             Ok(linked) => linked,
             Err(error) => return Report::failed(format!("can't watch what it uses: {error}")),
         };

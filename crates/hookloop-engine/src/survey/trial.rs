@@ -12,8 +12,8 @@ use hookloop_core::answer::Status;
 use hookloop_core::environment::{CommandResult, EnvironmentFacts, EnvironmentGap, find_gap};
 use hookloop_core::hook::Hook;
 use hookloop_core::point::Point;
+use hookloop_process::Cancel;
 
-use super::{Gate, GateKind};
 use crate::delivery::steps::DeliveryHooks;
 use crate::delivery_context::StepsInContext;
 use crate::environment;
@@ -21,12 +21,12 @@ use crate::error::EngineError;
 use crate::hook_context::Occasion;
 use crate::hook_run::HookRun;
 use crate::kept::{self, Surroundings};
-use crate::process::Cancel;
 use crate::runner::Runner;
 use crate::session::now::NowBoard;
 use crate::test_detection::python::NO_TESTS;
 use crate::trust::{HookOffer, Trust};
 use crate::turns;
+use super::{Gate, GateKind};
 
 /// What a gate that was not tried may take; and one that took longer than [`LONG`].
 pub const TIMEOUT: &str = "10m";

@@ -11,8 +11,8 @@ use hookloop_config::channels::Channel;
 use hookloop_config::paths::Place;
 use hookloop_config::policy::PolicyFile;
 use hookloop_config::repository::Source;
+use hookloop_process::{Cancel, KeeperPool};
 
-use super::WorkerPlan;
 use crate::agents::crew::Roll;
 use crate::agents::readiness::check_ready;
 use crate::agents::repository::{self, Wanted};
@@ -22,12 +22,12 @@ use crate::fleet::{Books, Fleet, Served};
 use crate::kept::{Kept, Surroundings};
 use crate::launch::PerformError;
 use crate::launch::template;
-use crate::process::{Cancel, KeeperPool};
 use crate::project::Project;
 use crate::repo::mirror;
 use crate::repo::{Grounds, RepoError};
 use crate::session::StartError;
 use crate::session::open::check_gates;
+use super::WorkerPlan;
 
 /// How often a project of which nothing can be taken is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);

@@ -11,23 +11,23 @@ use hookloop_config::clock::now;
 use hookloop_config::ids::fresh_id;
 use hookloop_core::id::SessionId;
 use hookloop_core::task::TaskState;
+use hookloop_process::Cancel;
 use hookloop_store::pulse::Held;
 
-use super::hand::OPEN_MAX;
-use super::{AFTER_ERROR, Shift, Told};
 use crate::delivery::train::{self, Arrival, TrainError};
 use crate::dispatcher::{Dispatcher, Round};
 use crate::error::EngineError;
-use crate::launch;
 use crate::launch::Attendance;
+use crate::launch;
 use crate::lease::Expired;
 use crate::notify::Notifier;
-use crate::process::Cancel;
 use crate::project::Project;
 use crate::seat::{BEAT, Kept, SEAT_LEASE, Seat};
 use crate::session::open;
 use crate::session::real::{Rest, Stop, Unwatched};
 use crate::store::SessionRow;
+use super::hand::OPEN_MAX;
+use super::{AFTER_ERROR, Shift, Told};
 
 /// Between two looks for sessions that nobody has ended.
 const SWEEP: Duration = Duration::from_secs(15);

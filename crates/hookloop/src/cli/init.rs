@@ -28,11 +28,13 @@ use hookloop_engine::session::now::NowBoard;
 use hookloop_engine::survey::trial::{Trial, Trials};
 use hookloop_engine::survey::{Gate, Ground, Survey, survey};
 use hookloop_engine::trust::{Definition, Trust};
+use hookloop_process::WriteOptions;
+use hookloop_process::write_whole;
 use skip::Skipper;
 
-use super::{Context, caller, is_person, state_home, surroundings};
 use crate::error::CliError;
 use crate::output::Result;
+use super::{Context, caller, is_person, state_home, surroundings};
 
 /// Make this directory a project
 ///
@@ -349,18 +351,13 @@ fn why_unready(plan: &Plan, runner: &Runner) -> Option<NotReady> {
 
 /// Writes the file unless it is there by now; answers whether it did.
 fn write(path: &Path, text: &str) -> Result<bool> {
-    if path.exists() {
-        return Ok(false);
+    // The umask decides who may read the file, as for any file of the project.
+    let options = WriteOptions { mode: 0o666, replaces: false, ..WriteOptions::DURABLE };
+    match write_whole(path, text.as_bytes(), options) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(CliError::system(format!("{}: {error}", path.display()))),
     }
-    // It gets its name when it is whole: who dies in between leaves no half of it.
-    let failed = |error| CliError::system(format!("{}: {error}", path.display()));
-    let draft = path.with_extension(format!("yaml.{}", std::process::id()));
-    // Of an earlier process with the same number, or something that lies in wait: not followed.
-    let _ = std::fs::remove_file(&draft);
-    let mut file = std::fs::File::create_new(&draft).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    std::fs::rename(&draft, path).map_err(failed)?;
-    Ok(true)
 }
 
 /// Asks on a terminal; who only presses Enter agrees.

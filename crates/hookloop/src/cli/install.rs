@@ -3,10 +3,9 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use hookloop_process::is_program;
 use serde_json::json;
 
-use super::hooks::trust::ask;
-use super::{Context, state_home};
 use crate::error::CliError;
 use crate::native::agent::{Agent, Homes, Scope, program_of};
 use crate::native::diff::{Sign, hunks};
@@ -14,6 +13,8 @@ use crate::native::plan::{self, Change, Ground, Plan, PlanError};
 use crate::native::record::Records;
 use crate::native::settings;
 use crate::output::{BOLD, Cell, DIM, Output, Result, plain};
+use super::hooks::trust::ask;
+use super::{Context, state_home};
 
 /// The name that a shell looks for.
 const PROGRAM: &str = "hookloop";
@@ -136,11 +137,6 @@ fn found_on_path(name: &str) -> Option<PathBuf> {
     // What is found in the current directory is whoever's repository this is.
     let directories = env::split_paths(&path).filter(|directory| directory.is_absolute());
     directories.map(|directory| directory.join(name)).find(|file| is_program(file))
-}
-
-fn is_program(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 fn place_of(path: &Path) -> String {

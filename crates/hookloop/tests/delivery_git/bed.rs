@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use hookloop_core::id::TaskId;
-use hookloop_engine::process::{Cancel, KeeperPool};
 use hookloop_engine::repo::{Commit, Grounds, Repo, RepoError, RepoWish, Worktree};
+use hookloop_process::{Cancel, KeeperPool};
 use tempfile::TempDir;
 
 pub(crate) struct Bed {

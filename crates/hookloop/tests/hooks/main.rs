@@ -5,6 +5,7 @@
 #[path = "../cli/mod.rs"]
 mod cli;
 
+mod cgroup;
 mod configuration;
 mod consent;
 mod deceit;

@@ -8,11 +8,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use hookloop_core::session::{TurnResult, Usage};
+use hookloop_process::{ExitReason, Job, OutputFilter, OutputStream};
 use serde_json::Value;
 
-use super::Turn;
 use crate::agents::{Report, environment};
-use crate::process::{Filter, How, Job, Stream};
+use super::Turn;
 
 /// How long the export of a conversation may take.
 const EXPORT_WITHIN: Duration = Duration::from_secs(60);
@@ -48,12 +48,12 @@ impl Turn<'_> {
         }
         let argv = vec![program.clone(), OsString::from("export"), OsString::from(id)];
         let whole = RefCell::new(Vec::new());
-        let filter = |stream: Stream| -> Filter<'_> {
+        let filter = |stream: OutputStream| -> OutputFilter<'_> {
             let whole = &whole;
             // Nothing of it is kept: the conversation may hold secrets.
             Box::new(move |piece, _| {
                 let mut whole = whole.borrow_mut();
-                if stream == Stream::Stdout && whole.len() + piece.len() <= EXPORT_MAX {
+                if stream == OutputStream::Stdout && whole.len() + piece.len() <= EXPORT_MAX {
                     whole.extend_from_slice(piece);
                 }
             })
@@ -64,7 +64,7 @@ impl Turn<'_> {
             filter: Some(&filter),
             ..Job::new(argv, self.runner.root().to_owned(), EXPORT_WITHIN)
         });
-        if ran.ok()?.how != How::Exited(0) {
+        if ran.ok()?.exit != ExitReason::Exited(0) {
             return None;
         }
         let whole = whole.into_inner();

@@ -6,11 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use hookloop_core::redact::SHORTEST_SECRET;
+use hookloop_process::ExitReason;
+use hookloop_process::Job;
+use hookloop_process::KeeperPool;
+use hookloop_process::find_program;
 
-use super::super::ForgeError;
-use crate::doctor::is_on_path;
 use crate::exec_context::ExecContext;
-use crate::process::{How, Job, KeeperPool};
+use super::super::ForgeError;
 
 /// Meant for us alone, so it goes wherever the user has us go.
 const OWN: &str = "HOOKLOOP_GITHUB_TOKEN";
@@ -89,14 +91,14 @@ impl Asked<'_> {
 
     /// What GitHub's own program has for this host, if it is there.
     fn of_gh(&self) -> Option<Token> {
-        if !is_on_path("gh", self.variable("PATH")?) {
+        if find_program("gh", self.variable("PATH")?).is_none() {
             return None;
         }
         let argv = ["gh", "auth", "token", "--hostname", self.host].map(OsString::from).to_vec();
         let mut env = self.environment.to_vec();
         env.push(("GH_PROMPT_DISABLED".into(), "1".into()));
         let job = Job { env, ..Job::new(argv, self.cwd.to_owned(), GH_WITHIN) };
-        let ran = self.keepers.run(job).ok().filter(|ran| ran.how == How::Exited(0))?;
+        let ran = self.keepers.run(job).ok().filter(|ran| ran.exit == ExitReason::Exited(0))?;
         let said = ran.output.stdout.whole()?;
         Token::new(std::str::from_utf8(&said).ok()?.trim())
     }

@@ -6,15 +6,15 @@ use hookloop_core::limits::Limits;
 use hookloop_core::options::Length;
 use hookloop_core::point::{Kind, NoSuchPoint, Point};
 use hookloop_engine::explain::{Explained, List, Runs, explain};
-use hookloop_engine::process::Support;
 use hookloop_engine::sandbox::in_words;
 use hookloop_engine::trust::Standing;
+use hookloop_process::SandboxSupport;
 use serde_json::{Value, json};
 
-use super::{Context, find_task};
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, Result, plain};
 use crate::wire::{handler_name, source_name};
+use super::{Context, find_task};
 
 /// Print what would run at a point, in order, and why
 #[derive(clap::Args)]
@@ -105,7 +105,7 @@ fn print(
         why(format!("ends after {timeout} at the latest"))?;
     }
     if let Some(sandbox) = &hook.options.sandbox {
-        why(format!("sandbox: {}; {}", in_words(sandbox), Support::of_this_system()))?;
+        why(format!("sandbox: {}; {}", in_words(sandbox), SandboxSupport::of_this_system()))?;
     }
     if hook.options.limits != Limits::default() {
         why(format!("at most {}", hook.options.limits))?;

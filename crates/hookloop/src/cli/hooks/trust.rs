@@ -7,15 +7,15 @@ use std::time::Duration;
 use hookloop_core::hook::AGENT_LIST;
 use hookloop_engine::gate_agreement::HookConsent;
 use hookloop_engine::kept::AfterLoss;
-use hookloop_engine::process::Support;
 use hookloop_engine::trust::{Definition, Seen, Standing};
+use hookloop_process::SandboxSupport;
 use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 
-use super::Context;
-use super::visible::visible;
 use crate::error::CliError;
 use crate::output::{BOLD, DIM, Output, Result};
+use super::Context;
+use super::visible::visible;
 
 /// Lines of a script, and characters of each, that are shown.
 const SCRIPT_LINES_MAX: usize = 200;
@@ -147,7 +147,7 @@ fn screen(out: &mut Output, consent: &HookConsent, digest: &str) -> Result {
         ))?;
     }
     if seen.iter().any(|one| one.definition.sandbox.is_some()) {
-        out.line(format_args!("{DIM}sandbox: {}{DIM:#}", Support::of_this_system()))?;
+        out.line(format_args!("{DIM}sandbox: {}{DIM:#}", SandboxSupport::of_this_system()))?;
     }
     let (weaker, stronger): (Vec<_>, Vec<_>) =
         consent.changes.iter().partition(|change| change.needs_consent());

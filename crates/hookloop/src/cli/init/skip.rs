@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hookloop_engine::process::Cancel;
+use hookloop_process::Cancel;
 use signal_hook::consts::SIGINT;
 
 use crate::output::Result;

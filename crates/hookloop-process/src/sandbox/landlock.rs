@@ -1,0 +1,118 @@
+//! Enforces a confinement on this process, by Landlock and the system call filter.
+
+use std::path::Path;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+
+use super::confinement::{Confinement, ConfinementError};
+use super::syscalls;
+
+/// Devices that programs expect to be writable.
+const DEVICES: [&str; 6] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Capabilities that a job of root keeps: access to files of other users, and changing to another user.
+const CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID);
+
+/// Returns the newest known version of Landlock that the kernel has; 0 if it has none.
+pub(super) fn version() -> u32 {
+    type VersionProbe = fn(Ruleset) -> Result<Ruleset, RulesetError>;
+    const PROBES: [(u32, VersionProbe); 7] = [
+        (9, |rules| rules.handle_access(AccessFs::ResolveUnix)),
+        (6, |rules| rules.scope(Scope::Signal)),
+        (5, |rules| rules.handle_access(AccessFs::IoctlDev)),
+        (4, |rules| rules.handle_access(AccessNet::ConnectTcp)),
+        (3, |rules| rules.handle_access(AccessFs::Truncate)),
+        (2, |rules| rules.handle_access(AccessFs::Refer)),
+        (1, |rules| rules.handle_access(AccessFs::Execute)),
+    ];
+    let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let known = PROBES.iter().find(|(_, probe)| probe(strict()).is_ok());
+    known.map_or(0, |(version, _)| *version)
+}
+
+/// Confines this process, which has one thread, and every process that it starts from now on.
+///
+/// A confinement cannot be lifted.
+pub(crate) fn enforce(confinement: &Confinement) -> Result<(), ConfinementError> {
+    let rules = rules(confinement)?;
+    let status = rules.restrict_self().map_err(|_| ConfinementError::Landlock)?;
+    if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
+        return Err(ConfinementError::Landlock);
+    }
+    drop_capabilities().map_err(|_| ConfinementError::Capabilities)?;
+    syscalls::filter(confinement.no_network).ok_or(ConfinementError::Filter)
+}
+
+/// Builds the rules. Necessary features are required; features of newer kernels are used where they exist.
+fn rules(confinement: &Confinement) -> Result<RulesetCreated, ConfinementError> {
+    let failed = |_| ConfinementError::Landlock;
+    // A handled access is forbidden where no rule allows it. A ruleset needs at least one. Every ruleset also
+    // keeps its processes from tracing and writing to those outside.
+    let handled = match confinement.write {
+        Some(_) => AccessFs::from_write(ABI::V3),
+        None => AccessFs::MakeBlock.into(),
+    };
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(handled)
+        .map_err(failed)?
+        .set_compatibility(CompatLevel::BestEffort)
+        .scope(Scope::from_all(ABI::V6))
+        .map_err(failed)?
+        .handle_access(AccessFs::ResolveUnix)
+        .map_err(failed)?;
+    if confinement.write.is_some() {
+        rules = rules.handle_access(AccessFs::IoctlDev).map_err(failed)?;
+    }
+    if confinement.no_network {
+        rules = rules.handle_access(AccessNet::from_all(ABI::V4)).map_err(failed)?;
+    }
+    let mut rules = rules.create().map_err(failed)?;
+    for place in confinement.write.iter().flatten() {
+        rules = allow(rules, place, AccessFs::from_write(ABI::V5))?;
+    }
+    let devices = DEVICES.iter().map(Path::new).filter(|device| device.exists());
+    for device in devices.filter(|_| confinement.write.is_some()) {
+        let access = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
+        rules = allow(rules, device, access)?;
+    }
+    Ok(rules)
+}
+
+/// Drops the capabilities of root that are not about files. `no_new_privs` keeps them from coming back.
+fn drop_capabilities() -> rustix::io::Result<()> {
+    let CapabilitySets { effective, permitted, .. } = capabilities(None)?;
+    let kept = CapabilitySets {
+        effective: effective & CAPABILITIES,
+        permitted: permitted & CAPABILITIES,
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, kept)
+}
+
+fn allow(
+    rules: RulesetCreated,
+    place: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, ConfinementError> {
+    // Not `landlock::PathFd`: with musl, the standard library drops `O_PATH`, and without a terminal a device such as
+    // /dev/tty cannot be opened for reading.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let parent = open(place, flags, Mode::empty()).map_err(|_| ConfinementError::Place)?;
+    // A rule for a single file takes only the accesses of files.
+    let access = if place.is_dir() { access } else { access & AccessFs::from_file(ABI::V5) };
+    rules.add_rule(PathBeneath::new(parent, access)).map_err(|_| ConfinementError::Landlock)
+}
